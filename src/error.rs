@@ -1,0 +1,192 @@
+//! The one error type of the crate.
+//!
+//! An [`Error`] is a kind, a sentence that says what went wrong, where the
+//! reader can act on it a fix, and the chain of places it passed through,
+//! outermost first: `slot 2: batch 8123: download: buffer out: ...`.
+
+use std::fmt;
+
+/// What went wrong, coarse enough to branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting is missing, unknown, of the wrong type or out of range.
+    Config,
+    /// The program calls the library in a way that it cannot serve.
+    Usage,
+    /// An input item cannot be used; other items are unaffected.
+    Input,
+    /// An operating-system call on a file failed.
+    Io,
+    /// An item or a plan does not fit in what was reserved for it.
+    Capacity,
+    /// Device or pinned memory ran out.
+    OutOfMemory,
+    /// The backend asked for is not there, or is there and cannot be used.
+    Unavailable,
+    /// A kernel could not be compiled, loaded or found.
+    Kernel,
+    /// A device call failed; [`Error::code`] holds the driver's number.
+    Device,
+    /// The engine has stopped and takes no more work.
+    Closed,
+}
+
+/// An error with its kind, the fix where there is one, and where it happened.
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    fix: Option<String>,
+    code: Option<i32>,
+    // Innermost first; printed in reverse.
+    context: Vec<String>,
+}
+
+/// The crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `kind` that says `message`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner {
+            kind,
+            message: message.into(),
+            fix: None,
+            code: None,
+            context: Vec::new(),
+        }))
+    }
+
+    /// [`ErrorKind::Config`].
+    pub fn config(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    /// [`ErrorKind::Usage`].
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    /// [`ErrorKind::Input`].
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Input, message)
+    }
+
+    /// [`ErrorKind::Io`], keeping the operating system's words.
+    pub fn io(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string())
+    }
+
+    /// Adds what the reader can do about it.
+    #[must_use]
+    pub fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.0.fix = Some(fix.into());
+        self
+    }
+
+    /// Adds the driver's number for the failure.
+    #[must_use]
+    pub fn with_code(mut self, code: i32) -> Self {
+        self.0.code = Some(code);
+        self
+    }
+
+    /// Adds the place that the error passed through, outside those already there.
+    #[must_use]
+    pub fn within(mut self, place: impl Into<String>) -> Self {
+        self.0.context.push(place.into());
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The sentence alone, without the places and the fix.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What the reader can do about it, where the error knows.
+    pub fn fix_text(&self) -> Option<&str> {
+        self.0.fix.as_deref()
+    }
+
+    /// The driver's number for the failure (a `CUresult`), for device errors.
+    pub fn code(&self) -> Option<i32> {
+        self.0.code
+    }
+
+    /// The places, outermost first.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.0.context.iter().rev().map(String::as_str)
+    }
+}
+
+impl Clone for Error {
+    fn clone(&self) -> Self {
+        Error(self.0.clone())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in self.places() {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.0.message)?;
+        if let Some(fix) = &self.0.fix {
+            write!(f, " (fix: {fix})")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::io(error)
+    }
+}
+
+/// Names the place of an error on its way out.
+pub trait Context<T> {
+    /// Adds the place that `place` returns when there is an error.
+    fn within<P: Into<String>>(self, place: impl FnOnce() -> P) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+    fn within<P: Into<String>>(self, place: impl FnOnce() -> P) -> Result<T> {
+        self.map_err(|error| error.into().within(place()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_print_outermost_first_and_the_fix_last() {
+        let error = Error::new(ErrorKind::Device, "illegal address")
+            .with_code(700)
+            .fix("run with compute-sanitizer")
+            .within("download")
+            .within("slot 2");
+        assert_eq!(
+            error.to_string(),
+            "slot 2: download: illegal address (fix: run with compute-sanitizer)"
+        );
+        assert_eq!(error.code(), Some(700));
+    }
+}

@@ -1,0 +1,1 @@
+//! The protein model and its readers.
