@@ -1,1 +1,3 @@
+//! The `tapeloop` program.
+
 fn main() {}

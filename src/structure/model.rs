@@ -1,0 +1,97 @@
+//! One model of one structure: heavy polymer atoms, one conformer a residue.
+
+/// The atom index that says that a residue lacks the atom.
+pub const MISSING: u32 = u32::MAX;
+
+/// One model of one structure, as columns.
+///
+/// Atoms come in the order of [`Structure::residues`]: residue `r` owns atoms
+/// `atom_start[r]..atom_start[r + 1]`. Polymer atoms that belong to no row
+/// (nucleotides, caps) follow after the last residue's, up to the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Structure {
+    /// The entry's id as the file gives it (`1ABC`), if it does.
+    pub entry_id: Option<String>,
+    /// The model's number as the file gives it, 1 where it gives none.
+    pub model: i32,
+    /// Atom positions in 0.001 A.
+    pub xyz: Vec<[i32; 3]>,
+    /// Atomic numbers; 0 where the file's element is unknown.
+    pub element: Vec<u8>,
+    /// Temperature factors in A^2 as in the file, NaN where it gives none.
+    pub b_factor: Vec<f32>,
+    /// Amino-acid residues, one a row of the output, in file order.
+    pub residues: Vec<Residue>,
+    /// First atom of each residue, and one past the last residue's last atom:
+    /// `residues.len() + 1` entries.
+    pub atom_start: Vec<u32>,
+    /// Chains in order of first appearance; [`Residue::chain`] indexes them.
+    pub chains: Vec<Chain>,
+    /// UniProt accessions that residues refer to.
+    pub uniprot: Vec<String>,
+    /// Atoms whose coordinates had more than three decimals and were rounded.
+    pub rounded_atoms: u32,
+}
+
+/// A chain's names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// The author's id; where the file lacks it, the label id.
+    pub auth_asym_id: String,
+    /// `label_asym_id`, which only mmCIF has.
+    pub label_asym_id: Option<String>,
+    /// `label_entity_id`, which only mmCIF has.
+    pub entity_id: Option<String>,
+}
+
+/// One amino-acid residue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Residue {
+    /// Index into [`Structure::chains`].
+    pub chain: u32,
+    /// The author's residue number; where the file lacks it, the label's.
+    pub auth_seq_id: i32,
+    /// Insertion code, 0 for none.
+    pub ins_code: u8,
+    /// `label_seq_id`, which only mmCIF has.
+    pub label_seq_id: Option<i32>,
+    /// Component id (residue name), space-padded: `b"MSE     "`.
+    pub comp_id: [u8; 8],
+    /// The standard component that this one is a variant of (MSE: MET), itself
+    /// where it is standard, blank where none is known.
+    pub parent_comp_id: [u8; 8],
+    /// One-letter code of the parent, `X` where there is none.
+    pub aa: u8,
+    /// Whether the residue is not linked to the row before it. True at the
+    /// first residue of a chain. Linked: C(i-1)-N(i) under 2.0 A or, where
+    /// either is missing, CA-CA under 4.3 A, within one chain.
+    pub break_before: bool,
+    /// Index of the atom N, or [`MISSING`].
+    pub n: u32,
+    /// Index of the atom CA, or [`MISSING`].
+    pub ca: u32,
+    /// Index of the atom C, or [`MISSING`].
+    pub c: u32,
+    /// Index of the atom O, or [`MISSING`].
+    pub o: u32,
+    /// Index of the atom CB, or [`MISSING`].
+    pub cb: u32,
+    /// The UniProt residue, where the file says.
+    pub uniprot: Option<Uniprot>,
+}
+
+/// A residue of a UniProt sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uniprot {
+    /// Index into [`Structure::uniprot`].
+    pub accession: u32,
+    /// Position in the sequence, from 1.
+    pub position: i32,
+}
+
+impl Structure {
+    /// The position of an atom index, `None` for [`MISSING`].
+    pub fn position(&self, atom: u32) -> Option<[i32; 3]> {
+        self.xyz.get(atom as usize).copied()
+    }
+}
