@@ -1,0 +1,172 @@
+//! Named buffers with a run-time element type, and typed handles to them.
+
+use std::marker::PhantomData;
+
+/// The type of a buffer's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names are the documentation")]
+pub enum DType {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+}
+
+impl DType {
+    /// Size of one element in bytes.
+    pub const fn size_bytes(self) -> usize {
+        match self {
+            DType::U8 | DType::I8 => 1,
+            DType::U16 | DType::I16 => 2,
+            DType::U32 | DType::I32 | DType::F32 => 4,
+            DType::U64 | DType::I64 | DType::F64 => 8,
+        }
+    }
+}
+
+/// A Rust type that a buffer can hold.
+pub trait Element: bytemuck::Pod + Send + Sync {
+    /// Its run-time type.
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($rust:ty => $dtype:ident),* $(,)?) => {
+        $(impl Element for $rust { const DTYPE: DType = DType::$dtype; })*
+    };
+}
+elements!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32,
+          u64 => U64, i64 => I64, f32 => F32, f64 => F64);
+
+/// A kernel argument passed by value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scalar {
+    /// Its type.
+    pub dtype: DType,
+    /// Its bytes, little-endian, in the low end.
+    pub bits: u64,
+}
+
+impl<T: Element> From<T> for Scalar {
+    fn from(value: T) -> Self {
+        let mut bits = [0; 8];
+        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        Scalar {
+            dtype: T::DTYPE,
+            bits: u64::from_le_bytes(bits),
+        }
+    }
+}
+
+impl Scalar {
+    /// The value, which must be of type `T`.
+    ///
+    /// # Panics
+    /// If it is of another type.
+    pub fn get<T: Element>(self) -> T {
+        assert_eq!(self.dtype, T::DTYPE, "scalar read as another type");
+        bytemuck::pod_read_unaligned(&self.bits.to_le_bytes()[..size_of::<T>()])
+    }
+}
+
+/// A buffer's place in its recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub(crate) u16);
+
+impl BufferId {
+    /// The index into [`Recording::buffers`](super::Recording::buffers).
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// A typed handle to a buffer of a recording.
+pub struct Buffer<T> {
+    id: BufferId,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> Buffer<T> {
+    pub(super) fn new(id: BufferId) -> Self {
+        Buffer {
+            id,
+            element: PhantomData,
+        }
+    }
+
+    /// The handle without its type.
+    pub fn id(&self) -> BufferId {
+        self.id
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Buffer<T> {}
+
+impl<T> std::fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({})", self.id.0)
+    }
+}
+
+/// How a buffer grows with what is in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// `elements` for each unit of an axis of the batch's extent: every item
+    /// owns the part that its own extent spans.
+    PerAxis {
+        /// The axis.
+        axis: usize,
+        /// Elements for each unit.
+        elements: usize,
+    },
+    /// A fixed number of elements, which belongs to the batch as a whole.
+    PerBatch {
+        /// Elements in all.
+        elements: usize,
+    },
+}
+
+/// Who sees a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Items write it on the host; it is uploaded.
+    Upload,
+    /// It is downloaded; items read it on the host.
+    Download,
+    /// It stays on the device.
+    Device,
+}
+
+/// A buffer as the recording declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferDecl {
+    /// Its name, unique in the recording.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// How it grows.
+    pub unit: Unit,
+    /// Who sees it.
+    pub view: View,
+    /// Its length in elements at the recording's capacity.
+    pub len: usize,
+}
+
+impl BufferDecl {
+    /// Its size in bytes at the recording's capacity.
+    pub fn size_bytes(&self) -> usize {
+        self.len * self.dtype.size_bytes()
+    }
+}

@@ -1,0 +1,305 @@
+//! The one validation layer: what it lets through, no later layer doubts.
+
+use super::AXES_MAX;
+use super::buffer::{BufferDecl, BufferId, View};
+use super::command::{Arg, Command, Launch};
+use super::kernel::{Kernel, ParamKind};
+use super::recorder::Recording;
+use crate::error::{Error, Result};
+
+/// CUDA's limit on threads in a block, on every supported card.
+const BLOCK_THREADS_MAX: u64 = 1024;
+const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+
+pub(super) fn check(recording: &Recording) -> Result<()> {
+    let axes = recording.capacity.len();
+    if axes == 0 || axes > AXES_MAX || recording.capacity.contains(&0) {
+        return Err(Error::usage(format!(
+            "the capacity {:?} must have 1 to {AXES_MAX} axes, none of them 0",
+            recording.capacity
+        )));
+    }
+    check_buffers(&recording.buffers)?;
+    let mut written = vec![false; recording.buffers.len()];
+    for (index, command) in recording.commands.iter().enumerate() {
+        check_command(recording, command, &mut written)
+            .map_err(|error| error.within(format!("command {index}")))?;
+    }
+    if recording.kernels().next().is_none() {
+        return Err(Error::usage("the recording launches no kernel"));
+    }
+    check_host_views(recording)
+}
+
+fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
+    for (index, buffer) in buffers.iter().enumerate() {
+        let place = || format!("buffer {}", buffer.name);
+        if buffer.len == 0 {
+            return Err(Error::usage("it has no elements").within(place()));
+        }
+        if buffers[..index]
+            .iter()
+            .any(|other| other.name == buffer.name)
+        {
+            return Err(Error::usage("two buffers have this name").within(place()));
+        }
+    }
+    Ok(())
+}
+
+fn check_command(recording: &Recording, command: &Command, written: &mut [bool]) -> Result<()> {
+    let name = |id: BufferId| recording.buffers[id.index()].name.as_str();
+    match command {
+        Command::Upload(id) if recording.buffers[id.index()].view != View::Upload => {
+            return Err(Error::usage("only an upload buffer can be uploaded")
+                .within(format!("upload of buffer {}", name(*id))));
+        }
+        Command::Download(id) if recording.buffers[id.index()].view != View::Download => {
+            return Err(Error::usage("only a download buffer can be downloaded")
+                .within(format!("download of buffer {}", name(*id))));
+        }
+        Command::Launch(launch) => check_launch(recording, launch)
+            .map_err(|error| error.within(format!("kernel {}", launch.kernel.name)))?,
+        _ => {}
+    }
+    let mut unwritten = None;
+    command.visit_buffers(|id, reads, _| {
+        if reads && !written[id.index()] {
+            unwritten.get_or_insert(id);
+        }
+    });
+    if let Some(id) = unwritten {
+        return Err(Error::usage("it is read before anything wrote it")
+            .within(format!("buffer {}", name(id))));
+    }
+    command.visit_buffers(|id, _, writes| written[id.index()] |= writes);
+    Ok(())
+}
+
+fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
+    let kernel = &launch.kernel;
+    check_shape(kernel, launch.grid)?;
+    if kernel.params.len() != launch.args.len() {
+        return Err(Error::usage(format!(
+            "{} arguments for {} parameters",
+            launch.args.len(),
+            kernel.params.len()
+        )));
+    }
+    let mut seen: Vec<(BufferId, bool)> = Vec::new();
+    for (param, arg) in kernel.params.iter().zip(&launch.args) {
+        let mismatch = |expected: String, got: String| {
+            Error::usage(format!("it takes {expected}, and got {got}"))
+                .within(format!("parameter {}", param.name))
+        };
+        match (param.kind, arg) {
+            (ParamKind::Buffer { dtype, access }, Arg::Buffer(id)) => {
+                let Some(buffer) = recording.buffers.get(id.index()) else {
+                    return Err(mismatch(
+                        "a buffer".to_owned(),
+                        "one of another recording".to_owned(),
+                    ));
+                };
+                if buffer.dtype != dtype {
+                    return Err(mismatch(
+                        format!("{dtype:?} elements"),
+                        format!("{:?} in buffer {}", buffer.dtype, buffer.name),
+                    ));
+                }
+                if seen
+                    .iter()
+                    .any(|&(other, w)| other == *id && (w || access.writes()))
+                {
+                    return Err(Error::usage(
+                        "the launch writes this buffer and names it a second time",
+                    )
+                    .within(format!("buffer {}", buffer.name)));
+                }
+                seen.push((*id, access.writes()));
+            }
+            (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) if scalar.dtype == dtype => {}
+            (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) => {
+                return Err(mismatch(
+                    format!("{dtype:?}"),
+                    format!("{:?}", scalar.dtype),
+                ));
+            }
+            (ParamKind::Scalar { dtype }, Arg::Buffer(_)) => {
+                return Err(mismatch(
+                    format!("a {dtype:?} value"),
+                    "a buffer".to_owned(),
+                ));
+            }
+            (ParamKind::Buffer { .. }, Arg::Scalar(_)) => {
+                return Err(mismatch("a buffer".to_owned(), "a value".to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_shape(kernel: &Kernel, grid: [u32; 3]) -> Result<()> {
+    let threads: u64 = kernel.block.iter().map(|&n| u64::from(n)).product();
+    if threads == 0 || threads > BLOCK_THREADS_MAX {
+        return Err(Error::usage(format!(
+            "a block of {:?} threads; a block has 1 to {BLOCK_THREADS_MAX}",
+            kernel.block
+        )));
+    }
+    if grid.iter().zip(GRID_MAX).any(|(&n, max)| n == 0 || n > max) {
+        return Err(Error::usage(format!(
+            "a grid of {grid:?} blocks; each side is at least 1 and at most {GRID_MAX:?}"
+        )));
+    }
+    Ok(())
+}
+
+/// A host view that is never copied is data lost in silence.
+fn check_host_views(recording: &Recording) -> Result<()> {
+    for (id, buffer) in recording.buffers_by_id() {
+        let (copied, verb) = match buffer.view {
+            View::Device => continue,
+            View::Upload => (
+                has(
+                    recording,
+                    |c| matches!(c, Command::Upload(other) if *other == id),
+                ),
+                "uploaded",
+            ),
+            View::Download => (
+                has(
+                    recording,
+                    |c| matches!(c, Command::Download(other) if *other == id),
+                ),
+                "downloaded",
+            ),
+        };
+        if !copied {
+            return Err(Error::usage(format!("it is declared, and never {verb}"))
+                .within(format!("buffer {}", buffer.name)));
+        }
+    }
+    Ok(())
+}
+
+fn has(recording: &Recording, test: impl Fn(&Command) -> bool) -> bool {
+    recording.commands.iter().any(test)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::{Buffer, Image, Kernel, Recorder};
+    use std::sync::Arc;
+
+    fn kernel() -> Kernel {
+        let image = Arc::new(Image {
+            name: "test".into(),
+            binary: None,
+            source: None,
+        });
+        Kernel::new("scale", &image)
+            .reads::<f32>("x")
+            .writes::<f32>("y")
+            .scalar::<f32>("a")
+    }
+
+    fn record(commands: impl FnOnce(&mut Recorder, Buffer<f32>, Buffer<f32>)) -> String {
+        let mut recorder = Recorder::new(&[16]);
+        let x = recorder.upload_buffer::<f32>("x", 0, 1);
+        let y = recorder.download_buffer::<f32>("y", 0, 1);
+        commands(&mut recorder, x, y);
+        match recorder.finish() {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_good_recording_passes() {
+        let outcome = record(|r, x, y| {
+            r.upload(x);
+            r.launch(&kernel(), 1, &[x.into(), y.into(), 2f32.into()]);
+            r.download(y);
+        });
+        assert_eq!(outcome, "ok");
+    }
+
+    #[test]
+    fn each_misuse_is_named() {
+        let k = kernel();
+        let cases: Vec<(String, &str)> = vec![
+            (
+                record(|r, x, y| {
+                    r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);
+                }),
+                "command 0: buffer x: it is read before anything wrote it",
+            ),
+            (
+                record(|r, x, _| {
+                    r.upload(x);
+                    r.launch(&k, 1, &[x.into()]);
+                }),
+                "command 1: kernel scale: 1 arguments for 3 parameters",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    r.launch(&k, 1, &[x.into(), y.into(), 2i32.into()]);
+                }),
+                "command 1: kernel scale: parameter a: it takes F32, and got I32",
+            ),
+            (
+                record(|r, x, _| {
+                    r.upload(x);
+                    r.launch(&k, 1, &[x.into(), x.into(), 2f32.into()]);
+                }),
+                "the launch writes this buffer and names it a second time",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    r.launch(&k, 0, &[x.into(), y.into(), 2f32.into()]);
+                }),
+                "a grid of [0, 1, 1] blocks",
+            ),
+            (
+                record(|r, x, _| r.upload(x)),
+                "the recording launches no kernel",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);
+                }),
+                "buffer y: it is declared, and never downloaded",
+            ),
+            (
+                record(|r, x, _| {
+                    r.download(x);
+                }),
+                "download of buffer x: only a download buffer can be downloaded",
+            ),
+            (
+                record(|r, _, _| {
+                    r.upload_buffer::<u8>("x", 0, 1);
+                }),
+                "buffer x: two buffers have this name",
+            ),
+            (
+                record(|r, _, _| {
+                    r.upload_buffer::<u8>("z", 7, 1);
+                }),
+                "buffer z: axis 7 of 1 axes",
+            ),
+            (
+                record(|r, _, _| {
+                    r.upload_buffer::<u64>("z", 0, usize::MAX / 16);
+                }),
+                "buffer z: its size overflows",
+            ),
+        ];
+        for (outcome, expected) in cases {
+            assert!(outcome.contains(expected), "{outcome:?} lacks {expected:?}");
+        }
+    }
+}

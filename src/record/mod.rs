@@ -1,0 +1,20 @@
+//! *What* runs: a recording of uploads, launches and downloads, as plain data.
+//!
+//! A [`Recorder`] takes down the commands of one batch over named buffers, and
+//! [`Recorder::finish`] checks them once: arity, types, bounds, and that nothing
+//! is read before it is written. The [`Recording`] that comes out holds no
+//! device address and no device type; a backend gives it both later.
+
+mod buffer;
+mod check;
+mod command;
+mod kernel;
+mod recorder;
+
+pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
+pub use command::{Arg, Command, Launch};
+pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
+pub use recorder::{BUFFERS_MAX, HEADER_LEN, Recorder, Recording};
+
+/// The most axes that an extent has.
+pub const AXES_MAX: usize = 6;

@@ -1,0 +1,214 @@
+//! Taking down the commands of one batch.
+
+use super::buffer::{Buffer, BufferDecl, BufferId, Element, Unit, View};
+use super::command::{Arg, Command, Launch};
+use super::kernel::Kernel;
+use super::{AXES_MAX, check};
+use crate::error::{Error, Result};
+
+/// The most buffers in a recording.
+pub const BUFFERS_MAX: usize = 64;
+
+/// Elements of the header: the batch's totals along each axis, then the number
+/// of items, then zeros.
+pub const HEADER_LEN: usize = 8;
+const _: () = assert!(HEADER_LEN > AXES_MAX);
+
+const HEADER_NAME: &str = "header";
+
+/// Takes down buffers and commands for batches of one capacity.
+pub struct Recorder {
+    capacity: Vec<u32>,
+    buffers: Vec<BufferDecl>,
+    commands: Vec<Command>,
+    header: Option<Buffer<u32>>,
+    // The first misuse; reported by `finish`, so that recording reads straight.
+    misuse: Option<Error>,
+}
+
+/// Checked commands over declared buffers: what one batch does.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    pub(super) capacity: Vec<u32>,
+    pub(super) buffers: Vec<BufferDecl>,
+    pub(super) commands: Vec<Command>,
+    pub(super) header: Option<BufferId>,
+}
+
+impl Recorder {
+    /// A recorder for batches that span at most `capacity` along each axis.
+    pub fn new(capacity: &[u32]) -> Self {
+        Recorder {
+            capacity: capacity.to_vec(),
+            buffers: Vec::new(),
+            commands: Vec::new(),
+            header: None,
+            misuse: None,
+        }
+    }
+
+    /// The batch's capacity along `axis`.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    pub fn capacity(&self, axis: usize) -> u32 {
+        self.capacity[axis]
+    }
+
+    /// A buffer that items write: `elements` for each unit of `axis`.
+    pub fn upload_buffer<T: Element>(
+        &mut self,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        self.declare(name, Unit::PerAxis { axis, elements }, View::Upload)
+    }
+
+    /// A buffer that items read back: `elements` for each unit of `axis`.
+    pub fn download_buffer<T: Element>(
+        &mut self,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        self.declare(name, Unit::PerAxis { axis, elements }, View::Download)
+    }
+
+    /// A buffer that stays on the device.
+    pub fn device_buffer<T: Element>(&mut self, name: &str, unit: Unit) -> Buffer<T> {
+        self.declare(name, unit, View::Device)
+    }
+
+    /// The header that the engine fills: the batch's totals along each axis,
+    /// then the number of items ([`HEADER_LEN`] elements). Kernels read from it
+    /// how much of the capacity is live.
+    pub fn header(&mut self) -> Buffer<u32> {
+        if let Some(header) = self.header {
+            return header;
+        }
+        let unit = Unit::PerBatch {
+            elements: HEADER_LEN,
+        };
+        let header = self.declare(HEADER_NAME, unit, View::Upload);
+        self.header = Some(header);
+        header
+    }
+
+    /// Records the upload of a whole buffer.
+    pub fn upload<T: Element>(&mut self, buffer: Buffer<T>) {
+        self.commands.push(Command::Upload(buffer.id()));
+    }
+
+    /// Records the download of a whole buffer.
+    pub fn download<T: Element>(&mut self, buffer: Buffer<T>) {
+        self.commands.push(Command::Download(buffer.id()));
+    }
+
+    /// Records that every byte of a buffer is set to `byte`.
+    pub fn memset<T: Element>(&mut self, buffer: Buffer<T>, byte: u8) {
+        let buffer = buffer.id();
+        self.commands.push(Command::Memset { buffer, byte });
+    }
+
+    /// Records a launch of `kernel` with `blocks` blocks along x.
+    pub fn launch(&mut self, kernel: &Kernel, blocks: u32, args: &[Arg]) {
+        self.commands.push(Command::Launch(Launch {
+            kernel: kernel.clone(),
+            grid: [blocks, 1, 1],
+            args: args.to_vec(),
+        }));
+    }
+
+    /// Checks what was recorded.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), naming the command and
+    /// the buffer or parameter.
+    pub fn finish(self) -> Result<Recording> {
+        if let Some(error) = self.misuse {
+            return Err(error);
+        }
+        let recording = Recording {
+            capacity: self.capacity,
+            buffers: self.buffers,
+            commands: self.commands,
+            header: self.header.map(|header| header.id()),
+        };
+        check::check(&recording)?;
+        Ok(recording)
+    }
+
+    fn declare<T: Element>(&mut self, name: &str, unit: Unit, view: View) -> Buffer<T> {
+        let len = match unit {
+            Unit::PerBatch { elements } => Some(elements),
+            Unit::PerAxis { axis, elements } => match self.capacity.get(axis) {
+                Some(&capacity) => elements.checked_mul(capacity as usize),
+                None => {
+                    self.misuse(name, format!("axis {axis} of {} axes", self.capacity.len()));
+                    Some(1)
+                }
+            },
+        };
+        let len = len
+            .filter(|len| len.checked_mul(T::DTYPE.size_bytes()).is_some())
+            .unwrap_or_else(|| {
+                self.misuse(name, "its size overflows".to_owned());
+                1
+            });
+        if self.buffers.len() == BUFFERS_MAX {
+            self.misuse(name, format!("more than {BUFFERS_MAX} buffers"));
+            return Buffer::new(BufferId(0));
+        }
+        let id = BufferId(self.buffers.len() as u16);
+        self.buffers.push(BufferDecl {
+            name: name.to_owned(),
+            dtype: T::DTYPE,
+            unit,
+            view,
+            len,
+        });
+        Buffer::new(id)
+    }
+
+    fn misuse(&mut self, buffer: &str, message: String) {
+        self.misuse
+            .get_or_insert_with(|| Error::usage(message).within(format!("buffer {buffer}")));
+    }
+}
+
+impl Recording {
+    /// The most that a batch spans along each axis.
+    pub fn capacity(&self) -> &[u32] {
+        &self.capacity
+    }
+
+    /// The buffers, by [`BufferId::index`].
+    pub fn buffers(&self) -> &[BufferDecl] {
+        &self.buffers
+    }
+
+    /// The commands in order.
+    pub fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    /// The header that the engine fills, if the recording uses one.
+    pub fn header(&self) -> Option<BufferId> {
+        self.header
+    }
+
+    /// The buffers' handles with their declarations.
+    pub fn buffers_by_id(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
+        let ids = (0..self.buffers.len()).map(|index| BufferId(index as u16));
+        ids.zip(&self.buffers)
+    }
+
+    /// The kernels in the order of their launches.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.commands.iter().filter_map(|command| match command {
+            Command::Launch(launch) => Some(&launch.kernel),
+            _ => None,
+        })
+    }
+}

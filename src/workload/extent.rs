@@ -1,0 +1,68 @@
+//! How much of a batch something takes.
+
+use crate::record::AXES_MAX;
+use std::fmt;
+
+/// A length along each axis of a workload; axes beyond the workload's are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Extent([u32; AXES_MAX]);
+
+impl<const N: usize> From<[u32; N]> for Extent {
+    fn from(lengths: [u32; N]) -> Self {
+        const { assert!(N <= AXES_MAX) };
+        let mut extent = [0; AXES_MAX];
+        extent[..N].copy_from_slice(&lengths);
+        Extent(extent)
+    }
+}
+
+impl std::ops::Index<usize> for Extent {
+    type Output = u32;
+
+    fn index(&self, axis: usize) -> &u32 {
+        &self.0[axis]
+    }
+}
+
+impl Extent {
+    /// The lengths along all axes.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// The lengths side by side, `None` where one overflows.
+    #[must_use]
+    pub fn checked_add(self, other: Extent) -> Option<Extent> {
+        let mut sum = self.0;
+        for (length, more) in sum.iter_mut().zip(other.0) {
+            *length = length.checked_add(more)?;
+        }
+        Some(Extent(sum))
+    }
+
+    /// Whether it is within `capacity` along every axis.
+    #[must_use]
+    pub fn fits(self, capacity: Extent) -> bool {
+        self.0
+            .iter()
+            .zip(capacity.0)
+            .all(|(&length, max)| length <= max)
+    }
+
+    /// The first axis along which it exceeds `capacity`.
+    #[must_use]
+    pub fn first_excess(self, capacity: Extent) -> Option<usize> {
+        (0..AXES_MAX).find(|&axis| self.0[axis] > capacity.0[axis])
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = self
+            .0
+            .iter()
+            .rposition(|&length| length != 0)
+            .map_or(0, |last| last + 1);
+        f.debug_list().entries(&self.0[..used]).finish()
+    }
+}

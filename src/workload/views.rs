@@ -1,0 +1,156 @@
+//! One item's parts of a batch's buffers.
+
+use super::Extent;
+use crate::record::{BUFFERS_MAX, Buffer, BufferId, Element, Recording, Unit, View};
+use arrayvec::ArrayVec;
+
+/// How the host buffers of one direction are cut into items.
+#[derive(Clone, Debug)]
+pub struct ViewLayout {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    buffer: BufferId,
+    axis: usize,
+    unit_bytes: usize,
+}
+
+impl Part {
+    fn bytes(&self, extent: Extent) -> usize {
+        extent[self.axis] as usize * self.unit_bytes
+    }
+}
+
+impl ViewLayout {
+    /// The layout of the recording's buffers that items see as `view`.
+    pub fn new(recording: &Recording, view: View) -> Self {
+        let parts = recording
+            .buffers_by_id()
+            .filter_map(|(buffer, decl)| match decl.unit {
+                Unit::PerAxis { axis, elements } if decl.view == view => Some(Part {
+                    buffer,
+                    axis,
+                    unit_bytes: elements * decl.dtype.size_bytes(),
+                }),
+                _ => None,
+            });
+        ViewLayout {
+            parts: parts.collect(),
+        }
+    }
+
+    /// The buffers in the layout's order.
+    pub fn buffers(&self) -> impl Iterator<Item = BufferId> {
+        self.parts.iter().map(|part| part.buffer)
+    }
+
+    fn position(&self, buffer: BufferId) -> usize {
+        self.parts
+            .iter()
+            .position(|part| part.buffer == buffer)
+            .expect("the buffer is not one that items see in this direction")
+    }
+}
+
+/// Mutable parts of the upload buffers: one item's, or several items' in a row.
+pub struct WriteViews<'a> {
+    layout: &'a ViewLayout,
+    // None once taken.
+    slices: ArrayVec<Option<&'a mut [u8]>, BUFFERS_MAX>,
+}
+
+impl<'a> WriteViews<'a> {
+    /// Views of whole buffers, given in the layout's order.
+    pub fn new(layout: &'a ViewLayout, buffers: impl IntoIterator<Item = &'a mut [u8]>) -> Self {
+        let slices: ArrayVec<_, BUFFERS_MAX> = buffers.into_iter().map(Some).collect();
+        assert_eq!(slices.len(), layout.parts.len(), "one buffer for each part");
+        WriteViews { layout, slices }
+    }
+
+    /// The item's part of `buffer`, once.
+    ///
+    /// # Panics
+    /// If it was taken before, or is not an upload buffer of the recording.
+    pub fn take<T: Element>(&mut self, buffer: Buffer<T>) -> &'a mut [T] {
+        let slice = self.slices[self.layout.position(buffer.id())].take();
+        bytemuck::cast_slice_mut(slice.expect("the view was taken before"))
+    }
+
+    /// Cuts off the part that `extent` spans from the front.
+    pub(crate) fn split_off(&mut self, extent: Extent) -> WriteViews<'a> {
+        let layout = self.layout;
+        let fronts = self
+            .slices
+            .iter_mut()
+            .zip(&layout.parts)
+            .map(|(slice, part)| {
+                let whole = slice
+                    .take()
+                    .expect("only views that are not handed out are cut");
+                let (front, rest) = whole.split_at_mut(part.bytes(extent));
+                *slice = Some(rest);
+                Some(front)
+            });
+        let slices = fronts.collect();
+        WriteViews { layout, slices }
+    }
+
+    /// The same views for a shorter time, so that they can be given out and
+    /// zeroed after.
+    pub(crate) fn reborrow(&mut self) -> WriteViews<'_> {
+        WriteViews {
+            layout: self.layout,
+            slices: self
+                .slices
+                .iter_mut()
+                .map(|slice| slice.as_deref_mut())
+                .collect(),
+        }
+    }
+
+    pub(crate) fn zero(&mut self) {
+        for slice in self.slices.iter_mut().flatten() {
+            slice.fill(0);
+        }
+    }
+}
+
+/// One item's parts of the download buffers.
+pub struct ReadViews<'a> {
+    layout: &'a ViewLayout,
+    buffers: &'a [&'a [u8]],
+    at: Extent,
+    extent: Extent,
+}
+
+impl<'a> ReadViews<'a> {
+    /// The part that starts at `at` and spans `extent`, of whole buffers given
+    /// in the layout's order.
+    pub fn new(
+        layout: &'a ViewLayout,
+        buffers: &'a [&'a [u8]],
+        at: Extent,
+        extent: Extent,
+    ) -> Self {
+        ReadViews {
+            layout,
+            buffers,
+            at,
+            extent,
+        }
+    }
+
+    /// The item's part of `buffer`.
+    ///
+    /// # Panics
+    /// If it is not a download buffer of the recording.
+    pub fn get<T: Element>(&self, buffer: Buffer<T>) -> &'a [T] {
+        let position = self.layout.position(buffer.id());
+        let part = self.layout.parts[position];
+        let start = part.bytes(self.at);
+        let bytes = &self.buffers[position][start..start + part.bytes(self.extent)];
+        bytemuck::cast_slice(bytes)
+    }
+}
