@@ -2,6 +2,7 @@
 
 use super::super::columns::NULL_COUNT;
 use super::super::layout::{Position, TILE};
+use super::near::TileBoxes;
 use super::{Own, for_each_tile, squared, tiles};
 use crate::record::TwinLaunch;
 
@@ -13,10 +14,14 @@ pub(in super::super) fn contact_number(launch: &mut TwinLaunch<'_>) {
     let counts: &mut [i32] = launch.write();
     let cutoff2: u32 = launch.scalar();
 
-    for_each_tile(tiles, counts, |tile, counts| {
+    let boxes = TileBoxes::new(tiles, positions);
+    for_each_tile(tiles, counts, |index, tile, counts| {
         let own = Own::of(tile, positions);
         let mut near = [0i32; TILE as usize];
-        for other in &positions[tile.structure_range()] {
+        for other in boxes
+            .near(index, cutoff2)
+            .flat_map(|range| &positions[range])
+        {
             for (near, (x, y, z)) in near.iter_mut().zip(own.lanes()) {
                 *near += i32::from(squared(x - other.x, y - other.y, z - other.z) < cutoff2);
             }

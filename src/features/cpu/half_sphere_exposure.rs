@@ -2,6 +2,7 @@
 
 use super::super::columns::NULL_COUNT;
 use super::super::layout::{Position, Tile};
+use super::near::TileBoxes;
 use super::{for_each_tile, squared, tiles};
 use crate::record::TwinLaunch;
 
@@ -52,11 +53,15 @@ pub(in super::super) fn half_sphere_exposure(launch: &mut TwinLaunch<'_>) {
     let down: &mut [i32] = launch.write();
     let cutoff2: u32 = launch.scalar();
 
-    let count = |tile: &Tile, residue: usize| {
+    let boxes = TileBoxes::new(tiles, positions);
+    let count = |index: usize, tile: &Tile, residue: usize| {
         let plane = Plane::of(residue, tile, positions, links)?;
         let own = positions[residue];
         let (mut above, mut near) = (0, 0);
-        for other in &positions[tile.structure_range()] {
+        for other in boxes
+            .near(index, cutoff2)
+            .flat_map(|range| &positions[range])
+        {
             if squared(own.x - other.x, own.y - other.y, own.z - other.z) < cutoff2 {
                 above += i32::from(plane.is_above(other.minus(own)));
                 near += 1;
@@ -66,9 +71,9 @@ pub(in super::super) fn half_sphere_exposure(launch: &mut TwinLaunch<'_>) {
         Some((above, near - above - 1))
     };
     let mut both = vec![(NULL_COUNT, NULL_COUNT); up.len()];
-    for_each_tile(tiles, &mut both, |tile, both| {
+    for_each_tile(tiles, &mut both, |index, tile, both| {
         for (both, residue) in both.iter_mut().zip(tile.range()) {
-            *both = count(tile, residue).unwrap_or((NULL_COUNT, NULL_COUNT));
+            *both = count(index, tile, residue).unwrap_or((NULL_COUNT, NULL_COUNT));
         }
     });
     for ((both, up), down) in both.iter().zip(up).zip(down) {

@@ -5,6 +5,7 @@
 mod b_factor_z;
 mod contact_number;
 mod half_sphere_exposure;
+mod near;
 mod radius_of_gyration;
 mod weighted_contact_number;
 
@@ -59,26 +60,27 @@ fn tiles<'a>(header: &[u32], words: &'a [u32]) -> &'a [Tile] {
     &bytemuck::cast_slice(words)[..header[TILES] as usize]
 }
 
-/// Calls `compute` for every tile, in parallel, with the tile's part of `out`.
+/// Calls `compute` for every tile, in parallel, with the tile's index and its part
+/// of `out`.
 fn for_each_tile<T: Send>(
     tiles: &[Tile],
     out: &mut [T],
-    compute: impl Fn(&Tile, &mut [T]) + Send + Sync,
+    compute: impl Fn(usize, &Tile, &mut [T]) + Send + Sync,
 ) {
     let mut parts = Vec::with_capacity(tiles.len());
     let mut rest = out;
     let mut start = 0;
     // Tiles of a batch ascend; those of rejected items are all zeros.
-    for tile in tiles.iter().filter(|tile| tile.count > 0) {
+    for (index, tile) in tiles.iter().enumerate().filter(|(_, tile)| tile.count > 0) {
         let range = tile.range();
         let (_, from_tile) = rest.split_at_mut(range.start - start);
         let (part, after) = from_tile.split_at_mut(range.len());
-        parts.push((tile, part));
+        parts.push((index, tile, part));
         (rest, start) = (after, range.end);
     }
     parts
         .into_par_iter()
-        .for_each(|(tile, part)| compute(tile, part));
+        .for_each(|(index, tile, part)| compute(index, tile, part));
 }
 
 /// The sum in the order of the kernels' `block_sum`.

@@ -14,7 +14,7 @@ pub(in super::super) fn weighted_contact_number(launch: &mut TwinLaunch<'_>) {
     let positions: &[Position] = bytemuck::cast_slice(launch.read::<i32>());
     let sums: &mut [f32] = launch.write();
 
-    for_each_tile(tiles, sums, |tile, sums| {
+    for_each_tile(tiles, sums, |_, tile, sums| {
         let own = Own::of(tile, positions);
         let mut total = [0f64; TILE as usize];
         for group in positions[tile.structure_range()].chunks(GROUP) {
