@@ -36,13 +36,10 @@ impl Bounds {
     /// The squared distance that points of the two boxes have at least.
     fn distance2(&self, other: &Bounds) -> i64 {
         let gap2 = |axis: usize| {
-            (self.min[axis] - other.max[axis])
-                .max(other.min[axis] - self.max[axis])
-                .max(0)
+            let gap = (self.min[axis] - other.max[axis]).max(other.min[axis] - self.max[axis]);
+            gap.max(0).saturating_pow(2)
         };
-        (0..3)
-            .map(|axis| gap(axis).pow(2))
-            .fold(0, i64::saturating_add)
+        (0..3).map(gap2).fold(0, i64::saturating_add)
     }
 }
 
