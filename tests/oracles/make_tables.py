@@ -44,7 +44,7 @@ Features of a residue; "others" are the other rows of the same model:
                 population; null where the values are all equal or b_ca is null
 
 Of a structure (one model): residues, atoms, chains (with rows), breaks, rg_ca and
-rg_atoms (root mean square distance from the centroid, unweighted, in A).
+rg (root mean square distance from the centroid, unweighted, in A).
 
 Golden tables name a source by its file name alone. hse_a_* is also computed by
 Biopython's HSExposureCA, for models up to --biopython residues: it links residues
@@ -85,7 +85,7 @@ RESIDUE_COUNTS = [
 RESIDUE_FLOATS = ["wcn", "b_ca", "b_z"]
 STRUCTURE_KEY = ["source", "model"]
 STRUCTURE_COUNTS = ["residues", "atoms", "chains", "breaks"]
-STRUCTURE_FLOATS = ["rg_ca", "rg_atoms"]
+STRUCTURE_FLOATS = ["rg_ca", "rg"]
 
 
 # ---- Reading the dump
@@ -273,7 +273,7 @@ def structure_features(residues, atoms_xyz):
         "chains": len(set(residues.chain)),
         "breaks": int(residues.break_before.sum()),
         "rg_ca": radius_of_gyration(ca[has_ca]),
-        "rg_atoms": radius_of_gyration(atoms_xyz),
+        "rg": radius_of_gyration(atoms_xyz),
     }
 
 
