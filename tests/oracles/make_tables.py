@@ -32,7 +32,8 @@ Features of a residue; "others" are the other rows of the same model:
                 the same for the C-beta. A residue without one gets the virtual
                 C-beta CA - 0.58273431 a + 0.56802827 b - 0.54067466 c, with
                 b = CA - N, c = C - CA, a = b x c in A, rounded to 0.001 A half
-                away from zero; null where that lacks an atom
+                away from zero; null where that lacks an atom, or without C-alpha
+                (such a residue's own C-beta still counts as one of the others)
   wcn           sum of 1/d^2 in A^-2 over the others' C-alphas, d = 0 left out
   hse_a_up, hse_a_down
                 others whose C-alpha is nearer than 12 A, up where
@@ -256,7 +257,7 @@ def residue_features(residues):
     up, down = half_sphere_exposure(residues)
     return {
         **{f"cn_ca_{r}": contact_number(ca, has_ca, r) for r in (8, 10, 12)},
-        **{f"cn_cb_{r}": contact_number(cb, has_cb, r) for r in (8, 10)},
+        **{f"cn_cb_{r}": np.where(has_ca, contact_number(cb, has_cb, r), np.nan) for r in (8, 10)},
         "wcn": weighted_contact_number(ca, has_ca),
         "hse_a_up": up,
         "hse_a_down": down,
