@@ -2,7 +2,11 @@
 
 pub mod backend;
 pub mod error;
+#[cfg(feature = "features")]
+pub mod features;
+pub mod pipeline;
 pub mod record;
+pub mod replay;
 pub mod workload;
 
 #[cfg(feature = "structure")]

@@ -1,0 +1,276 @@
+//! The engine: a workload on one or more devices.
+
+use super::driver::{self, Intake, Priority, Shared};
+use super::plan::MemoryPlan;
+use super::program::{Program, record_buckets};
+use super::slot::{Free, Slot};
+use super::stats::{Counters, Snapshot};
+use super::ticket::Ticket;
+use crate::backend::Backend;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::replay::{Executor, Mode, load_functions};
+use crate::workload::{DeviceInfo, Extent, Sink, Workload};
+use rayon::ThreadPool;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The most slots of one device.
+pub const SLOTS_MAX: usize = 64;
+
+/// How the completion stage waits for the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// Looks at all slots in flight, over and over: lowest latency, one busy core.
+    Spin,
+    /// Waits for the oldest slot.
+    #[default]
+    Block,
+}
+
+/// Settings of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Slots of each device; 3 keep upload, compute and download busy at once.
+    pub slots: usize,
+    /// Graph replay or plain launches.
+    pub mode: Mode,
+    /// A batch closes before it exceeds this.
+    pub batch: Extent,
+    /// Capacities that batches are recorded for, smallest first; a batch runs in
+    /// the first that holds it. The last bounds the largest item.
+    pub buckets: Vec<Extent>,
+    /// The longest that a submitted item waits for its batch to fill.
+    pub batch_wait: Duration,
+    /// The most device and pinned memory in bytes, if there is a budget.
+    pub memory_bytes_max: Option<u64>,
+    /// How to wait for the device.
+    pub wait: Wait,
+}
+
+impl EngineConfig {
+    /// Three slots, graph replay, and one bucket: the batch itself.
+    pub fn new(batch: impl Into<Extent>) -> Self {
+        let batch = batch.into();
+        EngineConfig {
+            slots: 3,
+            mode: Mode::Graph,
+            batch,
+            buckets: vec![batch],
+            batch_wait: Duration::from_millis(2),
+            memory_bytes_max: None,
+            wait: Wait::default(),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if !(1..=SLOTS_MAX).contains(&self.slots) {
+            return Err(Error::config(format!(
+                "slots = {} is not 1 to {SLOTS_MAX}",
+                self.slots
+            )));
+        }
+        match self.buckets.last() {
+            Some(largest) if self.batch.fits(*largest) => Ok(()),
+            _ => Err(Error::config(format!(
+                "no bucket holds a batch of {}",
+                self.batch
+            ))),
+        }
+    }
+}
+
+/// How one item is submitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubmitOptions {
+    /// Goes before the items without it that still wait for a batch.
+    pub urgent: bool,
+    /// The item's batch closes at this moment, full or not.
+    pub deadline: Option<Instant>,
+}
+
+/// A workload running on one or more devices.
+pub struct Engine<W: Workload> {
+    shared: Arc<Shared<W>>,
+    intake: Option<Intake<W>>,
+    threads: Vec<JoinHandle<()>>,
+    memory: MemoryPlan,
+    device: DeviceInfo,
+}
+
+impl<W: Workload> Engine<W> {
+    /// What an engine with this configuration will take, without taking it.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration or the recording.
+    pub fn memory_plan(
+        workload: &W,
+        device: &DeviceInfo,
+        config: &EngineConfig,
+    ) -> Result<MemoryPlan> {
+        config.check()?;
+        let (recordings, _) = record_buckets(workload, &config.buckets, device)?;
+        let largest = recordings.last().expect("one for each bucket");
+        Ok(MemoryPlan::new(
+            largest.buffers(),
+            config.slots,
+            device.backend == "cpu",
+        ))
+    }
+
+    /// Records the workload, takes all memory, captures all graphs, and starts
+    /// the stages. `pool` writes and reads items; it should be the one that a
+    /// CPU backend computes on.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration or the recording, a kernel that
+    /// cannot be loaded, a budget that does not hold, memory that is not there.
+    pub fn new(
+        workload: W,
+        backends: &[Arc<dyn Backend>],
+        pool: Arc<ThreadPool>,
+        config: &EngineConfig,
+    ) -> Result<Self> {
+        config.check()?;
+        let Some(first) = backends.first() else {
+            return Err(Error::usage("the engine has no backend"));
+        };
+        let device = first.device().clone();
+        let program = Program::new(workload, &config.buckets, &device)?;
+        let buffers = program.largest().buffers();
+        let memory = MemoryPlan::new(buffers, config.slots, device.backend == "cpu");
+        memory.within_budget(config.memory_bytes_max)?;
+        let mut slots = Vec::with_capacity(config.slots * backends.len());
+        for backend in backends {
+            open_slots(&program, &**backend, config, &mut slots)?;
+        }
+        let shared = Arc::new(Shared {
+            batcher_target: config.batch,
+            batcher_max: *config.buckets.last().expect("checked"),
+            batch_wait: config.batch_wait,
+            program,
+            pool,
+            counters: Counters::default(),
+            poison: OnceLock::new(),
+        });
+        let (intake, threads) = driver::start(&shared, slots, config.wait)?;
+        Ok(Engine {
+            shared,
+            intake: Some(intake),
+            threads,
+            memory,
+            device,
+        })
+    }
+
+    /// Submits one item. Blocks while the intake is full.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] when the engine has stopped. What is wrong with the
+    /// item itself comes with its ticket.
+    pub fn submit(&self, item: W::Item) -> Result<Ticket<W>> {
+        self.submit_with(item, SubmitOptions::default())
+    }
+
+    /// Submits one item with options.
+    ///
+    /// # Errors
+    /// As [`Engine::submit`].
+    pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
+        let extent = self.shared.program.workload.extent(&item);
+        let (ticket, reply) = Ticket::new();
+        let priority = if options.urgent {
+            Priority::Urgent
+        } else {
+            Priority::Normal
+        };
+        self.intake()
+            .send(priority, item, extent, reply, options.deadline)?;
+        Ok(ticket)
+    }
+
+    /// Closes the open batch without waiting for it to fill.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] when the engine has stopped.
+    pub fn flush(&self) -> Result<()> {
+        self.intake().flush()
+    }
+
+    /// Streams a source through the engine into a sink, in the source's order,
+    /// with a bounded number of items on the way.
+    ///
+    /// An item's own failure goes to the sink with the item.
+    ///
+    /// # Errors
+    /// The sink's error, or the device's when it failed.
+    pub fn run<S>(&mut self, source: S, sink: &mut impl Sink<W>) -> Result<()>
+    where
+        S: Iterator<Item = W::Item> + Send,
+    {
+        driver::run_ordered(
+            self.intake(),
+            &self.shared,
+            source,
+            |completion| match completion.result.as_ref().map_err(Error::kind) {
+                Err(ErrorKind::Device | ErrorKind::Closed) => match completion.result {
+                    Err(error) => Err(error),
+                    Ok(_) => unreachable!("matched as an error"),
+                },
+                _ => sink.accept(completion),
+            },
+        )
+    }
+
+    /// What the engine did so far.
+    pub fn counters(&self) -> Snapshot {
+        self.shared.counters.snapshot()
+    }
+
+    /// The memory that it took.
+    pub fn memory(&self) -> &MemoryPlan {
+        &self.memory
+    }
+
+    /// The first device.
+    pub fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    fn intake(&self) -> &Intake<W> {
+        self.intake.as_ref().expect("taken by drop only")
+    }
+}
+
+impl<W: Workload> Drop for Engine<W> {
+    /// Finishes what was submitted, then frees everything.
+    fn drop(&mut self) {
+        self.intake = None;
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a pipeline thread panicked");
+            }
+        }
+    }
+}
+
+fn open_slots<W: Workload>(
+    program: &Program<W>,
+    backend: &dyn Backend,
+    config: &EngineConfig,
+    slots: &mut Vec<Slot<Free>>,
+) -> Result<()> {
+    let functions = program
+        .recordings
+        .iter()
+        .map(|recording| load_functions(backend, recording))
+        .collect::<Result<Vec<_>>>()?;
+    let lanes = backend.open_lanes(program.largest().buffers(), config.slots)?;
+    for mut lane in lanes {
+        let index = slots.len();
+        let executor = Executor::new(&mut *lane, &program.recordings, &functions, config.mode)
+            .within(|| format!("slot {index}"))?;
+        slots.push(Slot::new(index, lane, executor));
+    }
+    Ok(())
+}

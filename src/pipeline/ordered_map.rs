@@ -1,0 +1,98 @@
+//! A parallel map over an iterator that keeps its order and stays bounded.
+
+use crossbeam_channel::{Receiver, bounded};
+use rayon::ThreadPool;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+/// Applies a function to a source's items on a pool, at most `window` at a time
+/// ahead of the reader, and yields the results in the source's order.
+pub struct OrderedMap<S: Iterator, T> {
+    source: S,
+    work: Arc<dyn Fn(S::Item) -> T + Send + Sync>,
+    pool: Arc<ThreadPool>,
+    window: usize,
+    pending: VecDeque<Receiver<std::thread::Result<T>>>,
+}
+
+impl<S, T> OrderedMap<S, T>
+where
+    S: Iterator,
+    S::Item: Send + 'static,
+    T: Send + 'static,
+{
+    /// Maps `source` through `work`.
+    pub fn new(
+        source: S,
+        pool: Arc<ThreadPool>,
+        window: usize,
+        work: impl Fn(S::Item) -> T + Send + Sync + 'static,
+    ) -> Self {
+        OrderedMap {
+            source,
+            work: Arc::new(work),
+            pool,
+            window: window.max(1),
+            pending: VecDeque::new(),
+        }
+    }
+
+    fn spawn(&mut self, item: S::Item) {
+        let (result, pending) = bounded(1);
+        let work = Arc::clone(&self.work);
+        self.pool.spawn(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(item)));
+            // The reader may have gone; then nobody wants the result.
+            let _ = result.send(outcome);
+        });
+        self.pending.push_back(pending);
+    }
+}
+
+impl<S, T> Iterator for OrderedMap<S, T>
+where
+    S: Iterator,
+    S::Item: Send + 'static,
+    T: Send + 'static,
+{
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        while self.pending.len() < self.window {
+            match self.source.next() {
+                Some(item) => self.spawn(item),
+                None => break,
+            }
+        }
+        let outcome = self
+            .pending
+            .pop_front()?
+            .recv()
+            .expect("every task sends once");
+        Some(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_the_order_of_the_source() {
+        let pool = Arc::new(
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(4)
+                .build()
+                .unwrap(),
+        );
+        let uneven = |n: u64| {
+            for _ in 0..n % 7 {
+                std::thread::yield_now();
+            }
+            n * 2
+        };
+        let out: Vec<u64> = OrderedMap::new(0..1000, pool, 8, uneven).collect();
+        assert!(out.iter().copied().eq((0..1000).map(|n| n * 2)));
+    }
+}

@@ -1,0 +1,101 @@
+//! Stage one: a batch into a free slot's pinned memory, by several threads on
+//! disjoint views.
+
+use super::batch::{Batch, Entry};
+use super::program::Program;
+use super::slot::{Filled, Free, Slot};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::workload::{Extent, Workload, WriteViews};
+use rayon::ThreadPool;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Items that one thread writes before it is worth asking another.
+const ITEMS_PER_TASK: usize = 8;
+
+/// Writes the batch into the slot and chooses its bucket.
+pub(crate) fn fill<W: Workload>(
+    program: &Program<W>,
+    pool: &ThreadPool,
+    slot: Slot<Free>,
+    mut batch: Batch<W>,
+) -> Slot<Filled<Batch<W>>> {
+    let mut slot = slot.begin();
+    let mut views = slot.host_mut(&program.upload_ids);
+    if let Some(header) = program.header {
+        let position = program.upload_ids.binary_search(&header);
+        let bytes = views.remove(position.expect("the header is an upload"));
+        write_header(bytemuck::cast_slice_mut(bytes), &batch);
+    }
+    let views = WriteViews::new(&program.uploads, views);
+    let entries = &mut batch.entries[..];
+    if entries.len() <= ITEMS_PER_TASK {
+        write_entries(program, entries, views);
+    } else {
+        pool.install(|| write_entries(program, entries, views));
+    }
+    let bucket = program.bucket_for(batch.total);
+    slot.filled(batch, bucket)
+}
+
+fn write_header<W: Workload>(header: &mut [u32], batch: &Batch<W>) {
+    let totals = batch.total.as_slice();
+    header.fill(0);
+    header[..totals.len()].copy_from_slice(totals);
+    header[totals.len()] = batch.items;
+}
+
+fn write_entries<W: Workload>(
+    program: &Program<W>,
+    entries: &mut [Entry<W>],
+    mut views: WriteViews<'_>,
+) {
+    if entries.len() <= ITEMS_PER_TASK {
+        for entry in entries {
+            write_entry(program, entry, &mut views);
+        }
+        return;
+    }
+    let (front, back) = entries.split_at_mut(entries.len() / 2);
+    let front_views = views.split_off(spanned(front));
+    rayon::join(
+        || write_entries(program, front, front_views),
+        || write_entries(program, back, views),
+    );
+}
+
+fn spanned<W: Workload>(entries: &[Entry<W>]) -> Extent {
+    let extents = entries.iter().filter_map(|entry| entry.place.as_ref().ok());
+    extents.fold(Extent::default(), |sum, place| {
+        sum.checked_add(place.extent)
+            .expect("within the batch's total")
+    })
+}
+
+fn write_entry<W: Workload>(
+    program: &Program<W>,
+    entry: &mut Entry<W>,
+    views: &mut WriteViews<'_>,
+) {
+    let Ok(place) = entry.place else { return };
+    let mut own = views.split_off(place.extent);
+    let written = guarded(|| {
+        program
+            .workload
+            .write(&program.buffers, &entry.item, place.at, &mut own.reborrow())
+    });
+    if let Err(error) = written.within(|| "write") {
+        own.zero();
+        entry.place = Err(error);
+    }
+}
+
+/// Runs an embedder's code; a panic is the item's error and nobody else's.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = crate::backend::cpu::panic_text(&*panic);
+        Err(Error::new(
+            ErrorKind::Input,
+            format!("the workload panicked: {text}"),
+        ))
+    })
+}

@@ -1,0 +1,387 @@
+//! The engine over a small workload, on the CPU backend.
+
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::pipeline::{Engine, EngineConfig, SubmitOptions, Wait};
+use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::replay::Mode;
+use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::{Error, ErrorKind, Result};
+
+/// Scales ragged vectors; one axis of elements, one of vectors.
+struct Scale {
+    kernel: Kernel,
+    factor: f32,
+}
+
+struct Buffers {
+    x: Buffer<f32>,
+    y: Buffer<f32>,
+    starts: Buffer<u32>,
+}
+
+/// The vectors that the tests make fail, by their first element.
+const WRITE_FAILS: f32 = -1.0;
+const WRITE_PANICS: f32 = -2.0;
+const READ_FAILS: f32 = -3.0;
+const TWIN_PANICS: f32 = -4.0;
+
+fn scale(launch: &mut TwinLaunch<'_>) {
+    let header: &[u32] = launch.read();
+    let x: &[f32] = launch.read();
+    let y: &mut [f32] = launch.write();
+    let factor: f32 = launch.scalar();
+    for i in 0..header[0] as usize {
+        assert!(x[i] != TWIN_PANICS, "planted");
+        y[i] = x[i] * factor;
+    }
+}
+
+impl Scale {
+    fn new(factor: f32) -> Self {
+        let image = Arc::new(Image {
+            name: "scale".into(),
+            binary: None,
+            source: None,
+        });
+        let kernel = Kernel::new("scale", &image)
+            .reads::<u32>("header")
+            .reads::<f32>("x")
+            .writes::<f32>("y")
+            .scalar::<f32>("factor")
+            .twin(scale);
+        Scale { kernel, factor }
+    }
+}
+
+impl Workload for Scale {
+    type Item = Vec<f32>;
+    type Output = (Vec<f32>, u32);
+    type Buffers = Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["elements", "vectors"]
+    }
+
+    fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
+        if item.is_empty() {
+            return Err(Error::input("an empty vector"));
+        }
+        Ok(Extent::from([item.len() as u32, 1]))
+    }
+
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
+        let header = recorder.header();
+        let x = recorder.upload_buffer("x", 0, 1);
+        let starts = recorder.upload_buffer("starts", 1, 1);
+        let y = recorder.download_buffer("y", 0, 1);
+        recorder.upload(header);
+        recorder.upload(x);
+        recorder.upload(starts);
+        let args = [header.into(), x.into(), y.into(), self.factor.into()];
+        recorder.launch(&self.kernel, recorder.capacity(0).div_ceil(128), &args);
+        recorder.download(y);
+        Ok(Buffers { x, y, starts })
+    }
+
+    fn write(
+        &self,
+        buffers: &Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        views.take(buffers.x).copy_from_slice(item);
+        views.take(buffers.starts)[0] = at[0];
+        match item[0] {
+            WRITE_FAILS => Err(Error::input("planted")),
+            WRITE_PANICS => panic!("planted"),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(
+        &self,
+        buffers: &Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &ReadViews<'_>,
+    ) -> Result<(Vec<f32>, u32)> {
+        if item[0] == READ_FAILS {
+            return Err(Error::input("planted"));
+        }
+        Ok((views.get(buffers.y).to_vec(), at[0]))
+    }
+}
+
+fn engine(config: &EngineConfig, threads: usize) -> Engine<Scale> {
+    let pool = Arc::new(
+        ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap(),
+    );
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    Engine::new(Scale::new(2.0), &[backend], pool, config).unwrap()
+}
+
+fn vectors(count: usize) -> Vec<Vec<f32>> {
+    let vector = |n: usize| (0..1 + n * 7 % 50).map(|i| (n * 100 + i) as f32).collect();
+    (0..count).map(vector).collect()
+}
+
+fn doubled(vector: &[f32]) -> Vec<f32> {
+    vector.iter().map(|x| x * 2.0).collect()
+}
+
+#[test]
+fn a_run_gives_every_result_in_order_whatever_the_shape() {
+    let items = vectors(2000);
+    for slots in [1, 2, 3, 7] {
+        for (batch, wait) in [(50, Wait::Block), (333, Wait::Spin), (100_000, Wait::Block)] {
+            for mode in [Mode::Graph, Mode::Stream] {
+                let mut config = EngineConfig::new([batch, batch]);
+                (config.slots, config.mode, config.wait) = (slots, mode, wait);
+                let mut engine = engine(&config, 3);
+                let mut seen = 0;
+                let mut sink = |done: Completion<Scale>| {
+                    assert_eq!(done.item, items[seen]);
+                    assert_eq!(done.result?.0, doubled(&items[seen]));
+                    seen += 1;
+                    Ok(())
+                };
+                engine.run(items.iter().cloned(), &mut sink).unwrap();
+                assert_eq!(seen, items.len());
+                assert_eq!(engine.counters().items_done, items.len() as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_graph_replay_is_two_calls_however_many_commands() {
+    let mut calls = Vec::new();
+    for mode in [Mode::Graph, Mode::Stream] {
+        let mut config = EngineConfig::new([100, 100]);
+        config.mode = mode;
+        let mut engine = engine(&config, 1);
+        engine
+            .run(vectors(100).into_iter(), &mut |_: Completion<Scale>| Ok(()))
+            .unwrap();
+        let counters = engine.counters();
+        calls.push(counters.driver_calls / counters.batches);
+    }
+    // A graph launch and a mark; three uploads, a launch, a download and a mark.
+    assert_eq!(calls, [2, 6]);
+}
+
+#[test]
+fn a_bad_item_is_rejected_alone_and_in_its_turn() {
+    let mut items = vectors(200);
+    items[17][0] = WRITE_FAILS;
+    items[18][0] = WRITE_PANICS;
+    items[90][0] = READ_FAILS;
+    items[91].clear();
+    items[150] = vec![1.0; 1001];
+    let mut engine = engine(&EngineConfig::new([1000, 64]), 2);
+    let mut outcomes = Vec::new();
+    engine
+        .run(items.iter().cloned(), &mut |done: Completion<Scale>| {
+            outcomes.push(done);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(outcomes.len(), items.len());
+    for (index, outcome) in outcomes.into_iter().enumerate() {
+        assert_eq!(outcome.item, items[index]);
+        match index {
+            17 | 90 => assert!(outcome.result.unwrap_err().to_string().contains("planted")),
+            18 => assert!(
+                outcome
+                    .result
+                    .unwrap_err()
+                    .to_string()
+                    .contains("panicked: planted")
+            ),
+            91 => assert_eq!(outcome.result.unwrap_err().kind(), ErrorKind::Input),
+            150 => {
+                let error = outcome.result.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Capacity);
+                assert!(
+                    error
+                        .to_string()
+                        .contains("1001 elements, and a batch holds at most 1000")
+                );
+            }
+            _ => assert_eq!(outcome.result.unwrap().0, doubled(&items[index])),
+        }
+    }
+    assert_eq!(engine.counters().items_rejected, 5);
+}
+
+#[test]
+fn a_large_item_runs_alone_in_the_large_bucket() {
+    let mut config = EngineConfig::new([100, 100]);
+    config.buckets = [[10, 10], [100, 100], [5000, 100]]
+        .map(Extent::from)
+        .to_vec();
+    let mut engine = engine(&config, 2);
+    let items = [vec![1.0; 60], vec![2.0; 5000], vec![3.0; 60], vec![4.0; 7]];
+    let mut starts = Vec::new();
+    engine
+        .run(items.iter().cloned(), &mut |done: Completion<Scale>| {
+            let (values, start) = done.result?;
+            assert_eq!(values, doubled(&done.item));
+            starts.push(start);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(starts, [0, 0, 0, 60]);
+    assert_eq!(engine.counters().batches, 3);
+}
+
+#[test]
+fn tickets_come_back_from_several_producers() {
+    let engine = engine(&EngineConfig::new([500, 500]), 2);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let items = vectors(300);
+                let submit = |item: &Vec<f32>| engine.submit(item.clone()).unwrap();
+                let tickets: Vec<_> = items.iter().map(submit).collect();
+                for (ticket, item) in tickets.into_iter().zip(&items) {
+                    let done = ticket.wait().unwrap();
+                    assert_eq!(&done.item, item);
+                    assert_eq!(done.result.unwrap().0, doubled(item));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_lone_item_leaves_at_its_deadline_or_on_flush() {
+    let mut config = EngineConfig::new([500, 500]);
+    config.batch_wait = Duration::from_secs(3600);
+    let engine = engine(&config, 1);
+    let ticket = engine.submit(vec![1.0]).unwrap();
+    engine.flush().unwrap();
+    assert_eq!(ticket.wait().unwrap().result.unwrap().0, [2.0]);
+    let options = SubmitOptions {
+        urgent: true,
+        deadline: Some(Instant::now()),
+    };
+    let ticket = engine.submit_with(vec![3.0], options).unwrap();
+    assert_eq!(ticket.wait().unwrap().result.unwrap().0, [6.0]);
+}
+
+#[test]
+fn dropping_the_engine_finishes_what_was_submitted() {
+    let engine = engine(&EngineConfig::new([100, 100]), 1);
+    let tickets: Vec<_> = vectors(50)
+        .into_iter()
+        .map(|v| engine.submit(v).unwrap())
+        .collect();
+    drop(engine);
+    for ticket in tickets {
+        let done = ticket.wait().unwrap();
+        assert_eq!(done.result.unwrap().0, doubled(&done.item));
+    }
+}
+
+#[test]
+fn a_device_failure_stops_the_engine_and_hands_the_items_back() {
+    let mut config = EngineConfig::new([100, 1]);
+    config.batch_wait = Duration::ZERO;
+    let engine = engine(&config, 1);
+    let failing = engine.submit(vec![TWIN_PANICS]).unwrap().wait().unwrap();
+    assert_eq!(failing.item, [TWIN_PANICS]);
+    let error = failing.result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Device);
+    assert!(
+        error
+            .to_string()
+            .contains("the twin of kernel scale panicked: planted"),
+        "{error}"
+    );
+    let refused = engine.submit(vec![1.0]).unwrap().wait().unwrap();
+    assert_eq!(refused.item, [1.0]);
+    assert_eq!(refused.result.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_device_failure_ends_a_run_with_its_cause() {
+    let mut items = vectors(500);
+    items[250][0] = TWIN_PANICS;
+    let mut engine = engine(&EngineConfig::new([100, 8]), 2);
+    let mut seen = 0;
+    let mut sink = |_: Completion<Scale>| {
+        seen += 1;
+        Ok(())
+    };
+    let error = engine.run(items.into_iter(), &mut sink).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Device);
+    assert!(seen <= 250, "no result of a failed batch reaches the sink");
+}
+
+#[test]
+fn a_sink_that_fails_ends_the_run_and_leaves_the_engine_usable() {
+    let mut engine = engine(&EngineConfig::new([100, 100]), 2);
+    let full = |_: Completion<Scale>| Err(Error::new(ErrorKind::Io, "disk full"));
+    let error = engine
+        .run(vectors(5000).into_iter(), &mut { full })
+        .unwrap_err();
+    assert_eq!(error.message(), "disk full");
+    let mut seen = 0;
+    let mut count = |_: Completion<Scale>| {
+        seen += 1;
+        Ok(())
+    };
+    engine.run(vectors(10).into_iter(), &mut count).unwrap();
+    assert_eq!(seen, 10);
+}
+
+#[test]
+fn settings_that_cannot_work_are_named() {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let build = |config: &EngineConfig| {
+        Engine::new(
+            Scale::new(1.0),
+            &[Arc::clone(&backend)],
+            Arc::clone(&pool),
+            config,
+        )
+        .err()
+        .map_or_else(|| "built".to_owned(), |error| error.to_string())
+    };
+    let good = EngineConfig::new([100, 10]);
+    assert_eq!(build(&good), "built");
+    let slots = EngineConfig {
+        slots: 0,
+        ..good.clone()
+    };
+    assert!(build(&slots).contains("slots = 0"));
+    let order = EngineConfig {
+        buckets: [[100, 10], [50, 10]].map(Extent::from).to_vec(),
+        batch: Extent::from([50, 10]),
+        ..good.clone()
+    };
+    assert!(build(&order).contains("order them by size"));
+    let budget = EngineConfig {
+        memory_bytes_max: Some(1000),
+        ..good.clone()
+    };
+    let message = build(&budget);
+    assert!(
+        message.contains("budget of 1000 bytes") && message.contains("starts"),
+        "{message}"
+    );
+    // x and y of 100 floats, 10 starts, a header of 8 words; three slots.
+    assert!(
+        message.contains(&format!("{} B of memory", 3 * (400 + 400 + 40 + 32))),
+        "{message}"
+    );
+}
