@@ -21,6 +21,7 @@ use layout::{ATOMS, AXES, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
 
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT};
 pub use config::{Cutoff, FeatureConfig, FeatureName};
+pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
 pub use pack::virtual_c_beta;
 
 /// One structure on its way through the engine, or why it could not be read.
