@@ -74,11 +74,6 @@ impl Functions {
 
     /// Loads a kernel and checks that its code is what the declaration says.
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        self.load_checked(kernel)
-            .within(|| format!("kernel {}", kernel.name))
-    }
-
-    fn load_checked(&self, kernel: &Kernel) -> Result<FunctionId> {
         // Held throughout, so that two callers do not load the same.
         let mut modules = self.modules.lock();
         let known = self.loaded.read().iter().position(|entry| {
@@ -180,11 +175,14 @@ impl Functions {
     /// the code says: they must be the same.
     fn check_declaration(&self, kernel: &Kernel, function: Function) -> Result<()> {
         if kernel.params.len() != function.params || function.params > PARAMS_MAX {
-            return Err(mismatch(format!(
-                "it is declared with {} parameters, and its code takes {} (at most {PARAMS_MAX})",
-                kernel.params.len(),
-                function.params
-            )));
+            return Err(mismatch(
+                kernel,
+                format!(
+                    "it is declared with {} parameters, and its code takes {} (at most {PARAMS_MAX})",
+                    kernel.params.len(),
+                    function.params
+                ),
+            ));
         }
         for (index, param) in kernel.params.iter().enumerate() {
             let declared = match param.kind {
@@ -193,11 +191,14 @@ impl Functions {
             };
             let actual = self.param_bytes(function.raw, index)?;
             if actual != Some(declared) {
-                return Err(mismatch(format!(
-                    "parameter {} is declared with {declared} bytes, and the code takes {}",
-                    param.name,
-                    actual.unwrap_or(0)
-                )));
+                let taken = actual.unwrap_or(0);
+                return Err(mismatch(
+                    kernel,
+                    format!(
+                        "its parameter {} is declared with {declared} bytes, and the code takes {taken}",
+                        param.name
+                    ),
+                ));
             }
         }
         self.check_block(kernel, function)
@@ -210,9 +211,10 @@ impl Functions {
         let threads_max = self.attribute(function, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         let threads: u64 = kernel.block.iter().map(|&n| u64::from(n)).product();
         if threads > u64::from(threads_max) {
-            return Err(mismatch(format!(
+            let message = format!(
                 "its block has {threads} threads, and its code runs with at most {threads_max}"
-            )));
+            );
+            return Err(mismatch(kernel, message));
         }
         let device = self.context.device;
         let shared_max = device
@@ -220,12 +222,13 @@ impl Functions {
         let shared_static = self.attribute(function, A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         let dynamic_max = shared_max.saturating_sub(shared_static);
         if kernel.shared_bytes > dynamic_max {
-            return Err(mismatch(format!(
+            let message = format!(
                 "its block asks for {} of dynamic shared memory, and {} gives at most {}",
                 size_text(kernel.shared_bytes as usize),
                 device.info().name,
                 size_text(dynamic_max as usize),
-            )));
+            );
+            return Err(mismatch(kernel, message));
         }
         match kernel.shared_bytes + shared_static > SHARED_BYTES_DEFAULT {
             true => self.opt_in(function, kernel.shared_bytes),
@@ -258,8 +261,11 @@ impl Functions {
 }
 
 /// The error of a declaration that its code or the card does not fit.
-fn mismatch(message: String) -> Error {
-    Error::new(ErrorKind::Kernel, message)
+fn mismatch(kernel: &Kernel, message: String) -> Error {
+    Error::new(
+        ErrorKind::Kernel,
+        format!("kernel {}: {message}", kernel.name),
+    )
 }
 
 /// A loaded module.
