@@ -173,7 +173,10 @@ impl<W: Workload> Engine<W> {
         let pool = rayon::ThreadPoolBuilder::new().build();
         let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
         let selected = select(Choice::Auto, &pool)?;
-        tracing::info!(backend = selected.backend.device().backend, reason = selected.reason);
+        tracing::info!(
+            backend = selected.backend.device().backend,
+            reason = selected.reason
+        );
         Engine::new(workload, &[selected.backend], pool, config)
     }
 

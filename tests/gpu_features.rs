@@ -2,15 +2,16 @@
 //! GPU these tests say that they are skipped.
 //!
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
-#![cfg(feature = "features")]
+#![cfg(all(feature = "features", feature = "cuda"))]
 
+mod gpu;
 mod made_up;
 
 use made_up::structure;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::Mode;
@@ -23,14 +24,9 @@ fn pool() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(4).build().unwrap())
 }
 
-/// The GPU, or nothing where there is none at all; a GPU that fails is a failure.
-fn gpu(pool: &Arc<ThreadPool>) -> Option<Arc<dyn Backend>> {
-    let selected = select(Choice::Auto, pool).unwrap();
-    if selected.backend.device().backend == "cuda" {
-        return Some(selected.backend);
-    }
-    println!("skipped: no device ({})", selected.reason);
-    None
+/// The GPU, or nothing, said aloud, where there is none at all.
+fn gpu() -> Option<Arc<dyn Backend>> {
+    gpu::device().map(|device| Arc::new(device) as Arc<dyn Backend>)
 }
 
 struct Run<'a> {
@@ -152,7 +148,7 @@ fn assert_modes_and_backends_agree(
 #[test]
 fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     let pool = pool();
-    let Some(gpu) = gpu(&pool) else { return };
+    let Some(gpu) = gpu() else { return };
     let sizes = [
         0, 1, 2, 3, 31, 32, 33, 127, 128, 129, 255, 256, 257, 700, 5000,
     ];
@@ -167,7 +163,7 @@ fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
 #[test]
 fn a_structure_of_100000_residues_agrees() {
     let pool = pool();
-    let Some(gpu) = gpu(&pool) else { return };
+    let Some(gpu) = gpu() else { return };
     // The twin of the all-pairs sum takes its time over ten thousand million pairs.
     assert_modes_and_backends_agree(&gpu, &pool, &[structure(100_000, 7)]);
 }
@@ -175,7 +171,7 @@ fn a_structure_of_100000_residues_agrees() {
 #[test]
 fn the_samples_agree() {
     let pool = pool();
-    let Some(gpu) = gpu(&pool) else { return };
+    let Some(gpu) = gpu() else { return };
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     assert_modes_and_backends_agree(&gpu, &pool, &read_all(&samples));
 }
@@ -183,9 +179,9 @@ fn the_samples_agree() {
 #[test]
 fn the_larger_set_agrees() {
     let pool = pool();
-    let Some(gpu) = gpu(&pool) else { return };
+    let Some(gpu) = gpu() else { return };
     let Some(folder) = std::env::var_os("TAPELOOP_STRUCTURES") else {
-        println!("skipped: TAPELOOP_STRUCTURES names no folder");
+        gpu::say("skipped: TAPELOOP_STRUCTURES names no folder");
         return;
     };
     assert_modes_and_backends_agree(&gpu, &pool, &read_all(Path::new(&folder)));
