@@ -3,7 +3,7 @@
 
 The rows come from two lists:
 
-1. the wwPDB chemical component dictionary, as the PyPI package biotite carries
+1. the wwPDB chemical component dictionary (CC0), as the PyPI package biotite carries
    it (every component of a peptide- or nucleotide-linking type, obsolete ones
    too, because old files use them), and the caps named in DICTIONARY_CAPS;
 2. the names in the SIMULATION lists below: names that simulation packages write

@@ -11,12 +11,24 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workload", &["error", "record"]),
     ("backend", &["error", "record", "workload"]),
     ("replay", &["error", "record", "workload", "backend"]),
-    ("pipeline", &["error", "record", "workload", "backend", "replay"]),
+    (
+        "pipeline",
+        &["error", "record", "workload", "backend", "replay"],
+    ),
     ("structure", &["error", "record", "workload"]),
     ("features", &["error", "record", "workload", "structure"]),
     (
         "cli",
-        &["error", "record", "workload", "backend", "replay", "pipeline", "structure", "features"],
+        &[
+            "error",
+            "record",
+            "workload",
+            "backend",
+            "replay",
+            "pipeline",
+            "structure",
+            "features",
+        ],
     ),
     ("bin", &[]),
     ("lib", &[]),
@@ -31,7 +43,10 @@ const DRIVER: &str = "src/pipeline/driver.rs";
 const LINES_MAX: usize = 500;
 
 fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut entries: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
@@ -47,7 +62,10 @@ fn sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
     source_files(&root.join("src"), &mut files);
     let relative = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
-    files.iter().map(|path| (relative(path), fs::read_to_string(path).unwrap())).collect()
+    files
+        .iter()
+        .map(|path| (relative(path), fs::read_to_string(path).unwrap()))
+        .collect()
 }
 
 /// `src/record/check.rs` and `src/record.rs` are both of module `record`.
@@ -87,7 +105,9 @@ fn named(text: &str) -> Vec<String> {
 }
 
 fn identifier(text: &str) -> String {
-    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
 }
 
 #[test]
@@ -96,7 +116,9 @@ fn imports_follow_the_arrows() {
     for (path, text) in sources() {
         let own = module(&path);
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == own) else {
-            wrong.push(format!("{path}: module {own} has no place in the table of arrows"));
+            wrong.push(format!(
+                "{path}: module {own} has no place in the table of arrows"
+            ));
             continue;
         };
         for name in named(&text) {
@@ -113,7 +135,10 @@ fn imports_follow_the_arrows() {
 #[test]
 fn a_wrong_arrow_is_seen() {
     assert_eq!(named("use crate::pipeline::Engine;"), ["pipeline"]);
-    assert_eq!(named("use crate::{a::{b, c}, d};\ncrate::e::f()"), ["a", "d", "e"]);
+    assert_eq!(
+        named("use crate::{a::{b, c}, d};\ncrate::e::f()"),
+        ["a", "d", "e"]
+    );
 }
 
 #[test]
@@ -121,7 +146,10 @@ fn only_the_driver_starts_threads() {
     for (path, text) in sources() {
         let pipeline = path.starts_with("src/pipeline/") && path != DRIVER;
         let starts = text.contains("thread::spawn") || text.contains("thread::Builder");
-        assert!(!(pipeline && starts), "{path} starts a thread; only {DRIVER} does");
+        assert!(
+            !(pipeline && starts),
+            "{path} starts a thread; only {DRIVER} does"
+        );
     }
 }
 
@@ -135,7 +163,11 @@ fn every_twin_mirrors_a_kernel_file() {
             let stem = path.file_stem().unwrap().to_str().unwrap();
             let twin = root.join(format!("src/features/cpu/{stem}.rs"));
             let text = fs::read_to_string(&twin).unwrap_or_default();
-            assert!(text.contains(&format!("fn {stem}(")), "{} lacks fn {stem}", twin.display());
+            assert!(
+                text.contains(&format!("fn {stem}(")),
+                "{} lacks fn {stem}",
+                twin.display()
+            );
             kernels += 1;
         }
     }
@@ -146,6 +178,9 @@ fn every_twin_mirrors_a_kernel_file() {
 fn files_stay_readable() {
     for (path, text) in sources() {
         let lines = text.lines().count();
-        assert!(lines <= LINES_MAX + 50, "{path} has {lines} lines; split it by what it answers");
+        assert!(
+            lines <= LINES_MAX + 50,
+            "{path} has {lines} lines; split it by what it answers"
+        );
     }
 }

@@ -32,7 +32,8 @@ Features of a residue; "others" are the other rows of the same model:
                 the same for the C-beta. A residue without one gets the virtual
                 C-beta CA - 0.58273431 a + 0.56802827 b - 0.54067466 c, with
                 b = CA - N, c = C - CA, a = b x c in A, rounded to 0.001 A half
-                away from zero; null where that lacks an atom
+                away from zero; null where that lacks an atom, or without C-alpha
+                (such a residue's own C-beta still counts as one of the others)
   wcn           sum of 1/d^2 in A^-2 over the others' C-alphas, d = 0 left out
   hse_a_up, hse_a_down
                 others whose C-alpha is nearer than 12 A, up where
@@ -44,7 +45,7 @@ Features of a residue; "others" are the other rows of the same model:
                 population; null where the values are all equal or b_ca is null
 
 Of a structure (one model): residues, atoms, chains (with rows), breaks, rg_ca and
-rg_atoms (root mean square distance from the centroid, unweighted, in A).
+rg (root mean square distance from the centroid, unweighted, in A).
 
 Golden tables name a source by its file name alone. hse_a_* is also computed by
 Biopython's HSExposureCA, for models up to --biopython residues: it links residues
@@ -85,7 +86,7 @@ RESIDUE_COUNTS = [
 RESIDUE_FLOATS = ["wcn", "b_ca", "b_z"]
 STRUCTURE_KEY = ["source", "model"]
 STRUCTURE_COUNTS = ["residues", "atoms", "chains", "breaks"]
-STRUCTURE_FLOATS = ["rg_ca", "rg_atoms"]
+STRUCTURE_FLOATS = ["rg_ca", "rg"]
 
 
 # ---- Reading the dump
@@ -256,7 +257,7 @@ def residue_features(residues):
     up, down = half_sphere_exposure(residues)
     return {
         **{f"cn_ca_{r}": contact_number(ca, has_ca, r) for r in (8, 10, 12)},
-        **{f"cn_cb_{r}": contact_number(cb, has_cb, r) for r in (8, 10)},
+        **{f"cn_cb_{r}": np.where(has_ca, contact_number(cb, has_cb, r), np.nan) for r in (8, 10)},
         "wcn": weighted_contact_number(ca, has_ca),
         "hse_a_up": up,
         "hse_a_down": down,
@@ -273,7 +274,7 @@ def structure_features(residues, atoms_xyz):
         "chains": len(set(residues.chain)),
         "breaks": int(residues.break_before.sum()),
         "rg_ca": radius_of_gyration(ca[has_ca]),
-        "rg_atoms": radius_of_gyration(atoms_xyz),
+        "rg": radius_of_gyration(atoms_xyz),
     }
 
 
