@@ -69,7 +69,7 @@ impl CudaBackend {
             Err(absent) => return Ok(Err(absent.to_owned())),
         };
         let context = Context::retain(device)?;
-        let compiler = compile::Compiler::new(options);
+        let compiler = compile::Compiler::new(options, device.driver.version);
         Ok(Ok(CudaBackend {
             info: device.info(),
             functions: Arc::new(module::Functions::new(&context, compiler)),
