@@ -33,6 +33,8 @@ enum Item {
 }
 
 const RESIDUE_ITEMS: usize = Item::Model as usize + 1;
+/// Those of the chain.
+const CHAIN_ITEMS: std::ops::Range<usize> = Item::Label as usize..Item::Entity as usize + 1;
 const ITEM_COUNT: usize = Item::DbNumber as usize + 1;
 
 /// Each item's names; where a file has several, the earliest.
@@ -74,16 +76,19 @@ pub(super) struct AtomSite<'a> {
     models: Models,
     /// By item, where in a row its edges start.
     columns: [usize; ITEM_COUNT],
-    /// The residue items of the atom before, none before the first.
-    last: Option<ResidueKey>,
+    /// The residue of the atom before.
+    last: Key,
+    /// Whether there is one.
+    has_last: bool,
 }
 
-/// The residue items of an atom: the first bytes to tell most apart at once,
-/// and where they are, for those longer than that.
-#[derive(Clone, Copy)]
-struct ResidueKey {
+/// What tells residues apart: the first bytes of their items, which nearly
+/// always is all, and where the items are, for those that are longer.
+#[derive(Clone, Copy, Default)]
+struct Key {
     words: [u64; RESIDUE_ITEMS],
     spans: [Span; RESIDUE_ITEMS],
+    is_long: bool,
 }
 
 impl<'a> AtomSite<'a> {
@@ -116,7 +121,8 @@ impl<'a> AtomSite<'a> {
             table,
             models,
             columns,
-            last: None,
+            last: Key::default(),
+            has_last: false,
         })
     }
 
@@ -131,27 +137,26 @@ impl<'a> AtomSite<'a> {
     /// one empty range.
     #[inline]
     pub(super) fn row(&mut self, edges: &[u32]) -> Result<()> {
-        let columns = self.columns;
+        let (text, columns) = (self.text, self.columns);
         let span = |item: Item| {
             let at = columns[item as usize];
             (edges[at] as usize, edges[at + 1] as usize)
         };
-        let mut key = ResidueKey {
-            words: [0; RESIDUE_ITEMS],
-            spans: [(0, 0); RESIDUE_ITEMS],
-        };
-        let parts = key.spans.iter_mut().zip(&mut key.words);
-        for (&at, (span, word)) in columns.iter().zip(parts) {
-            *span = (edges[at] as usize, edges[at + 1] as usize);
-            *word = first8(self.text, *span);
+        let mut words = [0; RESIDUE_ITEMS];
+        let mut is_long = false;
+        for (word, &at) in words.iter_mut().zip(&columns) {
+            let span = (edges[at] as usize, edges[at + 1] as usize);
+            *word = first8(text, span);
+            is_long |= span.1 - span.0 > 8;
         }
-        let same = self.last.is_some_and(|last| last.is_same(&key, self.text));
-        if !same && !self.start_run(key, edges)? {
+        let pairs = words.iter().zip(&self.last.words);
+        let differs = pairs.fold(0, |bits, (a, b)| bits | (a ^ b)) != 0;
+        if (!self.has_last | is_long | differs) && !self.enter_residue(words, edges)? {
             return Ok(());
         }
-        let text = self.text;
-        let [(x, x_cut), (y, y_cut), (z, z_cut)] =
-            [Item::X, Item::Y, Item::Z].map(|item| coordinate(text, span(item)));
+        let (x, x_cut) = coordinate(text, span(Item::X));
+        let (y, y_cut) = coordinate(text, span(Item::Y));
+        let (z, z_cut) = coordinate(text, span(Item::Z));
         if x == BAD || y == BAD || z == BAD {
             return Err(self.bad_coordinate(edges));
         }
@@ -169,10 +174,36 @@ impl<'a> AtomSite<'a> {
         Ok(())
     }
 
-    /// Starts the run of the residue `key`; false when the row is of a model
-    /// that is not wanted.
+    /// Goes to the residue of a row that seems to be another than the last;
+    /// false when the row is of a model that is not wanted.
     #[inline(never)]
-    fn start_run(&mut self, key: ResidueKey, edges: &[u32]) -> Result<bool> {
+    fn enter_residue(&mut self, words: [u64; RESIDUE_ITEMS], edges: &[u32]) -> Result<bool> {
+        let mut key = Key {
+            words,
+            ..Key::default()
+        };
+        for (span, &at) in key.spans.iter_mut().zip(&self.columns) {
+            *span = (edges[at] as usize, edges[at + 1] as usize);
+            key.is_long |= span.1 - span.0 > 8;
+        }
+        if self.has_last && self.is_last(&key, 0..RESIDUE_ITEMS) {
+            return Ok(true);
+        }
+        self.start_run(key, edges)
+    }
+
+    /// Whether the items `items` of a residue are those of the last.
+    fn is_last(&self, key: &Key, items: std::ops::Range<usize>) -> bool {
+        let value = |(start, end): Span| &self.text[start..end];
+        key.words[items.clone()] == self.last.words[items.clone()]
+            && key.is_long == self.last.is_long
+            && (!key.is_long
+                || items
+                    .into_iter()
+                    .all(|item| value(key.spans[item]) == value(self.last.spans[item])))
+    }
+
+    fn start_run(&mut self, key: Key, edges: &[u32]) -> Result<bool> {
         let text = self.text;
         let get = |item: Item| {
             let at = self.columns[item as usize];
@@ -197,10 +228,14 @@ impl<'a> AtomSite<'a> {
             self.table.models.push(number);
             self.table.models.len() - 1
         });
-        let label = get(Item::Label);
-        let auth = match get(Item::Auth) {
-            b"" => label,
-            auth => auth,
+        let chain = match self.table.runs.last() {
+            Some(run) if self.has_last && self.is_last(&key, CHAIN_ITEMS) => run.chain,
+            _ => {
+                let label = get(Item::Label);
+                let auth = Some(get(Item::Auth)).filter(|auth| !auth.is_empty());
+                self.table
+                    .chain(auth.unwrap_or(label), label, get(Item::Entity))
+            }
         };
         let label_seq = int(get(Item::LabelSeq));
         let (seq, letter) = author_number(get(Item::AuthSeq));
@@ -219,7 +254,7 @@ impl<'a> AtomSite<'a> {
         let run = Run {
             atoms: self.table.atoms.len() as u32..0,
             model: model as u32,
-            chain: self.table.chain(auth, label, get(Item::Entity)),
+            chain,
             seq: seq.or(label_seq),
             label_seq,
             ins_code: get(Item::InsCode).first().copied().unwrap_or(letter),
@@ -232,7 +267,7 @@ impl<'a> AtomSite<'a> {
             plain: false,
         };
         self.table.start_run(run);
-        self.last = Some(key);
+        (self.last, self.has_last) = (key, true);
         Ok(true)
     }
 
@@ -258,22 +293,6 @@ impl<'a> AtomSite<'a> {
     }
 }
 
-impl ResidueKey {
-    #[inline]
-    fn is_same(&self, other: &Self, text: &[u8]) -> bool {
-        if self.words != other.words {
-            return false;
-        }
-        self.spans
-            .iter()
-            .zip(&other.spans)
-            .all(|(&(start, end), &(other_start, other_end))| {
-                end - start == other_end - other_start
-                    && (end - start <= 8 || text[start..end] == text[other_start..other_end])
-            })
-    }
-}
-
 /// The value at a span, empty for null.
 #[inline]
 fn value(text: &[u8], (start, end): Span) -> &[u8] {
@@ -281,7 +300,7 @@ fn value(text: &[u8], (start, end): Span) -> &[u8] {
 }
 
 /// The first eight bytes of a value, zeros where it is shorter.
-#[inline]
+#[inline(always)]
 fn first8(text: &[u8], (start, end): Span) -> u64 {
     let len = end - start;
     match text[start..].first_chunk() {
@@ -306,7 +325,7 @@ fn padded8(text: &[u8], span: Span) -> Text8 {
 
 /// A short decimal with one to three decimals in thousandths; `None` where it
 /// is of another form.
-#[inline]
+#[inline(always)]
 fn thousandths(text: &[u8], (start, end): Span) -> Option<i32> {
     let len = end - start;
     if !(3..=8).contains(&len) || end < 8 {
@@ -329,7 +348,7 @@ fn thousandths(text: &[u8], (start, end): Span) -> Option<i32> {
 const BAD: i32 = i32::MIN;
 
 /// A coordinate, and whether it was rounded. [`BAD`] where it is none.
-#[inline]
+#[inline(always)]
 fn coordinate(text: &[u8], span: Span) -> (i32, bool) {
     match thousandths(text, span) {
         Some(value) => (value, false),
