@@ -35,7 +35,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         plain.push((name.clone(), text));
     }
-    let mut reader = Reader::new(ReadOptions { models: Models::All, ..ReadOptions::default() });
+    let mut reader = Reader::new(ReadOptions {
+        models: Models::All,
+        ..ReadOptions::default()
+    });
     let (files, atoms, plain_s) = best_of(rounds, &mut reader, &plain);
     let (_, _, packed_s) = best_of(rounds, &mut reader, &packed);
     println!("files {files} atoms {atoms} plain_s {plain_s:.6} packed_s {packed_s:.6}");

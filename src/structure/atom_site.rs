@@ -4,7 +4,7 @@ use super::cif_lexer::Rows;
 use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
 use super::mmcif::{not_null, strip_prefix};
 use super::table::{Atom, AtomTable, Run, Text8, at_line};
-use super::{Models, components, element};
+use super::{Models, element};
 use crate::{Error, Result};
 
 /// The items that are read. What all atoms of a residue share comes first.
@@ -167,7 +167,7 @@ impl<'a> AtomSite<'a> {
             b_factor: b_factor(text, span(Item::BFactor)),
             occupancy: occupancy(text, span(Item::Occupancy)),
             name,
-            element: element(text, span(Item::Symbol), name, span(Item::Comp)),
+            element: element(text, span(Item::Symbol), name),
             altloc: alt.first().copied().unwrap_or(0),
             rounded: x_cut | y_cut | z_cut,
         });
@@ -375,17 +375,17 @@ fn b_factor(text: &[u8], span: Span) -> f32 {
 
 /// The element of the symbol or, where there is none, of the atom's name.
 #[inline]
-fn element(text: &[u8], symbol: Span, name: Text8, comp: Span) -> u8 {
-    let number = match text[symbol.0..symbol.1] {
+fn element(text: &[u8], (start, end): Span, name: Text8) -> u8 {
+    let number = match text[start..end] {
         [first] => element::from_symbol([first, b' ']),
         [first, second] => element::from_symbol([first, second]),
         _ => 0,
     };
-    if number != 0 {
-        return number;
+    if number == 0 {
+        element::from_name([name[0], name[1], name[2], name[3]])
+    } else {
+        number
     }
-    let in_polymer = components::lookup(padded8(text, comp)).is_some();
-    element::from_name(element::aligned(name.trim_ascii(), in_polymer), in_polymer)
 }
 
 /// The author's residue number, and the insertion code that old files write

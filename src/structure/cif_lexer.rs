@@ -261,7 +261,7 @@ impl<'a> Rows<'a> {
                 return if column == 0 {
                     self.check_last_row()
                 } else {
-                    Err(self.row_cut(span.start))
+                    Err(self.row_cut(self.start))
                 };
             }
             self.edges[2 * column] = span.start as u32;
@@ -274,23 +274,28 @@ impl<'a> Rows<'a> {
 
     /// Where only words are looked at, `loop_` or `data_x` may have filled up
     /// a last row that is cut short.
-    fn check_last_row(&mut self) -> Result<bool> {
+    fn check_last_row(&self) -> Result<bool> {
         let mut lexer = Lexer {
             text: self.text,
             pos: self.last_start,
         };
         while lexer.pos < self.start {
-            let (span, token) = lexer.next()?;
-            if !matches!(token, Token::Value(_)) {
-                return Err(self.row_cut(span.start));
+            if !matches!(lexer.next()?.1, Token::Value(_)) {
+                return Err(self.row_cut(self.last_start));
             }
         }
         Ok(false)
     }
 
-    fn row_cut(&self, at: usize) -> Error {
+    /// `end_before` is where the row before ends.
+    fn row_cut(&self, end_before: usize) -> Error {
+        let mut lexer = Lexer {
+            text: self.text,
+            pos: end_before,
+        };
+        lexer.skip_blank();
         let message = format!("a row of {} values is cut short", self.columns);
-        at_line(self.text, at, &message).fix(CUT_SHORT)
+        at_line(self.text, lexer.pos, &message).fix(CUT_SHORT)
     }
 }
 

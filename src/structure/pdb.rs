@@ -11,7 +11,7 @@ use memchr::memchr;
 
 use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
-use super::{Models, components, element};
+use super::{Models, element};
 use crate::{Error, Result};
 
 /// The columns that are read, filled up with spaces where the line is shorter.
@@ -32,7 +32,6 @@ pub(super) fn read(text: &[u8], models: Models, table: &mut AtomTable) -> Result
         in_model: false,
         model_number: None,
         key: None,
-        in_polymer: false,
         modified: HashSet::new(),
         half_reference: None,
     };
@@ -61,8 +60,6 @@ struct PdbReader<'a> {
     model_number: Option<i32>,
     /// The residue of the last atom, in this model.
     key: Option<ResidueKey>,
-    /// Whether that residue's component is one of a polymer.
-    in_polymer: bool,
     /// Residues named by MODRES.
     modified: HashSet<ResidueKey>,
     /// Chain, range and UniProt name of a DBREF1 that waits for its DBREF2.
@@ -119,7 +116,7 @@ impl PdbReader<'_> {
         let name: [u8; 4] = take(columns, 12);
         let mut element = element::from_symbol(take(columns, 76));
         if element == 0 {
-            element = element::from_name(name, self.in_polymer);
+            element = element::from_name(name);
         }
         self.table.push(Atom {
             xyz: [x, y, z],
@@ -166,7 +163,6 @@ impl PdbReader<'_> {
         };
         self.key = Some(key);
         let comp = text8(trimmed(&key[..3]));
-        self.in_polymer = components::lookup(comp).is_some();
         let run = Run {
             atoms: self.table.atoms.len() as u32..0,
             model: self.table.models.len() as u32 - 1,
