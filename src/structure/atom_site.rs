@@ -1,7 +1,7 @@
 //! The rows of mmCIF's `_atom_site`.
 
 use super::cif_lexer::Rows;
-use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
+use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use super::mmcif::{not_null, strip_prefix};
 use super::table::{Atom, AtomTable, Run, Text8, at_line};
 use super::{Models, element};
@@ -154,22 +154,20 @@ impl<'a> AtomSite<'a> {
         if (!self.has_last | is_long | differs) && !self.enter_residue(words, edges)? {
             return Ok(());
         }
-        let (x, x_cut) = coordinate(text, span(Item::X));
-        let (y, y_cut) = coordinate(text, span(Item::Y));
-        let (z, z_cut) = coordinate(text, span(Item::Z));
-        if x == BAD || y == BAD || z == BAD {
-            return Err(self.bad_coordinate(edges));
-        }
+        let (xyz, rounded) = match usual_coordinates(text, [Item::X, Item::Y, Item::Z].map(span)) {
+            Some(xyz) => (xyz, false),
+            None => self.odd_coordinates(edges)?,
+        };
         let name = padded8(text, span(Item::Name));
         let alt = value(text, span(Item::AltId));
         self.table.push(Atom {
-            xyz: [x, y, z],
+            xyz,
             b_factor: b_factor(text, span(Item::BFactor)),
             occupancy: occupancy(text, span(Item::Occupancy)),
             name,
             element: element(text, span(Item::Symbol), name),
             altloc: alt.first().copied().unwrap_or(0),
-            rounded: x_cut | y_cut | z_cut,
+            rounded,
         });
         Ok(())
     }
@@ -271,25 +269,23 @@ impl<'a> AtomSite<'a> {
         Ok(true)
     }
 
-    #[cold]
-    fn bad_coordinate(&self, edges: &[u32]) -> Error {
-        for item in [Item::X, Item::Y, Item::Z] {
+    /// Coordinates that are not all of the usual form, and whether one was
+    /// rounded.
+    #[inline(never)]
+    fn odd_coordinates(&self, edges: &[u32]) -> Result<([i32; 3], bool)> {
+        let (mut xyz, mut rounded) = ([0; 3], false);
+        for (axis, item) in [Item::X, Item::Y, Item::Z].into_iter().enumerate() {
             let at = self.columns[item as usize];
             let text = &self.text[edges[at] as usize..edges[at + 1] as usize];
-            let what = match decimal::milli(text) {
-                Ok(_) => continue,
-                Err(BadCoordinate::NotANumber) => "is not a number".to_string(),
-                Err(BadCoordinate::TooFar) => format!("is beyond {} A", LIMIT_MILLI / 1000),
-            };
-            let name = String::from_utf8_lossy(NAMES[item as usize].1[0]);
-            let text = String::from_utf8_lossy(text);
-            return at_line(
-                self.text,
-                edges[at] as usize,
-                &format!("{name} {text:?} {what}"),
-            );
+            let (value, changed) = decimal::milli(text).map_err(|bad| {
+                let name = String::from_utf8_lossy(NAMES[item as usize].1[0]);
+                let message = format!("{name} {:?} {bad}", String::from_utf8_lossy(text));
+                at_line(self.text, edges[at] as usize, &message)
+            })?;
+            xyz[axis] = value;
+            rounded |= changed;
         }
-        at_line(self.text, edges[0] as usize, "a coordinate cannot be read")
+        Ok((xyz, rounded))
     }
 }
 
@@ -323,37 +319,39 @@ fn padded8(text: &[u8], span: Span) -> Text8 {
     (first8(text, span) | padding).to_le_bytes()
 }
 
-/// A short decimal with one to three decimals in thousandths; `None` where it
-/// is of another form.
+/// A short decimal with one to three decimals, as the eight columns that
+/// [`fixed8`] reads; `None` where it is of another form.
 #[inline(always)]
-fn thousandths(text: &[u8], (start, end): Span) -> Option<i32> {
+fn eight_columns(text: &[u8], (start, end): Span) -> Option<u64> {
     let len = end - start;
     if !(3..=8).contains(&len) || end < 8 {
         return None;
     }
     let bytes = text[end - 8..].first_chunk()?;
-    let spaces = u64::from_le_bytes(*b"        ");
     let before = !(!0u64 << (8 * (8 - len)));
-    let mut columns = u64::from_le_bytes(*bytes) & !before | spaces & before;
+    let columns = u64::from_le_bytes(*bytes) & !before | u64::from_le_bytes(*b"        ") & before;
     // Move the point to the fifth column, with zeros after the decimals.
-    if bytes[5] == b'.' {
-        columns = columns >> 8 | u64::from(b'0') << 56;
+    Some(if bytes[5] == b'.' {
+        columns >> 8 | u64::from(b'0') << 56
     } else if bytes[6] == b'.' {
-        columns = columns >> 16 | 0x3030 << 48;
-    }
-    fixed8(columns)
+        columns >> 16 | 0x3030 << 48
+    } else {
+        columns
+    })
 }
 
-/// No coordinate: one outside the limit.
-const BAD: i32 = i32::MIN;
-
-/// A coordinate, and whether it was rounded. [`BAD`] where it is none.
 #[inline(always)]
-fn coordinate(text: &[u8], span: Span) -> (i32, bool) {
-    match thousandths(text, span) {
-        Some(value) => (value, false),
-        None => decimal::milli(&text[span.0..span.1]).unwrap_or((BAD, false)),
-    }
+fn thousandths(text: &[u8], span: Span) -> Option<i32> {
+    fixed8([eight_columns(text, span)?]).map(|[value]| value)
+}
+
+#[inline(always)]
+fn usual_coordinates(text: &[u8], [x, y, z]: [Span; 3]) -> Option<[i32; 3]> {
+    fixed8([
+        eight_columns(text, x)?,
+        eight_columns(text, y)?,
+        eight_columns(text, z)?,
+    ])
 }
 
 #[inline]
