@@ -1,7 +1,6 @@
 //! Fills a [`Structure`] residue by residue.
 
 use super::components::Component;
-use super::element::HYDROGEN;
 use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
@@ -49,33 +48,22 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a residue with the atoms that are no hydrogen, if there is one.
-    pub(super) fn add<'b>(
-        &mut self,
-        run: &Run,
-        component: Component,
-        atoms: impl Iterator<Item = &'b Atom>,
-    ) {
+    /// Adds a residue with its atoms, none of them hydrogen.
+    pub(super) fn add(&mut self, run: &Run, component: Component, atoms: &[Atom]) {
         let start = self.structure.xyz.len() as u32;
-        let [mut n, mut ca, mut c, mut o, mut cb] = [MISSING; 5];
-        for (index, atom) in (start..).zip(atoms.filter(|atom| atom.element != HYDROGEN)) {
-            self.structure.xyz.push(atom.xyz);
-            self.structure.element.push(atom.element);
-            self.structure.b_factor.push(atom.b_factor);
-            self.structure.rounded_atoms += u32::from(atom.rounded);
-            let place = match (&atom.name, atom.element) {
-                (b"N       ", _) => &mut n,
-                (b"CA      ", 6 | 0) => &mut ca,
-                (b"C       ", _) => &mut c,
-                (b"O       ", _) => &mut o,
-                (b"CB      ", _) => &mut cb,
-                _ => continue,
-            };
-            *place = (*place).min(index);
-        }
-        if !self.in_rows || self.structure.xyz.len() as u32 == start {
+        self.structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
+        self.structure
+            .element
+            .extend(atoms.iter().map(|atom| atom.element));
+        self.structure
+            .b_factor
+            .extend(atoms.iter().map(|atom| atom.b_factor));
+        let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
+        self.structure.rounded_atoms += rounded.sum::<u32>();
+        if !self.in_rows || atoms.is_empty() {
             return;
         }
+        let [n, ca, c, o, cb] = backbone(start, atoms);
         if self.chain != Some(run.chain) {
             self.start_chain(run.chain);
         }
@@ -181,4 +169,34 @@ impl<'a> Builder<'a> {
             position,
         })
     }
+}
+
+/// The indices of N, CA, C, O and CB, of each the first; `start` is that of the
+/// first atom.
+fn backbone(start: u32, atoms: &[Atom]) -> [u32; 5] {
+    const NAMES: [u64; 5] = [
+        u64::from_le_bytes(*b"N       "),
+        u64::from_le_bytes(*b"CA      "),
+        u64::from_le_bytes(*b"C       "),
+        u64::from_le_bytes(*b"O       "),
+        u64::from_le_bytes(*b"CB      "),
+    ];
+    let mut found = [MISSING; 5];
+    let mut missing = found.len();
+    for (index, atom) in (start..).zip(atoms) {
+        let name = u64::from_le_bytes(atom.name);
+        let Some(place) = NAMES.iter().position(|&known| known == name) else {
+            continue;
+        };
+        // Calcium has the same name but for the column.
+        let is_calcium = place == 1 && !matches!(atom.element, 0 | 6);
+        if found[place] == MISSING && !is_calcium {
+            found[place] = index;
+            missing -= 1;
+            if missing == 0 {
+                break;
+            }
+        }
+    }
+    found
 }

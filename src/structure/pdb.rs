@@ -9,9 +9,9 @@ use std::collections::HashSet;
 
 use memchr::memchr;
 
-use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
-use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, at_line, check_size, text8};
-use super::{Models, components, element};
+use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
+use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
+use super::{Models, element};
 use crate::{Error, Result};
 
 /// The columns that are read, filled up with spaces where the line is shorter.
@@ -107,44 +107,44 @@ impl PdbReader<'_> {
         if self.key != Some(key) {
             self.start_run(key, at, hetero);
         }
-        let [(x, x_cut), (y, y_cut), (z, z_cut)] =
-            [30, 38, 46].map(|first| coordinate(columns, first));
-        if x == BAD || y == BAD || z == BAD {
-            return Err(self.bad_coordinate(columns, at));
-        }
+        let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
+        let (xyz, rounded) = match fixed8(fields) {
+            Some(xyz) => (xyz, false),
+            None => self.odd_coordinates(columns, at)?,
+        };
         let name: [u8; 4] = take(columns, 12);
         let mut element = element::from_symbol(take(columns, 76));
         if element == 0 {
-            let comp = text8(trimmed(&key[..3]));
-            element = element::from_name(name, components::lookup(comp).is_some());
+            element = element::from_name(name);
         }
-        self.table.atoms.push(Atom {
-            xyz: [x, y, z],
-            b_factor: b_factor(take(columns, 60)),
-            occupancy: occupancy(take(columns, 54)),
+        self.table.push(Atom {
+            xyz,
+            b_factor: b_factor(columns),
+            occupancy: occupancy(columns),
             name: atom_name(name),
             element,
             altloc: if columns[16] == b' ' { 0 } else { columns[16] },
-            rounded: x_cut | y_cut | z_cut,
+            rounded,
         });
         Ok(())
     }
 
+    /// Coordinates that are not all of the usual form, and whether one was
+    /// rounded.
     #[cold]
-    fn bad_coordinate(&self, columns: &Columns, at: usize) -> Error {
-        for (axis, first) in [("x", 30), ("y", 38), ("z", 46)] {
+    fn odd_coordinates(&self, columns: &Columns, at: usize) -> Result<([i32; 3], bool)> {
+        let (mut xyz, mut rounded) = ([0; 3], false);
+        for (axis, first) in [30, 38, 46].into_iter().enumerate() {
             let text = trimmed(&columns[first..first + 8]);
-            let what = match decimal::milli(text) {
-                Ok(_) => continue,
-                Err(BadCoordinate::NotANumber) => "is not a number".to_string(),
-                Err(BadCoordinate::TooFar) => {
-                    format!("is beyond {} A", LIMIT_MILLI / 1000)
-                }
-            };
-            let text = String::from_utf8_lossy(text);
-            return at_line(self.text, at, &format!("{axis} coordinate {text:?} {what}"));
+            let (value, changed) = decimal::milli(text).map_err(|bad| {
+                let name = ["x", "y", "z"][axis];
+                let text = String::from_utf8_lossy(text);
+                at_line(self.text, at, &format!("{name} coordinate {text:?} {bad}"))
+            })?;
+            xyz[axis] = value;
+            rounded |= changed;
         }
-        at_line(self.text, at, "a coordinate cannot be read")
+        Ok((xyz, rounded))
     }
 
     /// Starts the run of the residue `key`. Once a residue, so off the hot path.
@@ -174,6 +174,7 @@ impl PdbReader<'_> {
             hetero: hetero && !self.modified.contains(&key),
             uniprot: None,
             offset: at as u32,
+            plain: false,
         };
         self.table.start_run(run);
     }
@@ -275,50 +276,48 @@ impl PdbReader<'_> {
 const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
 const HETATM: u32 = u32::from_le_bytes(*b"HETA");
 
-/// No coordinate: one outside the limit.
-const BAD: i32 = i32::MIN;
-
-/// A coordinate field, and whether it was rounded. [`BAD`] where it is none.
+/// Two decimals of six columns (`  1.00`) as if they were three of eight. The
+/// columns before and after the field come along, to read all as one word.
 #[inline]
-fn coordinate(columns: &Columns, first: usize) -> (i32, bool) {
-    let field: [u8; 8] = take(columns, first);
-    match fixed8(u64::from_le_bytes(field)) {
-        Some(value) => (value, false),
-        None => decimal::milli(trimmed(&field)).unwrap_or((BAD, false)),
+fn hundredths(columns: [u8; 8]) -> Option<i32> {
+    const FIELD: u64 = 0x00ff_ffff_ffff_ff00;
+    const AROUND: u64 = u64::from_le_bytes(*b" \0\0\0\0\0\x000");
+    fixed8([u64::from_le_bytes(columns) & FIELD | AROUND]).map(|[value]| value)
+}
+
+/// Occupancy: columns 55 to 60.
+#[inline(always)]
+fn occupancy(columns: &Columns) -> i32 {
+    if take(columns, 54) == *b"  1.00" {
+        return OCCUPANCY_ONE;
     }
-}
-
-/// Two decimals of six columns (`  1.00`) as if they were three of eight.
-#[inline]
-fn hundredths(field: [u8; 6]) -> Option<i32> {
-    let [a, b, c, point, d, e] = field;
-    fixed8(u64::from_le_bytes([b' ', a, b, c, point, d, e, b'0']))
-}
-
-#[inline]
-fn occupancy(field: [u8; 6]) -> i32 {
-    match hundredths(field) {
+    match hundredths(take(columns, 53)) {
         Some(value) => value * (OCCUPANCY_ONE / 1000),
-        None => decimal::occupancy(trimmed(&field)),
+        None => decimal::occupancy(trimmed(&columns[54..60])),
     }
 }
 
+/// Temperature factor: columns 61 to 66.
 #[inline]
-fn b_factor(field: [u8; 6]) -> f32 {
-    match hundredths(field) {
-        Some(value) => value as f32 / 1000.0,
-        None => decimal::b_factor(trimmed(&field)),
+fn b_factor(columns: &Columns) -> f32 {
+    match hundredths(take(columns, 59)) {
+        Some(value) => decimal::thousandths_to_f32(value),
+        None => decimal::b_factor(trimmed(&columns[60..66])),
     }
 }
 
 /// The name without the blanks before it.
 #[inline]
-fn atom_name(columns: [u8; 4]) -> [u8; 8] {
-    let [a, b, c, d] = columns;
-    if a == b' ' && b != b' ' {
-        return [b, c, d, b' ', b' ', b' ', b' ', b' '];
+fn atom_name(columns: [u8; 4]) -> Text8 {
+    const SPACES: u64 = u64::from_le_bytes(*b"        ");
+    let shift = if columns[0] == b' ' { 8 } else { 0 };
+    let word = (u64::from(u32::from_le_bytes(columns)) | SPACES << 32) >> shift;
+    let name = word | (SPACES & !(!0 >> shift));
+    if name as u8 == b' ' {
+        text8(trimmed(&columns))
+    } else {
+        name.to_le_bytes()
     }
-    text8(trimmed(&columns))
 }
 
 /// A residue number: decimal, or hybrid-36 beyond 9999.
