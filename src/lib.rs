@@ -1,6 +1,8 @@
 //! *Record once, loop forever.* A CUDA-graph replay pipeline engine.
 
 pub mod backend;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod error;
 #[cfg(feature = "features")]
 pub mod features;

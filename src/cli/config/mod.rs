@@ -1,0 +1,279 @@
+//! The config: as written in a file and on the command line ([`Written`]), and
+//! as resolved, every key with a value of its type ([`Config`]).
+//!
+//! A [`Form`](form::Form) turns the one into the other. It is asked for every
+//! key once, so there is one place that knows the keys: [`Config::resolve`].
+//! `docs/CONFIG.md` explains them.
+
+mod form;
+mod suggest;
+mod written;
+
+use crate::backend::Choice;
+use crate::error::{Error, Result};
+use crate::pipeline::{SLOTS_MAX, Wait};
+use crate::replay::Mode;
+use form::Form;
+use serde_json::{Value as Json, json};
+use std::path::{Path, PathBuf};
+
+pub(super) use written::Written;
+use written::{Value, from_folder};
+
+/// The features by name, in the order of their columns.
+pub(super) const FEATURES: [&str; 5] = ["contact_number", "wcn", "hse", "b_z", "rg"];
+
+/// Distances, in A, that a feature may look at.
+const CUTOFF: std::ops::RangeInclusive<f64> = 1.0..=37.0;
+
+/// Which models of a file are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Models {
+    /// The first alone.
+    First,
+    /// Each of them, as a structure of its own.
+    All,
+}
+
+/// A run, resolved.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    /// What is read: files, directories, globs, list files (`@list.txt`).
+    pub(super) input: Vec<String>,
+    /// The folder that holds the results.
+    pub(super) output: Option<PathBuf>,
+    pub(super) models: Models,
+    pub(super) nucleic: bool,
+    pub(super) features: FeatureSettings,
+    pub(super) backend: Choice,
+    pub(super) device: u32,
+    pub(super) mode: Mode,
+    pub(super) slots: usize,
+    /// Threads to read, compute and write with, 0 for all cores.
+    pub(super) threads: usize,
+    pub(super) batch: BatchSettings,
+    pub(super) memory_bytes_max: Option<u64>,
+    pub(super) wait: Wait,
+    pub(super) tables: TableSettings,
+    pub(super) nvrtc: Option<PathBuf>,
+    /// All of the above by key, in the order of the documentation.
+    pub(super) settings: Vec<(&'static str, Json)>,
+}
+
+/// What is computed.
+#[derive(Clone, Debug)]
+pub(super) struct FeatureSettings {
+    pub(super) names: Vec<&'static str>,
+    /// Cutoffs in A.
+    pub(super) contact_ca: Vec<f64>,
+    /// Cutoffs in A.
+    pub(super) contact_cb: Vec<f64>,
+    /// Radius in A.
+    pub(super) hse_radius: f64,
+}
+
+/// How much goes to the device at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchSettings {
+    /// A batch closes before it exceeds this.
+    pub(super) residues: u32,
+    /// A larger structure is rejected.
+    pub(super) residues_max: u32,
+}
+
+/// How the tables are cut and compressed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableSettings {
+    pub(super) inputs_per_part: u64,
+    pub(super) rows_per_group: usize,
+    /// Of zstd.
+    pub(super) compression_level: i32,
+}
+
+/// What the command line says over the file. `None` says nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overrides {
+    pub(super) texts: Vec<(&'static str, &'static str, Option<String>)>,
+    pub(super) integers: Vec<(&'static str, &'static str, Option<i64>)>,
+    pub(super) lists: Vec<(&'static str, &'static str, Vec<String>)>,
+    /// `key=value`.
+    pub(super) assignments: Vec<String>,
+}
+
+impl Overrides {
+    /// Puts the options over what the file says, `--set` first so that a named
+    /// option wins.
+    ///
+    /// # Errors
+    /// An assignment without `=`.
+    pub(super) fn apply(self, written: &mut Written) -> Result<()> {
+        for assignment in &self.assignments {
+            written.set_assignment(assignment)?;
+        }
+        for (option, key, text) in self.texts {
+            if let Some(text) = text {
+                written.set(option, key, Value::Text(text));
+            }
+        }
+        for (option, key, integer) in self.integers {
+            if let Some(integer) = integer {
+                written.set(option, key, Value::Integer(integer));
+            }
+        }
+        for (option, key, list) in self.lists {
+            if !list.is_empty() {
+                let list = list.into_iter().map(Value::Text).collect();
+                written.set(option, key, Value::List(list));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// Resolves what was written.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its place and a near miss.
+    pub(super) fn resolve(written: Written) -> Result<Self> {
+        let mut form = Form::new(written);
+        let input = resolve_input(&mut form);
+        let output = form.text("output").map(|(path, _)| PathBuf::from(path));
+        form.note("output", json!(output));
+        let models = [("first", Models::First), ("all", Models::All)];
+        let models = form.choice("models", &models);
+        let nucleic = form.flag("nucleic", true);
+        let features = resolve_features(&mut form);
+        let backends = [
+            ("auto", Choice::Auto),
+            ("cuda", Choice::Cuda),
+            ("cpu", Choice::Cpu),
+        ];
+        let backend = form.choice("backend", &backends);
+        let device = form.integer("device", 0, 0..=1023) as u32;
+        let nvrtc = form
+            .text("nvrtc")
+            .map(|(path, origin)| from_folder(&origin, &path));
+        form.note("nvrtc", json!(nvrtc));
+        let modes = [("graph", Mode::Graph), ("stream", Mode::Stream)];
+        let mode = form.choice("mode", &modes);
+        let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
+        let threads = form.integer("threads", 0, 0..=4096) as usize;
+        let wait = form.choice("wait", &[("block", Wait::Block), ("spin", Wait::Spin)]);
+        let batch = resolve_batch(&mut form);
+        let memory_bytes_max = form
+            .optional_integer("memory_bytes_max", 1..=i64::MAX)
+            .map(|bytes| bytes as u64);
+        let tables = TableSettings {
+            inputs_per_part: form.integer("tables.inputs_per_part", 65_536, 1..=1 << 32) as u64,
+            rows_per_group: form.integer("tables.rows_per_group", 131_072, 1..=1 << 24) as usize,
+            compression_level: form.integer("tables.compression_level", 3, 1..=22) as i32,
+        };
+        Ok(Config {
+            input,
+            output,
+            models,
+            nucleic,
+            features,
+            backend,
+            device,
+            mode,
+            slots,
+            threads,
+            batch,
+            memory_bytes_max,
+            wait,
+            tables,
+            nvrtc,
+            settings: form.finish()?,
+        })
+    }
+
+    /// Where the results go.
+    ///
+    /// # Errors
+    /// The config does not say.
+    pub(super) fn output(&self) -> Result<&Path> {
+        self.output.as_deref().ok_or_else(|| {
+            Error::config("`output` is not set").fix("write output = \"folder\", or give --output")
+        })
+    }
+
+    /// The settings as the lines of a config file.
+    pub(super) fn to_toml(&self) -> String {
+        let line = |(key, value): &(&str, Json)| match value {
+            Json::Null => format!("# {key} is not set\n"),
+            // JSON's strings, numbers and lists are TOML's too.
+            value => format!("{key} = {value}\n"),
+        };
+        self.settings.iter().map(line).collect()
+    }
+}
+
+fn resolve_input(form: &mut Form) -> Vec<String> {
+    let written = form.texts("input");
+    let input: Vec<String> = written.map_or(Vec::new(), |(items, origin)| {
+        let place = |item: String| match item.strip_prefix('@') {
+            Some(list) => format!("@{}", tidy(from_folder(&origin, list)).display()),
+            None => tidy(from_folder(&origin, &item)).display().to_string(),
+        };
+        items.into_iter().map(place).collect()
+    });
+    form.note("input", json!(input));
+    input
+}
+
+/// Drops `folder/..` from a path, which the place of the config file puts there
+/// and which every `source` would carry. A symbolic link stays: what is above
+/// its target is another folder.
+fn tidy(path: PathBuf) -> PathBuf {
+    use std::path::Component::{Normal, ParentDir};
+    let mut tidied = PathBuf::new();
+    for component in path.components() {
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let undoes = component == ParentDir
+            && matches!(tidied.components().next_back(), Some(Normal(_)))
+            && is_folder(&tidied);
+        if undoes {
+            tidied.pop();
+        } else {
+            tidied.push(component);
+        }
+    }
+    if tidied.as_os_str().is_empty() {
+        tidied.push(".");
+    }
+    tidied
+}
+
+fn resolve_features(form: &mut Form) -> FeatureSettings {
+    let names = form.names("features", &FEATURES);
+    let features = FeatureSettings {
+        contact_ca: form.reals("contact_number.ca", &[8.0, 10.0, 12.0], CUTOFF),
+        contact_cb: form.reals("contact_number.cb", &[8.0, 10.0], CUTOFF),
+        hse_radius: form.real("hse.radius", 12.0, CUTOFF),
+        names,
+    };
+    if features.names.is_empty() && form.is_sound("features") {
+        form.problem("features", "names no feature");
+    }
+    features
+}
+
+fn resolve_batch(form: &mut Form) -> BatchSettings {
+    // 2^20 residues of a hundred atoms each still count in 32 bits.
+    let residues = form.integer("batch.residues", 16_384, 1..=1 << 20) as u32;
+    let largest = i64::from(residues.max(131_072));
+    let residues_max = form.integer("batch.residues_max", largest, 1..=1 << 20) as u32;
+    if residues > residues_max {
+        let text = format!("{residues} is more than batch.residues_max = {residues_max}");
+        form.problem("batch.residues", text);
+    }
+    BatchSettings {
+        residues,
+        residues_max,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+//! The command line program.
+
+mod config;
+mod inputs;
+mod tables;
