@@ -1,4 +1,30 @@
-//! *Record once, loop forever.* A CUDA-graph replay pipeline engine.
+//! *Record once, loop forever.* tapeloop is a CUDA-graph replay pipeline engine,
+//! and the protein-structure feature streamer built on it.
+//!
+//! An embedder brings a [`Workload`]: how large an item is, which commands a
+//! batch runs ([`Recorder`] takes them down, once), and how an item is written
+//! and read. The [`Engine`] packs items into batches, and each batch goes through
+//! a slot, which is pinned memory, a stream, and the batch's commands captured as
+//! one CUDA graph: upload, kernels and download are one call, and three slots
+//! keep all three busy at once. Every kernel has a CPU twin, so the same program
+//! runs where there is no GPU.
+//!
+//! # Modules, in the order that data takes
+//!
+//! - [`record`]: *what* runs, as plain data: buffers, kernels, commands, checked once
+//! - [`workload`]: *why*: the trait that an embedder implements
+//! - [`backend`]: *where*: a device's contract, and the CPU and CUDA ones
+//! - [`replay`]: *how*: a recording against a slot's addresses, captured and launched
+//! - [`pipeline`]: *when*: batches, slots and stages; [`Engine`]
+//! - `structure`, `features`, `cli`: the feature streamer, each behind its Cargo
+//!   feature of that name
+//!
+//! # Cargo features
+//!
+//! `default = ["cli", "cuda-12040"]`. With `default-features = false` the engine
+//! comes alone, without Arrow and without readers. `cuda-12040` to `cuda-13000`
+//! choose the driver API that the bindings are of, and exclude each other; the
+//! driver is loaded at run time, so none of them needs CUDA to build.
 
 pub mod backend;
 #[cfg(feature = "cli")]
@@ -9,9 +35,18 @@ pub mod features;
 pub mod pipeline;
 pub mod record;
 pub mod replay;
-pub mod workload;
-
 #[cfg(feature = "structure")]
 pub mod structure;
+pub mod workload;
 
+pub use backend::{Backend, DeviceInfo};
 pub use error::{Error, ErrorKind, Result};
+pub use pipeline::{Counters, Engine, EngineConfig, Ticket};
+pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
+pub use replay::{Bindings, Executor, Mode};
+pub use workload::{Completion, Extent, ReadViews, Sink, Workload, WriteViews};
+
+/// The README's programs are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -21,13 +21,16 @@
 //!    nothing more; dropping it waits for what it can and frees the rest.
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+pub mod doctor;
 mod select;
 
 use crate::error::Result;
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
-pub use select::{Choice, Selected, select};
+pub use select::{Choice, CudaOptions, Selected, select, select_with};
 
 /// A kernel that a backend has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use super::program::{Program, record_buckets};
 use super::slot::{Free, Slot};
 use super::stats::{Counters, Snapshot};
 use super::ticket::Ticket;
-use crate::backend::Backend;
+use crate::backend::{Backend, Choice, select};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::replay::{Executor, Mode, load_functions};
 use crate::workload::{DeviceInfo, Extent, Sink, Workload};
@@ -161,6 +161,23 @@ impl<W: Workload> Engine<W> {
             memory,
             device,
         })
+    }
+
+    /// [`Engine::new`] on the GPU, or where there is none on the CPU, with a pool
+    /// of one thread a core.
+    ///
+    /// # Errors
+    /// As [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that is there
+    /// and cannot be used.
+    pub fn auto(workload: W, config: &EngineConfig) -> Result<Self> {
+        let pool = rayon::ThreadPoolBuilder::new().build();
+        let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
+        let selected = select(Choice::Auto, &pool)?;
+        tracing::info!(
+            backend = selected.backend.device().backend,
+            reason = selected.reason
+        );
+        Engine::new(workload, &[selected.backend], pool, config)
     }
 
     /// Submits one item. Blocks while the intake is full.

@@ -28,6 +28,24 @@ pub struct Image {
     pub source: Option<CudaSource>,
 }
 
+impl Image {
+    /// CUDA C++ text that NVRTC compiles for the card at run time; `file` is the
+    /// name that its messages cite.
+    pub fn cuda(file: impl Into<String>, text: impl Into<String>) -> Arc<Image> {
+        let file = file.into();
+        Arc::new(Image {
+            name: file.clone(),
+            binary: None,
+            source: Some(CudaSource {
+                file,
+                text: text.into(),
+                headers: Vec::new(),
+                options: Vec::new(),
+            }),
+        })
+    }
+}
+
 /// What a kernel does with a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {

@@ -1,5 +1,27 @@
 //! The protein model and its readers.
+//!
+//! A [`Reader`] turns a PDB or mmCIF file, plain or gzipped, into one
+//! [`Structure`] a model: the heavy atoms of its polymers, one conformer a
+//! residue, with one row an amino acid.
+//!
+//! A format is a module that fills an atom table (`table`): `pdb`, and `mmcif`
+//! with `atom_site` and `cif_lexer`. What the atoms mean is decided after that,
+//! in one place for all formats: `select` says what is polymer, `conformer`
+//! which of several conformers is there, `build` lays the structure out.
 
+mod atom_site;
+mod build;
+mod cif_lexer;
+mod components;
+mod conformer;
+mod decimal;
+mod element;
+mod mmcif;
 mod model;
+mod pdb;
+mod reader;
+mod select;
+mod table;
 
 pub use model::{Chain, MISSING, Residue, Structure, Uniprot};
+pub use reader::{Format, Models, ReadOptions, Reader};

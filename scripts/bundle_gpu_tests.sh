@@ -1,0 +1,73 @@
+#!/bin/sh
+# Packs the release test binaries for a machine that has a GPU and no Rust.
+#
+#   scripts/bundle_gpu_tests.sh FOLDER [cargo options, such as --test cuda_lane]
+#
+# There, FOLDER/run.sh runs them all, and FOLDER/run.sh --sanitize runs them once
+# more under compute-sanitizer (memcheck, then racecheck).
+set -eu
+if [ $# -lt 1 ]; then
+    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    exit 2
+fi
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+shift
+cd "$(dirname "$0")/.."
+rm -rf "$folder/bin" "$folder/tree" "$folder/tapeloop"
+mkdir -p "$folder/bin" "$folder/tree"
+
+messages=$(cargo test --release --no-run --message-format=json "$@")
+executables() {
+    echo "$messages" | sed -n "s/.*$1.*\"executable\":\"\([^\"]*\)\".*/\1/p"
+}
+for binary in $(executables '"test":true}'); do
+    name=$(basename "$binary")
+    strip -o "$folder/bin/${name%-*}" "$binary"
+done
+program=$(executables '"kind":\["bin"\].*"test":false}')
+if [ -n "$program" ]; then
+    strip -o "$folder/tapeloop" "$program"
+fi
+# Tests read sources and data where they were compiled, and run the program there.
+git ls-files -z | xargs -0 cp --parents -t "$folder/tree"
+
+cat >"$folder/run.sh" <<RUN
+#!/bin/sh
+# Runs the test binaries; with --sanitize, also under compute-sanitizer.
+# TESTS names some of them: TESTS="cuda_lane cuda_kernels" ./run.sh
+set -u
+cd "\$(dirname "\$0")"
+link() {
+    if [ -n "\$2" ] && [ ! -e "\$2" ]; then
+        mkdir -p "\$(dirname "\$2")" && ln -s "\$PWD/\$1" "\$2"
+    fi
+}
+link tree "$PWD"
+link tapeloop "$program"
+RUN
+cat >>"$folder/run.sh" <<'RUN'
+failed=
+tests=${TESTS:-$(ls bin)}
+for name in $tests; do
+    echo "== $name"
+    "bin/$name" || failed="$failed $name"
+done
+if [ "${1:-}" = --sanitize ]; then
+    for tool in memcheck racecheck; do
+        for name in $tests; do
+            echo "== $tool $name"
+            # Tests provoke refusals, and one a fault: those are no findings.
+            compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
+                "bin/$name" --skip a_fault_is_an_error || failed="$failed $tool:$name"
+        done
+    done
+fi
+if [ -n "$failed" ]; then
+    echo "failed:$failed"
+    exit 1
+fi
+echo "all passed"
+RUN
+chmod +x "$folder/run.sh"
+du -sh "$folder"

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Lints every feature set that the crate promises, warnings denied. The CUDA
+# versions exclude each other, so `--all-features` is not among them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+sets=(
+    ""                          # the engine alone
+    "cuda-12040"                # the engine with CUDA
+    "structure"                 # the readers
+    "features"                  # the built-in workload, without Arrow
+    "features,cuda-13000"
+    "cli"                       # the program, without CUDA
+    "cli,cuda-12040"            # the default
+)
+for set in "${sets[@]}"; do
+    echo "== features: ${set:-none}"
+    cargo clippy --quiet --locked --all-targets --no-default-features --features "$set" -- -D warnings
+done
+
+versions=(12040 12050 12060 12080 12090 13000)
+for version in "${versions[@]}"; do
+    echo "== cuda-$version"
+    cargo check --quiet --locked --no-default-features --features "cuda-$version"
+done

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Make src/structure/components.tsv, the table of polymer components.
+
+The rows come from two lists:
+
+1. the wwPDB chemical component dictionary (CC0), as the PyPI package biotite carries
+   it (every component of a peptide- or nucleotide-linking type, obsolete ones
+   too, because old files use them), and the caps named in DICTIONARY_CAPS;
+2. the names in the SIMULATION lists below: names that simulation packages write
+   and that the dictionary lacks or uses for a ligand. Where the dictionary has
+   a polymer unit of that name, the dictionary wins, except for the names in
+   SIMULATION_WINS.
+
+Columns, separated by tabs, sorted by id:
+
+  id      component id, 1 to 5 characters
+  kind    A amino acid, N nucleotide, C cap (blocks an end of a peptide)
+  parent  the standard component that this one is a variant of: itself where it
+          is standard, empty where none is known
+  aa      one-letter code of the parent; X where there is none and for N and C
+
+The parent is found by following mon_nstd_parent_comp_id (the first, where the
+dictionary names several, as for chromophores made of three residues) up to a
+standard component. Where that ends nowhere, the dictionary's own one-letter code
+decides: DAL has no parent, but the code A, so its parent is ALA.
+SEC (U), PYL (O), ASX (B) and GLX (Z) count as standard: they are their own
+parents. UNK has none.
+
+Many names of the second list are ligands in the dictionary (CYX, HID, GUA, NHE),
+so a reader has to ask more than the name of a HETATM: a polymer entity, a MODRES
+record or a link.
+
+Usage:
+  pip install biotite==1.6.0
+  python scripts/make_components.py
+"""
+
+import argparse
+import importlib.metadata
+from pathlib import Path
+
+import biotite.structure.info
+from biotite.structure.io.pdbx import BinaryCIFFile
+
+STANDARD_AMINO_ACIDS = {
+    "ALA": "A", "ARG": "R", "ASN": "N", "ASP": "D", "CYS": "C", "GLN": "Q",
+    "GLU": "E", "GLY": "G", "HIS": "H", "ILE": "I", "LEU": "L", "LYS": "K",
+    "MET": "M", "PHE": "F", "PRO": "P", "SER": "S", "THR": "T", "TRP": "W",
+    "TYR": "Y", "VAL": "V", "SEC": "U", "PYL": "O", "ASX": "B", "GLX": "Z",
+}  # fmt: skip
+STANDARD_RNA = ["A", "C", "G", "I", "U"]
+STANDARD_DNA = ["DA", "DC", "DG", "DI", "DT", "DU"]
+
+# Dictionary components that are no peptide units by type, but stand at the end
+# of a chain in entries: acyl groups, amides, carbamates, chromogenic amines and
+# the carbon that a chloromethyl ketone leaves behind.
+DICTIONARY_CAPS = [
+    "0QE", "ACE", "BEZ", "BOC", "CBX", "CBZ", "CF0", "FOR", "HOA", "IVA", "MCM",
+    "MPR", "NH2", "NIT", "NME", "PHQ", "SIN",
+]  # fmt: skip
+
+# ---- The second list: names from simulation packages, not from the dictionary.
+
+# Protonation and bonding states: Amber, CHARMM, GROMACS, OPLS, Maestro, PDB2PQR.
+SIMULATION_AMINO_ACIDS = {
+    "ARG": ["AR0", "ARGN", "ARN"],
+    "ASN": ["ASN1"],
+    "ASP": ["ASH", "ASP1", "ASPH", "ASPP"],
+    "CYS": ["CYM", "CYN", "CYS1", "CYS2", "CYSH", "CYX"],
+    "GLN": ["QLN"],
+    "GLU": ["GLH", "GLUH", "GLUP", "PGLU"],
+    "HIS": [
+        "HID", "HIE", "HIP", "HIS1", "HIS2", "HISA", "HISB", "HISD", "HISE",
+        "HISH", "HISP", "HSD", "HSE", "HSP",
+    ],
+    "LYS": ["LSN", "LYN", "LYP", "LYSH"],
+    "TYR": ["TYM"],
+}  # fmt: skip
+# Amber's names for residues at the ends of a chain: N or C before the name.
+AMBER_TERMINAL_VARIANTS = {"CYX": "CYS", "HID": "HIS", "HIE": "HIS", "HIP": "HIS"}
+# Amides: NMA and NHE of Amber, NAC of OPLS.
+SIMULATION_CAPS = ["NAC", "NHE", "NMA"]
+# CHARMM's names; Amber's DA5 and DA3 (ends), RA, RA5, RA3 and A5, A3 follow.
+SIMULATION_NUCLEOTIDES = {
+    "ADE": "A", "CYT": "C", "GUA": "G", "THY": "DT", "URA": "U",
+}  # fmt: skip
+
+# Names where the dictionary has a polymer unit that hardly any entry holds, and
+# simulation packages a state of a common amino acid with another parent:
+#   GLH  dictionary: a dicyclohexylurea adduct of GLN; Amber: protonated GLU
+#   HSE  dictionary: homoserine (SER); CHARMM: HIS protonated at NE2
+SIMULATION_WINS = ["GLH", "HSE"]
+
+
+def read_dictionary(path):
+    """Return {id: (type, [parent ids], one-letter code)} and the newest date."""
+    columns = BinaryCIFFile.read(path).block["chem_comp"]
+    names = ["id", "type", "mon_nstd_parent_comp_id", "one_letter_code"]
+    rows = zip(*(columns[name].as_array(str) for name in names), strict=True)
+    components = {}
+    for comp_id, comp_type, parents, code in rows:
+        parents = [p.strip().upper() for p in str(parents).split(",")]
+        parents = [p for p in parents if p not in ("", "?", ".")]
+        components[str(comp_id)] = (str(comp_type).upper(), parents, str(code))
+    return components, max(columns["pdbx_modified_date"].as_array(str))
+
+
+def kind_of(comp_type):
+    """Return the kind of a dictionary type, None for ligands."""
+    if "PEPTIDE" in comp_type and comp_type != "PEPTIDE-LIKE":
+        return "A"
+    if "RNA" in comp_type or "DNA" in comp_type:
+        return "N"
+    return None
+
+
+def standard_parent(comp_id, components):
+    """Return the standard component that comp_id is a variant of, or ''."""
+    seen = set()
+    while comp_id in components and comp_id not in seen:
+        seen.add(comp_id)
+        comp_type, parents, code = components[comp_id]
+        if comp_id in STANDARD_AMINO_ACIDS or comp_id in STANDARD_RNA + STANDARD_DNA:
+            return comp_id
+        if not parents:
+            return parent_by_code(kind_of(comp_type), comp_type, code)
+        comp_id = parents[0]
+    return ""
+
+
+def parent_by_code(kind, comp_type, code):
+    """Return the standard component with this kind and one-letter code, or ''."""
+    if kind == "A":
+        by_code = {letter: comp for comp, letter in STANDARD_AMINO_ACIDS.items()}
+        return by_code.get(code, "")
+    if kind == "N" and "DNA" in comp_type and "D" + code in STANDARD_DNA:
+        return "D" + code
+    if kind == "N" and "RNA" in comp_type and code in STANDARD_RNA:
+        return code
+    return ""
+
+
+def dictionary_rows(components):
+    """Return {id: (kind, parent)} for the dictionary's polymer units and caps."""
+    rows = {}
+    for comp_id, (comp_type, _, _) in components.items():
+        kind = kind_of(comp_type)
+        if kind:
+            rows[comp_id] = (kind, standard_parent(comp_id, components))
+    for comp_id in DICTIONARY_CAPS:
+        if comp_id not in components or comp_id in rows:
+            raise SystemExit(f"{comp_id}: not a cap in this dictionary")
+        rows[comp_id] = ("C", "")
+    return rows
+
+
+def simulation_rows():
+    """Return {id: (kind, parent)} for the names of the second list."""
+    rows = {comp_id: ("C", "") for comp_id in SIMULATION_CAPS}
+    for parent, names in SIMULATION_AMINO_ACIDS.items():
+        rows.update({name: ("A", parent) for name in names})
+    standard = {c: c for c in STANDARD_AMINO_ACIDS if c not in ("SEC", "PYL", "ASX", "GLX")}
+    for name, parent in (standard | AMBER_TERMINAL_VARIANTS).items():
+        rows.update({end + name: ("A", parent) for end in "NC"})
+    rows.update({name: ("N", parent) for name, parent in SIMULATION_NUCLEOTIDES.items()})
+    for base in "ACGU":
+        names = ["R" + base] + [r + base + end for r in ("", "R") for end in "53"]
+        rows.update({name: ("N", base) for name in names})
+    for base in "ACGT":
+        rows.update({"D" + base + end: ("N", "D" + base) for end in "53"})
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path(__file__).parent.parent / "src/structure/components.tsv",
+        help="file to write (default: %(default)s)",
+    )
+    args = parser.parse_args()
+
+    path = Path(biotite.structure.info.__file__).parent / "components.bcif"
+    components, newest = read_dictionary(path)
+    rows = dictionary_rows(components)
+    for comp_id, row in simulation_rows().items():
+        if comp_id not in rows or comp_id in SIMULATION_WINS:
+            rows[comp_id] = row
+
+    version = importlib.metadata.version("biotite")
+    lines = [
+        f"# id kind parent aa; wwPDB chemical component dictionary (newest change {newest})"
+        f" in PyPI biotite {version}, and simulation names; scripts/make_components.py\n"
+    ]
+    for comp_id, (kind, parent) in sorted(rows.items()):
+        aa = STANDARD_AMINO_ACIDS.get(parent, "X") if kind == "A" else "X"
+        lines.append(f"{comp_id}\t{kind}\t{parent}\t{aa}\n")
+    args.out.write_text("".join(lines), encoding="ascii")
+    print(f"{args.out}: {len(rows)} components, {args.out.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+//! A device and its primary context.
+
+use super::code::{self, Code};
+use super::driver::{self, Driver, OR_CPU, Presence};
+use crate::backend::DeviceInfo;
+use crate::error::{Error, ErrorKind, Result};
+use cudarc::driver::sys::{self, CUdevice_attribute};
+use std::ffi::CStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One device as the driver names it, with no context yet.
+#[derive(Clone, Copy)]
+pub(super) struct Device {
+    pub(super) driver: &'static Driver,
+    raw: sys::CUdevice,
+}
+
+impl Device {
+    /// The device of this ordinal; the reason in place of it where there is no
+    /// driver or no device at all.
+    pub(super) fn find(ordinal: usize) -> Result<Result<Device, &'static str>> {
+        let (driver, devices) = match driver::find()? {
+            Presence::Ready { driver, devices } => (driver, devices),
+            Presence::Absent(reason) => return Ok(Err(reason)),
+        };
+        if ordinal >= devices as usize {
+            let message = format!("device {ordinal} was asked for, and {devices} are visible");
+            return Err(Error::new(ErrorKind::Unavailable, message).fix(format!(
+                "choose a device below {devices}, see CUDA_VISIBLE_DEVICES, {OR_CPU}"
+            )));
+        }
+        let mut raw = 0;
+        // SAFETY: `raw` outlives the call, and `find` has initialised the driver.
+        let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
+        match result {
+            code::SUCCESS => Ok(Ok(Device { driver, raw })),
+            _ => Err(driver::unusable("cuDeviceGet", Code::of(result))),
+        }
+    }
+
+    /// An attribute; 0 where the driver does not know it.
+    pub(super) fn attribute(self, attribute: CUdevice_attribute) -> u32 {
+        let mut value = 0;
+        // SAFETY: `value` outlives the call, and `raw` came from cuDeviceGet.
+        unsafe { (self.driver.cuDeviceGetAttribute)(&mut value, attribute, self.raw) };
+        value.max(0) as u32
+    }
+
+    /// Major and minor compute capability.
+    pub(super) fn capability(self) -> (u32, u32) {
+        use CUdevice_attribute as A;
+        (
+            self.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            self.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        )
+    }
+
+    /// What a workload may know of it.
+    pub(super) fn info(self) -> DeviceInfo {
+        let mut memory_bytes = 0;
+        // SAFETY: `memory_bytes` outlives the call, and `raw` came from cuDeviceGet.
+        unsafe { (self.driver.cuDeviceTotalMem_v2)(&mut memory_bytes, self.raw) };
+        DeviceInfo {
+            backend: "cuda",
+            name: self.name(),
+            compute_capability: Some(self.capability()),
+            multiprocessors: self
+                .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            memory_bytes: memory_bytes as u64,
+            driver_version: self.driver.version,
+        }
+    }
+
+    fn name(self) -> String {
+        let mut text = [0; 256];
+        // SAFETY: the driver writes at most the length passed, terminator included.
+        unsafe {
+            (self.driver.cuDeviceGetName)(text.as_mut_ptr(), text.len() as i32, self.raw);
+        }
+        c_text(&text)
+    }
+
+    /// Where it sits on the bus.
+    pub(super) fn pci_bus_id(self) -> String {
+        let mut text = [0; 32];
+        // SAFETY: the driver writes at most the length passed, terminator included.
+        unsafe {
+            (self.driver.cuDeviceGetPCIBusId)(text.as_mut_ptr(), text.len() as i32, self.raw);
+        }
+        c_text(&text)
+    }
+
+    /// Its identity, as `nvidia-smi -L` prints it.
+    pub(super) fn uuid(self) -> String {
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        // SAFETY: `uuid` outlives the call, and `raw` came from cuDeviceGet.
+        unsafe { (self.driver.cuDeviceGetUuid_v2)(&mut uuid, self.raw) };
+        let hex: String = uuid.bytes.iter().map(|b| format!("{b:02x}")).collect();
+        format!(
+            "GPU-{}-{}-{}-{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..]
+        )
+    }
+}
+
+/// The text up to the terminator; the last place is one in any case.
+fn c_text(text: &[std::ffi::c_char]) -> String {
+    let bytes: Vec<u8> = text.iter().map(|&c| c as u8).collect();
+    CStr::from_bytes_until_nul(&bytes).map_or_else(
+        |_| String::new(),
+        |text| text.to_string_lossy().into_owned(),
+    )
+}
+
+/// The primary context of a device, retained. It is the one that the CUDA
+/// runtime uses too, so memory can be shared with an embedder's own code.
+pub(super) struct Context {
+    pub(super) device: Device,
+    raw: sys::CUcontext,
+    lost: AtomicBool,
+}
+
+// SAFETY: a CUcontext is a handle that the driver lets any thread use; `raw` is
+// set once, and the rest is `Send` and `Sync` by itself.
+unsafe impl Send for Context {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(super) fn retain(device: Device) -> Result<Arc<Context>> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: `raw` outlives the call, and the device came from cuDeviceGet.
+        let result = unsafe { (device.driver.cuDevicePrimaryCtxRetain)(&mut raw, device.raw) };
+        if result != code::SUCCESS {
+            let code = Code::of(result);
+            return Err(driver::unusable("cuDevicePrimaryCtxRetain", code));
+        }
+        let context = Arc::new(Context {
+            device,
+            raw,
+            lost: AtomicBool::new(false),
+        });
+        context.bind()?;
+        Ok(context)
+    }
+
+    /// The driver, with this context current on the calling thread.
+    ///
+    /// Lanes move between threads, and an embedder's thread may have made
+    /// another context current since, so the driver is asked each time; it
+    /// answers from the thread's own memory.
+    pub(super) fn bind(&self) -> Result<&'static Driver> {
+        let driver = self.device.driver;
+        let mut current = std::ptr::null_mut();
+        // SAFETY: `current` outlives the call.
+        self.check("cuCtxGetCurrent", unsafe {
+            (driver.cuCtxGetCurrent)(&mut current)
+        })?;
+        if current != self.raw {
+            // SAFETY: `raw` is retained as long as `self` lives.
+            self.check("cuCtxSetCurrent", unsafe {
+                (driver.cuCtxSetCurrent)(self.raw)
+            })?;
+        }
+        Ok(driver)
+    }
+
+    /// The driver bound as by [`Context::bind`], for freeing what is on the
+    /// device; `None` once that is lost, when it is better leaked than touched.
+    pub(super) fn bind_to_free(&self) -> Option<&'static Driver> {
+        match self.is_lost() {
+            true => None,
+            false => self.bind().ok(),
+        }
+    }
+
+    /// Turns a result code into a result, and notes when the context is lost.
+    pub(super) fn check(&self, call: &str, raw: i32) -> Result<()> {
+        if raw == code::SUCCESS {
+            return Ok(());
+        }
+        let code = Code::of(raw);
+        if code.loses_context {
+            self.lose();
+        }
+        Err(code.error(call))
+    }
+
+    /// From here on nothing of this context is touched, only leaked.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Free and total bytes of device memory.
+    pub(super) fn memory_bytes(&self) -> Result<(u64, u64)> {
+        let driver = self.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both outlive the call, and the context is current.
+        self.check("cuMemGetInfo", unsafe {
+            (driver.cuMemGetInfo_v2)(&mut free, &mut total)
+        })?;
+        Ok((free as u64, total as u64))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if !self.is_lost() {
+            // SAFETY: `retain` took the one reference that is given back here,
+            // and all that lives in the context holds an Arc of `self`.
+            unsafe { (self.device.driver.cuDevicePrimaryCtxRelease_v2)(self.device.raw) };
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What there is of a driver, of devices, and of ways to get kernels.
+
+use super::cache::{Cache, DIR_VARIABLE};
+use super::context::{Context, Device};
+use super::driver::{self, OR_CPU, Presence, REQUIRED_VERSION, version_text};
+use super::memory::size_text;
+use super::nvrtc::Nvrtc;
+use crate::backend::CudaOptions;
+use crate::backend::doctor::{Finding, KernelBuild, Status};
+use crate::error::{Error, ErrorKind};
+
+pub(in crate::backend) fn gpu_findings(
+    options: &CudaOptions,
+    kernels: KernelBuild<'_>,
+) -> Vec<Finding> {
+    let mut findings = vec![library()];
+    let mut capabilities = Vec::new();
+    match driver::find() {
+        Ok(Presence::Ready { devices, .. }) => {
+            for ordinal in 0..devices as usize {
+                findings.push(device(ordinal, &mut capabilities));
+            }
+        }
+        Ok(Presence::Absent(reason)) if findings[0].status == Status::Good => {
+            let fix = "see nvidia-smi; in a container, pass the GPU in";
+            findings.push(Finding::new(Status::Missing, "device", reason).fix(fix));
+        }
+        // The driver's own finding says it.
+        Ok(Presence::Absent(_)) => {}
+        Err(error) => findings.push(Finding::of_error("device", &error)),
+    }
+    findings.push(embedded(kernels, &capabilities));
+    findings.push(nvrtc(options, kernels));
+    findings.push(cache(options));
+    findings
+}
+
+fn library() -> Finding {
+    let Some(library) = driver::library() else {
+        let detail = "no NVIDIA driver (libcuda) on this machine";
+        return Finding::new(Status::Missing, "driver", detail)
+            .fix(format!("install the NVIDIA driver, {OR_CPU}"));
+    };
+    match driver::version(library) {
+        Ok(version) => {
+            let (has, needs) = (version_text(version), version_text(REQUIRED_VERSION));
+            let detail = format!("libcuda supports CUDA {has}; this build needs {needs}");
+            match version < REQUIRED_VERSION {
+                true => Finding::new(Status::Missing, "driver", detail)
+                    .fix(format!("update the NVIDIA driver, {OR_CPU}")),
+                false => Finding::new(Status::Good, "driver", detail),
+            }
+        }
+        Err(error) => Finding::of_error("driver", &error),
+    }
+}
+
+fn device(ordinal: usize, capabilities: &mut Vec<(u32, u32)>) -> Finding {
+    let found = Device::find(ordinal).and_then(|found| {
+        let device = found.map_err(|absent| Error::new(ErrorKind::Unavailable, absent))?;
+        let (free, total) = Context::retain(device)?.memory_bytes()?;
+        Ok((device, free, total))
+    });
+    let (device, free, total) = match found {
+        Ok(found) => found,
+        Err(error) => return Finding::of_error("device", &error),
+    };
+    let (major, minor) = device.capability();
+    capabilities.push((major, minor));
+    let detail = format!(
+        "{ordinal}: {}, compute capability {major}.{minor}, {} free of {}, {}, PCI {}",
+        device.info().name,
+        size_text(free as usize),
+        size_text(total as usize),
+        device.uuid(),
+        device.pci_bus_id(),
+    );
+    Finding::new(Status::Good, "device", detail)
+}
+
+fn embedded(kernels: KernelBuild<'_>, capabilities: &[(u32, u32)]) -> Finding {
+    if kernels.nvcc_version.is_empty() {
+        let detail = "none are compiled in: the build had no nvcc, so NVRTC compiles them";
+        return Finding::new(Status::Spare, "kernels", detail);
+    }
+    let ways: Vec<String> = capabilities
+        .iter()
+        .map(|(major, minor)| {
+            let machine = format!("sm_{major}{minor}");
+            match kernels.targets.split(' ').any(|target| target == machine) {
+                true => format!("; {machine} has its own code"),
+                false => format!("; {machine} runs what the driver makes of them"),
+            }
+        })
+        .collect();
+    let detail = format!(
+        "compiled in by nvcc {} for {}{}",
+        kernels.nvcc_version,
+        kernels.targets,
+        ways.concat()
+    );
+    Finding::new(Status::Good, "kernels", detail)
+}
+
+fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
+    match Nvrtc::open(options.nvrtc_path.as_deref()) {
+        Ok(nvrtc) => {
+            let (major, minor) = nvrtc.version;
+            let detail = format!("{} is version {major}.{minor}", nvrtc.path.display());
+            Finding::new(Status::Good, "nvrtc", detail)
+        }
+        Err(error) if kernels.nvcc_version.is_empty() => Finding::of_error("nvrtc", &error),
+        Err(_) => {
+            let detail = "not found; needed only for kernels that come as source";
+            Finding::new(Status::Spare, "nvrtc", detail)
+        }
+    }
+}
+
+fn cache(options: &CudaOptions) -> Finding {
+    let cache = Cache::new(options.cache_dir.as_deref());
+    let fix = format!("name a folder that can be written in {DIR_VARIABLE}");
+    let Some(dir) = cache.dir() else {
+        let detail = "no folder for compiled kernels: they are compiled at each start";
+        return Finding::new(Status::Spare, "cache", detail).fix(fix);
+    };
+    match cache.probe() {
+        Ok(()) => Finding::new(Status::Good, "cache", dir.display().to_string()),
+        Err(error) => {
+            let detail = format!("{} cannot be written: {error}", dir.display());
+            Finding::new(Status::Spare, "cache", detail).fix(fix)
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The driver's functions, resolved once.
+//!
+//! The bindings would load each symbol at its first call and panic where it is
+//! missing, and they return an enum, which a newer driver's codes are no value
+//! of. So the functions come from the same library by a table of our own, whose
+//! signatures are checked against the bindings when the crate is compiled.
+
+use super::code::{self, Code};
+use crate::error::{Error, ErrorKind, Result};
+use cudarc::driver::sys;
+use libloading::Library;
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
+use std::sync::OnceLock;
+
+/// What every refusal to use a GPU ends with.
+pub(super) const OR_CPU: &str = "or set backend = \"cpu\"";
+
+/// The driver version that the bindings were chosen for, as CUDA counts it.
+pub(super) const REQUIRED_VERSION: u32 = if cfg!(feature = "cuda-13000") {
+    13_000
+} else if cfg!(feature = "cuda-12090") {
+    12_090
+} else if cfg!(feature = "cuda-12080") {
+    12_080
+} else if cfg!(feature = "cuda-12060") {
+    12_060
+} else if cfg!(feature = "cuda-12050") {
+    12_050
+} else {
+    12_040
+};
+
+macro_rules! driver {
+    ($($name:ident($($arg:ty),* $(,)?);)*) => {
+        /// The functions that the backend calls, by the driver's own names.
+        #[allow(non_snake_case, reason = "the driver's own names")]
+        pub(super) struct Driver {
+            /// The driver's version as CUDA counts it.
+            pub(super) version: u32,
+            $(pub(super) $name: unsafe extern "C" fn($($arg),*) -> i32,)*
+        }
+
+        impl Driver {
+            fn resolve(library: &'static Library, version: u32) -> Result<Self> {
+                Ok(Driver {
+                    version,
+                    // SAFETY: the assertion below gives the symbol the type that
+                    // the bindings give it; `i32` stands for its enum, of 4 bytes.
+                    $($name: unsafe { symbol(library, stringify!($name)) }?,)*
+                })
+            }
+        }
+
+        const _: () = {
+            let _: unsafe fn(c_uint) -> sys::CUresult = sys::cuInit;
+            let _: unsafe fn(*mut c_int) -> sys::CUresult = sys::cuDriverGetVersion;
+            $(let _: unsafe fn($($arg),*) -> sys::CUresult = sys::$name;)*
+            assert!(size_of::<sys::CUresult>() == size_of::<i32>());
+        };
+    };
+}
+
+driver! {
+    cuDeviceGetCount(*mut c_int);
+    cuDeviceGet(*mut sys::CUdevice, c_int);
+    cuDeviceGetName(*mut c_char, c_int, sys::CUdevice);
+    cuDeviceGetAttribute(*mut c_int, sys::CUdevice_attribute, sys::CUdevice);
+    cuDeviceTotalMem_v2(*mut usize, sys::CUdevice);
+    cuDeviceGetUuid_v2(*mut sys::CUuuid, sys::CUdevice);
+    cuDeviceGetPCIBusId(*mut c_char, c_int, sys::CUdevice);
+    cuDevicePrimaryCtxRetain(*mut sys::CUcontext, sys::CUdevice);
+    cuDevicePrimaryCtxRelease_v2(sys::CUdevice);
+    cuCtxGetCurrent(*mut sys::CUcontext);
+    cuCtxSetCurrent(sys::CUcontext);
+    cuMemGetInfo_v2(*mut usize, *mut usize);
+    cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
+    cuMemFree_v2(sys::CUdeviceptr);
+    cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
+    cuMemFreeHost(*mut c_void);
+    cuMemcpyHtoDAsync_v2(sys::CUdeviceptr, *const c_void, usize, sys::CUstream);
+    cuMemcpyDtoHAsync_v2(*mut c_void, sys::CUdeviceptr, usize, sys::CUstream);
+    cuMemsetD8Async(sys::CUdeviceptr, c_uchar, usize, sys::CUstream);
+    cuStreamCreate(*mut sys::CUstream, c_uint);
+    cuStreamSynchronize(sys::CUstream);
+    cuStreamDestroy_v2(sys::CUstream);
+    cuStreamBeginCapture_v2(sys::CUstream, sys::CUstreamCaptureMode);
+    cuStreamEndCapture(sys::CUstream, *mut sys::CUgraph);
+    cuEventCreate(*mut sys::CUevent, c_uint);
+    cuEventRecord(sys::CUevent, sys::CUstream);
+    cuEventQuery(sys::CUevent);
+    cuEventSynchronize(sys::CUevent);
+    cuEventDestroy_v2(sys::CUevent);
+    cuGraphGetNodes(sys::CUgraph, *mut sys::CUgraphNode, *mut usize);
+    cuGraphInstantiateWithFlags(*mut sys::CUgraphExec, sys::CUgraph, c_ulonglong);
+    cuGraphUpload(sys::CUgraphExec, sys::CUstream);
+    cuGraphLaunch(sys::CUgraphExec, sys::CUstream);
+    cuGraphExecDestroy(sys::CUgraphExec);
+    cuGraphDestroy(sys::CUgraph);
+    cuModuleLoadDataEx(
+        *mut sys::CUmodule,
+        *const c_void,
+        c_uint,
+        *mut sys::CUjit_option,
+        *mut *mut c_void,
+    );
+    cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
+    cuModuleUnload(sys::CUmodule);
+    cuFuncGetAttribute(*mut c_int, sys::CUfunction_attribute, sys::CUfunction);
+    cuFuncSetAttribute(sys::CUfunction, sys::CUfunction_attribute, c_int);
+    cuFuncGetParamInfo(sys::CUfunction, usize, *mut usize, *mut usize);
+    cuFuncLoad(sys::CUfunction);
+    cuLaunchKernel(
+        sys::CUfunction,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        sys::CUstream,
+        *mut *mut c_void,
+        *mut *mut c_void,
+    );
+}
+
+/// What there is of a driver.
+#[derive(Clone, Copy)]
+pub(super) enum Presence {
+    /// A driver that is initialised and sees `devices` devices, at least one.
+    Ready {
+        driver: &'static Driver,
+        devices: u32,
+    },
+    /// No driver, or no device; and the reason.
+    Absent(&'static str),
+}
+
+/// Finds the driver and initialises it.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] for a driver that is there and cannot be used.
+pub(super) fn find() -> Result<Presence> {
+    static PRESENCE: OnceLock<Result<Presence>> = OnceLock::new();
+    PRESENCE.get_or_init(probe).clone()
+}
+
+/// Whether there is a driver library.
+pub(super) fn library() -> Option<&'static Library> {
+    // SAFETY: opening libcuda runs its initialisers alone, which are made to be
+    // run by any process at any time.
+    unsafe { sys::is_culib_present().then(|| sys::culib()) }
+}
+
+/// The version of the driver, which may be unusable otherwise.
+pub(super) fn version(library: &'static Library) -> Result<u32> {
+    // SAFETY: the signature is the one asserted beside the table.
+    let get: unsafe extern "C" fn(*mut c_int) -> i32 =
+        unsafe { symbol(library, "cuDriverGetVersion") }?;
+    let mut version = 0;
+    // SAFETY: `version` outlives the call, which needs no initialised driver.
+    check("cuDriverGetVersion", unsafe { get(&mut version) })?;
+    Ok(version.max(0) as u32)
+}
+
+/// A version as people write it: 12040 is 12.4.
+pub(super) fn version_text(version: u32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn probe() -> Result<Presence> {
+    let Some(library) = library() else {
+        return Ok(Presence::Absent(
+            "no NVIDIA driver (libcuda) on this machine",
+        ));
+    };
+    // SAFETY: the signature is the one asserted beside the table.
+    let init: unsafe extern "C" fn(c_uint) -> i32 = unsafe { symbol(library, "cuInit") }?;
+    // SAFETY: 0 is the only value that cuInit takes, at any time.
+    let initialised = unsafe { init(0) };
+    if initialised == code::NO_DEVICE {
+        return Ok(Presence::Absent(no_device()));
+    }
+    check("cuInit", initialised)?;
+    let version = version(library)?;
+    if version < REQUIRED_VERSION {
+        return Err(too_old(version));
+    }
+    let driver = Driver::resolve(library, version)?;
+    let mut devices = 0;
+    // SAFETY: `devices` outlives the call, and the driver is initialised.
+    check("cuDeviceGetCount", unsafe {
+        (driver.cuDeviceGetCount)(&mut devices)
+    })?;
+    if devices <= 0 {
+        return Ok(Presence::Absent(no_device()));
+    }
+    static DRIVER: OnceLock<Driver> = OnceLock::new();
+    Ok(Presence::Ready {
+        driver: DRIVER.get_or_init(|| driver),
+        devices: devices as u32,
+    })
+}
+
+fn no_device() -> &'static str {
+    match std::env::var_os("CUDA_VISIBLE_DEVICES") {
+        Some(visible) if visible.is_empty() => {
+            "no device in sight of the NVIDIA driver (CUDA_VISIBLE_DEVICES is empty)"
+        }
+        Some(_) => "no device in sight of the NVIDIA driver (see CUDA_VISIBLE_DEVICES)",
+        None => "no device in sight of the NVIDIA driver",
+    }
+}
+
+fn too_old(version: u32) -> Error {
+    let required = version_text(REQUIRED_VERSION);
+    let message = format!(
+        "the NVIDIA driver is too old: it supports CUDA {}, and this build needs {required}",
+        version_text(version)
+    );
+    Error::new(ErrorKind::Unavailable, message).fix(format!(
+        "update the NVIDIA driver to one that supports CUDA {required}, {OR_CPU}"
+    ))
+}
+
+fn check(call: &str, raw: i32) -> Result<()> {
+    if raw == code::SUCCESS {
+        return Ok(());
+    }
+    Err(unusable(call, Code::of(raw)))
+}
+
+/// The error of a GPU that is there and refuses `call`.
+pub(super) fn unusable(call: &str, code: Code) -> Error {
+    let message = format!(
+        "the GPU cannot be used: {call}: {} ({}, {})",
+        code.meaning, code.name, code.raw
+    );
+    Error::new(ErrorKind::Unavailable, message)
+        .with_code(code.raw)
+        .fix(format!("{}, {OR_CPU}", code.next_step))
+}
+
+/// The function `name` of the driver.
+///
+/// # Safety
+/// `F` must be the type of a pointer to that function.
+unsafe fn symbol<F: Copy>(library: &'static Library, name: &str) -> Result<F> {
+    // SAFETY: the caller's promise; the library is never closed.
+    let found = unsafe { library.get::<F>(name) };
+    found.map(|symbol| *symbol).map_err(|_| {
+        let message = format!("the NVIDIA driver is too old or broken: it lacks {name}");
+        Error::new(ErrorKind::Unavailable, message).fix(format!(
+            "update the NVIDIA driver to one that supports CUDA {}, {OR_CPU}",
+            version_text(REQUIRED_VERSION)
+        ))
+    })
+}

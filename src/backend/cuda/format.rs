@@ -1,0 +1,96 @@
+//! The formats of kernel images, told apart by their first bytes.
+
+use crate::error::{Error, ErrorKind, Result};
+use std::fmt;
+
+const FATBIN_MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
+const ELF_MAGIC: [u8; 4] = *b"\x7FELF";
+
+/// What an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    FatBinary,
+    Cubin,
+    Ptx,
+}
+
+impl Format {
+    /// The format of `image`. The driver is given an address and no length, and
+    /// goes by the sizes in the image's own headers, so those are checked here.
+    pub(super) fn of(image: &[u8]) -> Result<Format> {
+        let (format, end) = if image.starts_with(&FATBIN_MAGIC) {
+            (Format::FatBinary, fatbin_end(image))
+        } else if image.starts_with(&ELF_MAGIC) {
+            (Format::Cubin, elf_end(image))
+        } else if is_ptx(image) {
+            (Format::Ptx, Some(image.len() as u64))
+        } else {
+            let message = "the kernel image is neither a fat binary, nor a cubin, nor PTX";
+            return Err(Error::new(ErrorKind::Kernel, message)
+                .fix("give the bytes that nvcc or NVRTC wrote, or give the source"));
+        };
+        match end {
+            Some(end) if end <= image.len() as u64 => Ok(format),
+            _ => {
+                let message = format!("the {format} is cut short at {} bytes", image.len());
+                Err(Error::new(ErrorKind::Kernel, message).fix("build the kernel image again"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::FatBinary => "fat binary",
+            Format::Cubin => "cubin",
+            Format::Ptx => "PTX",
+        })
+    }
+}
+
+fn is_ptx(image: &[u8]) -> bool {
+    std::str::from_utf8(image).is_ok_and(|text| text.contains(".version"))
+}
+
+fn number<const N: usize>(image: &[u8], at: usize) -> Option<u64> {
+    let mut bytes = [0; 8];
+    bytes[..N].copy_from_slice(image.get(at..at + N)?);
+    Some(u64::from_le_bytes(bytes))
+}
+
+/// Magic, version (2 bytes), header size (2), size of the rest (8).
+fn fatbin_end(image: &[u8]) -> Option<u64> {
+    number::<2>(image, 6)?.checked_add(number::<8>(image, 8)?)
+}
+
+/// The end of the program and of the section header table, the last parts of a
+/// cubin.
+fn elf_end(image: &[u8]) -> Option<u64> {
+    let table_end = |start, entry, count| {
+        let bytes = number::<2>(image, entry)? * number::<2>(image, count)?;
+        number::<8>(image, start)?.checked_add(bytes)
+    };
+    Some(table_end(0x20, 0x36, 0x38)?.max(table_end(0x28, 0x3A, 0x3C)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_short_or_unknown_is_refused() {
+        let mut fatbin = FATBIN_MAGIC.to_vec();
+        fatbin.extend([1, 0, 16, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+        fatbin.extend([0; 8]);
+        assert_eq!(Format::of(&fatbin).unwrap(), Format::FatBinary);
+        for len in [4, 15, 23] {
+            let error = Format::of(&fatbin[..len]).unwrap_err();
+            assert!(error.message().contains("cut short"), "{error}");
+        }
+        assert_eq!(Format::of(b".version 8.0").unwrap(), Format::Ptx);
+        for junk in [b"junk".as_slice(), b"", b"\x7FELF", b"\xFF\xFE.version"] {
+            assert_eq!(Format::of(junk).unwrap_err().kind(), ErrorKind::Kernel);
+        }
+    }
+}

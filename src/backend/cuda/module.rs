@@ -1,0 +1,363 @@
+//! Modules and the functions in them.
+
+use super::code::{self, Code};
+use super::compile::Compiler;
+use super::context::Context;
+use super::driver::{self, OR_CPU};
+use super::format::Format;
+use super::memory::size_text;
+use crate::backend::FunctionId;
+use crate::error::{Context as _, Error, ErrorKind, Result};
+use crate::record::{Image, Kernel, ParamKind};
+use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option};
+use parking_lot::{Mutex, RwLock};
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+/// The most parameters of a kernel.
+pub(super) const PARAMS_MAX: usize = 128;
+/// Dynamic shared memory that needs no opting in, on every card.
+const SHARED_BYTES_DEFAULT: u32 = 48 << 10;
+const LOG_BYTES: usize = 16 << 10;
+
+/// A kernel of a loaded module, ready to launch.
+#[derive(Clone, Copy)]
+pub(super) struct Function {
+    raw: sys::CUfunction,
+    /// How many parameters the code takes, at most [`PARAMS_MAX`].
+    pub(super) params: usize,
+}
+
+// SAFETY: a CUfunction is a handle that the driver lets any thread use.
+unsafe impl Send for Function {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// The handle, valid as long as the [`Functions`] that it came from.
+    pub(super) fn raw(self) -> sys::CUfunction {
+        self.raw
+    }
+}
+
+/// Everything loaded in a context; functions are known by their place.
+pub(super) struct Functions {
+    context: Arc<Context>,
+    compiler: Compiler,
+    modules: Mutex<Vec<(Arc<Image>, Module)>>,
+    loaded: RwLock<Vec<Loaded>>,
+}
+
+struct Loaded {
+    image: Arc<Image>,
+    name: String,
+    function: Function,
+}
+
+impl Functions {
+    pub(super) fn new(context: &Arc<Context>, compiler: Compiler) -> Functions {
+        Functions {
+            context: Arc::clone(context),
+            compiler,
+            modules: Mutex::default(),
+            loaded: RwLock::default(),
+        }
+    }
+
+    pub(super) fn get(&self, id: FunctionId) -> Result<Function> {
+        let loaded = self.loaded.read();
+        let entry = loaded.get(id.0 as usize);
+        entry
+            .map(|entry| entry.function)
+            .ok_or_else(|| Error::usage("no such function is loaded"))
+    }
+
+    /// Loads a kernel and checks that its code is what the declaration says.
+    pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        // Held throughout, so that two callers do not load the same.
+        let mut modules = self.modules.lock();
+        let known = self.loaded.read().iter().position(|entry| {
+            Arc::ptr_eq(&entry.image, &kernel.image) && entry.name == kernel.name
+        });
+        if let Some(index) = known {
+            let id = FunctionId(index as u32);
+            self.check_declaration(kernel, self.get(id)?)?;
+            return Ok(id);
+        }
+        let known = modules
+            .iter()
+            .position(|(image, _)| Arc::ptr_eq(image, &kernel.image));
+        let module = match known {
+            Some(index) => index,
+            None => {
+                let module = self.load_module(&kernel.image)?;
+                modules.push((Arc::clone(&kernel.image), module));
+                modules.len() - 1
+            }
+        };
+        let function = self.find(&modules[module].1, kernel)?;
+        self.check_declaration(kernel, function)?;
+        let mut loaded = self.loaded.write();
+        loaded.push(Loaded {
+            image: Arc::clone(&kernel.image),
+            name: kernel.name.clone(),
+            function,
+        });
+        Ok(FunctionId(loaded.len() as u32 - 1))
+    }
+
+    fn load_module(&self, image: &Image) -> Result<Module> {
+        let binary = image.binary.as_deref().filter(|code| !code.is_empty());
+        let compiled;
+        let code = match (binary, &image.source) {
+            (Some(binary), _) => binary,
+            (None, Some(source)) => {
+                let capability = self.context.device.capability();
+                compiled = self.compiler.compile(source, capability)?;
+                &compiled
+            }
+            (None, None) => {
+                let message = "it has neither a binary nor a source";
+                return Err(Error::new(ErrorKind::Kernel, message)
+                    .within(format!("kernel image {}", image.name)));
+            }
+        };
+        Module::load(&self.context, code).within(|| format!("kernel image {}", image.name))
+    }
+
+    fn find(&self, module: &Module, kernel: &Kernel) -> Result<Function> {
+        let driver = self.context.bind()?;
+        let missing = || {
+            let message = format!(
+                "image {} has no kernel named {}",
+                kernel.image.name, kernel.name
+            );
+            Error::new(ErrorKind::Kernel, message)
+                .with_code(code::NOT_FOUND)
+                .fix("declare it extern \"C\" __global__ in the source, and check the name")
+        };
+        let name = CString::new(kernel.name.as_str()).map_err(|_| missing())?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: `raw` and `name` outlive the call, and the module is alive.
+        let result = unsafe { (driver.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) };
+        if result == code::NOT_FOUND {
+            return Err(missing());
+        }
+        self.context.check("cuModuleGetFunction", result)?;
+        // Modules load lazily, and loading is not allowed during a capture.
+        // SAFETY: the function came from a module that is alive.
+        let result = unsafe { (driver.cuFuncLoad)(raw) };
+        self.context.check("cuFuncLoad", result)?;
+        let mut params = 0;
+        while self.param_bytes(raw, params)?.is_some() {
+            params += 1;
+        }
+        Ok(Function { raw, params })
+    }
+
+    /// The size of a parameter, `None` past the last.
+    fn param_bytes(&self, function: sys::CUfunction, index: usize) -> Result<Option<usize>> {
+        let driver = self.context.bind()?;
+        let (mut offset, mut bytes) = (0, 0);
+        // SAFETY: both outlive the call, and the function's module is alive.
+        let result =
+            unsafe { (driver.cuFuncGetParamInfo)(function, index, &mut offset, &mut bytes) };
+        match result {
+            code::INVALID_VALUE => Ok(None),
+            _ => self
+                .context
+                .check("cuFuncGetParamInfo", result)
+                .map(|()| Some(bytes)),
+        }
+    }
+
+    /// The launch passes what the declaration says, and the driver reads what
+    /// the code says: they must be the same.
+    fn check_declaration(&self, kernel: &Kernel, function: Function) -> Result<()> {
+        if kernel.params.len() != function.params || function.params > PARAMS_MAX {
+            return Err(mismatch(
+                kernel,
+                format!(
+                    "it is declared with {} parameters, and its code takes {} (at most {PARAMS_MAX})",
+                    kernel.params.len(),
+                    function.params
+                ),
+            ));
+        }
+        for (index, param) in kernel.params.iter().enumerate() {
+            let declared = match param.kind {
+                ParamKind::Buffer { .. } => size_of::<u64>(),
+                ParamKind::Scalar { dtype } => dtype.size_bytes(),
+            };
+            let actual = self.param_bytes(function.raw, index)?;
+            if actual != Some(declared) {
+                let taken = actual.unwrap_or(0);
+                return Err(mismatch(
+                    kernel,
+                    format!(
+                        "its parameter {} is declared with {declared} bytes, and the code takes {taken}",
+                        param.name
+                    ),
+                ));
+            }
+        }
+        self.check_block(kernel, function)
+    }
+
+    /// Checks the block's threads and shared memory, and opts in to more of it
+    /// than every card gives.
+    fn check_block(&self, kernel: &Kernel, function: Function) -> Result<()> {
+        use CUfunction_attribute as A;
+        let threads_max = self.attribute(function, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        let threads: u64 = kernel.block.iter().map(|&n| u64::from(n)).product();
+        if threads > u64::from(threads_max) {
+            let message = format!(
+                "its block has {threads} threads, and its code runs with at most {threads_max}"
+            );
+            return Err(mismatch(kernel, message));
+        }
+        let device = self.context.device;
+        let shared_max = device
+            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        let shared_static = self.attribute(function, A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        let dynamic_max = shared_max.saturating_sub(shared_static);
+        if kernel.shared_bytes > dynamic_max {
+            let message = format!(
+                "its block asks for {} of dynamic shared memory, and {} gives at most {}",
+                size_text(kernel.shared_bytes as usize),
+                device.info().name,
+                size_text(dynamic_max as usize),
+            );
+            return Err(mismatch(kernel, message));
+        }
+        match kernel.shared_bytes + shared_static > SHARED_BYTES_DEFAULT {
+            true => self.opt_in(function, kernel.shared_bytes),
+            false => Ok(()),
+        }
+    }
+
+    fn opt_in(&self, function: Function, shared_bytes: u32) -> Result<()> {
+        let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // Another declaration of the same code may have asked for more.
+        if self.attribute(function, which)? >= shared_bytes {
+            return Ok(());
+        }
+        let driver = self.context.bind()?;
+        // SAFETY: the function's module is alive.
+        self.context.check("cuFuncSetAttribute", unsafe {
+            (driver.cuFuncSetAttribute)(function.raw, which, shared_bytes as i32)
+        })
+    }
+
+    fn attribute(&self, function: Function, which: CUfunction_attribute) -> Result<u32> {
+        let driver = self.context.bind()?;
+        let mut value = 0;
+        // SAFETY: `value` outlives the call, and the function's module is alive.
+        self.context.check("cuFuncGetAttribute", unsafe {
+            (driver.cuFuncGetAttribute)(&mut value, which, function.raw)
+        })?;
+        Ok(value.max(0) as u32)
+    }
+}
+
+/// The error of a declaration that its code or the card does not fit.
+fn mismatch(kernel: &Kernel, message: String) -> Error {
+    Error::new(
+        ErrorKind::Kernel,
+        format!("kernel {}: {message}", kernel.name),
+    )
+}
+
+/// A loaded module.
+struct Module {
+    context: Arc<Context>,
+    raw: sys::CUmodule,
+}
+
+// SAFETY: a CUmodule is a handle that the driver lets any thread use.
+unsafe impl Send for Module {}
+
+impl Module {
+    fn load(context: &Arc<Context>, code: &[u8]) -> Result<Module> {
+        let format = Format::of(code)?;
+        let driver = context.bind()?;
+        // Aligned as binaries need it, and ended by a zero as PTX text needs it.
+        let mut words = vec![0_u64; code.len() / size_of::<u64>() + 1];
+        bytemuck::cast_slice_mut(&mut words)[..code.len()].copy_from_slice(code);
+        let mut log = vec![0_u8; LOG_BYTES];
+        let mut options = [
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), LOG_BYTES as *mut c_void];
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the options and their values are two each and outlive the
+        // call, as do the log, of the size that is passed with it, and the image,
+        // which `Format::of` found to end inside its buffer.
+        let result = unsafe {
+            (driver.cuModuleLoadDataEx)(
+                &mut raw,
+                words.as_ptr().cast(),
+                options.len() as u32,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        if result == code::SUCCESS {
+            return Ok(Module {
+                context: Arc::clone(context),
+                raw,
+            });
+        }
+        let log = String::from_utf8_lossy(&log);
+        let log = log.trim_end_matches('\0').trim();
+        context
+            .check("cuModuleLoadDataEx", result)
+            .map_err(|error| refused(context, result, format, log).unwrap_or(error))?;
+        unreachable!("the result is no success");
+    }
+}
+
+/// The error of an image that the card or the driver does not take.
+fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<Error> {
+    let device = context.device;
+    let (major, minor) = device.capability();
+    let cuda = driver::version_text(device.driver.version);
+    let (kind, fix) = match result {
+        code::NO_BINARY_FOR_GPU | code::UNSUPPORTED_PTX_VERSION => (
+            ErrorKind::Unavailable,
+            format!(
+                "update the NVIDIA driver, or build with an nvcc that knows sm_{major}{minor} \
+                 and is no newer than CUDA {cuda}, {OR_CPU}"
+            ),
+        ),
+        code::INVALID_IMAGE | code::INVALID_PTX => {
+            (ErrorKind::Kernel, format!("rebuild the image, {OR_CPU}"))
+        }
+        _ => return None,
+    };
+    let code = Code::of(result);
+    let log = if log.is_empty() {
+        String::new()
+    } else {
+        format!(": {log}")
+    };
+    let message = format!(
+        "the driver (CUDA {cuda}) refuses this {format} for {} of compute capability \
+         {major}.{minor}: {} ({}, {result}){log}",
+        device.info().name,
+        code.meaning,
+        code.name
+    );
+    Some(Error::new(kind, message).with_code(result).fix(fix))
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if let Some(driver) = self.context.bind_to_free() {
+            // SAFETY: `raw` came from cuModuleLoadDataEx and is unloaded once,
+            // here, when no lane holds the functions any more.
+            unsafe { (driver.cuModuleUnload)(self.raw) };
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! NVRTC, CUDA's run-time compiler, opened by a loader of our own: the bindings
+//! panic where it is missing, and know only the file name of one version.
+
+use super::driver::OR_CPU;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::CudaSource;
+use libloading::Library;
+use std::error::Error as _;
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+
+/// Names the library's file, where it is not among [`FILE_NAMES`].
+pub(super) const PATH_VARIABLE: &str = "TAPELOOP_NVRTC";
+
+/// What the dynamic linker is asked for, newest first.
+const FILE_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+
+const SUCCESS: c_int = 0;
+
+type Program = *mut c_void;
+
+macro_rules! nvrtc {
+    ($($name:ident($($arg:ty),* $(,)?);)*) => {
+        #[allow(non_snake_case, reason = "the library's own names")]
+        struct Functions {
+            $($name: unsafe extern "C" fn($($arg),*) -> c_int,)*
+            nvrtcGetErrorString: unsafe extern "C" fn(c_int) -> *const c_char,
+        }
+
+        impl Functions {
+            fn resolve(library: &Library) -> Result<Self, libloading::Error> {
+                // SAFETY: these are the signatures of `nvrtc.h`, the same in every
+                // release since 11.2; `nvrtcResult` is an enum of 4 bytes.
+                unsafe {
+                    Ok(Functions {
+                        $($name: *library.get(stringify!($name))?,)*
+                        nvrtcGetErrorString: *library.get("nvrtcGetErrorString")?,
+                    })
+                }
+            }
+        }
+    };
+}
+
+nvrtc! {
+    nvrtcVersion(*mut c_int, *mut c_int);
+    nvrtcGetNumSupportedArchs(*mut c_int);
+    nvrtcGetSupportedArchs(*mut c_int);
+    nvrtcCreateProgram(
+        *mut Program,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    );
+    nvrtcCompileProgram(Program, c_int, *const *const c_char);
+    nvrtcDestroyProgram(*mut Program);
+    nvrtcGetProgramLogSize(Program, *mut usize);
+    nvrtcGetProgramLog(Program, *mut c_char);
+    nvrtcGetCUBINSize(Program, *mut usize);
+    nvrtcGetCUBIN(Program, *mut c_char);
+    nvrtcGetPTXSize(Program, *mut usize);
+    nvrtcGetPTX(Program, *mut c_char);
+}
+
+/// What to compile for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Machine code of a card.
+    Machine(u32),
+    /// PTX, which the driver compiles on.
+    Ptx(u32),
+}
+
+impl Target {
+    /// The best of `supported` for a card: its own machine code, or else the
+    /// newest PTX that it can run.
+    fn choose(supported: &[u32], capability: (u32, u32)) -> Option<Target> {
+        let card = capability.0 * 10 + capability.1;
+        if supported.contains(&card) {
+            return Some(Target::Machine(card));
+        }
+        let below = supported.iter().filter(|&&arch| arch < card);
+        below.max().map(|&arch| Target::Ptx(arch))
+    }
+
+    /// The compiler's option for it.
+    pub(super) fn option(self) -> String {
+        match self {
+            Target::Machine(arch) => format!("--gpu-architecture=sm_{arch}"),
+            Target::Ptx(arch) => format!("--gpu-architecture=compute_{arch}"),
+        }
+    }
+}
+
+/// The library, open.
+pub(super) struct Nvrtc {
+    functions: Functions,
+    /// Major and minor version.
+    pub(super) version: (i32, i32),
+    /// The path or the name that it was opened by.
+    pub(super) path: PathBuf,
+    // Keeps `functions` valid.
+    _library: Library,
+    // Kept open for NVRTC to find.
+    _builtins: Option<Library>,
+}
+
+impl Nvrtc {
+    /// Opens the library at `path`, else at the path in [`PATH_VARIABLE`], else
+    /// by name.
+    pub(super) fn open(path: Option<&Path>) -> Result<Nvrtc> {
+        let named = path
+            .map(Path::to_owned)
+            .or_else(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from))
+            .filter(|path| !path.as_os_str().is_empty());
+        let candidates = match named {
+            Some(path) => vec![path],
+            None => FILE_NAMES.map(PathBuf::from).to_vec(),
+        };
+        let mut refusals = Vec::new();
+        for path in candidates {
+            match Nvrtc::open_one(path) {
+                Ok(nvrtc) => return Ok(nvrtc),
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        let message = format!("NVRTC cannot be opened: {}", refusals.join("; "));
+        Err(Error::new(ErrorKind::Unavailable, message).fix(format!(
+            "install libnvrtc (of the CUDA toolkit, or pip install nvidia-cuda-nvrtc) and name \
+             its file in {PATH_VARIABLE}, or build tapeloop with nvcc, {OR_CPU}"
+        )))
+    }
+
+    fn open_one(path: PathBuf) -> Result<Nvrtc, String> {
+        // The error's source holds the linker's words.
+        let refuse = |error: libloading::Error| match error.source() {
+            Some(linker) => linker.to_string(),
+            None => format!("{}: {error}", path.display()),
+        };
+        // SAFETY: opening the library runs its initialisers alone. That the file
+        // is NVRTC is the word of its standard name or of whoever named it.
+        let library = unsafe { Library::new(OsString::from(&path)) }.map_err(refuse)?;
+        let functions = Functions::resolve(&library).map_err(refuse)?;
+        let mut version = (0, 0);
+        // SAFETY: both numbers outlive the call.
+        let result = unsafe { (functions.nvrtcVersion)(&mut version.0, &mut version.1) };
+        if result != SUCCESS {
+            return Err(format!("{}: it does not tell its version", path.display()));
+        }
+        Ok(Nvrtc {
+            functions,
+            version,
+            _builtins: open_builtins(&path, version),
+            path,
+            _library: library,
+        })
+    }
+
+    /// What to compile for on a card of this compute capability.
+    pub(super) fn target(&self, capability: (u32, u32)) -> Result<Target> {
+        let mut count = 0;
+        // SAFETY: `count` outlives the call.
+        self.check("nvrtcGetNumSupportedArchs", unsafe {
+            (self.functions.nvrtcGetNumSupportedArchs)(&mut count)
+        })?;
+        let mut archs = vec![0; count.max(0) as usize];
+        // SAFETY: the call writes as many numbers as the one before counted.
+        self.check("nvrtcGetSupportedArchs", unsafe {
+            (self.functions.nvrtcGetSupportedArchs)(archs.as_mut_ptr())
+        })?;
+        let archs: Vec<u32> = archs.into_iter().map(|arch| arch.max(0) as u32).collect();
+        Target::choose(&archs, capability).ok_or_else(|| {
+            let (major, minor) = self.version;
+            let message = format!(
+                "NVRTC {major}.{minor} compiles for no card as old as compute capability {}.{}",
+                capability.0, capability.1
+            );
+            Error::new(ErrorKind::Unavailable, message)
+                .fix(format!("install an older NVRTC, {OR_CPU}"))
+        })
+    }
+
+    /// Compiles `source`; an error carries the compiler's messages.
+    pub(super) fn compile(&self, source: &CudaSource, target: Target) -> Result<Vec<u8>> {
+        let program = self.program(source)?;
+        let mut options = vec![c_string(&target.option())?];
+        for option in &source.options {
+            options.push(c_string(option)?);
+        }
+        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let functions = &self.functions;
+        // SAFETY: the program is alive, and the options outlive the call.
+        let result = unsafe {
+            (functions.nvrtcCompileProgram)(program.raw, pointers.len() as c_int, pointers.as_ptr())
+        };
+        if result != SUCCESS {
+            let log = program.bytes(
+                functions.nvrtcGetProgramLogSize,
+                functions.nvrtcGetProgramLog,
+            )?;
+            let log = String::from_utf8_lossy(&log);
+            let log = log.trim_end_matches('\0').trim();
+            let message = format!("{} does not compile: {log}", source.file);
+            return Err(Error::new(ErrorKind::Kernel, message));
+        }
+        match target {
+            Target::Machine(_) => {
+                program.bytes(functions.nvrtcGetCUBINSize, functions.nvrtcGetCUBIN)
+            }
+            Target::Ptx(_) => program.bytes(functions.nvrtcGetPTXSize, functions.nvrtcGetPTX),
+        }
+    }
+
+    fn program(&self, source: &CudaSource) -> Result<OpenProgram<'_>> {
+        let text = c_string(&source.text)?;
+        let file = c_string(&source.file)?;
+        let mut names = Vec::new();
+        let mut texts = Vec::new();
+        for (name, text) in &source.headers {
+            names.push(c_string(name)?);
+            texts.push(c_string(text)?);
+        }
+        let names: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
+        let texts: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: all strings outlive the call, which copies them, and there are
+        // as many header names as header texts.
+        self.check("nvrtcCreateProgram", unsafe {
+            (self.functions.nvrtcCreateProgram)(
+                &mut raw,
+                text.as_ptr(),
+                file.as_ptr(),
+                names.len() as c_int,
+                texts.as_ptr(),
+                names.as_ptr(),
+            )
+        })?;
+        Ok(OpenProgram { nvrtc: self, raw })
+    }
+
+    fn check(&self, call: &str, result: c_int) -> Result<()> {
+        if result == SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: the call takes any number and returns a static string.
+        let text = unsafe { CStr::from_ptr((self.functions.nvrtcGetErrorString)(result)) };
+        let message = format!("{call}: {} ({result})", text.to_string_lossy());
+        Err(Error::new(ErrorKind::Kernel, message))
+    }
+}
+
+/// NVRTC opens a second library by its bare name when it compiles, which the
+/// linker does not look for beside the first; it takes one that is open already.
+fn open_builtins(nvrtc: &Path, (major, minor): (i32, i32)) -> Option<Library> {
+    let name = format!("libnvrtc-builtins.so.{major}.{minor}");
+    let path = nvrtc.parent()?.join(name);
+    // SAFETY: opening the library runs its initialisers alone, and it is the
+    // part of NVRTC that lies beside it.
+    path.is_file()
+        .then(|| unsafe { Library::new(path).ok() })
+        .flatten()
+}
+
+fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::new(ErrorKind::Kernel, "CUDA source holds a zero byte"))
+}
+
+/// A program being compiled.
+struct OpenProgram<'a> {
+    nvrtc: &'a Nvrtc,
+    raw: Program,
+}
+
+impl OpenProgram<'_> {
+    /// Reads what one function sizes and the other writes.
+    fn bytes(
+        &self,
+        size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+        write: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    ) -> Result<Vec<u8>> {
+        let mut len = 0;
+        // SAFETY: `size` is one of NVRTC's size functions, as the callers above
+        // pass it; the program is alive and `len` outlives the call.
+        let result = unsafe { size(self.raw, &mut len) };
+        self.nvrtc.check("reading a size", result)?;
+        let mut bytes = vec![0_u8; len];
+        // SAFETY: `write` is the function that belongs to `size`, and writes as
+        // many bytes as that one said.
+        self.nvrtc.check("reading a result", unsafe {
+            write(self.raw, bytes.as_mut_ptr().cast())
+        })?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for OpenProgram<'_> {
+    fn drop(&mut self) {
+        // SAFETY: `raw` came from nvrtcCreateProgram and is destroyed once, here.
+        unsafe { (self.nvrtc.functions.nvrtcDestroyProgram)(&mut self.raw) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_gets_its_own_code_or_the_newest_ptx_below_it() {
+        let supported = [75, 80, 86, 90, 100];
+        assert_eq!(
+            Target::choose(&supported, (9, 0)),
+            Some(Target::Machine(90))
+        );
+        assert_eq!(Target::choose(&supported, (8, 9)), Some(Target::Ptx(86)));
+        assert_eq!(Target::choose(&supported, (12, 0)), Some(Target::Ptx(100)));
+        assert_eq!(Target::choose(&supported, (6, 1)), None);
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_named_with_what_to_do() {
+        let error = Nvrtc::open(Some(Path::new("/nowhere/libnvrtc.so")))
+            .err()
+            .unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let text = error.to_string();
+        assert!(
+            text.contains("/nowhere/libnvrtc.so") && text.contains(PATH_VARIABLE),
+            "{text}"
+        );
+        assert!(text.contains("backend = \"cpu\""), "{text}");
+    }
+}

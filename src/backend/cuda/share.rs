@@ -1,0 +1,138 @@
+//! One lane's share of the arenas.
+
+use super::memory::{DeviceMemory, Layout, Pinned};
+use crate::backend::{Addresses, HostViews};
+use crate::error::{Error, Result};
+use crate::record::BufferId;
+use std::sync::Arc;
+
+/// The part of both arenas that one lane owns. The arenas live as long as the
+/// last share of them.
+pub(super) struct Share {
+    layout: Arc<Layout>,
+    pinned: Arc<Pinned>,
+    device: Arc<DeviceMemory>,
+    /// Which part; no two shares of an arena have the same.
+    index: usize,
+}
+
+impl Share {
+    /// Cuts both arenas into `count` shares.
+    pub(super) fn cut(
+        layout: Layout,
+        pinned: Pinned,
+        device: DeviceMemory,
+        count: usize,
+    ) -> impl Iterator<Item = Share> {
+        assert!(layout.host_bytes * count <= pinned.bytes());
+        assert!(layout.device_bytes * count <= device.bytes());
+        let (layout, pinned, device) = (Arc::new(layout), Arc::new(pinned), Arc::new(device));
+        (0..count).map(move |index| Share {
+            layout: Arc::clone(&layout),
+            pinned: Arc::clone(&pinned),
+            device: Arc::clone(&device),
+            index,
+        })
+    }
+
+    pub(super) fn device_start(&self) -> u64 {
+        self.device.start() + (self.index * self.layout.device_bytes) as u64
+    }
+
+    pub(super) fn device_bytes(&self) -> usize {
+        self.layout.device_bytes
+    }
+
+    fn host_start(&self) -> *mut u8 {
+        let offset = self.index * self.layout.host_bytes;
+        // SAFETY: `cut` asserted that the arena holds `count` shares, and
+        // `index` is below `count`.
+        unsafe { self.pinned.start().as_ptr().add(offset) }
+    }
+
+    pub(super) fn addresses(&self, buffer: BufferId) -> Addresses {
+        let place = &self.layout.places[buffer.index()];
+        Addresses {
+            device: self.device_start() + place.device as u64,
+            host: place
+                .host
+                .map(|offset| self.host_start() as u64 + offset as u64),
+        }
+    }
+
+    /// The host side of a buffer.
+    ///
+    /// # Safety
+    /// No work in flight may write it.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub(super) unsafe fn host(&self, buffer: BufferId) -> &[u8] {
+        let place = &self.layout.places[buffer.index()];
+        let offset = place.host.expect("the host sees the buffer");
+        // SAFETY: `Layout` put the place inside the share, which nobody else
+        // has and `Pinned` zeroed; `&self` keeps writers of this side away, and
+        // the caller those of the device.
+        unsafe { std::slice::from_raw_parts(self.host_start().add(offset), place.bytes) }
+    }
+
+    /// The host sides of several buffers.
+    ///
+    /// # Safety
+    /// No work in flight may read or write them.
+    ///
+    /// # Panics
+    /// If one has none, or they do not ascend.
+    pub(super) unsafe fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        assert!(
+            buffers.is_sorted_by(|a, b| a < b),
+            "buffers ascend, each once"
+        );
+        let view = |buffer: &BufferId| {
+            let place = &self.layout.places[buffer.index()];
+            let offset = place.host.expect("the host sees the buffer");
+            // SAFETY: as for `host`, with `&mut self` keeping readers away too;
+            // places do not overlap and the assert lets none come twice.
+            unsafe { std::slice::from_raw_parts_mut(self.host_start().add(offset), place.bytes) }
+        };
+        buffers.iter().map(view).collect()
+    }
+
+    /// Refuses a host address range that is not inside this share.
+    pub(super) fn check_host(&self, address: u64, bytes: usize) -> Result<()> {
+        let start = self.host_start() as u64;
+        check_range("host", address, bytes, start, self.layout.host_bytes)
+    }
+
+    /// Refuses a device address range that is not inside this share.
+    pub(super) fn check_device(&self, address: u64, bytes: usize) -> Result<()> {
+        let start = self.device_start();
+        check_range("device", address, bytes, start, self.layout.device_bytes)
+    }
+}
+
+fn check_range(side: &str, address: u64, bytes: usize, start: u64, len: usize) -> Result<()> {
+    let inside = address
+        .checked_sub(start)
+        .and_then(|offset| offset.checked_add(bytes as u64))
+        .is_some_and(|end| end <= len as u64);
+    match inside {
+        true => Ok(()),
+        false => Err(Error::usage(format!(
+            "{bytes} bytes at {side} address {address:#x} are not the lane's own"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_range;
+
+    #[test]
+    fn a_range_is_inside_to_its_last_byte() {
+        assert!(check_range("host", 100, 10, 100, 10).is_ok());
+        assert!(check_range("host", 100, 11, 100, 10).is_err());
+        assert!(check_range("host", 99, 1, 100, 10).is_err());
+        assert!(check_range("host", u64::MAX, 2, 100, 10).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! What a run would find on this machine, and what is missing.
+
+use super::select::{Choice, CudaOptions, select_with};
+use crate::error::Error;
+use rayon::ThreadPool;
+use std::fmt;
+use std::sync::Arc;
+
+/// How a finding bears on a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// In order.
+    Good,
+    /// Not in order, and not needed either.
+    Spare,
+    /// Not in order.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How it bears on a run.
+    pub status: Status,
+    /// What was looked at.
+    pub label: String,
+    /// What was found.
+    pub detail: String,
+    /// What the reader can do, where something is to be done.
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn new(status: Status, label: &str, detail: impl Into<String>) -> Self {
+        Finding {
+            status,
+            label: label.to_owned(),
+            detail: detail.into(),
+            fix: None,
+        }
+    }
+
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "nothing to fix"))]
+    pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+
+    pub(super) fn of_error(label: &str, error: &Error) -> Self {
+        Finding {
+            fix: error.fix_text().map(str::to_owned),
+            ..Finding::new(Status::Missing, label, error.message())
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.status {
+            Status::Good => "ok",
+            Status::Spare => "--",
+            Status::Missing => "!!",
+        };
+        write!(f, "{mark}  {:<10} {}", self.label, self.detail)?;
+        if let Some(fix) = &self.fix {
+            write!(f, "\n{:15}fix: {fix}", "")?;
+        }
+        Ok(())
+    }
+}
+
+/// How the kernels that a program embeds were built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelBuild<'a> {
+    /// The nvcc that compiled them; empty if none did.
+    pub nvcc_version: &'a str,
+    /// What it compiled for, such as `sm_90 compute_75`.
+    pub targets: &'a str,
+}
+
+/// Looks at everything that a run on a GPU needs, and at what `backend = "auto"`
+/// would choose. It needs no driver and no GPU.
+pub fn examine(
+    options: &CudaOptions,
+    kernels: KernelBuild<'_>,
+    pool: &Arc<ThreadPool>,
+) -> Vec<Finding> {
+    let mut findings = gpu_findings(options, kernels);
+    findings.push(match select_with(Choice::Auto, pool, options) {
+        Ok(selected) => {
+            let device = selected.backend.device();
+            let detail = format!("{} ({}): {}", device.backend, device.name, selected.reason);
+            Finding::new(Status::Good, "auto", detail)
+        }
+        Err(error) => Finding::of_error("auto", &error),
+    });
+    findings
+}
+
+#[cfg(feature = "cuda")]
+use super::cuda::gpu_findings;
+
+#[cfg(not(feature = "cuda"))]
+fn gpu_findings(_: &CudaOptions, _: KernelBuild<'_>) -> Vec<Finding> {
+    let detail = "this build has no CUDA support (feature `cuda`)";
+    vec![Finding::new(Status::Spare, "cuda", detail)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_gets_findings_and_every_missing_thing_a_fix() {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
+        let kernels = KernelBuild {
+            nvcc_version: "",
+            targets: "",
+        };
+        let findings = examine(&CudaOptions::default(), kernels, &pool);
+        assert_eq!(findings.last().unwrap().label, "auto");
+        for finding in findings {
+            println!("{finding}");
+            assert!(finding.status != Status::Missing || finding.fix.is_some());
+        }
+    }
+}

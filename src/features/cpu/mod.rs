@@ -1,0 +1,96 @@
+//! The kernels' CPU twins, a file each, named as in `kernels/`. A twin does the
+//! same arithmetic in the same order, so that counts are equal and reals are
+//! equal to the last bit but for the square root's and division's last place.
+
+mod b_factor_z;
+mod contact_number;
+mod half_sphere_exposure;
+mod near;
+mod radius_of_gyration;
+mod weighted_contact_number;
+
+pub(super) use b_factor_z::b_factor_z;
+pub(super) use contact_number::contact_number;
+pub(super) use half_sphere_exposure::half_sphere_exposure;
+pub(super) use radius_of_gyration::radius_of_gyration;
+pub(super) use weighted_contact_number::weighted_contact_number;
+
+use super::layout::{Position, REACH, TILE, TILES, Tile};
+use rayon::prelude::*;
+
+/// The coordinates of a tile's residues by axis, for loops that vectorise; what
+/// lies beyond the tile's count is missing.
+struct Own {
+    x: [i32; TILE as usize],
+    y: [i32; TILE as usize],
+    z: [i32; TILE as usize],
+}
+
+impl Own {
+    fn of(tile: &Tile, positions: &[Position]) -> Self {
+        let none = Position::NONE;
+        let mut own = Own {
+            x: [none.x; TILE as usize],
+            y: [none.y; TILE as usize],
+            z: [none.z; TILE as usize],
+        };
+        for (lane, position) in positions[tile.range()].iter().enumerate() {
+            (own.x[lane], own.y[lane], own.z[lane]) = (position.x, position.y, position.z);
+        }
+        own
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = (i32, i32, i32)> {
+        let yz = self.y.iter().zip(&self.z);
+        self.x.iter().zip(yz).map(|(&x, (&y, &z))| (x, y, z))
+    }
+}
+
+/// The squared distance of two positions, where it is less than that of `REACH`
+/// along one axis; otherwise something larger than any cutoff.
+#[inline(always)]
+fn squared(dx: i32, dy: i32, dz: i32) -> u32 {
+    let clamped = |d: i32| d.unsigned_abs().min(REACH);
+    let (x, y, z) = (clamped(dx), clamped(dy), clamped(dz));
+    x * x + y * y + z * z
+}
+
+/// The batch's tiles.
+fn tiles<'a>(header: &[u32], words: &'a [u32]) -> &'a [Tile] {
+    &bytemuck::cast_slice(words)[..header[TILES] as usize]
+}
+
+/// Calls `compute` for every tile, in parallel, with the tile's index and its part
+/// of `out`.
+fn for_each_tile<T: Send>(
+    tiles: &[Tile],
+    out: &mut [T],
+    compute: impl Fn(usize, &Tile, &mut [T]) + Send + Sync,
+) {
+    let mut parts = Vec::with_capacity(tiles.len());
+    let mut rest = out;
+    let mut start = 0;
+    // Tiles of a batch ascend; those of rejected items are all zeros.
+    for (index, tile) in tiles.iter().enumerate().filter(|(_, tile)| tile.count > 0) {
+        let range = tile.range();
+        let (_, from_tile) = rest.split_at_mut(range.start - start);
+        let (part, after) = from_tile.split_at_mut(range.len());
+        parts.push((index, tile, part));
+        (rest, start) = (after, range.end);
+    }
+    parts
+        .into_par_iter()
+        .for_each(|(index, tile, part)| compute(index, tile, part));
+}
+
+/// The sum in the order of the kernels' `block_sum`.
+fn tree_sum<const N: usize>(partial: &mut [f64; N]) -> f64 {
+    let mut stride = N / 2;
+    while stride > 0 {
+        for lane in 0..stride {
+            partial[lane] += partial[lane + stride];
+        }
+        stride /= 2;
+    }
+    partial[0]
+}

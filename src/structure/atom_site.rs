@@ -1,0 +1,378 @@
+//! The rows of mmCIF's `_atom_site`.
+
+use super::cif_lexer::Rows;
+use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
+use super::mmcif::{not_null, strip_prefix};
+use super::table::{Atom, AtomTable, Run, Text8, at_line};
+use super::{Models, components, element};
+use crate::{Error, Result};
+
+/// The items that are read. What all atoms of a residue share comes first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Item {
+    Comp,
+    Label,
+    Auth,
+    Entity,
+    LabelSeq,
+    AuthSeq,
+    InsCode,
+    Model,
+    Group,
+    Symbol,
+    Name,
+    AltId,
+    X,
+    Y,
+    Z,
+    Occupancy,
+    BFactor,
+    DbName,
+    DbAccession,
+    DbNumber,
+}
+
+const RESIDUE_ITEMS: usize = Item::Model as usize + 1;
+const ITEM_COUNT: usize = Item::DbNumber as usize + 1;
+
+/// Each item's names; where a file has several, the earliest.
+const NAMES: [(Item, &[&[u8]]); ITEM_COUNT] = [
+    (Item::Comp, &[b"label_comp_id", b"auth_comp_id"]),
+    (Item::Label, &[b"label_asym_id"]),
+    (Item::Auth, &[b"auth_asym_id"]),
+    (Item::Entity, &[b"label_entity_id"]),
+    (Item::LabelSeq, &[b"label_seq_id"]),
+    (Item::AuthSeq, &[b"auth_seq_id"]),
+    (Item::InsCode, &[b"pdbx_PDB_ins_code"]),
+    (Item::Model, &[b"pdbx_PDB_model_num"]),
+    (Item::Group, &[b"group_PDB"]),
+    (Item::Symbol, &[b"type_symbol"]),
+    (Item::Name, &[b"label_atom_id", b"auth_atom_id"]),
+    (Item::AltId, &[b"label_alt_id"]),
+    (Item::X, &[b"Cartn_x"]),
+    (Item::Y, &[b"Cartn_y"]),
+    (Item::Z, &[b"Cartn_z"]),
+    (Item::Occupancy, &[b"occupancy"]),
+    (Item::BFactor, &[b"B_iso_or_equiv"]),
+    (Item::DbName, &[b"pdbx_sifts_xref_db_name"]),
+    (Item::DbAccession, &[b"pdbx_sifts_xref_db_acc"]),
+    (Item::DbNumber, &[b"pdbx_sifts_xref_db_num"]),
+];
+
+/// Whether a tag belongs to `_atom_site`.
+pub(super) fn is_item(tag: &[u8]) -> bool {
+    strip_prefix(tag, b"_atom_site.").is_some()
+}
+
+/// Start and end in the text.
+type Span = (usize, usize);
+
+/// Turns rows into atoms.
+pub(super) struct AtomSite<'a> {
+    text: &'a [u8],
+    table: &'a mut AtomTable,
+    models: Models,
+    /// By item, where in a row its edges start.
+    columns: [usize; ITEM_COUNT],
+    /// The residue items of the atom before, none before the first.
+    last: Option<ResidueKey>,
+}
+
+/// The residue items of an atom: the first bytes to tell most apart at once,
+/// and where they are, for those longer than that.
+#[derive(Clone, Copy)]
+struct ResidueKey {
+    words: [u64; RESIDUE_ITEMS],
+    spans: [Span; RESIDUE_ITEMS],
+}
+
+impl<'a> AtomSite<'a> {
+    /// For rows of the items `tags`.
+    pub(super) fn new(
+        text: &'a [u8],
+        tags: &[&[u8]],
+        models: Models,
+        table: &'a mut AtomTable,
+    ) -> Result<Self> {
+        let column = |name: &[u8]| {
+            let is = |tag: &&[u8]| {
+                strip_prefix(tag, b"_atom_site.")
+                    .is_some_and(|item| item.eq_ignore_ascii_case(name))
+            };
+            tags.iter().position(is)
+        };
+        // The range after the last column is always empty.
+        let mut columns = [2 * tags.len(); ITEM_COUNT];
+        for (item, names) in NAMES {
+            if let Some(at) = names.iter().find_map(|name| column(name)) {
+                columns[item as usize] = 2 * at;
+            } else if matches!(item, Item::X | Item::Y | Item::Z | Item::Name | Item::Comp) {
+                let name = String::from_utf8_lossy(names[0]);
+                return Err(Error::input(format!("_atom_site has no {name}")));
+            }
+        }
+        Ok(AtomSite {
+            text,
+            table,
+            models,
+            columns,
+            last: None,
+        })
+    }
+
+    pub(super) fn read(&mut self, rows: &mut Rows) -> Result<()> {
+        while rows.next()? {
+            self.row(rows.edges())?;
+        }
+        Ok(())
+    }
+
+    /// Adds the atom of a row: `edges` holds start and end of each value, and
+    /// one empty range.
+    #[inline]
+    pub(super) fn row(&mut self, edges: &[u32]) -> Result<()> {
+        let columns = self.columns;
+        let span = |item: Item| {
+            let at = columns[item as usize];
+            (edges[at] as usize, edges[at + 1] as usize)
+        };
+        let mut key = ResidueKey {
+            words: [0; RESIDUE_ITEMS],
+            spans: [(0, 0); RESIDUE_ITEMS],
+        };
+        let parts = key.spans.iter_mut().zip(&mut key.words);
+        for (&at, (span, word)) in columns.iter().zip(parts) {
+            *span = (edges[at] as usize, edges[at + 1] as usize);
+            *word = first8(self.text, *span);
+        }
+        let same = self.last.is_some_and(|last| last.is_same(&key, self.text));
+        if !same && !self.start_run(key, edges)? {
+            return Ok(());
+        }
+        let text = self.text;
+        let [(x, x_cut), (y, y_cut), (z, z_cut)] =
+            [Item::X, Item::Y, Item::Z].map(|item| coordinate(text, span(item)));
+        if x == BAD || y == BAD || z == BAD {
+            return Err(self.bad_coordinate(edges));
+        }
+        let name = padded8(text, span(Item::Name));
+        let alt = value(text, span(Item::AltId));
+        self.table.atoms.push(Atom {
+            xyz: [x, y, z],
+            b_factor: b_factor(text, span(Item::BFactor)),
+            occupancy: occupancy(text, span(Item::Occupancy)),
+            name,
+            element: element(text, span(Item::Symbol), name, span(Item::Comp)),
+            altloc: alt.first().copied().unwrap_or(0),
+            rounded: x_cut | y_cut | z_cut,
+        });
+        Ok(())
+    }
+
+    /// Starts the run of the residue `key`; false when the row is of a model
+    /// that is not wanted.
+    #[inline(never)]
+    fn start_run(&mut self, key: ResidueKey, edges: &[u32]) -> Result<bool> {
+        let text = self.text;
+        let get = |item: Item| {
+            let at = self.columns[item as usize];
+            value(text, (edges[at] as usize, edges[at + 1] as usize))
+        };
+        let number = match get(Item::Model) {
+            b"" => 1,
+            model => int(model).ok_or_else(|| {
+                let model = String::from_utf8_lossy(model);
+                at_line(
+                    text,
+                    edges[0] as usize,
+                    &format!("model number {model:?} is not a number"),
+                )
+            })?,
+        };
+        let known = self.table.models.iter().rposition(|&model| model == number);
+        if self.models == Models::First && known.is_none() && !self.table.models.is_empty() {
+            return Ok(false);
+        }
+        let model = known.unwrap_or_else(|| {
+            self.table.models.push(number);
+            self.table.models.len() - 1
+        });
+        let label = get(Item::Label);
+        let auth = match get(Item::Auth) {
+            b"" => label,
+            auth => auth,
+        };
+        let label_seq = int(get(Item::LabelSeq));
+        let (seq, letter) = author_number(get(Item::AuthSeq));
+        let uniprot = match (
+            get(Item::DbName),
+            get(Item::DbAccession),
+            int(get(Item::DbNumber)),
+        ) {
+            (name, accession, Some(position))
+                if name.eq_ignore_ascii_case(b"UNP") && !accession.is_empty() =>
+            {
+                Some((self.table.accession(accession), position))
+            }
+            _ => None,
+        };
+        let run = Run {
+            atoms: self.table.atoms.len() as u32..0,
+            model: model as u32,
+            chain: self.table.chain(auth, label, get(Item::Entity)),
+            seq: seq.or(label_seq),
+            label_seq,
+            ins_code: get(Item::InsCode).first().copied().unwrap_or(letter),
+            comp: padded8(text, key.spans[Item::Comp as usize]),
+            hetero: get(Item::Group)
+                .first()
+                .is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
+            uniprot,
+            offset: edges[0],
+        };
+        self.table.start_run(run);
+        self.last = Some(key);
+        Ok(true)
+    }
+
+    #[cold]
+    fn bad_coordinate(&self, edges: &[u32]) -> Error {
+        for item in [Item::X, Item::Y, Item::Z] {
+            let at = self.columns[item as usize];
+            let text = &self.text[edges[at] as usize..edges[at + 1] as usize];
+            let what = match decimal::milli(text) {
+                Ok(_) => continue,
+                Err(BadCoordinate::NotANumber) => "is not a number".to_string(),
+                Err(BadCoordinate::TooFar) => format!("is beyond {} A", LIMIT_MILLI / 1000),
+            };
+            let name = String::from_utf8_lossy(NAMES[item as usize].1[0]);
+            let text = String::from_utf8_lossy(text);
+            return at_line(
+                self.text,
+                edges[at] as usize,
+                &format!("{name} {text:?} {what}"),
+            );
+        }
+        at_line(self.text, edges[0] as usize, "a coordinate cannot be read")
+    }
+}
+
+impl ResidueKey {
+    #[inline]
+    fn is_same(&self, other: &Self, text: &[u8]) -> bool {
+        if self.words != other.words {
+            return false;
+        }
+        self.spans
+            .iter()
+            .zip(&other.spans)
+            .all(|(&(start, end), &(other_start, other_end))| {
+                end - start == other_end - other_start
+                    && (end - start <= 8 || text[start..end] == text[other_start..other_end])
+            })
+    }
+}
+
+/// The value at a span, empty for null.
+#[inline]
+fn value(text: &[u8], (start, end): Span) -> &[u8] {
+    not_null(&text[start..end])
+}
+
+/// The first eight bytes of a value, zeros where it is shorter.
+#[inline]
+fn first8(text: &[u8], (start, end): Span) -> u64 {
+    let len = end - start;
+    match text[start..].first_chunk() {
+        Some(_) if len == 0 => 0,
+        Some(bytes) => u64::from_le_bytes(*bytes) & (!0 >> (64 - 8 * len.min(8))),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..len].copy_from_slice(&text[start..end]);
+            u64::from_le_bytes(bytes)
+        }
+    }
+}
+
+/// The first eight bytes of a value, spaces where it is shorter.
+#[inline]
+fn padded8(text: &[u8], span: Span) -> Text8 {
+    let len = (span.1 - span.0).min(8);
+    let spaces = u64::from_le_bytes(*b"        ");
+    let padding = if len == 8 { 0 } else { spaces << (8 * len) };
+    (first8(text, span) | padding).to_le_bytes()
+}
+
+/// A short decimal with one to three decimals in thousandths; `None` where it
+/// is of another form.
+#[inline]
+fn thousandths(text: &[u8], (start, end): Span) -> Option<i32> {
+    let len = end - start;
+    if !(3..=8).contains(&len) || end < 8 {
+        return None;
+    }
+    let bytes = text[end - 8..].first_chunk()?;
+    let spaces = u64::from_le_bytes(*b"        ");
+    let before = !(!0u64 << (8 * (8 - len)));
+    let mut columns = u64::from_le_bytes(*bytes) & !before | spaces & before;
+    // Move the point to the fifth column, with zeros after the decimals.
+    if bytes[5] == b'.' {
+        columns = columns >> 8 | u64::from(b'0') << 56;
+    } else if bytes[6] == b'.' {
+        columns = columns >> 16 | 0x3030 << 48;
+    }
+    fixed8(columns)
+}
+
+/// No coordinate: one outside the limit.
+const BAD: i32 = i32::MIN;
+
+/// A coordinate, and whether it was rounded. [`BAD`] where it is none.
+#[inline]
+fn coordinate(text: &[u8], span: Span) -> (i32, bool) {
+    match thousandths(text, span) {
+        Some(value) => (value, false),
+        None => decimal::milli(&text[span.0..span.1]).unwrap_or((BAD, false)),
+    }
+}
+
+#[inline]
+fn occupancy(text: &[u8], span: Span) -> i32 {
+    match thousandths(text, span) {
+        // The fixed form goes up to 9999 only.
+        Some(value) => value.saturating_mul(OCCUPANCY_ONE / 1000),
+        None => decimal::occupancy(&text[span.0..span.1]),
+    }
+}
+
+#[inline]
+fn b_factor(text: &[u8], span: Span) -> f32 {
+    match thousandths(text, span) {
+        Some(value) => value as f32 / 1000.0,
+        None => decimal::b_factor(&text[span.0..span.1]),
+    }
+}
+
+/// The element of the symbol or, where there is none, of the atom's name.
+#[inline]
+fn element(text: &[u8], symbol: Span, name: Text8, comp: Span) -> u8 {
+    let number = match text[symbol.0..symbol.1] {
+        [first] => element::from_symbol([first, b' ']),
+        [first, second] => element::from_symbol([first, second]),
+        _ => 0,
+    };
+    if number != 0 {
+        return number;
+    }
+    let in_polymer = components::lookup(padded8(text, comp)).is_some();
+    element::from_name(element::aligned(name.trim_ascii(), in_polymer), in_polymer)
+}
+
+/// The author's residue number, and the insertion code that old files write
+/// behind it (`15A`), 0 for none.
+fn author_number(text: &[u8]) -> (Option<i32>, u8) {
+    match text {
+        [number @ .., letter] if letter.is_ascii_alphabetic() => (int(number), *letter),
+        _ => (int(text), 0),
+    }
+}

@@ -1,0 +1,184 @@
+//! Fills a [`Structure`] residue by residue.
+
+use super::components::Component;
+use super::element::HYDROGEN;
+use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
+use super::select::{LINK, is_within};
+use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
+
+/// Where C and N are not both there, alpha carbons closer than this are linked,
+/// in 0.001 A.
+const CA_LINK: i64 = 4_300;
+
+/// A structure in the making: rows first, then [`Builder::end_rows`], then the
+/// atoms that have none.
+pub(super) struct Builder<'a> {
+    table: &'a AtomTable,
+    structure: Structure,
+    in_rows: bool,
+    /// The chain of the last row in the file's numbering, and what the file
+    /// says of its UniProt sequence.
+    chain: Option<u32>,
+    references: Vec<&'a Reference>,
+    /// The structure's index of each chain and accession of the file, once used.
+    chains: Vec<Option<u32>>,
+    accessions: Vec<Option<u32>>,
+}
+
+impl<'a> Builder<'a> {
+    /// A structure of at most so many residues and atoms.
+    pub(super) fn new(table: &'a AtomTable, model: u32, residues: usize, atoms: usize) -> Self {
+        let mut structure = Structure {
+            entry_id: table.entry_id.clone(),
+            model: table.models[model as usize],
+            ..Structure::default()
+        };
+        structure.residues.reserve_exact(residues);
+        structure.atom_start.reserve_exact(residues + 1);
+        structure.xyz.reserve_exact(atoms);
+        structure.element.reserve_exact(atoms);
+        structure.b_factor.reserve_exact(atoms);
+        Builder {
+            table,
+            structure,
+            in_rows: true,
+            chain: None,
+            references: Vec::new(),
+            chains: vec![None; table.chains.len()],
+            accessions: vec![None; table.accessions.len()],
+        }
+    }
+
+    /// Adds a residue with the atoms that are no hydrogen, if there is one.
+    pub(super) fn add<'b>(
+        &mut self,
+        run: &Run,
+        component: Component,
+        atoms: impl Iterator<Item = &'b Atom>,
+    ) {
+        let start = self.structure.xyz.len() as u32;
+        let [mut n, mut ca, mut c, mut o, mut cb] = [MISSING; 5];
+        for (index, atom) in (start..).zip(atoms.filter(|atom| atom.element != HYDROGEN)) {
+            self.structure.xyz.push(atom.xyz);
+            self.structure.element.push(atom.element);
+            self.structure.b_factor.push(atom.b_factor);
+            self.structure.rounded_atoms += u32::from(atom.rounded);
+            let place = match (&atom.name, atom.element) {
+                (b"N       ", _) => &mut n,
+                (b"CA      ", 6 | 0) => &mut ca,
+                (b"C       ", _) => &mut c,
+                (b"O       ", _) => &mut o,
+                (b"CB      ", _) => &mut cb,
+                _ => continue,
+            };
+            *place = (*place).min(index);
+        }
+        if !self.in_rows || self.structure.xyz.len() as u32 == start {
+            return;
+        }
+        if self.chain != Some(run.chain) {
+            self.start_chain(run.chain);
+        }
+        let mut residue = Residue {
+            chain: self.chain_index(run.chain),
+            auth_seq_id: run.seq.unwrap_or_default(),
+            ins_code: run.ins_code,
+            label_seq_id: run.label_seq,
+            comp_id: run.comp,
+            parent_comp_id: component.parent,
+            aa: component.aa,
+            break_before: true,
+            n,
+            ca,
+            c,
+            o,
+            cb,
+            uniprot: self.uniprot(run),
+        };
+        residue.break_before = !self.is_linked_to_last(&residue);
+        self.structure.residues.push(residue);
+        self.structure.atom_start.push(start);
+    }
+
+    /// What is added from now on has no row.
+    pub(super) fn end_rows(&mut self) {
+        self.structure
+            .atom_start
+            .push(self.structure.xyz.len() as u32);
+        self.in_rows = false;
+    }
+
+    pub(super) fn finish(mut self) -> Structure {
+        // Hydrogens and other conformers were counted in; a queue of structures
+        // should not hold on to that.
+        let structure = &mut self.structure;
+        structure.xyz.shrink_to_fit();
+        structure.element.shrink_to_fit();
+        structure.b_factor.shrink_to_fit();
+        structure.residues.shrink_to_fit();
+        structure.atom_start.shrink_to_fit();
+        self.structure
+    }
+
+    fn is_linked_to_last(&self, residue: &Residue) -> bool {
+        let Some(last) = self.structure.residues.last() else {
+            return false;
+        };
+        let position = |atom| self.structure.position(atom);
+        if last.chain != residue.chain {
+            return false;
+        }
+        if let (Some(c), Some(n)) = (position(last.c), position(residue.n)) {
+            return is_within(c, n, LINK);
+        }
+        match (position(last.ca), position(residue.ca)) {
+            (Some(last), Some(this)) => is_within(last, this, CA_LINK),
+            _ => false,
+        }
+    }
+
+    fn start_chain(&mut self, chain: u32) {
+        let raw = &self.table.chains[chain as usize];
+        let is = |reference: &&Reference| {
+            (reference.chain == NO_NAME || reference.chain == raw.auth)
+                && (reference.entity == NO_NAME || reference.entity == raw.entity)
+        };
+        self.references.clear();
+        self.references
+            .extend(self.table.references.iter().filter(is));
+        self.chain = Some(chain);
+    }
+
+    fn chain_index(&mut self, chain: u32) -> u32 {
+        let (table, structure) = (self.table, &mut self.structure);
+        *self.chains[chain as usize].get_or_insert_with(|| {
+            let raw = &table.chains[chain as usize];
+            let given = |name| (name != NO_NAME).then(|| table.names.get(name));
+            structure.chains.push(Chain {
+                auth_asym_id: table.names.get(raw.auth),
+                label_asym_id: given(raw.label),
+                entity_id: given(raw.entity),
+            });
+            structure.chains.len() as u32 - 1
+        })
+    }
+
+    fn uniprot(&mut self, run: &Run) -> Option<Uniprot> {
+        let find =
+            |reference: &&Reference| Some((reference.accession, reference.position_of(run)?));
+        let (accession, position) = run
+            .uniprot
+            .or_else(|| self.references.iter().find_map(find))?;
+        let (table, structure) = (self.table, &mut self.structure);
+        let accession = *self.accessions[accession as usize].get_or_insert_with(|| {
+            structure
+                .uniprot
+                .push(table.names.get(table.accessions[accession as usize]));
+            structure.uniprot.len() as u32 - 1
+        });
+        Some(Uniprot {
+            accession,
+            position,
+        })
+    }
+}

@@ -1,0 +1,385 @@
+//! CIF syntax: tokens, and the rows of a loop at speed.
+
+use std::ops::Range;
+
+use memchr::{memchr, memmem};
+
+use super::table::at_line;
+use crate::{Error, Result};
+
+/// A piece of CIF text. Values come without their delimiters; an unquoted `?`
+/// or `.` is the empty value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    /// A value.
+    Value(&'a [u8]),
+    /// `_category.item`, underscore included.
+    Tag(&'a [u8]),
+    /// `loop_`.
+    Loop,
+    /// `data_name`: the name.
+    Data(&'a [u8]),
+    /// `save_...`, `global_`, `stop_`.
+    Other,
+    /// The end of the text.
+    End,
+}
+
+/// Walks over CIF text.
+pub(super) struct Lexer<'a> {
+    text: &'a [u8],
+    pos: usize,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        // A byte order mark is no token.
+        let pos = if text.starts_with(b"\xef\xbb\xbf") {
+            3
+        } else {
+            0
+        };
+        Lexer { text, pos }
+    }
+
+    /// Where the last token ended.
+    pub(super) fn pos(&self) -> usize {
+        self.pos
+    }
+
+    /// Goes on from `pos`, which must be between tokens.
+    pub(super) fn seek(&mut self, pos: usize) {
+        self.pos = pos;
+    }
+
+    /// The next token and where it is, without the quotes.
+    pub(super) fn next(&mut self) -> Result<(Range<usize>, Token<'a>)> {
+        self.skip_blank();
+        let start = self.pos;
+        let rest = &self.text[start..];
+        let span = match rest.first() {
+            None => return Ok((start..start, Token::End)),
+            Some(b';') if start == 0 || self.text[start - 1] == b'\n' => self.text_field(start)?,
+            Some(&quote @ (b'\'' | b'"')) => self.quoted(start, quote)?,
+            Some(_) => {
+                let len = rest
+                    .iter()
+                    .position(|&byte| is_blank(byte))
+                    .unwrap_or(rest.len());
+                self.pos = start + len;
+                return Ok((start..self.pos, word(&rest[..len])));
+            }
+        };
+        Ok((span.clone(), Token::Value(&self.text[span])))
+    }
+
+    fn skip_blank(&mut self) {
+        while let Some(&byte) = self.text.get(self.pos) {
+            if byte == b'#' {
+                self.pos = memchr(b'\n', &self.text[self.pos..])
+                    .map_or(self.text.len(), |len| self.pos + len);
+            } else if is_blank(byte) {
+                self.pos += 1;
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Lines from one that starts with a semicolon up to the next such.
+    fn text_field(&mut self, start: usize) -> Result<Range<usize>> {
+        let body = start + 1;
+        let Some(len) = memmem::find(&self.text[body..], b"\n;") else {
+            return Err(at_line(
+                self.text,
+                start,
+                "the text field that starts here never ends",
+            )
+            .fix(CUT_SHORT));
+        };
+        self.pos = body + len + 2;
+        let end = body + len;
+        let carriage = len > 0 && self.text[end - 1] == b'\r';
+        Ok(body..end - usize::from(carriage))
+    }
+
+    /// A quote ends a value only before a blank: `"O5'"` and `'a'b'` are whole.
+    fn quoted(&mut self, start: usize, quote: u8) -> Result<Range<usize>> {
+        let body = start + 1;
+        for (at, &byte) in self.text.iter().enumerate().skip(body) {
+            if byte == quote && self.text.get(at + 1).is_none_or(|&next| is_blank(next)) {
+                self.pos = at + 1;
+                return Ok(body..at);
+            }
+            if byte == b'\n' {
+                break;
+            }
+        }
+        Err(at_line(
+            self.text,
+            start,
+            "the quoted value that starts here never ends",
+        )
+        .fix(CUT_SHORT))
+    }
+}
+
+const CUT_SHORT: &str = "fetch the file again: it seems to be cut short";
+
+fn is_blank(byte: u8) -> bool {
+    byte <= b' '
+}
+
+fn word(word: &[u8]) -> Token<'_> {
+    match word[0] {
+        b'_' => Token::Tag(word),
+        b'?' | b'.' if word.len() == 1 => Token::Value(b""),
+        b'd' | b'D' if has_prefix(word, b"data_") => Token::Data(&word[5..]),
+        b'l' | b'L' if word.eq_ignore_ascii_case(b"loop_") => Token::Loop,
+        b's' | b'S' if has_prefix(word, b"save_") || word.eq_ignore_ascii_case(b"stop_") => {
+            Token::Other
+        }
+        b'g' | b'G' if word.eq_ignore_ascii_case(b"global_") => Token::Other,
+        _ => Token::Value(word),
+    }
+}
+
+fn has_prefix(word: &[u8], prefix: &[u8]) -> bool {
+    word.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+/// What a word may be besides a plain value, by its first byte.
+const QUOTE: u8 = 1;
+const SYNTAX: u8 = 2;
+static CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    class[b'\'' as usize] = QUOTE;
+    class[b'"' as usize] = QUOTE;
+    class[b'#' as usize] = SYNTAX;
+    class[b';' as usize] = SYNTAX;
+    class[b'_' as usize] = SYNTAX;
+    class
+};
+
+/// The rows of a loop: where each value starts and ends.
+///
+/// Words are found 64 bytes at a time: the blanks of a block become the bits of
+/// a mask, and the edges of the mask are the starts and ends of its words. Rows
+/// of plain words and of quoted ones without blanks, which is what atom tables
+/// are made of, need nothing else; any other row goes through [`Lexer`].
+pub(super) struct Rows<'a> {
+    text: &'a [u8],
+    columns: usize,
+    /// Start and end of each value of the row in turn, and an empty range.
+    edges: &'a mut Vec<u32>,
+    words: Words<'a>,
+    /// Where the row starts, where it ends, and where the one before starts.
+    start: usize,
+    end: usize,
+    last_start: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of `columns` values, from `pos` on, which must be between
+    /// tokens. `edges` is scratch.
+    pub(super) fn new(text: &'a [u8], pos: usize, columns: usize, edges: &'a mut Vec<u32>) -> Self {
+        edges.clear();
+        edges.resize(2 * columns + 2, 0);
+        let words = Words::new(text, pos);
+        Rows {
+            text,
+            columns,
+            edges,
+            words,
+            start: pos,
+            end: pos,
+            last_start: pos,
+        }
+    }
+
+    /// Start and end of each value of the row in turn, and then once 0, 0.
+    #[inline]
+    pub(super) fn edges(&self) -> &[u32] {
+        self.edges
+    }
+
+    /// Where the row starts or, once there are no more, the loop ends.
+    pub(super) fn pos(&self) -> usize {
+        self.start
+    }
+
+    /// Goes to the next row; false when the loop ends.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<bool> {
+        let wanted = 2 * self.columns;
+        (self.last_start, self.start) = (self.start, self.end);
+        if self.find_edges(wanted) < wanted {
+            return self.next_slowly();
+        }
+        let edges = &self.edges[..wanted];
+        let mut class = 0;
+        for edge in edges.chunks_exact(2) {
+            class |= CLASS[usize::from(self.text[edge[0] as usize])];
+        }
+        let end = edges[wanted - 1] as usize;
+        if class & SYNTAX != 0
+            || may_be_keyword(self.text[edges[0] as usize])
+            || (class & QUOTE != 0 && !self.strip_quotes())
+        {
+            return self.next_slowly();
+        }
+        self.end = end;
+        Ok(true)
+    }
+
+    /// Takes the next `wanted` edges, or as many as there are.
+    #[inline]
+    fn find_edges(&mut self, wanted: usize) -> usize {
+        for (found, edge) in self.edges[..wanted].iter_mut().enumerate() {
+            match self.words.next_edge() {
+                Some(next) => *edge = next,
+                None => return found,
+            }
+        }
+        wanted
+    }
+
+    /// Takes the quotes off quoted words; false where one goes on past a blank.
+    fn strip_quotes(&mut self) -> bool {
+        for edge in self.edges[..2 * self.columns].chunks_exact_mut(2) {
+            let word = &self.text[edge[0] as usize..edge[1] as usize];
+            if CLASS[usize::from(word[0])] == QUOTE {
+                if word.len() < 2 || word[word.len() - 1] != word[0] {
+                    return false;
+                }
+                edge[0] += 1;
+                edge[1] -= 1;
+            }
+        }
+        true
+    }
+
+    /// Reads the row token by token.
+    #[cold]
+    fn next_slowly(&mut self) -> Result<bool> {
+        let mut lexer = Lexer {
+            text: self.text,
+            pos: self.start,
+        };
+        for column in 0..self.columns {
+            let (span, token) = lexer.next()?;
+            if !matches!(token, Token::Value(_)) {
+                return if column == 0 {
+                    self.check_last_row()
+                } else {
+                    Err(self.row_cut(span.start))
+                };
+            }
+            self.edges[2 * column] = span.start as u32;
+            self.edges[2 * column + 1] = span.end as u32;
+        }
+        self.end = lexer.pos;
+        self.words = Words::new(self.text, self.end);
+        Ok(true)
+    }
+
+    /// Where only words are looked at, `loop_` or `data_x` may have filled up
+    /// a last row that is cut short.
+    fn check_last_row(&mut self) -> Result<bool> {
+        let mut lexer = Lexer {
+            text: self.text,
+            pos: self.last_start,
+        };
+        while lexer.pos < self.start {
+            let (span, token) = lexer.next()?;
+            if !matches!(token, Token::Value(_)) {
+                return Err(self.row_cut(span.start));
+            }
+        }
+        Ok(false)
+    }
+
+    fn row_cut(&self, at: usize) -> Error {
+        let message = format!("a row of {} values is cut short", self.columns);
+        at_line(self.text, at, &message).fix(CUT_SHORT)
+    }
+}
+
+/// Finds where words start and end.
+struct Words<'a> {
+    text: &'a [u8],
+    /// Where the current block starts.
+    block: usize,
+    /// Edges in the block that are not taken yet, as bits.
+    pending: u64,
+    /// Whether the last byte of the block is inside a word (0 or 1).
+    inside: u64,
+}
+
+impl<'a> Words<'a> {
+    /// From `pos` on, which must be between words.
+    fn new(text: &'a [u8], pos: usize) -> Self {
+        let mut words = Words {
+            text,
+            block: 0,
+            pending: 0,
+            inside: 0,
+        };
+        words.load(pos);
+        words
+    }
+
+    /// Where the next word starts, then where it ends, and so on.
+    #[inline]
+    fn next_edge(&mut self) -> Option<u32> {
+        while self.pending == 0 {
+            if self.block + 64 > self.text.len() {
+                return None;
+            }
+            self.load(self.block + 64);
+        }
+        let edge = self.block as u32 + self.pending.trailing_zeros();
+        self.pending &= self.pending - 1;
+        Some(edge)
+    }
+
+    #[inline]
+    fn load(&mut self, block: usize) {
+        let rest = &self.text[block..];
+        let words = match rest.first_chunk::<64>() {
+            Some(bytes) => word_mask(bytes),
+            None => {
+                let mut bytes = [b' '; 64];
+                bytes[..rest.len()].copy_from_slice(rest);
+                word_mask(&bytes)
+            }
+        };
+        self.pending = words ^ (words << 1 | self.inside);
+        self.inside = words >> 63;
+        self.block = block;
+    }
+}
+
+/// One bit for each byte that is no blank, the first byte lowest.
+#[inline]
+fn word_mask(bytes: &[u8; 64]) -> u64 {
+    const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let mut mask = 0;
+    for (at, chunk) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let chunk = u64::from_le_bytes(*chunk);
+        // Adding 0x5f carries into the high bit from 0x21 on.
+        let high = (((chunk & LOW7) + 0x5f5f_5f5f_5f5f_5f5f) | chunk) & HIGH;
+        // Each product term moves one high bit to its place in the top byte.
+        let bits = (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        mask |= bits << (8 * at);
+    }
+    mask
+}
+
+/// Whether a word that starts with `byte` may be `loop_`, `data_x` or the like.
+#[inline]
+fn may_be_keyword(byte: u8) -> bool {
+    matches!(byte | 0x20, b'l' | b'd' | b's' | b'g')
+}

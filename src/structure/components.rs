@@ -1,0 +1,140 @@
+//! The polymer components: amino acids, nucleotides and caps by id.
+//!
+//! The table is `components.tsv`, made by `scripts/make_components.py` from the
+//! wwPDB chemical component dictionary and the names that simulation packages
+//! use.
+
+use std::sync::OnceLock;
+
+/// What a polymer component is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Has a row in the output.
+    Amino,
+    /// Atoms only; dropped where nucleic acids are not wanted.
+    Nucleotide,
+    /// Blocks an end of a peptide (ACE, NH2): atoms only.
+    Cap,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Component {
+    pub kind: Kind,
+    /// The standard component, blank where none is known.
+    pub parent: [u8; 8],
+    /// One-letter code of the parent, `X` where there is none.
+    pub aa: u8,
+}
+
+const TSV: &str = include_str!("components.tsv");
+const BLANK: [u8; 8] = *b"        ";
+
+/// The component of a space-padded id, `None` for what is no polymer unit.
+pub(super) fn lookup(id: [u8; 8]) -> Option<Component> {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| Table::parse(TSV)).get(id)
+}
+
+/// Open addressing with linear probing: one multiplication and, for nearly all
+/// ids, one comparison. A residue costs a lookup, so it has to be cheap.
+struct Table {
+    slots: Vec<([u8; 8], Component)>,
+    shift: u32,
+}
+
+impl Table {
+    fn parse(tsv: &str) -> Self {
+        let rows = || tsv.lines().filter(|line| !line.starts_with('#'));
+        let slot_count = (rows().count() * 4).next_power_of_two();
+        let empty = Component {
+            kind: Kind::Cap,
+            parent: BLANK,
+            aa: b'X',
+        };
+        let mut table = Table {
+            slots: vec![(BLANK, empty); slot_count],
+            shift: 64 - slot_count.trailing_zeros(),
+        };
+        for row in rows() {
+            let (id, component) = parse_row(row);
+            let slot = table.slot(id);
+            assert!(table.slots[slot].0 == BLANK, "component {row:?} is twice");
+            table.slots[slot] = (id, component);
+        }
+        table
+    }
+
+    fn get(&self, id: [u8; 8]) -> Option<Component> {
+        let (found, component) = self.slots[self.slot(id)];
+        (found == id && id != BLANK).then_some(component)
+    }
+
+    /// The slot that holds `id`, or the free one where it belongs.
+    fn slot(&self, id: [u8; 8]) -> usize {
+        let hash = u64::from_le_bytes(id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut slot = (hash >> self.shift) as usize;
+        while self.slots[slot].0 != id && self.slots[slot].0 != BLANK {
+            slot = (slot + 1) % self.slots.len();
+        }
+        slot
+    }
+}
+
+fn parse_row(row: &str) -> ([u8; 8], Component) {
+    let mut columns = row.split('\t');
+    let mut next = || columns.next().unwrap_or_default();
+    let id = padded(next());
+    let kind = match next() {
+        "A" => Kind::Amino,
+        "N" => Kind::Nucleotide,
+        "C" => Kind::Cap,
+        other => panic!("components.tsv: unknown kind {other:?} in {row:?}"),
+    };
+    let parent = padded(next());
+    let aa = next().as_bytes().first().copied().unwrap_or(b'X');
+    (id, Component { kind, parent, aa })
+}
+
+fn padded(id: &str) -> [u8; 8] {
+    let mut out = BLANK;
+    out[..id.len()].copy_from_slice(id.as_bytes());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(id: &str) -> Option<Component> {
+        lookup(padded(id))
+    }
+
+    #[test]
+    fn standard_and_modified_residues_know_their_parents() {
+        let mse = find("MSE").unwrap();
+        assert_eq!(
+            (mse.kind, mse.parent, mse.aa),
+            (Kind::Amino, padded("MET"), b'M')
+        );
+        assert_eq!(find("ALA").unwrap().parent, padded("ALA"));
+        assert_eq!(find("UNK").unwrap().aa, b'X');
+        assert_eq!(find("DA").unwrap().kind, Kind::Nucleotide);
+        assert_eq!(find("ACE").unwrap().kind, Kind::Cap);
+    }
+
+    #[test]
+    fn water_ligands_and_blank_are_no_polymer_units() {
+        for id in ["HOH", "HEM", "NA", "TIP", "", "ZZZZZZZZ"] {
+            assert_eq!(find(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_table_is_found() {
+        for row in TSV.lines().filter(|line| !line.starts_with('#')) {
+            let (id, component) = parse_row(row);
+            assert_eq!(lookup(id), Some(component), "{row}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Decimal text to integers, exactly.
+//!
+//! Coordinates become i32 in 0.001 A. Text with more decimals rounds half away
+//! from zero; that is decided on the digits, so no binary fraction gets in
+//! between.
+
+/// Coordinates beyond this many 0.001 A (100,000 A) are rejected.
+pub(super) const LIMIT_MILLI: i32 = 100_000_000;
+
+const SPACES: u64 = u64::from_le_bytes(*b"        ");
+
+/// Reads eight columns of the form `  -1.234`: three decimals, right-aligned.
+/// `None` says only that the text is not of this form; [`milli`] reads the rest.
+///
+/// Nearly every coordinate of every file takes this way, without a branch that
+/// depends on the digits.
+#[inline]
+pub(super) fn fixed8(columns: u64) -> Option<i32> {
+    const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let digits = columns ^ 0x3030_3030_3030_3030;
+    // The high bit of each byte that is no digit. The point is one of them.
+    let other = (((digits & LOW7) + 0x7676_7676_7676_7676) | digits) & HIGH;
+    if (columns >> 32) as u8 != b'.' || other >> 40 != 0 {
+        return None;
+    }
+    // What stands before the first digit must be blanks and at most one minus,
+    // the last of them.
+    let lead = other as u32;
+    let lead_bits = 32 - lead.leading_zeros();
+    if lead_bits == 32 {
+        return None;
+    }
+    let keep = !0u64 << lead_bits;
+    let minus = (u64::from(b'-' ^ b' ') << lead_bits) >> 8;
+    let prefix = (columns ^ SPACES) & !keep;
+    if prefix != 0 && prefix != minus {
+        return None;
+    }
+    // Close the gap that the point leaves, then pair digits up three times.
+    let digits = digits & keep;
+    let eight = (digits << 8) & 0x0000_00ff_ffff_ff00 | digits & 0xffff_ff00_0000_0000;
+    let two = (eight & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(2561) >> 8;
+    let four = (two & 0x00ff_00ff_00ff_00ff).wrapping_mul(6_553_601) >> 16;
+    let value = ((four & 0x0000_ffff_0000_ffff).wrapping_mul(42_949_672_960_001) >> 32) as i32;
+    Some(if prefix == 0 { value } else { -value })
+}
+
+/// A number as decimal digits and a power of ten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decimal {
+    negative: bool,
+    digits: u64,
+    exponent: i32,
+    /// Whether digits that are not zero were left out, past the 19th.
+    inexact: bool,
+}
+
+impl Decimal {
+    /// Reads `-12.5`, `+.5`, `1e-3` and, with the standard uncertainty that CIF
+    /// allows, `12.345(6)`. Anything else, NaN and infinities too, is `None`.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let (negative, mut rest) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            _ => (false, text),
+        };
+        let mut number = Decimal {
+            negative,
+            digits: 0,
+            exponent: 0,
+            inexact: false,
+        };
+        let mut seen = false;
+        let mut in_fraction = false;
+        while let [byte, tail @ ..] = rest {
+            match byte {
+                b'0'..=b'9' => {
+                    seen = true;
+                    number.push(byte - b'0', in_fraction);
+                }
+                b'.' if !in_fraction => in_fraction = true,
+                _ => break,
+            }
+            rest = tail;
+        }
+        if let [b'e' | b'E', tail @ ..] = rest {
+            let end = tail
+                .iter()
+                .position(|&byte| byte == b'(')
+                .unwrap_or(tail.len());
+            let power = int(&tail[..end])?;
+            // Anything larger overflows or vanishes all the same.
+            number.exponent += power.clamp(-1000, 1000);
+            rest = &tail[end..];
+        }
+        if let [b'(', uncertainty @ .., b')'] = rest
+            && !uncertainty.is_empty()
+            && uncertainty.iter().all(u8::is_ascii_digit)
+        {
+            rest = &[];
+        }
+        (seen && rest.is_empty()).then_some(number)
+    }
+
+    fn push(&mut self, digit: u8, in_fraction: bool) {
+        match self
+            .digits
+            .checked_mul(10)
+            .and_then(|d| d.checked_add(u64::from(digit)))
+        {
+            Some(digits) if !self.inexact => {
+                self.digits = digits;
+                self.exponent -= i32::from(in_fraction);
+            }
+            _ => {
+                self.inexact |= digit != 0;
+                self.exponent += i32::from(!in_fraction);
+            }
+        }
+    }
+
+    /// The number times 10^`places` as an integer, rounded half away from zero,
+    /// and whether that changed it. `None` where it does not fit.
+    pub(super) fn scaled(self, places: i32) -> Option<(i32, bool)> {
+        let power = self.exponent + places;
+        let (magnitude, exact) = if self.digits == 0 {
+            (0, true)
+        } else if power >= 0 {
+            (
+                10u64.checked_pow(power as u32)?.checked_mul(self.digits)?,
+                true,
+            )
+        } else if let Some(unit) = 10u64.checked_pow(power.unsigned_abs()) {
+            let rest = self.digits % unit;
+            (
+                self.digits / unit + u64::from(rest >= unit - rest),
+                rest == 0,
+            )
+        } else {
+            (0, false)
+        };
+        let value = i32::try_from(magnitude).ok()?;
+        let changed = !exact || self.inexact;
+        Some((if self.negative { -value } else { value }, changed))
+    }
+}
+
+/// Why text is no coordinate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadCoordinate {
+    /// It is not a finite number.
+    NotANumber,
+    /// It is farther out than [`LIMIT_MILLI`].
+    TooFar,
+}
+
+/// A coordinate in 0.001 A, and whether it was rounded.
+pub(super) fn milli(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
+    let number = Decimal::parse(text).ok_or(BadCoordinate::NotANumber)?;
+    match number.scaled(3) {
+        Some((value, rounded)) if value.abs() <= LIMIT_MILLI => Ok((value, rounded)),
+        _ => Err(BadCoordinate::TooFar),
+    }
+}
+
+/// An occupancy in millionths, 1 where the text is no finite number. What does
+/// not fit is as large as it gets: occupancies are only ever compared.
+pub(super) fn occupancy(text: &[u8]) -> i32 {
+    match Decimal::parse(text) {
+        Some(number) => number.scaled(6).map_or(i32::MAX, |(value, _)| value),
+        None => OCCUPANCY_ONE,
+    }
+}
+
+/// The occupancy 1.
+pub(super) const OCCUPANCY_ONE: i32 = 1_000_000;
+
+/// A temperature factor, NaN where the text is no finite number.
+pub(super) fn b_factor(text: &[u8]) -> f32 {
+    let Some(number) = Decimal::parse(text) else {
+        return f32::NAN;
+    };
+    // Both operands are exact in f32 up to 2^24 and 10^10, so the quotient is
+    // the float nearest to the text.
+    if number.digits < 1 << 24 && (-10..=0).contains(&number.exponent) && !number.inexact {
+        let value = number.digits as f32 / 10f32.powi(-number.exponent);
+        return if number.negative { -value } else { value };
+    }
+    let end = text
+        .iter()
+        .position(|&byte| byte == b'(')
+        .unwrap_or(text.len());
+    std::str::from_utf8(&text[..end])
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(f32::NAN)
+}
+
+/// An integer with an optional sign, `None` where it is none or does not fit.
+#[inline]
+pub(super) fn int(text: &[u8]) -> Option<i32> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        _ => (false, text),
+    };
+    if digits.is_empty() || digits.len() > 10 {
+        return None;
+    }
+    let mut value = 0i64;
+    for &byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + i64::from(byte - b'0');
+    }
+    i32::try_from(if negative { -value } else { value }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixed(text: &[u8; 8]) -> Option<i32> {
+        fixed8(u64::from_le_bytes(*text))
+    }
+
+    #[test]
+    fn fixed_columns() {
+        assert_eq!(fixed(b"  72.093"), Some(72_093));
+        assert_eq!(fixed(b"-123.456"), Some(-123_456));
+        assert_eq!(fixed(b"9999.999"), Some(9_999_999));
+        assert_eq!(fixed(b"   0.001"), Some(1));
+        assert_eq!(fixed(b"  -0.000"), Some(0));
+        assert_eq!(fixed(b"0000.000"), Some(0));
+    }
+
+    #[test]
+    fn columns_of_another_form_are_left_to_the_general_reader() {
+        for text in [
+            b"    .123",
+            b"   -.123",
+            b"  +1.234",
+            b" - 1.234",
+            b"1 23.456",
+            b"  1.2345",
+            b"     nan",
+            b"--12.345",
+            b"  12.34 ",
+            b"  12.3x5",
+            b"        ",
+            b"-1-2.345",
+            b"\xb1 12.345",
+        ] {
+            assert_eq!(fixed(text), None, "{:?}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn fixed_columns_agree_with_the_general_reader_on_every_value() {
+        for value in (-999_999..=9_999_999).step_by(37) {
+            let text = format!("{:8.3}", f64::from(value) / 1000.0);
+            let columns: [u8; 8] = text.as_bytes().try_into().unwrap();
+            assert_eq!(fixed(&columns), Some(value), "{text}");
+            assert_eq!(milli(text.trim().as_bytes()), Ok((value, false)), "{text}");
+        }
+    }
+
+    #[test]
+    fn rounding_is_half_away_from_zero_on_the_digits() {
+        for (text, value, rounded) in [
+            ("1.0005", 1001, true),
+            ("-1.0005", -1001, true),
+            ("1.00049999999999999999999", 1000, true),
+            ("2.67500", 2675, false),
+            ("0.0005", 1, true),
+            ("1.2345e1", 12345, false),
+            ("1234567e-5", 12346, true),
+            ("5e-4", 1, true),
+            ("4e-400", 0, true),
+            ("12.345(6)", 12345, false),
+            (".5", 500, false),
+            ("7.", 7000, false),
+            ("+003.1", 3100, false),
+        ] {
+            assert_eq!(milli(text.as_bytes()), Ok((value, rounded)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_coordinate() {
+        for text in [
+            "", "-", ".", "nan", "inf", "1.2.3", "1e", "12(3", "1()", "0x1", "1,5", "1 2",
+        ] {
+            assert_eq!(
+                milli(text.as_bytes()),
+                Err(BadCoordinate::NotANumber),
+                "{text}"
+            );
+        }
+        for text in ["100000.001", "-1e6", "1e300", "99999999999999999999999"] {
+            assert_eq!(milli(text.as_bytes()), Err(BadCoordinate::TooFar), "{text}");
+        }
+        assert_eq!(milli(b"-100000"), Ok((-LIMIT_MILLI, false)));
+    }
+
+    #[test]
+    fn b_factors_are_the_nearest_float() {
+        for text in [
+            "71.88279",
+            "0.1",
+            "16777217",
+            "-3.5",
+            "1e2",
+            "123456.789012",
+        ] {
+            assert_eq!(
+                b_factor(text.as_bytes()),
+                text.parse::<f32>().unwrap(),
+                "{text}"
+            );
+        }
+        assert!(b_factor(b"inf").is_nan() && b_factor(b"?").is_nan());
+    }
+
+    #[test]
+    fn occupancies_in_millionths() {
+        assert_eq!(occupancy(b"0.333"), 333_000);
+        assert_eq!(occupancy(b"inf"), OCCUPANCY_ONE);
+        assert_eq!(occupancy(b"1e9"), i32::MAX);
+    }
+
+    #[test]
+    fn integers() {
+        assert_eq!(int(b"-12"), Some(-12));
+        assert_eq!(int(b"2147483647"), Some(i32::MAX));
+        for text in ["", "-", "2147483648", "1a", "12345678901"] {
+            assert_eq!(int(text.as_bytes()), None, "{text}");
+        }
+    }
+}

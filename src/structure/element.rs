@@ -1,0 +1,156 @@
+//! Atomic numbers from element symbols and, where a file has none, from names.
+
+/// Symbols by atomic number, from 1.
+const SYMBOLS: [&str; 118] = [
+    "H", "HE", "LI", "BE", "B", "C", "N", "O", "F", "NE", "NA", "MG", "AL", "SI", "P", "S", "CL",
+    "AR", "K", "CA", "SC", "TI", "V", "CR", "MN", "FE", "CO", "NI", "CU", "ZN", "GA", "GE", "AS",
+    "SE", "BR", "KR", "RB", "SR", "Y", "ZR", "NB", "MO", "TC", "RU", "RH", "PD", "AG", "CD", "IN",
+    "SN", "SB", "TE", "I", "XE", "CS", "BA", "LA", "CE", "PR", "ND", "PM", "SM", "EU", "GD", "TB",
+    "DY", "HO", "ER", "TM", "YB", "LU", "HF", "TA", "W", "RE", "OS", "IR", "PT", "AU", "HG", "TL",
+    "PB", "BI", "PO", "AT", "RN", "FR", "RA", "AC", "TH", "PA", "U", "NP", "PU", "AM", "CM", "BK",
+    "CF", "ES", "FM", "MD", "NO", "LR", "RF", "DB", "SG", "BH", "HS", "MT", "DS", "RG", "CN", "NH",
+    "FL", "MC", "LV", "TS", "OG",
+];
+
+/// Atomic numbers by the low five bits of two letters, 0 for none. Deuterium
+/// is hydrogen.
+static NUMBERS: [u8; 1024] = {
+    let mut table = [0; 1024];
+    let mut number = 0;
+    while number < SYMBOLS.len() {
+        let symbol = SYMBOLS[number].as_bytes();
+        let second = if symbol.len() == 2 { symbol[1] } else { 0 };
+        table[index(symbol[0], second)] = number as u8 + 1;
+        number += 1;
+    }
+    table[index(b'D', 0)] = 1;
+    table
+};
+
+/// The atomic number of hydrogen and deuterium.
+pub(super) const HYDROGEN: u8 = 1;
+
+const fn index(first: u8, second: u8) -> usize {
+    (first & 31) as usize * 32 + (second & 31) as usize
+}
+
+/// The atomic number of a symbol in either case and either alignment
+/// (`b" C"`, `b"C "`, `b"Cl"`), 0 where it is none.
+#[inline]
+pub(super) fn from_symbol(symbol: [u8; 2]) -> u8 {
+    let plain = |byte: u8| byte.is_ascii_alphabetic() || byte == b' ';
+    if !plain(symbol[0]) || !plain(symbol[1]) {
+        return 0;
+    }
+    match symbol {
+        [b' ', letter] => NUMBERS[index(letter, b' ')],
+        [first, second] => NUMBERS[index(first, second)],
+    }
+}
+
+/// The atomic number that the name of an atom suggests.
+///
+/// `name` is the four name columns of a PDB line, where an element of one
+/// letter stands in the second column; a free-form name is given as if it were
+/// aligned that way (see [`aligned`]). Simulation programs start the name in
+/// the first column instead, so inside a polymer component (`in_polymer`) a
+/// letter and a remoteness letter (`CA`, `CD`, `HG`, `NE`, ...) are C, H, N, O
+/// or S at that position and never calcium, cadmium, mercury or neon.
+pub(super) fn from_name(name: [u8; 4], in_polymer: bool) -> u8 {
+    let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
+    if first == b' ' || first.is_ascii_digit() {
+        return NUMBERS[index(second, b' ')] * u8::from(second.is_ascii_alphabetic());
+    }
+    if !second.is_ascii_alphabetic() {
+        return from_symbol([first, b' ']);
+    }
+    // Four-letter hydrogen names fill all columns (HG11, DD22).
+    if fourth != b' ' && matches!(first, b'H' | b'D') {
+        return HYDROGEN;
+    }
+    let both = from_symbol([first, second]);
+    if both == 0 || (in_polymer && is_remoteness(first, second)) {
+        return from_symbol([first, b' ']);
+    }
+    both
+}
+
+fn is_remoteness(element: u8, letter: u8) -> bool {
+    matches!(element, b'C' | b'H' | b'N' | b'O' | b'S' | b'D')
+        && matches!(
+            letter,
+            b'A' | b'B' | b'G' | b'D' | b'E' | b'Z' | b'H' | b'O'
+        )
+        && [element, letter] != *b"SE"
+}
+
+/// A free-form name in four columns, as [`from_name`] takes it: names of polymer
+/// atoms that are shorter than four letters start in the second column.
+pub(super) fn aligned(name: &[u8], in_polymer: bool) -> [u8; 4] {
+    let mut out = [b' '; 4];
+    let two_letters = name.len() >= 2 && from_symbol([name[0], name[1]]) != 0;
+    let remoteness = in_polymer && name.len() >= 2 && is_remoteness(name[0], name[1]);
+    let start = usize::from(name.len() < 4 && (!two_letters || remoteness));
+    for (to, &from) in out[start..].iter_mut().zip(name) {
+        *to = from;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_in_any_case_and_alignment() {
+        assert_eq!(from_symbol(*b" C"), 6);
+        assert_eq!(from_symbol(*b"C "), 6);
+        assert_eq!(from_symbol(*b"SE"), 34);
+        assert_eq!(from_symbol(*b"se"), 34);
+        assert_eq!(from_symbol(*b" D"), HYDROGEN);
+        assert_eq!(from_symbol(*b"Og"), 118);
+        for none in [*b"  ", *b" X", *b"12", *b"1H", *b"C+"] {
+            assert_eq!(from_symbol(none), 0, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn alpha_carbon_and_calcium_are_told_apart() {
+        assert_eq!(from_name(*b" CA ", true), 6);
+        assert_eq!(from_name(*b"CA  ", false), 20);
+        assert_eq!(
+            from_name(*b"CA  ", true),
+            6,
+            "left-aligned by a simulation program"
+        );
+    }
+
+    #[test]
+    fn hydrogen_names_old_and_new() {
+        for name in [
+            b"1HB ", b" HA ", b"HG11", b"HH12", b"2HD1", b" D  ", b"DD22",
+        ] {
+            assert_eq!(from_name(*name, true), HYDROGEN, "{name:?}");
+        }
+        assert_eq!(from_name(*b"HG  ", true), HYDROGEN);
+        assert_eq!(from_name(*b"HG  ", false), 80);
+    }
+
+    #[test]
+    fn selenium_and_halogens_survive_inside_a_polymer() {
+        assert_eq!(from_name(*b"SE  ", true), 34);
+        assert_eq!(from_name(*b"BR  ", true), 35);
+        assert_eq!(from_name(*b" SG ", true), 16);
+        assert_eq!(from_name(*b"C210", false), 6);
+        assert_eq!(from_name(*b"    ", true), 0);
+    }
+
+    #[test]
+    fn free_form_names_find_their_columns() {
+        assert_eq!(aligned(b"CA", true), *b" CA ");
+        assert_eq!(aligned(b"CA", false), *b"CA  ");
+        assert_eq!(aligned(b"N", true), *b" N  ");
+        assert_eq!(aligned(b"SE", true), *b"SE  ");
+        assert_eq!(aligned(b"HG11", true), *b"HG11");
+    }
+}

@@ -1,0 +1,361 @@
+//! The reader for PDB files: fixed columns, one pass.
+//!
+//! Columns are those of format 3.3 and the customs around it that gemmi follows
+//! too: chain ids of two characters (columns 21 and 22), hybrid-36 residue
+//! numbers, MODEL records left out, and everything after the coordinates left
+//! out. Serial numbers are not read at all, so they may be anything.
+
+use std::collections::HashSet;
+
+use memchr::memchr;
+
+use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
+use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, at_line, check_size, text8};
+use super::{Models, components, element};
+use crate::{Error, Result};
+
+/// The columns that are read, filled up with spaces where the line is shorter.
+type Columns = [u8; 80];
+
+/// Component, chain, number and insertion code: columns 18 to 27.
+type ResidueKey = [u8; 10];
+
+const RESIDUE: std::ops::Range<usize> = 17..27;
+
+/// Reads the text of a PDB file into `table`.
+pub(super) fn read(text: &[u8], models: Models, table: &mut AtomTable) -> Result<()> {
+    check_size(text)?;
+    let mut reader = PdbReader {
+        text,
+        table,
+        models,
+        in_model: false,
+        model_number: None,
+        key: None,
+        modified: HashSet::new(),
+        half_reference: None,
+    };
+    let mut at = 0;
+    while at < text.len() {
+        let end = memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len);
+        if !reader.line(at, end)? {
+            break;
+        }
+        at = end + 1;
+    }
+    reader.table.end_run();
+    if reader.table.atoms.is_empty() {
+        return Err(Error::input("no ATOM or HETATM records"));
+    }
+    Ok(())
+}
+
+struct PdbReader<'a> {
+    text: &'a [u8],
+    table: &'a mut AtomTable,
+    models: Models,
+    /// Whether atoms of the current model have been read.
+    in_model: bool,
+    /// The number on the last MODEL record, until its first atom.
+    model_number: Option<i32>,
+    /// The residue of the last atom, in this model.
+    key: Option<ResidueKey>,
+    /// Residues named by MODRES.
+    modified: HashSet<ResidueKey>,
+    /// Chain, range and UniProt name of a DBREF1 that waits for its DBREF2.
+    half_reference: Option<(u32, i32, i32)>,
+}
+
+impl PdbReader<'_> {
+    /// Reads one line; false when the rest is of no interest.
+    #[inline]
+    fn line(&mut self, at: usize, end: usize) -> Result<bool> {
+        let line = &self.text[at..end];
+        let Some(first4) = line.first_chunk::<4>() else {
+            return Ok(!is_word(line, b"END"));
+        };
+        // The two records that make up nearly all of a file, in either case.
+        match u32::from_le_bytes(*first4) & 0xdfdf_dfdf {
+            ATOM => self.atom(line, at, false).map(|()| true),
+            HETATM => self.atom(line, at, true).map(|()| true),
+            _ => Ok(self.other_record(line)),
+        }
+    }
+
+    #[inline]
+    fn atom(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<()> {
+        if let Some(columns) = line.first_chunk::<80>() {
+            return self.atom_columns(columns, at, hetero);
+        }
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.len() < 54 {
+            return Err(at_line(
+                self.text,
+                at,
+                "the atom line ends before its coordinates do",
+            )
+            .fix("fetch the file again, or drop the line"));
+        }
+        let mut columns = [b' '; 80];
+        columns[..line.len()].copy_from_slice(line);
+        self.atom_columns(&columns, at, hetero)
+    }
+
+    #[inline]
+    fn atom_columns(&mut self, columns: &Columns, at: usize, hetero: bool) -> Result<()> {
+        let key: ResidueKey = take(columns, RESIDUE.start);
+        if self.key != Some(key) {
+            self.start_run(key, at, hetero);
+        }
+        let [(x, x_cut), (y, y_cut), (z, z_cut)] =
+            [30, 38, 46].map(|first| coordinate(columns, first));
+        if x == BAD || y == BAD || z == BAD {
+            return Err(self.bad_coordinate(columns, at));
+        }
+        let name: [u8; 4] = take(columns, 12);
+        let mut element = element::from_symbol(take(columns, 76));
+        if element == 0 {
+            let comp = text8(trimmed(&key[..3]));
+            element = element::from_name(name, components::lookup(comp).is_some());
+        }
+        self.table.atoms.push(Atom {
+            xyz: [x, y, z],
+            b_factor: b_factor(take(columns, 60)),
+            occupancy: occupancy(take(columns, 54)),
+            name: atom_name(name),
+            element,
+            altloc: if columns[16] == b' ' { 0 } else { columns[16] },
+            rounded: x_cut | y_cut | z_cut,
+        });
+        Ok(())
+    }
+
+    #[cold]
+    fn bad_coordinate(&self, columns: &Columns, at: usize) -> Error {
+        for (axis, first) in [("x", 30), ("y", 38), ("z", 46)] {
+            let text = trimmed(&columns[first..first + 8]);
+            let what = match decimal::milli(text) {
+                Ok(_) => continue,
+                Err(BadCoordinate::NotANumber) => "is not a number".to_string(),
+                Err(BadCoordinate::TooFar) => {
+                    format!("is beyond {} A", LIMIT_MILLI / 1000)
+                }
+            };
+            let text = String::from_utf8_lossy(text);
+            return at_line(self.text, at, &format!("{axis} coordinate {text:?} {what}"));
+        }
+        at_line(self.text, at, "a coordinate cannot be read")
+    }
+
+    /// Starts the run of the residue `key`. Once a residue, so off the hot path.
+    #[inline(never)]
+    fn start_run(&mut self, key: ResidueKey, at: usize, hetero: bool) {
+        if !self.in_model {
+            let ordinal = self.table.models.len() as i32 + 1;
+            self.table
+                .models
+                .push(self.model_number.take().unwrap_or(ordinal));
+            self.in_model = true;
+        }
+        let chain = match self.table.runs.last() {
+            Some(run) if self.key.is_some_and(|last| last[3..5] == key[3..5]) => run.chain,
+            _ => self.table.chain(trimmed(&key[3..5]), b"", b""),
+        };
+        self.key = Some(key);
+        let comp = text8(trimmed(&key[..3]));
+        let run = Run {
+            atoms: self.table.atoms.len() as u32..0,
+            model: self.table.models.len() as u32 - 1,
+            chain,
+            seq: residue_number(&key[5..9]),
+            label_seq: None,
+            ins_code: if key[9] == b' ' { 0 } else { key[9] },
+            comp,
+            hetero: hetero && !self.modified.contains(&key),
+            uniprot: None,
+            offset: at as u32,
+        };
+        self.table.start_run(run);
+    }
+
+    /// Reads a record that is no atom; false when the rest is of no interest.
+    fn other_record(&mut self, line: &[u8]) -> bool {
+        let mut columns = [b' '; 80];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let len = line.len().min(80);
+        match line.first_chunk::<6>().unwrap_or(b"      ") {
+            b"HEADER" if self.table.entry_id.is_none() => {
+                columns[..len].copy_from_slice(&line[..len]);
+                let id = trimmed(&columns[62..66]);
+                self.table.entry_id =
+                    (!id.is_empty()).then(|| String::from_utf8_lossy(id).into_owned());
+            }
+            b"MODRES" => {
+                columns[..len].copy_from_slice(&line[..len]);
+                let mut key = [b' '; 10];
+                key[..5].copy_from_slice(&columns[12..17]);
+                key[5..].copy_from_slice(&columns[18..23]);
+                self.modified.insert(key);
+            }
+            b"DBREF " | b"DBREF1" | b"DBREF2" => {
+                columns[..len].copy_from_slice(&line[..len]);
+                self.reference(&columns);
+            }
+            _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
+                (self.in_model, self.key) = (false, None);
+                columns[..len].copy_from_slice(&line[..len]);
+                self.model_number = int(trimmed(&columns[6..14]));
+                return self.models == Models::All || self.table.atoms.is_empty();
+            }
+            _ if is_word(line, b"END") => return false,
+            _ => {}
+        }
+        true
+    }
+
+    /// DBREF, or the halves DBREF1 and DBREF2 that hold longer names. A range
+    /// counts only where it is as long in the chain as in the sequence: gaps and
+    /// insertions leave open which residue is which.
+    fn reference(&mut self, columns: &Columns) {
+        let field = |range: std::ops::Range<usize>| trimmed(&columns[range]);
+        let (chain, first, last, accession, range) = if columns[5] == b'2' {
+            let Some((chain, first, last)) = self.half_reference.take() else {
+                return;
+            };
+            (
+                chain,
+                first,
+                last,
+                field(18..40),
+                [field(45..55), field(57..67)],
+            )
+        } else {
+            self.half_reference = None;
+            let [first, last] = [14, 20].map(|at| residue_number(&columns[at..at + 4]));
+            let (Some(first), Some(last)) = (first, last) else {
+                return;
+            };
+            if field(26..32) != b"UNP" {
+                return;
+            }
+            let chain = self.table.names.intern(field(11..13));
+            if columns[5] == b'1' {
+                self.half_reference = Some((chain, first, last));
+                return;
+            }
+            (
+                chain,
+                first,
+                last,
+                field(33..41),
+                [field(55..60), field(62..67)],
+            )
+        };
+        let (Some(position), Some(end)) = (int(range[0]), int(range[1])) else {
+            return;
+        };
+        if accession.is_empty()
+            || i64::from(end) - i64::from(position) != i64::from(last) - i64::from(first)
+        {
+            return;
+        }
+        let accession = self.table.accession(accession);
+        self.table.references.push(Reference {
+            chain,
+            entity: NO_NAME,
+            label_numbers: false,
+            first,
+            last,
+            accession,
+            position,
+        });
+    }
+}
+
+const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
+const HETATM: u32 = u32::from_le_bytes(*b"HETA");
+
+/// No coordinate: one outside the limit.
+const BAD: i32 = i32::MIN;
+
+/// A coordinate field, and whether it was rounded. [`BAD`] where it is none.
+#[inline]
+fn coordinate(columns: &Columns, first: usize) -> (i32, bool) {
+    let field: [u8; 8] = take(columns, first);
+    match fixed8(u64::from_le_bytes(field)) {
+        Some(value) => (value, false),
+        None => decimal::milli(trimmed(&field)).unwrap_or((BAD, false)),
+    }
+}
+
+/// Two decimals of six columns (`  1.00`) as if they were three of eight.
+#[inline]
+fn hundredths(field: [u8; 6]) -> Option<i32> {
+    let [a, b, c, point, d, e] = field;
+    fixed8(u64::from_le_bytes([b' ', a, b, c, point, d, e, b'0']))
+}
+
+#[inline]
+fn occupancy(field: [u8; 6]) -> i32 {
+    match hundredths(field) {
+        Some(value) => value * (OCCUPANCY_ONE / 1000),
+        None => decimal::occupancy(trimmed(&field)),
+    }
+}
+
+#[inline]
+fn b_factor(field: [u8; 6]) -> f32 {
+    match hundredths(field) {
+        Some(value) => value as f32 / 1000.0,
+        None => decimal::b_factor(trimmed(&field)),
+    }
+}
+
+/// The name without the blanks before it.
+#[inline]
+fn atom_name(columns: [u8; 4]) -> [u8; 8] {
+    let [a, b, c, d] = columns;
+    if a == b' ' && b != b' ' {
+        return [b, c, d, b' ', b' ', b' ', b' ', b' '];
+    }
+    text8(trimmed(&columns))
+}
+
+/// A residue number: decimal, or hybrid-36 beyond 9999.
+fn residue_number(field: &[u8]) -> Option<i32> {
+    match field.first()? {
+        b'A'..=b'Z' => base36(field, b'A').map(|n| n - 10 * 36i32.pow(3) + 10_000),
+        b'a'..=b'z' => base36(field, b'a').map(|n| n + 16 * 36i32.pow(3) + 10_000),
+        _ => int(trimmed(field)),
+    }
+}
+
+/// Four base-36 digits whose letters start at `letter`.
+fn base36(field: &[u8], letter: u8) -> Option<i32> {
+    field.iter().try_fold(0, |value, &byte| {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            _ if (letter..letter + 26).contains(&byte) => byte - letter + 10,
+            _ => return None,
+        };
+        Some(value * 36 + i32::from(digit))
+    })
+}
+
+/// `N` columns from `first`, counted from 0.
+#[inline]
+fn take<const N: usize>(columns: &Columns, first: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&columns[first..first + N]);
+    out
+}
+
+fn trimmed(field: &[u8]) -> &[u8] {
+    field.trim_ascii()
+}
+
+/// Whether `line` is `word` and no longer word.
+fn is_word(line: &[u8], word: &[u8]) -> bool {
+    line.strip_prefix(word)
+        .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+}

@@ -1,0 +1,209 @@
+//! Files and bytes to structures.
+
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::model::Structure;
+use super::select::Selector;
+use super::table::AtomTable;
+use super::{mmcif, pdb};
+use crate::{Error, Result};
+
+/// The format of a structure's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The fixed columns of the Protein Data Bank, and PDBQT.
+    Pdb,
+    /// mmCIF, which PDBx and ModelCIF are.
+    Mmcif,
+}
+
+/// Which models of a file are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Models {
+    /// The first.
+    #[default]
+    First,
+    /// All, one [`Structure`] each.
+    All,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReadOptions {
+    /// Which models.
+    pub models: Models,
+    /// Whether the atoms of nucleotides are kept.
+    pub nucleic: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions {
+            models: Models::First,
+            nucleic: true,
+        }
+    }
+}
+
+/// Text beyond this many bytes is refused: a larger file is no structure, and
+/// offsets into the text are 32 bits.
+const TEXT_BYTES_MAX: u64 = u32::MAX as u64;
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Reads structures, one file after the other, in memory that it keeps.
+///
+/// ```
+/// use tapeloop::structure::{Format, ReadOptions, Reader};
+///
+/// let text = b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C";
+/// let mut reader = Reader::new(ReadOptions::default());
+/// let structures = reader.read_bytes(text, Format::Pdb)?;
+/// assert_eq!(structures[0].xyz, [[11_104, 6_134, -6_504]]);
+/// # Ok::<(), tapeloop::Error>(())
+/// ```
+pub struct Reader {
+    options: ReadOptions,
+    file: Vec<u8>,
+    text: Vec<u8>,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+struct Scratch {
+    table: AtomTable,
+    edges: Vec<u32>,
+    selector: Selector,
+}
+
+impl Format {
+    /// The format that a file name's extension stands for, with or without
+    /// `.gz` after it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let lower = name.to_ascii_lowercase();
+        let stem = lower.strip_suffix(".gz").unwrap_or(&lower);
+        match Path::new(stem).extension().and_then(OsStr::to_str)? {
+            "pdb" | "ent" | "pdb1" | "pdbqt" => Some(Format::Pdb),
+            "cif" | "mmcif" => Some(Format::Mmcif),
+            _ => None,
+        }
+    }
+
+    /// The format that text looks like.
+    pub fn from_text(text: &[u8]) -> Option<Self> {
+        const PDB_RECORDS: [&[u8]; 14] = [
+            b"ATOM", b"HETATM", b"HEADER", b"REMARK", b"TITLE", b"COMPND", b"CRYST1", b"MODEL",
+            b"OBSLTE", b"SPLIT", b"CAVEAT", b"AUTHOR", b"SEQRES", b"EXPDTA",
+        ];
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let line = lines.find(|line| !line.is_empty() && line[0] != b'#')?;
+        if line
+            .get(..5)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"data_"))
+        {
+            Some(Format::Mmcif)
+        } else if PDB_RECORDS.iter().any(|record| line.starts_with(record)) {
+            Some(Format::Pdb)
+        } else {
+            None
+        }
+    }
+}
+
+impl Reader {
+    /// A reader with empty buffers.
+    pub fn new(options: ReadOptions) -> Self {
+        Reader {
+            options,
+            file: Vec::new(),
+            text: Vec::new(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Reads a file, plain or gzipped. The error does not name the file.
+    pub fn read_path(&mut self, path: &Path) -> Result<Vec<Structure>> {
+        let mut bytes = std::mem::take(&mut self.file);
+        bytes.clear();
+        let outcome = std::fs::File::open(path)
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .map_err(Error::io)
+            .and_then(|_| self.read_auto(&path.to_string_lossy(), &bytes));
+        self.file = bytes;
+        outcome
+    }
+
+    /// Reads the bytes of a file, plain or gzipped: what they are decides. The
+    /// format is the one that `name` stands for, unless the text starts like a
+    /// CIF file, which no PDB file does; else it is the one the text looks like.
+    pub fn read_auto(&mut self, name: &str, bytes: &[u8]) -> Result<Vec<Structure>> {
+        if !bytes.starts_with(&GZIP_MAGIC) {
+            return self.read_text(name, bytes);
+        }
+        let mut text = std::mem::take(&mut self.text);
+        let outcome = gunzip(bytes, &mut text).and_then(|()| self.read_text(name, &text));
+        self.text = text;
+        outcome
+    }
+
+    /// Reads text of a known format.
+    pub fn read_bytes(&mut self, text: &[u8], format: Format) -> Result<Vec<Structure>> {
+        let Scratch {
+            table,
+            edges,
+            selector,
+        } = &mut self.scratch;
+        table.clear();
+        match format {
+            Format::Pdb => pdb::read(text, self.options.models, table)?,
+            Format::Mmcif => mmcif::read(text, self.options.models, table, edges)?,
+        }
+        selector.select(table, text, self.options)
+    }
+
+    fn read_text(&mut self, name: &str, text: &[u8]) -> Result<Vec<Structure>> {
+        if text.trim_ascii().is_empty() {
+            return Err(Error::input("the file is empty"));
+        }
+        let looks_like = Format::from_text(text);
+        let format = match looks_like {
+            Some(Format::Mmcif) => looks_like,
+            _ => Format::from_name(name).or(looks_like),
+        };
+        match format {
+            Some(format) => self.read_bytes(text, format),
+            None => Err(Error::input("neither PDB nor mmCIF, by name or content")
+                .fix("give a .pdb, .ent, .cif or .mmcif file, plain or with .gz")),
+        }
+    }
+}
+
+/// Unpacks all members of a gzip file into `text`.
+fn gunzip(bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
+    text.clear();
+    // The last four bytes are the size of the last member, usually the only one;
+    // corrupt ones must not reserve gigabytes.
+    if let Some(size) = bytes.last_chunk::<4>() {
+        let claimed = u32::from_le_bytes(*size) as usize;
+        text.reserve(claimed.min(bytes.len().saturating_mul(16)));
+    }
+    let decoder = MultiGzDecoder::new(bytes);
+    match decoder.take(TEXT_BYTES_MAX + 1).read_to_end(text) {
+        Ok(size) if size as u64 > TEXT_BYTES_MAX => {
+            Err(Error::input("the unpacked text is over 4 GiB"))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Err(Error::input("the gzip data is cut short").fix("fetch the file again"))
+        }
+        Err(error) => {
+            Err(Error::input(format!("the gzip data is damaged: {error}"))
+                .fix("fetch the file again"))
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What a reader takes from a file, before anything is chosen.
+//!
+//! Every reader fills one [`AtomTable`]; [`super::select`] turns it into
+//! structures. Atoms come in *runs*: stretches of lines that name the same
+//! residue. What all atoms of a run share is stored, and decoded, once.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::components::Kind;
+use crate::{Error, Result};
+
+/// Short text, padded with spaces: names of atoms and components.
+pub(super) type Text8 = [u8; 8];
+
+/// Pads `text` to eight bytes. What is longer is cut: the dictionaries know no
+/// polymer component, and no atom of one, with such a name.
+#[inline]
+pub(super) fn text8(text: &[u8]) -> Text8 {
+    let mut out = *b"        ";
+    let len = text.len().min(8);
+    out[..len].copy_from_slice(&text[..len]);
+    out
+}
+
+/// One atom line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Atom {
+    pub xyz: [i32; 3],
+    /// NaN where the file gives none.
+    pub b_factor: f32,
+    /// In millionths.
+    pub occupancy: i32,
+    pub name: Text8,
+    pub element: u8,
+    /// 0 for none.
+    pub altloc: u8,
+    /// Whether a coordinate had to be rounded to 0.001 A.
+    pub rounded: bool,
+}
+
+/// A stretch of atoms of one residue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub atoms: Range<u32>,
+    /// Index into [`AtomTable::models`].
+    pub model: u32,
+    /// Index into [`AtomTable::chains`].
+    pub chain: u32,
+    /// The author's number, else the label's; `None` where neither is one.
+    pub seq: Option<i32>,
+    pub label_seq: Option<i32>,
+    /// 0 for none.
+    pub ins_code: u8,
+    pub comp: Text8,
+    /// A HETATM that nothing else in the file marks as part of a polymer.
+    pub hetero: bool,
+    /// The UniProt residue that the atom lines themselves name: an index into
+    /// [`AtomTable::accessions`] and the position.
+    pub uniprot: Option<(u32, i32)>,
+    /// Where the run starts in the text.
+    pub offset: u32,
+}
+
+/// What the file says about an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) enum Entity {
+    /// Nothing: the component decides.
+    #[default]
+    Unknown,
+    /// A polymer; the kind of its units where they are not in the table.
+    Polymer(Option<Kind>),
+    /// Water, ligands, sugars.
+    Other,
+}
+
+/// A chain of a file: atoms that agree in all three names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RawChain {
+    pub auth: NameId,
+    pub label: NameId,
+    pub entity: NameId,
+    pub entity_type: Entity,
+}
+
+/// A stretch of a chain that is a stretch of a UniProt sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reference {
+    /// The author's chain id; [`NO_NAME`] for any.
+    pub chain: NameId,
+    /// The entity; [`NO_NAME`] for any.
+    pub entity: NameId,
+    /// Whether `first..=last` are label numbers, else the author's.
+    pub label_numbers: bool,
+    pub first: i32,
+    pub last: i32,
+    /// Index into [`AtomTable::accessions`].
+    pub accession: u32,
+    /// The position of `first` in the sequence.
+    pub position: i32,
+}
+
+impl Reference {
+    /// The position of a residue in the sequence.
+    pub(super) fn position_of(&self, run: &Run) -> Option<i32> {
+        let number = if self.label_numbers {
+            run.label_seq?
+        } else if run.ins_code == 0 {
+            run.seq?
+        } else {
+            return None;
+        };
+        let inside = (self.first..=self.last).contains(&number);
+        inside.then(|| {
+            self.position
+                .saturating_add(number.saturating_sub(self.first))
+        })
+    }
+}
+
+/// Index of a text in [`Names`].
+pub(super) type NameId = u32;
+
+/// The empty text.
+pub(super) const NO_NAME: NameId = 0;
+
+/// The distinct texts of a file, numbered; number 0 is the empty one.
+#[derive(Default)]
+pub(super) struct Names {
+    text: Vec<Box<[u8]>>,
+    index: HashMap<Box<[u8]>, NameId>,
+}
+
+impl Names {
+    /// The number of `text`, new if it has none yet.
+    pub(super) fn intern(&mut self, text: &[u8]) -> NameId {
+        if text.is_empty() {
+            return NO_NAME;
+        }
+        if let Some(&id) = self.index.get(text) {
+            return id;
+        }
+        self.text.push(text.into());
+        let id = self.text.len() as NameId;
+        self.index.insert(text.into(), id);
+        id
+    }
+
+    /// The text, with a replacement character for what is not UTF-8.
+    pub(super) fn get(&self, id: NameId) -> String {
+        match id.checked_sub(1) {
+            Some(at) => String::from_utf8_lossy(&self.text[at as usize]).into_owned(),
+            None => String::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.index.clear();
+    }
+}
+
+/// Everything that the readers take from one file.
+#[derive(Default)]
+pub(super) struct AtomTable {
+    pub entry_id: Option<String>,
+    /// Model numbers in order of first appearance.
+    pub models: Vec<i32>,
+    pub atoms: Vec<Atom>,
+    /// In file order; one model's runs may stand between another's.
+    pub runs: Vec<Run>,
+    pub chains: Vec<RawChain>,
+    pub names: Names,
+    /// UniProt accessions.
+    pub accessions: Vec<NameId>,
+    pub references: Vec<Reference>,
+    /// Kinds that the file itself gives to components.
+    pub components: Vec<(Text8, Kind)>,
+    chain_index: HashMap<[NameId; 3], u32>,
+    accession_index: HashMap<NameId, u32>,
+}
+
+impl AtomTable {
+    /// Forgets the file and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.entry_id = None;
+        self.models.clear();
+        self.atoms.clear();
+        self.runs.clear();
+        self.chains.clear();
+        self.names.clear();
+        self.accessions.clear();
+        self.references.clear();
+        self.components.clear();
+        self.chain_index.clear();
+        self.accession_index.clear();
+    }
+
+    /// The chain of three names, new if there is none yet.
+    pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> u32 {
+        let names = [auth, label, entity].map(|text| self.names.intern(text));
+        *self.chain_index.entry(names).or_insert_with(|| {
+            let [auth, label, entity] = names;
+            self.chains.push(RawChain {
+                auth,
+                label,
+                entity,
+                entity_type: Entity::Unknown,
+            });
+            self.chains.len() as u32 - 1
+        })
+    }
+
+    /// The index of a UniProt accession, new if there is none yet.
+    pub(super) fn accession(&mut self, accession: &[u8]) -> u32 {
+        let name = self.names.intern(accession);
+        *self.accession_index.entry(name).or_insert_with(|| {
+            self.accessions.push(name);
+            self.accessions.len() as u32 - 1
+        })
+    }
+
+    /// Starts a run; the atoms pushed from now on are its.
+    pub(super) fn start_run(&mut self, run: Run) {
+        self.end_run();
+        self.runs.push(run);
+    }
+
+    /// Closes the last run at the last atom.
+    pub(super) fn end_run(&mut self) {
+        let end = self.atoms.len() as u32;
+        if let Some(run) = self.runs.last_mut()
+            && run.atoms.end == 0
+        {
+            run.atoms.end = end;
+        }
+    }
+
+    /// The atoms of a run.
+    #[inline]
+    pub(super) fn atoms_of(&self, run: &Run) -> &[Atom] {
+        &self.atoms[run.atoms.start as usize..run.atoms.end as usize]
+    }
+}
+
+/// The line, from 1, that an offset into the text is on.
+pub(super) fn line_of(text: &[u8], offset: usize) -> usize {
+    memchr::memchr_iter(b'\n', &text[..offset.min(text.len())]).count() + 1
+}
+
+/// An input error that names a line.
+pub(super) fn at_line(text: &[u8], offset: usize, message: &str) -> Error {
+    Error::input(format!("line {}: {message}", line_of(text, offset)))
+}
+
+/// Refuses text whose offsets do not fit in 32 bits.
+pub(super) fn check_size(text: &[u8]) -> Result<()> {
+    if u32::try_from(text.len()).is_ok() {
+        return Ok(());
+    }
+    Err(
+        Error::input(format!("the text is {} bytes, over 4 GiB", text.len()))
+            .fix("split it into a file a structure"),
+    )
+}

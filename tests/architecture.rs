@@ -1,0 +1,186 @@
+//! The folders of `src/` see each other along the arrows of
+//! `docs/ARCHITECTURE.md`, and no others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each top-level module may name with `crate::`.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("error", &[]),
+    ("record", &["error"]),
+    ("workload", &["error", "record"]),
+    ("backend", &["error", "record", "workload"]),
+    ("replay", &["error", "record", "workload", "backend"]),
+    (
+        "pipeline",
+        &["error", "record", "workload", "backend", "replay"],
+    ),
+    ("structure", &["error", "record", "workload"]),
+    ("features", &["error", "record", "workload", "structure"]),
+    (
+        "cli",
+        &[
+            "error",
+            "record",
+            "workload",
+            "backend",
+            "replay",
+            "pipeline",
+            "structure",
+            "features",
+        ],
+    ),
+    ("bin", &[]),
+    ("lib", &[]),
+];
+
+/// Names at the crate's root that every module may use.
+const ROOT: &[&str] = &["Error", "ErrorKind", "Result"];
+
+/// The only file that may start pipeline threads.
+const DRIVER: &str = "src/pipeline/driver.rs";
+
+const LINES_MAX: usize = 500;
+
+fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            source_files(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    source_files(&root.join("src"), &mut files);
+    let relative = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
+    files
+        .iter()
+        .map(|path| (relative(path), fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+/// `src/record/check.rs` and `src/record.rs` are both of module `record`.
+fn module(path: &str) -> &str {
+    let rest = path.strip_prefix("src/").unwrap();
+    rest.split('/').next().unwrap().trim_end_matches(".rs")
+}
+
+/// The modules that a line names: `crate::a::b` and `crate::{a, b::c}`.
+fn named(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (at, _) in text.match_indices("crate::") {
+        let rest = &text[at + "crate::".len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 1;
+            let mut start = true;
+            for (i, c) in group.char_indices() {
+                match c {
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    ',' if depth == 1 => start = true,
+                    c if start && !c.is_whitespace() => {
+                        names.push(identifier(&group[i..]));
+                        start = false;
+                    }
+                    _ => {}
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        } else {
+            names.push(identifier(rest));
+        }
+    }
+    names
+}
+
+fn identifier(text: &str) -> String {
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
+}
+
+#[test]
+fn imports_follow_the_arrows() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let own = module(&path);
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == own) else {
+            wrong.push(format!(
+                "{path}: module {own} has no place in the table of arrows"
+            ));
+            continue;
+        };
+        for name in named(&text) {
+            let known = ARROWS.iter().any(|(module, _)| *module == name);
+            let fine = name == own || allowed.contains(&name.as_str()) || ROOT.contains(&&*name);
+            if (known || !text.contains(&format!("macro_rules! {name}"))) && !fine {
+                wrong.push(format!("{path}: {own} must not see {name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wrong_arrow_is_seen() {
+    assert_eq!(named("use crate::pipeline::Engine;"), ["pipeline"]);
+    assert_eq!(
+        named("use crate::{a::{b, c}, d};\ncrate::e::f()"),
+        ["a", "d", "e"]
+    );
+}
+
+#[test]
+fn only_the_driver_starts_threads() {
+    for (path, text) in sources() {
+        let pipeline = path.starts_with("src/pipeline/") && path != DRIVER;
+        let starts = text.contains("thread::spawn") || text.contains("thread::Builder");
+        assert!(
+            !(pipeline && starts),
+            "{path} starts a thread; only {DRIVER} does"
+        );
+    }
+}
+
+#[test]
+fn every_twin_mirrors_a_kernel_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut kernels = 0;
+    for entry in fs::read_dir(root.join("kernels")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "cu") {
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            let twin = root.join(format!("src/features/cpu/{stem}.rs"));
+            let text = fs::read_to_string(&twin).unwrap_or_default();
+            assert!(
+                text.contains(&format!("fn {stem}(")),
+                "{} lacks fn {stem}",
+                twin.display()
+            );
+            kernels += 1;
+        }
+    }
+    assert!(kernels > 0);
+}
+
+#[test]
+fn files_stay_readable() {
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        assert!(
+            lines <= LINES_MAX + 50,
+            "{path} has {lines} lines; split it by what it answers"
+        );
+    }
+}

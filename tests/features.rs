@@ -1,0 +1,392 @@
+//! The features of made-up structures against definitions written out naively,
+//! and their independence of everything but the structure.
+#![cfg(feature = "features")]
+
+mod made_up;
+
+use made_up::{moved, structure};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::{slice, sync::Arc};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::features::{
+    Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input, NULL_COUNT,
+    virtual_c_beta,
+};
+use tapeloop::pipeline::{Engine, EngineConfig};
+use tapeloop::replay::Mode;
+use tapeloop::structure::{MISSING, Residue, Structure};
+use tapeloop::workload::{Completion, Extent};
+
+fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
+    (0..3)
+        .map(|axis| (i64::from(a[axis]) - i64::from(b[axis])).pow(2))
+        .sum()
+}
+
+fn contact_numbers(positions: &[Option<[i32; 3]>], cutoff_milli: i64) -> Vec<i32> {
+    let near = |i: usize, a: [i32; 3]| {
+        let others = positions.iter().enumerate().filter(|(j, _)| *j != i);
+        others
+            .filter_map(|(_, b)| *b)
+            .filter(|b| distance2(a, *b) < cutoff_milli.pow(2))
+            .count()
+    };
+    let count = |(i, a): (usize, &Option<[i32; 3]>)| a.map_or(NULL_COUNT, |a| near(i, a) as i32);
+    positions.iter().enumerate().map(count).collect()
+}
+
+fn c_alphas(s: &Structure) -> Vec<Option<[i32; 3]>> {
+    s.residues.iter().map(|r| s.position(r.ca)).collect()
+}
+
+fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
+    let of = |r: &Residue| {
+        let real = (&r.parent_comp_id != b"GLY     ")
+            .then(|| s.position(r.cb))
+            .flatten();
+        let (n, ca, c) = (s.position(r.n), s.position(r.ca), s.position(r.c));
+        real.or_else(|| Some(virtual_c_beta(n?, ca?, c?)))
+    };
+    s.residues.iter().map(of).collect()
+}
+
+fn wcn(ca: &[Option<[i32; 3]>]) -> Vec<f64> {
+    let sum = |a: [i32; 3]| -> f64 {
+        let d2 = ca
+            .iter()
+            .flatten()
+            .map(|b| distance2(a, *b))
+            .filter(|d2| *d2 > 0);
+        d2.map(|d2| 1e6 / d2 as f64).sum()
+    };
+    ca.iter().map(|a| a.map_or(f64::NAN, sum)).collect()
+}
+
+fn half_spheres(s: &Structure, radius_milli: i64) -> Vec<(i32, i32)> {
+    let ca = c_alphas(s);
+    let unit = |from: [i32; 3], to: [i32; 3]| {
+        let d: [f64; 3] = std::array::from_fn(|axis| f64::from(to[axis] - from[axis]));
+        let norm = d.iter().map(|x| x * x).sum::<f64>().sqrt();
+        (norm > 0.0).then(|| d.map(|x| x / norm))
+    };
+    let of = |i: usize| -> Option<(i32, i32)> {
+        let linked = i > 0
+            && i + 1 < ca.len()
+            && !s.residues[i].break_before
+            && !s.residues[i + 1].break_before;
+        let (before, own, after) = if linked {
+            (ca[i - 1]?, ca[i]?, ca[i + 1]?)
+        } else {
+            None?
+        };
+        let (u, v) = (unit(before, own)?, unit(after, own)?);
+        let (mut up, mut down) = (0, 0);
+        for (j, other) in ca.iter().enumerate() {
+            let Some(other) = other.filter(|o| j != i && distance2(own, *o) < radius_milli.pow(2))
+            else {
+                continue;
+            };
+            let side: f64 = (0..3)
+                .map(|axis| f64::from(other[axis] - own[axis]) * (u[axis] + v[axis]))
+                .sum();
+            if side > 0.0 { up += 1 } else { down += 1 }
+        }
+        Some((up, down))
+    };
+    (0..ca.len())
+        .map(|i| of(i).unwrap_or((NULL_COUNT, NULL_COUNT)))
+        .collect()
+}
+
+fn b_z(s: &Structure) -> Vec<f64> {
+    let b = |r: &Residue| {
+        s.b_factor
+            .get(r.ca as usize)
+            .map_or(f64::NAN, |b| f64::from(*b))
+    };
+    let z = |r: &Residue| {
+        let chain = s.residues.iter().filter(|other| other.chain == r.chain);
+        let values: Vec<f64> = chain.map(b).filter(|b| !b.is_nan()).collect();
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let sd = (values.iter().map(|b| (b - mean).powi(2)).sum::<f64>() / n).sqrt();
+        if sd > 0.0 {
+            (b(r) - mean) / sd
+        } else {
+            f64::NAN
+        }
+    };
+    s.residues.iter().map(z).collect()
+}
+
+fn rg(points: &[[i32; 3]]) -> f64 {
+    let n = points.len() as f64;
+    let mean = |axis: usize| points.iter().map(|p| f64::from(p[axis])).sum::<f64>() / n;
+    let means: [f64; 3] = std::array::from_fn(mean);
+    let squares = points.iter().map(|p| {
+        (0..3)
+            .map(|axis| (f64::from(p[axis]) - means[axis]).powi(2))
+            .sum::<f64>()
+    });
+    (squares.sum::<f64>() / n).sqrt() / 1000.0
+}
+
+fn assert_close(name: &str, found: &Column, expected: &[f64]) {
+    let Column::Real(found) = found else {
+        panic!("{name} is real")
+    };
+    assert_eq!(found.len(), expected.len());
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let close = (f64::from(*found) - expected).abs() <= 1e-5 * expected.abs().max(1e-3);
+        let null = found.is_nan() && expected.is_nan();
+        assert!(close || null, "{name} of {i}: {found}, expected {expected}");
+    }
+}
+
+fn assert_matches(s: &Structure, table: &FeatureTable) {
+    let ca = c_alphas(s);
+    let cb = c_betas(s);
+    for (column, cutoff) in [8000, 10_000, 12_000].into_iter().enumerate() {
+        assert_eq!(
+            table.residues[column],
+            Column::Count(contact_numbers(&ca, cutoff))
+        );
+    }
+    for (column, cutoff) in [8000, 10_000].into_iter().enumerate() {
+        assert_eq!(
+            table.residues[3 + column],
+            Column::Count(contact_numbers(&cb, cutoff))
+        );
+    }
+    assert_close("wcn", &table.residues[5], &wcn(&ca));
+    let (up, down) = half_spheres(s, 12_000).into_iter().unzip();
+    assert_eq!(table.residues[6], Column::Count(up));
+    assert_eq!(table.residues[7], Column::Count(down));
+    assert_close("b_z", &table.residues[8], &b_z(s));
+    assert_close("rg", &table.structure[0], &[rg(&s.xyz)]);
+    let ca: Vec<_> = ca.into_iter().flatten().collect();
+    assert_close("rg_ca", &table.structure[1], &[rg(&ca)]);
+}
+
+fn pool(threads: usize) -> Arc<ThreadPool> {
+    Arc::new(
+        ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap(),
+    )
+}
+
+fn compute(structures: &[Structure], config: &EngineConfig, threads: usize) -> Vec<FeatureTable> {
+    compute_with(FeatureConfig::default(), structures, config, threads)
+}
+
+fn compute_with(
+    features: FeatureConfig,
+    structures: &[Structure],
+    config: &EngineConfig,
+    threads: usize,
+) -> Vec<FeatureTable> {
+    let pool = pool(threads);
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let workload = Features::new(features).unwrap();
+    let mut engine = Engine::new(workload, &[backend], pool, config).unwrap();
+    let inputs = structures.iter().cloned().map(|structure| Input {
+        source: String::new(),
+        ordinal: 0,
+        structure: Ok(structure),
+    });
+    let mut tables = Vec::new();
+    let mut sink = |done: Completion<Features>| {
+        tables.push(done.result?);
+        Ok(())
+    };
+    engine.run(inputs, &mut sink).unwrap();
+    tables
+}
+
+/// Tables compare by bits, so that null is equal to null.
+fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
+    let column = |column: &Column| match column {
+        Column::Count(values) => values.iter().map(|value| *value as u32).collect(),
+        Column::Real(values) => values.iter().map(|value| value.to_bits()).collect(),
+    };
+    tables
+        .iter()
+        .flat_map(|t| t.residues.iter().chain(&t.structure))
+        .map(column)
+        .collect()
+}
+
+#[test]
+fn every_size_around_the_tile_edges_matches_the_definitions() {
+    let sizes = [0, 1, 2, 3, 31, 32, 33, 127, 128, 129, 255, 256, 257, 700];
+    let structures: Vec<_> = sizes.iter().map(|&n| structure(n, n as u64)).collect();
+    let config = EngineConfig::new(Features::capacity(1024));
+    for (s, table) in structures.iter().zip(compute(&structures, &config, 2)) {
+        assert_matches(s, &table);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
+    let structures: Vec<_> = (0..200)
+        .map(|n| structure(n * 13 % 301, n as u64))
+        .collect();
+    let expected = compute(
+        &structures,
+        &EngineConfig::new(Features::capacity(1 << 16)),
+        1,
+    );
+    for (slots, residues, threads, mode) in [
+        (1, 512, 1, Mode::Graph),
+        (2, 301, 3, Mode::Stream),
+        (5, 4096, 2, Mode::Graph),
+    ] {
+        let mut config = EngineConfig::new(Features::capacity(residues));
+        (config.slots, config.mode) = (slots, mode);
+        assert_eq!(
+            bits(&compute(&structures, &config, threads)),
+            bits(&expected)
+        );
+    }
+    let mut reversed = structures;
+    reversed.reverse();
+    let mut tables = compute(&reversed, &EngineConfig::new(Features::capacity(2048)), 2);
+    tables.reverse();
+    assert_eq!(bits(&tables), bits(&expected));
+}
+
+#[test]
+fn a_structure_of_100000_residues_is_right() {
+    // C-alphas 3.8 A apart in ten rows 100 A apart: how many are within 8 A needs
+    // no search.
+    let (count, row) = (100_000, 10_000);
+    let mut line = structure(count, 7);
+    line.xyz.truncate(count);
+    for (index, (residue, p)) in line.residues.iter_mut().zip(&mut line.xyz).enumerate() {
+        (residue.ca, residue.cb, residue.n, residue.c) = (index as u32, MISSING, MISSING, MISSING);
+        *p = [
+            (index % row) as i32 * 3800,
+            (index / row) as i32 * 100_000,
+            0,
+        ];
+    }
+    let mut config = EngineConfig::new(Features::capacity(4096));
+    config.slots = 1;
+    config.buckets.push(Features::capacity(131_072));
+    let chosen = FeatureConfig {
+        features: vec![FeatureName::ContactNumber, FeatureName::BZ, FeatureName::Rg],
+        contact_ca: vec![Cutoff::from_angstrom(8.0).unwrap()],
+        contact_cb: vec![],
+        ..FeatureConfig::default()
+    };
+    let table = &compute_with(chosen, slice::from_ref(&line), &config, 2)[0];
+    let neighbours = |i: usize| ((i % row).min(2) + (row - 1 - i % row).min(2)) as i32;
+    assert_eq!(
+        table.residues[0],
+        Column::Count((0..count).map(neighbours).collect())
+    );
+    assert_close("rg", &table.structure[0], &[rg(&line.xyz)]);
+    // The chains' members are checked at smaller sizes; here that all are there.
+    let Column::Real(z) = &table.residues[1] else {
+        panic!("b_z is real")
+    };
+    assert!(z.iter().all(|z| !z.is_nan()));
+}
+
+#[test]
+fn a_translation_on_the_lattice_changes_nothing() {
+    let original: Vec<_> = (0..20).map(|n| structure(150, n)).collect();
+    let mut translated = original.clone();
+    for s in &mut translated {
+        s.xyz
+            .iter_mut()
+            .for_each(|p| *p = moved(*p, [1_234_567, -7_654_321, 999]));
+    }
+    let config = EngineConfig::new(Features::capacity(1024));
+    let (before, after) = (
+        compute(&original, &config, 1),
+        compute(&translated, &config, 1),
+    );
+    let residues = |tables: &[FeatureTable]| -> Vec<_> {
+        let strip = |t: &FeatureTable| FeatureTable {
+            structure: Vec::new(),
+            ..t.clone()
+        };
+        bits(&tables.iter().map(strip).collect::<Vec<_>>())
+    };
+    // Built C-betas are rounded after the translation, so those columns may flip.
+    let without_cb = |columns: Vec<Vec<u32>>| -> Vec<_> {
+        columns
+            .into_iter()
+            .enumerate()
+            .filter(|(i, _)| !matches!(i % 9, 3 | 4))
+            .collect()
+    };
+    assert_eq!(without_cb(residues(&before)), without_cb(residues(&after)));
+}
+
+#[test]
+fn only_what_is_asked_for_is_taken() {
+    let pool = pool(1);
+    let backend = CpuBackend::new(pool);
+    let config = EngineConfig::new(Features::capacity(1024));
+    let lines = |features: &[FeatureName]| {
+        let chosen = FeatureConfig {
+            features: features.to_vec(),
+            ..FeatureConfig::default()
+        };
+        let workload = Features::new(chosen).unwrap();
+        let plan = Engine::memory_plan(&workload, backend.device(), &config).unwrap();
+        plan.lines
+            .into_iter()
+            .map(|line| line.name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&[FeatureName::Wcn]), ["header", "tiles", "ca", "wcn"]);
+    assert_eq!(
+        lines(&[FeatureName::BZ]),
+        ["header", "chains", "members", "b", "b_z"]
+    );
+}
+
+#[test]
+fn impossible_choices_are_named() {
+    let choose = |features: Vec<FeatureName>| {
+        let config = FeatureConfig {
+            features,
+            ..FeatureConfig::default()
+        };
+        Features::new(config).err().map(|error| error.to_string())
+    };
+    assert_eq!(choose(vec![]).unwrap(), "no feature is asked for");
+    let twice = vec![FeatureName::Wcn, FeatureName::Wcn];
+    assert_eq!(choose(twice).unwrap(), "wcn is asked for twice");
+    assert!(Cutoff::from_angstrom(37.1).is_err());
+    assert!(Cutoff::from_angstrom(f64::NAN).is_err());
+    assert_eq!(Cutoff::from_angstrom(8.5).unwrap().angstrom(), 8.5);
+}
+
+#[test]
+fn an_oversized_structure_is_rejected_alone() {
+    let pool = pool(1);
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let workload = Features::new(FeatureConfig::default()).unwrap();
+    let config = EngineConfig::new(Features::capacity(64));
+    let engine = Engine::new(workload, &[backend], pool, &config).unwrap();
+    let input = |n: usize| Input {
+        source: String::new(),
+        ordinal: 0,
+        structure: Ok(structure(n, 1)),
+    };
+    let tickets = [65, 64].map(|n| engine.submit(input(n)).unwrap());
+    let [large, small] = tickets.map(|ticket| ticket.wait().unwrap().result);
+    let message = large.unwrap_err().to_string();
+    assert!(
+        message.contains("65 residues, and a batch holds at most 64"),
+        "{message}"
+    );
+    assert!(small.is_ok());
+    assert_eq!(Features::capacity(64), Extent::from([64, 1024, 4, 4, 32]));
+}

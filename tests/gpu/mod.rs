@@ -1,0 +1,168 @@
+//! A device for tests, and a small recording to run on it.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::io::Write;
+use std::sync::Arc;
+use tapeloop::Result;
+use tapeloop::backend::cuda::CudaBackend;
+use tapeloop::backend::{Backend, CudaOptions, FunctionId, Lane};
+use tapeloop::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
+use tapeloop::replay::{Executor, Mode};
+
+pub(crate) const LEN: usize = 10_000;
+pub(crate) const MODES: [Mode; 2] = [Mode::Stream, Mode::Graph];
+
+/// `out = a x + base`, where every byte of `base` was set to 1.
+pub(crate) const SAXPY: &str = r#"
+#include "index.cuh"
+extern "C" __global__ void saxpy(const float* x, const int* base, float* out, float a, unsigned n)
+{
+    const unsigned i = global_index();
+    if (i < n) out[i] = a * x[i] + (float)base[i];
+}
+extern "C" __global__ void shared_reverse(const float* x, float* out, unsigned n)
+{
+    extern __shared__ float values[];
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) values[i] = x[i];
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) out[i] = values[n - 1 - i];
+}
+extern "C" __global__ void slow(float* out, unsigned n)
+{
+    const unsigned i = global_index();
+    float value = 1.0f;
+    for (int k = 0; k < 2000000; ++k) value = value * 0.999f + 0.5f;
+    if (i < n) out[i] = value;
+}
+extern "C" __global__ void stray(float* out) { *(volatile float*)8 = 1.0f; }
+"#;
+
+const INDEX: &str = "
+__device__ inline unsigned global_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
+";
+
+pub(crate) fn say(line: &str) {
+    // Past the test harness, which keeps what passing tests print to itself.
+    std::io::stderr()
+        .write_all(format!("{line}\n").as_bytes())
+        .unwrap();
+}
+
+/// The device; `None`, said aloud, where there is none at all.
+pub(crate) fn device_with(options: &CudaOptions) -> Option<CudaBackend> {
+    match CudaBackend::find(options).unwrap() {
+        Ok(backend) => Some(backend),
+        Err(reason) => {
+            say(&format!("skipped: no device: {reason}"));
+            None
+        }
+    }
+}
+
+pub(crate) fn device() -> Option<CudaBackend> {
+    device_with(&CudaOptions::default())
+}
+
+pub(crate) fn source_image(text: &str) -> Arc<Image> {
+    Arc::new(Image {
+        name: "test kernels".to_owned(),
+        binary: None,
+        source: Some(CudaSource {
+            file: "saxpy.cu".to_owned(),
+            text: text.to_owned(),
+            headers: vec![("index.cuh".to_owned(), INDEX.to_owned())],
+            options: vec!["--fmad=false".to_owned()],
+        }),
+    })
+}
+
+pub(crate) fn saxpy_kernel(image: &Arc<Image>) -> Kernel {
+    Kernel::new("saxpy", image)
+        .reads::<f32>("x")
+        .reads::<i32>("base")
+        .writes::<f32>("out")
+        .scalar::<f32>("a")
+        .scalar::<u32>("n")
+}
+
+pub(crate) struct Saxpy {
+    pub(crate) recording: Recording,
+    pub(crate) x: Buffer<f32>,
+    pub(crate) out: Buffer<f32>,
+}
+
+pub(crate) fn saxpy() -> Saxpy {
+    let mut recorder = Recorder::new(&[LEN as u32]);
+    let x = recorder.upload_buffer::<f32>("x", 0, 1);
+    let base = recorder.device_buffer::<i32>(
+        "base",
+        Unit::PerAxis {
+            axis: 0,
+            elements: 1,
+        },
+    );
+    let out = recorder.download_buffer::<f32>("out", 0, 1);
+    recorder.upload(x);
+    recorder.memset(base, 1);
+    let kernel = saxpy_kernel(&source_image(SAXPY));
+    let args = [
+        x.into(),
+        base.into(),
+        out.into(),
+        2.5_f32.into(),
+        (LEN as u32).into(),
+    ];
+    recorder.launch(&kernel, (LEN as u32).div_ceil(128), &args);
+    recorder.download(out);
+    Saxpy {
+        recording: recorder.finish().unwrap(),
+        x,
+        out,
+    }
+}
+
+/// What replay `round` on lane `lane` computes, and from what.
+pub(crate) fn expected(lane: usize, round: usize) -> (Vec<f32>, Vec<f32>) {
+    let x = (0..LEN).map(|i| (i * 7 + lane * 1_000 + round) as f32 * 0.37);
+    let x: Vec<f32> = x.collect();
+    let out = x.iter().map(|x| 2.5 * x + 0x0101_0101 as f32).collect();
+    (x, out)
+}
+
+fn functions(backend: &CudaBackend, recording: &Recording) -> Result<Vec<Vec<FunctionId>>> {
+    let loaded = recording.kernels().map(|kernel| backend.load(kernel));
+    Ok(vec![loaded.collect::<Result<_>>()?])
+}
+
+pub(crate) fn ready(
+    backend: &CudaBackend,
+    recording: &Recording,
+    lane: &mut dyn Lane,
+    mode: Mode,
+) -> Executor {
+    let functions = functions(backend, recording).unwrap();
+    let recordings = std::slice::from_ref(recording);
+    Executor::new(lane, recordings, &functions, mode).unwrap()
+}
+
+pub(crate) fn one_lane(backend: &CudaBackend, recording: &Recording) -> Box<dyn Lane> {
+    backend
+        .open_lanes(recording.buffers(), 1)
+        .unwrap()
+        .remove(0)
+}
+
+pub(crate) fn round(
+    saxpy: &Saxpy,
+    lane: &mut dyn Lane,
+    executor: &Executor,
+    index: usize,
+    round: usize,
+) {
+    let (x, out) = expected(index, round);
+    lane.host_mut(&[saxpy.x.id()])[0].copy_from_slice(bytemuck::cast_slice(&x));
+    executor.replay(lane, 0).unwrap();
+    lane.wait().unwrap();
+    assert!(lane.is_done().unwrap());
+    assert!(lane.host(saxpy.out.id()) == bytemuck::cast_slice::<_, u8>(&out));
+}

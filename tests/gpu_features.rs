@@ -1,0 +1,214 @@
+//! Feature kernels on a GPU against their CPU twins, in both modes. Without a
+//! GPU these tests say that they are skipped.
+//!
+//! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
+#![cfg(all(feature = "features", feature = "cuda"))]
+
+mod gpu;
+mod made_up;
+
+use made_up::structure;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input};
+use tapeloop::pipeline::{Engine, EngineConfig, Wait};
+use tapeloop::replay::Mode;
+use tapeloop::structure::{ReadOptions, Reader, Structure};
+use tapeloop::workload::Completion;
+
+const RELATIVE_TOLERANCE: f32 = 1e-4;
+
+fn pool() -> Arc<ThreadPool> {
+    Arc::new(ThreadPoolBuilder::new().num_threads(4).build().unwrap())
+}
+
+/// The GPU, or nothing, said aloud, where there is none at all.
+fn gpu() -> Option<Arc<dyn Backend>> {
+    gpu::device().map(|device| Arc::new(device) as Arc<dyn Backend>)
+}
+
+struct Run<'a> {
+    backend: &'a Arc<dyn Backend>,
+    pool: &'a Arc<ThreadPool>,
+    mode: Mode,
+    slots: usize,
+    residues: u32,
+    wait: Wait,
+}
+
+impl Run<'_> {
+    fn tables(&self, structures: &[Structure]) -> Vec<FeatureTable> {
+        let workload = Features::new(FeatureConfig::default()).unwrap();
+        let mut config = EngineConfig::new(Features::capacity(self.residues));
+        (config.mode, config.slots, config.wait) = (self.mode, self.slots, self.wait);
+        config.buckets.push(Features::capacity(131_072));
+        let backends = [Arc::clone(self.backend)];
+        let mut engine = Engine::new(workload, &backends, Arc::clone(self.pool), &config).unwrap();
+        let inputs = structures.iter().cloned().map(|structure| Input {
+            source: String::new(),
+            ordinal: 0,
+            structure: Ok(structure),
+        });
+        let mut tables = Vec::new();
+        let mut sink = |done: Completion<Features>| {
+            tables.push(done.result?);
+            Ok(())
+        };
+        engine.run(inputs, &mut sink).unwrap();
+        tables
+    }
+}
+
+fn columns(tables: &[FeatureTable]) -> impl Iterator<Item = &Column> {
+    tables
+        .iter()
+        .flat_map(|table| table.residues.iter().chain(&table.structure))
+}
+
+fn bits(column: &Column) -> Vec<u32> {
+    match column {
+        Column::Count(values) => values.iter().map(|value| *value as u32).collect(),
+        Column::Real(values) => values.iter().map(|value| value.to_bits()).collect(),
+    }
+}
+
+/// Counts are equal, reals within the tolerance; says how many reals differ in
+/// any bit.
+fn assert_agree(gpu: &[FeatureTable], cpu: &[FeatureTable]) -> (usize, usize) {
+    let (mut reals, mut unequal) = (0, 0);
+    assert_eq!(gpu.len(), cpu.len());
+    for (gpu, cpu) in columns(gpu).zip(columns(cpu)) {
+        let (Column::Real(gpu), Column::Real(cpu)) = (gpu, cpu) else {
+            assert_eq!(gpu, cpu);
+            continue;
+        };
+        assert_eq!(gpu.len(), cpu.len());
+        for (gpu, cpu) in gpu.iter().zip(cpu) {
+            let close = (gpu - cpu).abs() <= RELATIVE_TOLERANCE * cpu.abs().max(1e-3);
+            assert!(
+                close || (gpu.is_nan() && cpu.is_nan()),
+                "{gpu} on the GPU, {cpu} on the CPU"
+            );
+            reals += 1;
+            unequal += usize::from(gpu.to_bits() != cpu.to_bits());
+        }
+    }
+    (reals, unequal)
+}
+
+fn assert_modes_and_backends_agree(
+    gpu: &Arc<dyn Backend>,
+    pool: &Arc<ThreadPool>,
+    s: &[Structure],
+) {
+    let backend = gpu;
+    let (slots, residues, wait) = (3, 16_384, Wait::Block);
+    let graph = Run {
+        backend,
+        pool,
+        mode: Mode::Graph,
+        slots,
+        residues,
+        wait,
+    }
+    .tables(s);
+    for (slots, residues, wait) in [(1, 700, Wait::Spin), (4, 50_000, Wait::Block)] {
+        let stream = Run {
+            backend,
+            pool,
+            mode: Mode::Stream,
+            slots,
+            residues,
+            wait,
+        }
+        .tables(s);
+        let equal = columns(&graph).map(bits).eq(columns(&stream).map(bits));
+        assert!(equal, "graph and stream mode give the same bits");
+    }
+    let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(pool)));
+    let (backend, mode) = (&cpu, Mode::Graph);
+    let cpu = Run {
+        backend,
+        pool,
+        mode,
+        slots,
+        residues,
+        wait,
+    }
+    .tables(s);
+    let (reals, unequal) = assert_agree(&graph, &cpu);
+    println!(
+        "{} structures agree; {unequal} of {reals} reals differ in a bit",
+        s.len()
+    );
+}
+
+#[test]
+fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let sizes = [
+        0, 1, 2, 3, 31, 32, 33, 127, 128, 129, 255, 256, 257, 700, 5000,
+    ];
+    let structures: Vec<_> = sizes.iter().map(|&n| structure(n, n as u64)).collect();
+    assert_modes_and_backends_agree(&gpu, &pool, &structures);
+    let many: Vec<_> = (0..500)
+        .map(|n| structure(n * 37 % 400, n as u64))
+        .collect();
+    assert_modes_and_backends_agree(&gpu, &pool, &many);
+}
+
+#[test]
+fn a_structure_of_100000_residues_agrees() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    // The twin of the all-pairs sum takes its time over ten thousand million pairs.
+    assert_modes_and_backends_agree(&gpu, &pool, &[structure(100_000, 7)]);
+}
+
+#[test]
+fn the_samples_agree() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    assert_modes_and_backends_agree(&gpu, &pool, &read_all(&samples));
+}
+
+#[test]
+fn the_larger_set_agrees() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let Some(folder) = std::env::var_os("TAPELOOP_STRUCTURES") else {
+        gpu::say("skipped: TAPELOOP_STRUCTURES names no folder");
+        return;
+    };
+    assert_modes_and_backends_agree(&gpu, &pool, &read_all(Path::new(&folder)));
+}
+
+/// The first model of every file below a folder that the readers take.
+fn read_all(folder: &Path) -> Vec<Structure> {
+    let mut files = Vec::new();
+    list(folder, &mut files);
+    let mut reader = Reader::new(ReadOptions::default());
+    files
+        .iter()
+        .filter_map(|file| reader.read_path(file).ok()?.into_iter().next())
+        .collect()
+}
+
+fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() {
+            list(&entry, files)
+        } else {
+            files.push(entry)
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Structures that no file holds, from a seed.
+
+use tapeloop::structure::{Chain, MISSING, Residue, Structure};
+
+/// SplitMix64: the tests need numbers that do not repeat, not good ones.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn step(&mut self, milli: u64) -> [i32; 3] {
+        std::array::from_fn(|_| self.below(2 * milli + 1) as i32 - milli as i32)
+    }
+}
+
+pub(crate) fn moved(p: [i32; 3], by: [i32; 3]) -> [i32; 3] {
+    std::array::from_fn(|axis| p[axis] + by[axis])
+}
+
+/// A random walk of residues in interleaved chains, some without C-alpha, some
+/// breaks, some glycines, some atoms that belong to no residue.
+pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
+    let mut random = Random(seed);
+    let mut s = Structure {
+        atom_start: vec![0],
+        chains: vec![Chain::default(); 3],
+        ..Structure::default()
+    };
+    let mut at = random.step(50_000);
+    for index in 0..residues {
+        at = moved(at, random.step(2200));
+        let has_ca = random.below(17) != 0;
+        let mut atom = |random: &mut Random, by: u64, there: bool| {
+            if !there {
+                return MISSING;
+            }
+            s.xyz.push(moved(at, random.step(by)));
+            s.element.push(6);
+            s.b_factor.push(random.below(10_000) as f32 / 100.0);
+            s.xyz.len() as u32 - 1
+        };
+        let n = atom(&mut random, 1400, true);
+        let ca = atom(&mut random, 0, has_ca);
+        let c = atom(&mut random, 1400, true);
+        let has_cb = random.below(5) != 0;
+        let cb = atom(&mut random, 1500, has_cb);
+        let glycine = random.below(9) == 0;
+        s.residues.push(Residue {
+            chain: random.below(3) as u32,
+            auth_seq_id: index as i32,
+            ins_code: 0,
+            label_seq_id: None,
+            comp_id: *b"ALA     ",
+            parent_comp_id: if glycine { *b"GLY     " } else { *b"ALA     " },
+            aa: b'A',
+            break_before: index == 0 || random.below(11) == 0,
+            n,
+            ca,
+            c,
+            o: MISSING,
+            cb,
+            uniprot: None,
+        });
+        s.atom_start.push(s.xyz.len() as u32);
+    }
+    for _ in 0..random.below(5) {
+        s.xyz.push(moved(at, random.step(9000)));
+        s.element.push(7);
+        s.b_factor.push(f32::NAN);
+    }
+    s
+}
