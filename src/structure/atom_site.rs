@@ -157,7 +157,7 @@ impl<'a> AtomSite<'a> {
         }
         let name = padded8(text, span(Item::Name));
         let alt = value(text, span(Item::AltId));
-        self.table.atoms.push(Atom {
+        self.table.push(Atom {
             xyz: [x, y, z],
             b_factor: b_factor(text, span(Item::BFactor)),
             occupancy: occupancy(text, span(Item::Occupancy)),
@@ -229,6 +229,7 @@ impl<'a> AtomSite<'a> {
                 .is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
             uniprot,
             offset: edges[0],
+            plain: false,
         };
         self.table.start_run(run);
         self.last = Some(key);
@@ -348,7 +349,7 @@ fn occupancy(text: &[u8], span: Span) -> i32 {
 #[inline]
 fn b_factor(text: &[u8], span: Span) -> f32 {
     match thousandths(text, span) {
-        Some(value) => value as f32 / 1000.0,
+        Some(value) => decimal::thousandths_to_f32(value),
         None => decimal::b_factor(&text[span.0..span.1]),
     }
 }

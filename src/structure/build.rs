@@ -1,7 +1,6 @@
 //! Fills a [`Structure`] residue by residue.
 
 use super::components::Component;
-use super::element::HYDROGEN;
 use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
@@ -49,32 +48,33 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a residue with the atoms that are no hydrogen, if there is one.
-    pub(super) fn add<'b>(
-        &mut self,
-        run: &Run,
-        component: Component,
-        atoms: impl Iterator<Item = &'b Atom>,
-    ) {
+    /// Adds a residue with its atoms, none of them hydrogen.
+    pub(super) fn add(&mut self, run: &Run, component: Component, atoms: &[Atom]) {
         let start = self.structure.xyz.len() as u32;
+        self.structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
+        self.structure
+            .element
+            .extend(atoms.iter().map(|atom| atom.element));
+        self.structure
+            .b_factor
+            .extend(atoms.iter().map(|atom| atom.b_factor));
+        let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
+        self.structure.rounded_atoms += rounded.sum::<u32>();
+        if !self.in_rows || atoms.is_empty() {
+            return;
+        }
         let [mut n, mut ca, mut c, mut o, mut cb] = [MISSING; 5];
-        for (index, atom) in (start..).zip(atoms.filter(|atom| atom.element != HYDROGEN)) {
-            self.structure.xyz.push(atom.xyz);
-            self.structure.element.push(atom.element);
-            self.structure.b_factor.push(atom.b_factor);
-            self.structure.rounded_atoms += u32::from(atom.rounded);
-            let place = match (&atom.name, atom.element) {
-                (b"N       ", _) => &mut n,
-                (b"CA      ", 6 | 0) => &mut ca,
-                (b"C       ", _) => &mut c,
-                (b"O       ", _) => &mut o,
-                (b"CB      ", _) => &mut cb,
+        for (index, atom) in (start..).zip(atoms) {
+            let place = match &atom.name {
+                b"N       " => &mut n,
+                // In the same columns as calcium where there is no element.
+                b"CA      " if matches!(atom.element, 0 | 6) => &mut ca,
+                b"C       " => &mut c,
+                b"O       " => &mut o,
+                b"CB      " => &mut cb,
                 _ => continue,
             };
             *place = (*place).min(index);
-        }
-        if !self.in_rows || self.structure.xyz.len() as u32 == start {
-            return;
         }
         if self.chain != Some(run.chain) {
             self.start_chain(run.chain);

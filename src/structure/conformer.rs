@@ -12,16 +12,16 @@ use super::table::{Atom, Text8};
 /// Reusable memory of the choice.
 #[derive(Default)]
 pub(super) struct Conformers {
-    /// Heavy atoms of the site: which of its residues, and the atom's index.
-    atoms: Vec<(u32, u32)>,
+    /// The heavy atoms of the site, and which of its residues they belong to.
+    atoms: Vec<(usize, Atom)>,
     conformers: Vec<Conformer>,
-    ranked: Vec<(Text8, u8, u32)>,
-    chosen: Vec<u32>,
+    ranked: Vec<(Text8, u8, usize)>,
+    chosen: Vec<Atom>,
 }
 
 #[derive(Clone, Copy)]
 struct Conformer {
-    residue: u32,
+    residue: usize,
     altloc: u8,
     /// Summed occupancy, in millionths.
     occupancy: i64,
@@ -33,18 +33,26 @@ impl Conformers {
         self.atoms.clear();
     }
 
-    /// Adds the atoms `first..` of the site's residue number `residue`.
-    pub(super) fn add(&mut self, residue: u32, first: u32, atoms: &[Atom]) {
-        let heavy = (first..)
-            .zip(atoms)
-            .filter(|(_, atom)| atom.element != HYDROGEN);
-        self.atoms.extend(heavy.map(|(index, _)| (residue, index)));
+    /// Adds atoms of the site's residue number `residue`.
+    pub(super) fn add(&mut self, residue: usize, atoms: &[Atom]) {
+        let heavy = atoms.iter().filter(|atom| atom.element != HYDROGEN);
+        self.atoms.extend(heavy.map(|atom| (residue, *atom)));
     }
 
-    /// The residue that is chosen, and the indices of its atoms in file order.
-    /// `all` are the file's atoms. `None` where the site has none but hydrogen.
-    pub(super) fn choose(&mut self, all: &[Atom]) -> Option<(u32, &[u32])> {
-        self.sum_occupancies(all);
+    /// The residue that is chosen, and its atoms in file order. `None` where the
+    /// site has none but hydrogen.
+    pub(super) fn choose(&mut self) -> Option<(usize, &[Atom])> {
+        self.chosen.clear();
+        let &(first, _) = self.atoms.first()?;
+        if self
+            .atoms
+            .iter()
+            .all(|(residue, atom)| *residue == first && atom.altloc == 0)
+        {
+            self.chosen.extend(self.atoms.iter().map(|(_, atom)| atom));
+            return Some((first, &self.chosen));
+        }
+        self.sum_occupancies();
         // The sort is stable: the first in the file stays first among equals.
         self.conformers
             .sort_by_key(|conformer| std::cmp::Reverse(conformer.occupancy));
@@ -54,40 +62,51 @@ impl Conformers {
             .conformers
             .iter()
             .filter(|conformer| conformer.residue == residue);
-        for (at, conformer) in ours.enumerate() {
-            rank[usize::from(conformer.altloc)] = (at + 1).min(255) as u8;
+        for (conformer, place) in ours.zip((1..=u8::MAX).chain(std::iter::repeat(u8::MAX))) {
+            rank[usize::from(conformer.altloc)] = place;
         }
         rank[0] = 0;
         self.ranked.clear();
-        let atoms = self.atoms.iter().filter(|(of, _)| *of == residue);
-        self.ranked.extend(atoms.map(|&(_, index)| {
-            let atom = &all[index as usize];
-            (atom.name, rank[usize::from(atom.altloc)], index)
-        }));
+        let atoms = self
+            .atoms
+            .iter()
+            .enumerate()
+            .filter(|(_, (of, _))| *of == residue);
+        self.ranked
+            .extend(atoms.map(|(at, (_, atom))| (atom.name, rank[usize::from(atom.altloc)], at)));
         self.ranked.sort_unstable();
-        self.chosen.clear();
-        for same_name in self.ranked.chunk_by(|a, b| a.0 == b.0) {
-            let best = same_name.iter().take_while(|atom| atom.1 == same_name[0].1);
-            self.chosen.extend(best.map(|&(_, _, index)| index));
-        }
-        self.chosen.sort_unstable();
+        // By name, the best rank; what repeats within a rank is kept.
+        let mut best = None;
+        self.ranked.retain(|&(name, rank, _)| {
+            if best.is_none_or(|(of, _)| of != name) {
+                best = Some((name, rank));
+            }
+            best == Some((name, rank))
+        });
+        self.ranked.sort_unstable_by_key(|&(_, _, at)| at);
+        self.chosen
+            .extend(self.ranked.iter().map(|&(_, _, at)| self.atoms[at].1));
         Some((residue, &self.chosen))
     }
 
     /// Lists the conformers in file order.
-    fn sum_occupancies(&mut self, all: &[Atom]) {
+    fn sum_occupancies(&mut self) {
         self.conformers.clear();
-        for &(residue, index) in &self.atoms {
-            let Atom {
+        for &(
+            residue,
+            Atom {
                 altloc, occupancy, ..
-            } = all[index as usize];
+            },
+        ) in &self.atoms
+        {
             let is = |known: &&mut Conformer| known.residue == residue && known.altloc == altloc;
+            let occupancy = i64::from(occupancy);
             match self.conformers.iter_mut().find(is) {
-                Some(known) => known.occupancy += i64::from(occupancy),
+                Some(known) => known.occupancy += occupancy,
                 None => self.conformers.push(Conformer {
                     residue,
                     altloc,
-                    occupancy: i64::from(occupancy),
+                    occupancy,
                 }),
             }
         }
@@ -121,16 +140,22 @@ mod tests {
         }
     }
 
-    fn choose(site: &[(u32, Atom)]) -> Option<(u32, Vec<u32>)> {
-        let all: Vec<Atom> = site.iter().map(|(_, atom)| *atom).collect();
+    /// The chosen residue, and which of the site's atoms it has.
+    fn choose(site: &[(usize, Atom)]) -> Option<(usize, Vec<usize>)> {
         let mut conformers = Conformers::default();
         conformers.clear();
-        for (index, (residue, atom)) in site.iter().enumerate() {
-            conformers.add(*residue, index as u32, std::slice::from_ref(atom));
+        for (at, (residue, atom)) in site.iter().enumerate() {
+            let numbered = Atom {
+                xyz: [at as i32, 0, 0],
+                ..*atom
+            };
+            conformers.add(*residue, &[numbered]);
         }
-        conformers
-            .choose(&all)
-            .map(|(residue, atoms)| (residue, atoms.to_vec()))
+        let (residue, atoms) = conformers.choose()?;
+        Some((
+            residue,
+            atoms.iter().map(|atom| atom.xyz[0] as usize).collect(),
+        ))
     }
 
     #[test]

@@ -14,7 +14,7 @@ const SPACES: u64 = u64::from_le_bytes(*b"        ");
 ///
 /// Nearly every coordinate of every file takes this way, without a branch that
 /// depends on the digits.
-#[inline]
+#[inline(always)]
 pub(super) fn fixed8(columns: u64) -> Option<i32> {
     const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -34,7 +34,9 @@ pub(super) fn fixed8(columns: u64) -> Option<i32> {
     let keep = !0u64 << lead_bits;
     let minus = (u64::from(b'-' ^ b' ') << lead_bits) >> 8;
     let prefix = (columns ^ SPACES) & !keep;
-    if prefix != 0 && prefix != minus {
+    // Signs are as good as random, so no branch may hang on one.
+    let left_over = if prefix == minus { 0 } else { prefix };
+    if left_over != 0 {
         return None;
     }
     // Close the gap that the point leaves, then pair digits up three times.
@@ -43,7 +45,15 @@ pub(super) fn fixed8(columns: u64) -> Option<i32> {
     let two = (eight & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(2561) >> 8;
     let four = (two & 0x00ff_00ff_00ff_00ff).wrapping_mul(6_553_601) >> 16;
     let value = ((four & 0x0000_ffff_0000_ffff).wrapping_mul(42_949_672_960_001) >> 32) as i32;
-    Some(if prefix == 0 { value } else { -value })
+    let negative = i32::from(prefix != 0);
+    Some((value ^ -negative) + negative)
+}
+
+/// Thousandths as a float: the one nearest, because the product is off by far
+/// less than any number of thousandths is from the middle between two floats.
+#[inline]
+pub(super) fn thousandths_to_f32(value: i32) -> f32 {
+    (f64::from(value) * 0.001) as f32
 }
 
 /// A number as decimal digits and a power of ten.
@@ -156,6 +166,7 @@ pub(super) enum BadCoordinate {
 }
 
 /// A coordinate in 0.001 A, and whether it was rounded.
+#[cold]
 pub(super) fn milli(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
     let number = Decimal::parse(text).ok_or(BadCoordinate::NotANumber)?;
     match number.scaled(3) {
@@ -322,6 +333,13 @@ mod tests {
             );
         }
         assert!(b_factor(b"inf").is_nan() && b_factor(b"?").is_nan());
+    }
+
+    #[test]
+    fn thousandths_become_the_nearest_float() {
+        for value in (-999_999..=9_999_999).step_by(101) {
+            assert_eq!(thousandths_to_f32(value), value as f32 / 1000.0, "{value}");
+        }
     }
 
     #[test]

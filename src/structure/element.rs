@@ -37,15 +37,15 @@ const fn index(first: u8, second: u8) -> usize {
 /// The atomic number of a symbol in either case and either alignment
 /// (`b" C"`, `b"C "`, `b"Cl"`), 0 where it is none.
 #[inline]
-pub(super) fn from_symbol(symbol: [u8; 2]) -> u8 {
-    let plain = |byte: u8| byte.is_ascii_alphabetic() || byte == b' ';
-    if !plain(symbol[0]) || !plain(symbol[1]) {
-        return 0;
-    }
-    match symbol {
-        [b' ', letter] => NUMBERS[index(letter, b' ')],
-        [first, second] => NUMBERS[index(first, second)],
-    }
+pub(super) fn from_symbol([first, second]: [u8; 2]) -> u8 {
+    let plain = |byte: u8| byte.is_ascii_alphabetic() | (byte == b' ');
+    // A blank has no low bits, so " C" and "C " differ in the order only.
+    let (first, second, plain) = if first == b' ' {
+        (second, first, plain(second))
+    } else {
+        (first, second, plain(first) & plain(second))
+    };
+    NUMBERS[index(first, second)] * u8::from(plain)
 }
 
 /// The atomic number that the name of an atom suggests.

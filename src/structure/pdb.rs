@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use memchr::memchr;
 
 use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
-use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, at_line, check_size, text8};
+use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
 use super::{Models, components, element};
 use crate::{Error, Result};
 
@@ -32,6 +32,7 @@ pub(super) fn read(text: &[u8], models: Models, table: &mut AtomTable) -> Result
         in_model: false,
         model_number: None,
         key: None,
+        in_polymer: false,
         modified: HashSet::new(),
         half_reference: None,
     };
@@ -60,6 +61,8 @@ struct PdbReader<'a> {
     model_number: Option<i32>,
     /// The residue of the last atom, in this model.
     key: Option<ResidueKey>,
+    /// Whether that residue's component is one of a polymer.
+    in_polymer: bool,
     /// Residues named by MODRES.
     modified: HashSet<ResidueKey>,
     /// Chain, range and UniProt name of a DBREF1 that waits for its DBREF2.
@@ -107,21 +110,21 @@ impl PdbReader<'_> {
         if self.key != Some(key) {
             self.start_run(key, at, hetero);
         }
-        let [(x, x_cut), (y, y_cut), (z, z_cut)] =
-            [30, 38, 46].map(|first| coordinate(columns, first));
+        let (x, x_cut) = coordinate(take(columns, 30));
+        let (y, y_cut) = coordinate(take(columns, 38));
+        let (z, z_cut) = coordinate(take(columns, 46));
         if x == BAD || y == BAD || z == BAD {
             return Err(self.bad_coordinate(columns, at));
         }
         let name: [u8; 4] = take(columns, 12);
         let mut element = element::from_symbol(take(columns, 76));
         if element == 0 {
-            let comp = text8(trimmed(&key[..3]));
-            element = element::from_name(name, components::lookup(comp).is_some());
+            element = element::from_name(name, self.in_polymer);
         }
-        self.table.atoms.push(Atom {
+        self.table.push(Atom {
             xyz: [x, y, z],
-            b_factor: b_factor(take(columns, 60)),
-            occupancy: occupancy(take(columns, 54)),
+            b_factor: b_factor(columns),
+            occupancy: occupancy(columns),
             name: atom_name(name),
             element,
             altloc: if columns[16] == b' ' { 0 } else { columns[16] },
@@ -163,6 +166,7 @@ impl PdbReader<'_> {
         };
         self.key = Some(key);
         let comp = text8(trimmed(&key[..3]));
+        self.in_polymer = components::lookup(comp).is_some();
         let run = Run {
             atoms: self.table.atoms.len() as u32..0,
             model: self.table.models.len() as u32 - 1,
@@ -174,6 +178,7 @@ impl PdbReader<'_> {
             hetero: hetero && !self.modified.contains(&key),
             uniprot: None,
             offset: at as u32,
+            plain: false,
         };
         self.table.start_run(run);
     }
@@ -279,46 +284,61 @@ const HETATM: u32 = u32::from_le_bytes(*b"HETA");
 const BAD: i32 = i32::MIN;
 
 /// A coordinate field, and whether it was rounded. [`BAD`] where it is none.
-#[inline]
-fn coordinate(columns: &Columns, first: usize) -> (i32, bool) {
-    let field: [u8; 8] = take(columns, first);
+#[inline(always)]
+fn coordinate(field: [u8; 8]) -> (i32, bool) {
     match fixed8(u64::from_le_bytes(field)) {
         Some(value) => (value, false),
-        None => decimal::milli(trimmed(&field)).unwrap_or((BAD, false)),
+        None => odd_coordinate(field),
     }
 }
 
-/// Two decimals of six columns (`  1.00`) as if they were three of eight.
-#[inline]
-fn hundredths(field: [u8; 6]) -> Option<i32> {
-    let [a, b, c, point, d, e] = field;
-    fixed8(u64::from_le_bytes([b' ', a, b, c, point, d, e, b'0']))
+#[cold]
+fn odd_coordinate(field: [u8; 8]) -> (i32, bool) {
+    decimal::milli(trimmed(&field)).unwrap_or((BAD, false))
 }
 
+/// Two decimals of six columns (`  1.00`) as if they were three of eight. The
+/// columns before and after the field come along, to read all as one word.
 #[inline]
-fn occupancy(field: [u8; 6]) -> i32 {
-    match hundredths(field) {
+fn hundredths(columns: [u8; 8]) -> Option<i32> {
+    const FIELD: u64 = 0x00ff_ffff_ffff_ff00;
+    const AROUND: u64 = u64::from_le_bytes(*b" \0\0\0\0\0\x000");
+    fixed8(u64::from_le_bytes(columns) & FIELD | AROUND)
+}
+
+/// Occupancy: columns 55 to 60.
+#[inline(always)]
+fn occupancy(columns: &Columns) -> i32 {
+    if take(columns, 54) == *b"  1.00" {
+        return OCCUPANCY_ONE;
+    }
+    match hundredths(take(columns, 53)) {
         Some(value) => value * (OCCUPANCY_ONE / 1000),
-        None => decimal::occupancy(trimmed(&field)),
+        None => decimal::occupancy(trimmed(&columns[54..60])),
     }
 }
 
+/// Temperature factor: columns 61 to 66.
 #[inline]
-fn b_factor(field: [u8; 6]) -> f32 {
-    match hundredths(field) {
-        Some(value) => value as f32 / 1000.0,
-        None => decimal::b_factor(trimmed(&field)),
+fn b_factor(columns: &Columns) -> f32 {
+    match hundredths(take(columns, 59)) {
+        Some(value) => decimal::thousandths_to_f32(value),
+        None => decimal::b_factor(trimmed(&columns[60..66])),
     }
 }
 
 /// The name without the blanks before it.
 #[inline]
-fn atom_name(columns: [u8; 4]) -> [u8; 8] {
-    let [a, b, c, d] = columns;
-    if a == b' ' && b != b' ' {
-        return [b, c, d, b' ', b' ', b' ', b' ', b' '];
+fn atom_name(columns: [u8; 4]) -> Text8 {
+    const SPACES: u64 = u64::from_le_bytes(*b"        ");
+    let shift = if columns[0] == b' ' { 8 } else { 0 };
+    let word = (u64::from(u32::from_le_bytes(columns)) | SPACES << 32) >> shift;
+    let name = word | (SPACES & !(!0 >> shift));
+    if name as u8 == b' ' {
+        text8(trimmed(&columns))
+    } else {
+        name.to_le_bytes()
     }
-    text8(trimmed(&columns))
 }
 
 /// A residue number: decimal, or hybrid-36 beyond 9999.

@@ -307,24 +307,20 @@ impl Selector {
     ) {
         let first = &self.candidates[site.start];
         let run = &runs[first.head as usize];
-        let atoms = table.atoms_of(run);
-        if site.len() == 1 && first.head == first.tail && atoms.iter().all(|atom| atom.altloc == 0)
-        {
-            builder.add(run, first.component, atoms.iter());
+        if site.len() == 1 && first.head == first.tail && run.plain {
+            builder.add(run, first.component, table.atoms_of(run));
             return;
         }
         let mut conformers = std::mem::take(&mut self.conformers);
         conformers.clear();
         for (residue, candidate) in self.candidates[site.clone()].iter().enumerate() {
             for run in self.runs_of(runs, candidate) {
-                conformers.add(residue as u32, run.atoms.start, table.atoms_of(run));
+                conformers.add(residue, table.atoms_of(run));
             }
         }
-        if let Some((residue, chosen)) = conformers.choose(&table.atoms) {
-            let chosen_residue = &self.candidates[site.start + residue as usize];
-            let run = &runs[chosen_residue.head as usize];
-            let atoms = chosen.iter().map(|&atom| &table.atoms[atom as usize]);
-            builder.add(run, chosen_residue.component, atoms);
+        if let Some((residue, atoms)) = conformers.choose() {
+            let chosen = &self.candidates[site.start + residue];
+            builder.add(&runs[chosen.head as usize], chosen.component, atoms);
         }
         self.conformers = conformers;
     }

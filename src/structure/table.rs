@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::components::Kind;
+use super::element::HYDROGEN;
 use crate::{Error, Result};
 
 /// Short text, padded with spaces: names of atoms and components.
@@ -60,6 +61,9 @@ pub(super) struct Run {
     pub uniprot: Option<(u32, i32)>,
     /// Where the run starts in the text.
     pub offset: u32,
+    /// Whether no atom is a hydrogen or has an altloc: all are taken as they
+    /// are. Set when the run ends.
+    pub plain: bool,
 }
 
 /// What the file says about an entity.
@@ -178,6 +182,9 @@ pub(super) struct AtomTable {
     pub components: Vec<(Text8, Kind)>,
     chain_index: HashMap<[NameId; 3], u32>,
     accession_index: HashMap<NameId, u32>,
+    /// Of the last run's atoms so far: any altloc, any hydrogen.
+    altlocs: u8,
+    hydrogens: bool,
 }
 
 impl AtomTable {
@@ -194,6 +201,7 @@ impl AtomTable {
         self.components.clear();
         self.chain_index.clear();
         self.accession_index.clear();
+        (self.altlocs, self.hydrogens) = (0, false);
     }
 
     /// The chain of three names, new if there is none yet.
@@ -226,14 +234,21 @@ impl AtomTable {
         self.runs.push(run);
     }
 
-    /// Closes the last run at the last atom.
+    /// Adds an atom to the last run.
+    #[inline(always)]
+    pub(super) fn push(&mut self, atom: Atom) {
+        self.altlocs |= atom.altloc;
+        self.hydrogens |= atom.element == HYDROGEN;
+        self.atoms.push(atom);
+    }
+
+    /// Closes the last run, if there is one.
     pub(super) fn end_run(&mut self) {
-        let end = self.atoms.len() as u32;
-        if let Some(run) = self.runs.last_mut()
-            && run.atoms.end == 0
-        {
-            run.atoms.end = end;
+        if let Some(run) = self.runs.last_mut() {
+            run.atoms.end = self.atoms.len() as u32;
+            run.plain = self.altlocs == 0 && !self.hydrogens;
         }
+        (self.altlocs, self.hydrogens) = (0, false);
     }
 
     /// The atoms of a run.
