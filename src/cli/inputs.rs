@@ -6,13 +6,14 @@
 //! rejected like any other input.
 
 use crate::error::{Error, Result};
-use std::ffi::OsString;
+use crate::structure::Format;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// Endings of the files that are taken out of directories, each also with `.gz`.
-const ENDINGS: [&str; 4] = ["pdb", "ent", "cif", "mmcif"];
+/// The list that comes in through standard input: `@-`.
+pub(super) const STDIN: &str = "-";
 
 /// One input, by its place in the stream.
 #[derive(Debug)]
@@ -24,7 +25,6 @@ pub(super) struct Source {
 }
 
 /// Walks the items of a config.
-#[derive(Debug)]
 pub(super) struct Sources {
     items: std::vec::IntoIter<String>,
     /// The item that is being walked, and the ordinal that it started at.
@@ -34,11 +34,10 @@ pub(super) struct Sources {
     next_ordinal: u64,
 }
 
-#[derive(Debug)]
 enum Level {
     Folder(PathBuf, std::vec::IntoIter<Name>),
     Glob(Box<glob::Paths>),
-    List(PathBuf, BufReader<File>),
+    List(PathBuf, Box<dyn BufRead + Send>),
 }
 
 /// A directory's entry.
@@ -57,6 +56,13 @@ impl Sources {
             open: Vec::new(),
             next_ordinal: 0,
         }
+    }
+
+    /// Whether a second walk would see the same and take nothing from this one,
+    /// which a list out of a pipe does not allow.
+    pub(super) fn can_walk_twice(items: &[String]) -> bool {
+        let mut lists = items.iter().filter_map(|item| item.strip_prefix('@'));
+        lists.all(|list| Path::new(list).is_file())
     }
 
     fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Source {
@@ -103,10 +109,16 @@ impl Sources {
 
     fn open_list(&mut self, list: &str) -> Option<Source> {
         let path = PathBuf::from(list);
+        if list == STDIN {
+            let lines = BufReader::new(std::io::stdin());
+            self.open.push(Level::List(PathBuf::new(), Box::new(lines)));
+            return None;
+        }
         match File::open(&path) {
             Ok(file) => {
                 let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-                self.open.push(Level::List(folder, BufReader::new(file)));
+                let lines = BufReader::new(file);
+                self.open.push(Level::List(folder, Box::new(lines)));
                 None
             }
             Err(error) => Some(self.source(path, Some(error.into()))),
@@ -189,10 +201,10 @@ impl Iterator for Sources {
                 }
                 if self.open.is_empty() && self.current.1 == self.next_ordinal {
                     let path = PathBuf::from(&self.current.0);
-                    let problem = Error::input("no structure file is found here").fix(format!(
-                        "of directories, files that end in .{} or these and .gz are taken",
-                        ENDINGS.join(", .")
-                    ));
+                    let problem = Error::input("no structure file is found here").fix(
+                        "of directories, .pdb, .ent, .cif and .mmcif files are taken, plain \
+                         or with .gz",
+                    );
                     return Some(self.source(path, Some(problem)));
                 }
                 continue;
@@ -217,7 +229,8 @@ fn names_in(folder: &Path) -> Result<Vec<Name>> {
         }
         let is_folder = entry.file_type()?.is_dir();
         let is_linked_folder = !is_folder && entry.path().is_dir();
-        if is_folder || (!is_linked_folder && has_ending(Path::new(&name))) {
+        if is_folder || (!is_linked_folder && Format::from_name(&name.to_string_lossy()).is_some())
+        {
             names.push(Name { name, is_folder });
         }
     }
@@ -225,29 +238,16 @@ fn names_in(folder: &Path) -> Result<Vec<Name>> {
     Ok(names)
 }
 
-fn has_ending(name: &Path) -> bool {
-    stem(name).is_some()
-}
-
-/// The file's name without a structure file's endings, `None` if it has none.
-fn stem(path: &Path) -> Option<&str> {
-    let name = path.file_name()?.to_str()?;
-    let strip = |name: &'_ str, ending: &str| -> Option<usize> {
-        let dot = name.len().checked_sub(ending.len() + 1)?;
-        let tail = name.as_bytes().get(dot..)?;
-        (tail[0] == b'.' && tail[1..].eq_ignore_ascii_case(ending.as_bytes())).then_some(dot)
-    };
-    let plain = strip(name, "gz").map_or(name, |dot| &name[..dot]);
-    let dot = ENDINGS.iter().find_map(|ending| strip(plain, ending))?;
-    Some(&plain[..dot])
-}
-
-/// The name of the structure that a source holds.
+/// The name of the structure that a source holds: the file's, without `.gz` and
+/// without the ending before it.
 pub(super) fn structure_name(source: &str) -> &str {
-    let path = Path::new(source);
-    stem(path)
-        .or_else(|| path.file_stem()?.to_str())
-        .unwrap_or(source)
+    let gz = source.len().saturating_sub(".gz".len());
+    let packed = source
+        .get(gz..)
+        .is_some_and(|end| end.eq_ignore_ascii_case(".gz"));
+    let plain = if packed { &source[..gz] } else { source };
+    let stem = Path::new(plain).file_stem();
+    stem.and_then(OsStr::to_str).unwrap_or(source)
 }
 
 #[cfg(test)]

@@ -44,12 +44,6 @@ impl Form {
         self.problems.push((origin, format!("`{key}`: {text}")));
     }
 
-    /// Whether nothing was found wrong with `key` so far.
-    pub(super) fn is_sound(&self, key: &str) -> bool {
-        let prefix = format!("`{key}`:");
-        !self.problems.iter().any(|(_, text)| text.starts_with(&prefix))
-    }
-
     fn wrong_type(&mut self, key: &str, wanted: &str, value: &Value) {
         self.problem(key, format!("wants {wanted}, not {}", value.type_name()));
     }
@@ -168,28 +162,34 @@ impl Form {
         Some((texts, entry.origin))
     }
 
-    /// A list of different names out of `known`; all of them by default.
-    pub(super) fn names(&mut self, key: &'static str, known: &[&'static str]) -> Vec<&'static str> {
-        let mut chosen = Vec::new();
-        match self.texts(key) {
-            None => chosen.extend(known),
-            Some((texts, _)) => {
-                for text in texts {
-                    match known.iter().find(|name| **name == text) {
-                        None => {
-                            let near = nearest(&text, known);
-                            self.problem(key, unknown_text("name", &text, near));
-                        }
-                        Some(name) if chosen.contains(name) => {
-                            self.problem(key, format!("{name:?} is there twice"));
-                        }
-                        Some(name) => chosen.push(*name),
-                    }
-                }
+    /// Several different names out of `known`, in its order; all by default.
+    pub(super) fn choices<T: Copy>(
+        &mut self,
+        key: &'static str,
+        known: &[(&'static str, T)],
+    ) -> Vec<T> {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let wanted = match self.texts(key) {
+            None => names.iter().map(|name| (*name).to_owned()).collect(),
+            Some((texts, _)) => texts,
+        };
+        for (index, text) in wanted.iter().enumerate() {
+            if !names.contains(&text.as_str()) {
+                self.problem(key, unknown_text("name", text, nearest(text, &names)));
+            } else if wanted[..index].contains(text) {
+                self.problem(key, format!("{text:?} is there twice"));
             }
         }
-        self.note(key, json!(chosen));
-        chosen
+        if wanted.is_empty() {
+            self.problem(key, "is empty");
+        }
+        let is_wanted = |name: &str| wanted.iter().any(|text| text == name);
+        let chosen: Vec<_> = known.iter().filter(|(name, _)| is_wanted(name)).collect();
+        self.note(
+            key,
+            json!(chosen.iter().map(|(name, _)| name).collect::<Vec<_>>()),
+        );
+        chosen.into_iter().map(|(_, choice)| *choice).collect()
     }
 
     /// A number of `range`.

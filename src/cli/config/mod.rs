@@ -9,30 +9,32 @@ mod form;
 mod suggest;
 mod written;
 
+use super::inputs::STDIN;
 use crate::backend::Choice;
 use crate::error::{Error, Result};
-use crate::pipeline::{SLOTS_MAX, Wait};
+use crate::features::{Cutoff, FeatureConfig, FeatureName};
+use crate::pipeline::SLOTS_MAX;
 use crate::replay::Mode;
+use crate::structure::{Models, ReadOptions};
 use form::Form;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 
 pub(super) use written::Written;
-use written::{Value, from_folder};
+use written::from_folder;
 
-/// The features by name, in the order of their columns.
-pub(super) const FEATURES: [&str; 5] = ["contact_number", "wcn", "hse", "b_z", "rg"];
+/// Distances that a feature may look at, in A.
+const CUTOFF: std::ops::RangeInclusive<f64> = 0.001..=37.0;
 
-/// Distances, in A, that a feature may look at.
-const CUTOFF: std::ops::RangeInclusive<f64> = 1.0..=37.0;
-
-/// Which models of a file are read.
+/// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Models {
-    /// The first alone.
-    First,
-    /// Each of them, as a structure of its own.
-    All,
+pub(super) enum Wait {
+    /// For the oldest batch, in the driver.
+    Block,
+    /// Looking at all batches in flight, over and over.
+    Spin,
+    /// As `Block`, giving the core away.
+    Sleep,
 }
 
 /// A run, resolved.
@@ -42,9 +44,8 @@ pub(super) struct Config {
     pub(super) input: Vec<String>,
     /// The folder that holds the results.
     pub(super) output: Option<PathBuf>,
-    pub(super) models: Models,
-    pub(super) nucleic: bool,
-    pub(super) features: FeatureSettings,
+    pub(super) reading: ReadOptions,
+    pub(super) features: FeatureConfig,
     pub(super) backend: Choice,
     pub(super) device: u32,
     pub(super) mode: Mode,
@@ -56,20 +57,9 @@ pub(super) struct Config {
     pub(super) wait: Wait,
     pub(super) tables: TableSettings,
     pub(super) nvrtc: Option<PathBuf>,
+    pub(super) kernel_cache: Option<PathBuf>,
     /// All of the above by key, in the order of the documentation.
     pub(super) settings: Vec<(&'static str, Json)>,
-}
-
-/// What is computed.
-#[derive(Clone, Debug)]
-pub(super) struct FeatureSettings {
-    pub(super) names: Vec<&'static str>,
-    /// Cutoffs in A.
-    pub(super) contact_ca: Vec<f64>,
-    /// Cutoffs in A.
-    pub(super) contact_cb: Vec<f64>,
-    /// Radius in A.
-    pub(super) hse_radius: f64,
 }
 
 /// How much goes to the device at once.
@@ -90,46 +80,6 @@ pub(super) struct TableSettings {
     pub(super) compression_level: i32,
 }
 
-/// What the command line says over the file. `None` says nothing.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Overrides {
-    pub(super) texts: Vec<(&'static str, &'static str, Option<String>)>,
-    pub(super) integers: Vec<(&'static str, &'static str, Option<i64>)>,
-    pub(super) lists: Vec<(&'static str, &'static str, Vec<String>)>,
-    /// `key=value`.
-    pub(super) assignments: Vec<String>,
-}
-
-impl Overrides {
-    /// Puts the options over what the file says, `--set` first so that a named
-    /// option wins.
-    ///
-    /// # Errors
-    /// An assignment without `=`.
-    pub(super) fn apply(self, written: &mut Written) -> Result<()> {
-        for assignment in &self.assignments {
-            written.set_assignment(assignment)?;
-        }
-        for (option, key, text) in self.texts {
-            if let Some(text) = text {
-                written.set(option, key, Value::Text(text));
-            }
-        }
-        for (option, key, integer) in self.integers {
-            if let Some(integer) = integer {
-                written.set(option, key, Value::Integer(integer));
-            }
-        }
-        for (option, key, list) in self.lists {
-            if !list.is_empty() {
-                let list = list.into_iter().map(Value::Text).collect();
-                written.set(option, key, Value::List(list));
-            }
-        }
-        Ok(())
-    }
-}
-
 impl Config {
     /// Resolves what was written.
     ///
@@ -141,8 +91,10 @@ impl Config {
         let output = form.text("output").map(|(path, _)| PathBuf::from(path));
         form.note("output", json!(output));
         let models = [("first", Models::First), ("all", Models::All)];
-        let models = form.choice("models", &models);
-        let nucleic = form.flag("nucleic", true);
+        let reading = ReadOptions {
+            models: form.choice("models", &models),
+            nucleic: form.flag("nucleic", true),
+        };
         let features = resolve_features(&mut form);
         let backends = [
             ("auto", Choice::Auto),
@@ -151,15 +103,18 @@ impl Config {
         ];
         let backend = form.choice("backend", &backends);
         let device = form.integer("device", 0, 0..=1023) as u32;
-        let nvrtc = form
-            .text("nvrtc")
-            .map(|(path, origin)| from_folder(&origin, &path));
-        form.note("nvrtc", json!(nvrtc));
+        let nvrtc = resolve_path(&mut form, "nvrtc");
+        let kernel_cache = resolve_path(&mut form, "kernel_cache");
         let modes = [("graph", Mode::Graph), ("stream", Mode::Stream)];
         let mode = form.choice("mode", &modes);
         let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
         let threads = form.integer("threads", 0, 0..=4096) as usize;
-        let wait = form.choice("wait", &[("block", Wait::Block), ("spin", Wait::Spin)]);
+        let waits = [
+            ("block", Wait::Block),
+            ("spin", Wait::Spin),
+            ("sleep", Wait::Sleep),
+        ];
+        let wait = form.choice("wait", &waits);
         let batch = resolve_batch(&mut form);
         let memory_bytes_max = form
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
@@ -172,8 +127,7 @@ impl Config {
         Ok(Config {
             input,
             output,
-            models,
-            nucleic,
+            reading,
             features,
             backend,
             device,
@@ -185,6 +139,7 @@ impl Config {
             wait,
             tables,
             nvrtc,
+            kernel_cache,
             settings: form.finish()?,
         })
     }
@@ -214,6 +169,7 @@ fn resolve_input(form: &mut Form) -> Vec<String> {
     let written = form.texts("input");
     let input: Vec<String> = written.map_or(Vec::new(), |(items, origin)| {
         let place = |item: String| match item.strip_prefix('@') {
+            Some(STDIN) => item,
             Some(list) => format!("@{}", tidy(from_folder(&origin, list)).display()),
             None => tidy(from_folder(&origin, &item)).display().to_string(),
         };
@@ -246,18 +202,32 @@ fn tidy(path: PathBuf) -> PathBuf {
     tidied
 }
 
-fn resolve_features(form: &mut Form) -> FeatureSettings {
-    let names = form.names("features", &FEATURES);
-    let features = FeatureSettings {
-        contact_ca: form.reals("contact_number.ca", &[8.0, 10.0, 12.0], CUTOFF),
-        contact_cb: form.reals("contact_number.cb", &[8.0, 10.0], CUTOFF),
-        hse_radius: form.real("hse.radius", 12.0, CUTOFF),
-        names,
+fn resolve_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
+    let written = form.text(key);
+    let path = written.map(|(path, origin)| tidy(from_folder(&origin, &path)));
+    form.note(key, json!(path));
+    path
+}
+
+fn resolve_features(form: &mut Form) -> FeatureConfig {
+    let default = FeatureConfig::default();
+    let known = FeatureName::ALL.map(|feature| (feature.name(), feature));
+    let features = form.choices("features", &known);
+    let mut cutoffs = |key, default: &[Cutoff]| {
+        let default: Vec<f64> = default.iter().map(|cutoff| cutoff.angstrom()).collect();
+        let reals = form.reals(key, &default, CUTOFF);
+        // The range is checked, and what was out of it is left out.
+        reals.into_iter().flat_map(Cutoff::from_angstrom).collect()
     };
-    if features.names.is_empty() && form.is_sound("features") {
-        form.problem("features", "names no feature");
+    let contact_ca = cutoffs("contact_number.ca", &default.contact_ca);
+    let contact_cb = cutoffs("contact_number.cb", &default.contact_cb);
+    let radius = form.real("hse_a.radius", default.hse_radius.angstrom(), CUTOFF);
+    FeatureConfig {
+        features,
+        contact_ca,
+        contact_cb,
+        hse_radius: Cutoff::from_angstrom(radius).unwrap_or(default.hse_radius),
     }
-    features
 }
 
 fn resolve_batch(form: &mut Form) -> BatchSettings {

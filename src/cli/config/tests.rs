@@ -12,20 +12,23 @@ fn message(text: &str) -> String {
 fn an_empty_config_has_all_defaults_and_a_written_one_all_values() {
     let config = resolve("").unwrap();
     assert_eq!((config.slots, config.threads), (3, 0));
-    assert_eq!(config.features.names, FEATURES);
+    assert_eq!(config.features, FeatureConfig::default());
     let config = resolve(
         "slots = 0x5\nfeatures = [\"wcn\"]\n[contact_number]\nca = 7\n[batch]\nresidues_max = 200_000",
     )
     .unwrap();
     assert_eq!(config.slots, 5);
-    assert_eq!(config.features.names, ["wcn"]);
-    assert_eq!(config.features.contact_ca, [7.0]);
+    assert_eq!(config.features.features, [FeatureName::Wcn]);
+    assert_eq!(
+        config.features.contact_ca,
+        [Cutoff::from_angstrom(7.0).unwrap()]
+    );
     assert_eq!(config.batch.residues_max, 200_000);
 }
 
 #[test]
 fn what_the_dry_run_prints_is_a_config_that_resolves_to_the_same() {
-    let config = resolve("input = \"a \\\"b\\\".pdb\"\nslots = 2\nhse.radius = 13").unwrap();
+    let config = resolve("input = \"a \\\"b\\\".pdb\"\nslots = 2\nhse_a.radius = 13").unwrap();
     let again = Written::parse(&config.to_toml(), Path::new("again.toml")).unwrap();
     assert_eq!(Config::resolve(again).unwrap().settings, config.settings);
 }
@@ -57,8 +60,8 @@ fn mistakes_name_file_line_key_and_neighbour() {
         "jobs/run.toml:1: unknown table `bacth` (did you mean `batch`?)"
     );
     assert_eq!(
-        message("hse.radius = nan"),
-        "jobs/run.toml:1: `hse.radius`: NaN is not 1 to 37"
+        message("hse_a.radius = nan"),
+        "jobs/run.toml:1: `hse_a.radius`: NaN is not 0.001 to 37"
     );
     assert!(message("batch = 5").starts_with("jobs/run.toml:1: `batch` is a table"));
     assert!(message("[slots]\nx = 1").contains("`slots` is a key and not a table"));
@@ -82,18 +85,13 @@ fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn options_win_over_the_file_and_named_ones_over_assignments() {
+fn options_win_over_the_file_and_later_ones_over_earlier_ones() {
     let mut written = Written::parse("slots = 2\nmode = \"graph\"", Path::new("a.toml")).unwrap();
-    let overrides = Overrides {
-        integers: vec![("--slots", "slots", Some(4))],
-        assignments: vec![
-            "slots=5".into(),
-            "mode=stream".into(),
-            "batch.residues=8192".into(),
-        ],
-        ..Overrides::default()
-    };
-    overrides.apply(&mut written).unwrap();
+    for assignment in ["slots=5", "mode=stream", "batch.residues=8192"] {
+        written.set_assignment(assignment).unwrap();
+    }
+    written.set_integer("--slots", "slots", Some(4));
+    written.set_integer("--threads", "threads", None);
     let config = Config::resolve(written).unwrap();
     assert_eq!(config.slots, 4);
     assert_eq!(config.mode, Mode::Stream);
@@ -127,7 +125,7 @@ fn every_key_is_documented() {
             "docs/CONFIG.md does not mention `{key}`"
         );
     }
-    for feature in FEATURES {
+    for feature in FeatureName::ALL.map(FeatureName::name) {
         assert!(
             manual.contains(&format!("`\"{feature}\"`")),
             "docs/CONFIG.md does not mention {feature}"

@@ -134,10 +134,31 @@ impl Written {
         }
     }
 
-    /// Sets `key` from a command line option, over what the file says.
-    pub(super) fn set(&mut self, option: &str, key: &str, value: Value) {
+    fn set(&mut self, option: &str, key: &str, value: Value) {
         let origin = Origin::Option(option.to_owned());
         self.entries.insert(key.to_owned(), Entry { value, origin });
+    }
+
+    /// Sets `key` to what a command line option gives, over what the file says.
+    pub(crate) fn set_text(&mut self, option: &str, key: &str, text: Option<String>) {
+        if let Some(text) = text {
+            self.set(option, key, Value::Text(text));
+        }
+    }
+
+    /// [`Written::set_text`] for an integer.
+    pub(crate) fn set_integer(&mut self, option: &str, key: &str, integer: Option<i64>) {
+        if let Some(integer) = integer {
+            self.set(option, key, Value::Integer(integer));
+        }
+    }
+
+    /// [`Written::set_text`] for a list, which is not given where it is empty.
+    pub(crate) fn set_list(&mut self, option: &str, key: &str, texts: Vec<String>) {
+        if !texts.is_empty() {
+            let texts = texts.into_iter().map(Value::Text).collect();
+            self.set(option, key, Value::List(texts));
+        }
     }
 
     /// Sets what `--set key=value` says. A value that is no TOML is a string, so
@@ -145,7 +166,7 @@ impl Written {
     ///
     /// # Errors
     /// There is no `=`.
-    pub(super) fn set_assignment(&mut self, assignment: &str) -> Result<()> {
+    pub(crate) fn set_assignment(&mut self, assignment: &str) -> Result<()> {
         let option = format!("--set {assignment}");
         let Some((key, text)) = assignment.split_once('=') else {
             return Err(Error::config("no `=` between key and value")
