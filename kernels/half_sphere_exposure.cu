@@ -28,8 +28,8 @@ half_sphere_exposure(const unsigned* header, const Tile* tiles, const Position* 
 
     Position before{}, after{};
     double before_norm = 0.0, after_norm = 0.0;
-    if (active && present(position) && i + 1 < tile.residue_count && links[own] && links[own + 1]
-        && present(positions[own - 1]) && present(positions[own + 1])) {
+    if (active && present(position) && i > 0 && i + 1 < tile.residue_count && links[own]
+        && links[own + 1] && present(positions[own - 1]) && present(positions[own + 1])) {
         before = minus(position, positions[own - 1]);
         after = minus(position, positions[own + 1]);
         before_norm = sqrt(dot(before, before));

@@ -315,3 +315,50 @@ fn a_call_that_fails_in_a_batch_answers_every_ticket_once() {
         }
     }
 }
+
+#[test]
+fn the_counter_of_driver_calls_is_what_lanes_were_given() {
+    for mode in [Mode::Graph, Mode::Stream] {
+        let pool = pool();
+        let (backend, script) = wrapped(Script::new(|_| 0), &pool);
+        let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(mode)).unwrap();
+        // What building took, captures among it, is not of a batch.
+        script.calls.lock().clear();
+        engine
+            .run(vectors(500).into_iter(), &mut |_: Completion<Scale>| Ok(()))
+            .unwrap();
+        let given = [
+            "enqueue",
+            "launch_graph",
+            "fence",
+            "begin_capture",
+            "end_capture",
+        ];
+        let calls = script
+            .calls
+            .lock()
+            .iter()
+            .filter(|call| given.contains(call))
+            .count();
+        assert_eq!(engine.counters().driver_calls, calls as u64, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_panic_of_the_sink_stops_an_endless_source() {
+    let pool = pool();
+    let (backend, _) = wrapped(Script::new(|_| 0), &pool);
+    let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph)).unwrap();
+    let endless = std::iter::repeat(vec![1.0; 50]);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        engine.run(endless, &mut |_: Completion<Scale>| panic!("planted"))
+    }));
+    assert!(outcome.is_err());
+    let mut seen = 0;
+    let mut count = |_: Completion<Scale>| {
+        seen += 1;
+        Ok(())
+    };
+    engine.run(vectors(10).into_iter(), &mut count).unwrap();
+    assert_eq!(seen, 10, "the engine is as usable as before");
+}

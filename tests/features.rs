@@ -12,7 +12,7 @@ use tapeloop::features::{
     Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input, NULL_COUNT,
     virtual_c_beta,
 };
-use tapeloop::pipeline::{Engine, EngineConfig};
+use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::Mode;
 use tapeloop::structure::{MISSING, Residue, Structure};
 use tapeloop::workload::{Completion, Extent};
@@ -41,11 +41,10 @@ fn c_alphas(s: &Structure) -> Vec<Option<[i32; 3]>> {
 
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
     let of = |r: &Residue| {
-        let real = (&r.parent_comp_id != b"GLY     ")
-            .then(|| s.position(r.cb))
-            .flatten();
-        let (n, ca, c) = (s.position(r.n), s.position(r.ca), s.position(r.c));
-        real.or_else(|| Some(virtual_c_beta(n?, ca?, c?)))
+        let ca = s.position(r.ca)?;
+        let glycine = &r.parent_comp_id == b"GLY     ";
+        let real = if glycine { None } else { s.position(r.cb) };
+        real.or_else(|| Some(virtual_c_beta(s.position(r.n)?, ca, s.position(r.c)?)))
     };
     s.residues.iter().map(of).collect()
 }
@@ -202,6 +201,11 @@ fn compute_with(
         Ok(())
     };
     engine.run(inputs, &mut sink).unwrap();
+    assert_eq!(
+        tables.len(),
+        structures.len(),
+        "every structure has its table"
+    );
     tables
 }
 
@@ -238,13 +242,14 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
         &EngineConfig::new(Features::capacity(1 << 16)),
         1,
     );
-    for (slots, residues, threads, mode) in [
-        (1, 512, 1, Mode::Graph),
-        (2, 301, 3, Mode::Stream),
-        (5, 4096, 2, Mode::Graph),
+    for (slots, residues, threads, mode, wait) in [
+        (1, 512, 1, Mode::Graph, Wait::Block),
+        (2, 301, 3, Mode::Stream, Wait::Spin),
+        (5, 4096, 2, Mode::Graph, Wait::Spin),
     ] {
         let mut config = EngineConfig::new(Features::capacity(residues));
-        (config.slots, config.mode) = (slots, mode);
+        (config.slots, config.mode, config.wait) = (slots, mode, wait);
+        config.buckets = Features::buckets(residues, 1024.max(residues));
         assert_eq!(
             bits(&compute(&structures, &config, threads)),
             bits(&expected)
@@ -393,5 +398,155 @@ fn an_oversized_structure_is_rejected_alone() {
     assert_eq!(
         Features::buckets(64, 100),
         [8, 64, 100].map(Features::capacity)
+    );
+}
+
+/// Residues of C-alphas alone, each linked to the one before.
+fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
+    let mut s = structure(positions.len(), 0);
+    s.xyz = positions.to_vec();
+    for (index, residue) in s.residues.iter_mut().enumerate() {
+        (residue.ca, residue.cb) = (index as u32, MISSING);
+        (residue.n, residue.c) = (MISSING, MISSING);
+        residue.break_before = index == 0;
+    }
+    s
+}
+
+#[test]
+fn a_distance_of_exactly_the_cutoff_is_outside() {
+    // 4.8, 6.4 and 8 make a right triangle.
+    let around = |p: [i32; 3]| of_c_alphas(&[[0, 0, 0], p]);
+    let at = [[8000, 0, 0], [0, -8000, 0], [4800, 6400, 0], [8001, 0, 0]].map(around);
+    let inside = [[7999, 0, 0], [4800, 6399, 0], [0, 0, -7999]].map(around);
+    let far = [[100_000_000, -100_000_000, 100_000_000]].map(around);
+    let config = EngineConfig::new(Features::capacity(64));
+    let near = |structures: &[Structure]| -> Vec<Column> {
+        let tables = compute(structures, &config, 1);
+        tables
+            .into_iter()
+            .map(|table| table.residues[0].clone())
+            .collect()
+    };
+    assert!(
+        near(&at)
+            .iter()
+            .all(|column| *column == Column::Count(vec![0, 0]))
+    );
+    assert!(
+        near(&inside)
+            .iter()
+            .all(|column| *column == Column::Count(vec![1, 1]))
+    );
+    assert!(
+        near(&far)
+            .iter()
+            .all(|column| *column == Column::Count(vec![0, 0]))
+    );
+}
+
+#[test]
+fn the_largest_cutoff_is_exact_too() {
+    let cutoff = Cutoff::from_angstrom(37.0).unwrap();
+    let features = FeatureConfig {
+        features: vec![FeatureName::ContactNumber],
+        contact_ca: vec![cutoff],
+        contact_cb: vec![],
+        ..FeatureConfig::default()
+    };
+    let pairs = [
+        [36_999, 0, 0],
+        [37_000, 0, 0],
+        [22_200, 29_600, 0],
+        [22_200, 29_599, 0],
+    ];
+    let pairs = pairs.map(|p| of_c_alphas(&[[0, 0, 0], p]));
+    let config = EngineConfig::new(Features::capacity(64));
+    let tables = compute_with(features, &pairs, &config, 1);
+    let counts = tables.iter().map(|table| table.residues[0].clone());
+    let expected = [1, 0, 0, 1].map(|n| Column::Count(vec![n, n]));
+    assert!(counts.eq(expected));
+}
+
+#[test]
+fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
+    let mut s = structure(40, 3);
+    s.residues[20].ca = MISSING;
+    let config = EngineConfig::new(Features::capacity(64));
+    let table = &compute(slice::from_ref(&s), &config, 1)[0];
+    assert_matches(&s, table);
+    for column in &table.residues {
+        match column {
+            Column::Count(values) => assert_eq!(values[20], NULL_COUNT),
+            Column::Real(values) => assert!(values[20].is_nan()),
+        }
+    }
+}
+
+#[test]
+fn structures_that_no_reader_makes_are_refused_or_harmless() {
+    let good = structure(60, 5);
+    let mut linked_at_the_start = structure(60, 6);
+    linked_at_the_start.residues[0].break_before = false;
+    // A backbone torn apart builds its C-beta millions of A away.
+    let mut torn = structure(60, 7);
+    let (n, c) = (torn.residues[9].n as usize, torn.residues[9].c as usize);
+    torn.residues[9].cb = MISSING;
+    (torn.xyz[n], torn.xyz[c]) = ([90_000_000, 0, 0], [0, -90_000_000, 5]);
+    let mut beyond = structure(60, 8);
+    beyond.xyz[3] = [100_000_001, 0, 0];
+    let mut chainless = structure(60, 9);
+    chainless.residues[30].chain = 77;
+    let all = [
+        good.clone(),
+        linked_at_the_start,
+        beyond,
+        torn,
+        chainless,
+        good,
+    ];
+
+    let pool = pool(2);
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let config = EngineConfig::new(Features::capacity(1024));
+    let workload = Features::new(FeatureConfig::default()).unwrap();
+    let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
+    let inputs = all.into_iter().map(|structure| Input {
+        source: String::new(),
+        ordinal: 0,
+        structure: Ok(structure),
+    });
+    let mut results = Vec::new();
+    let mut sink = |done: Completion<Features>| {
+        results.push(done.result.map_err(|error| error.message().to_owned()));
+        Ok(())
+    };
+    engine.run(inputs, &mut sink).unwrap();
+    assert_eq!(
+        bits(slice::from_ref(results[0].as_ref().unwrap())),
+        bits(slice::from_ref(results[5].as_ref().unwrap()))
+    );
+    let Column::Count(up) = &results[1].as_ref().unwrap().residues[6] else {
+        panic!("counts")
+    };
+    assert_eq!(
+        up[0], NULL_COUNT,
+        "the first residue has no plane, whatever its link says"
+    );
+    assert!(
+        results[2]
+            .as_ref()
+            .unwrap_err()
+            .contains("farther than 100000 A")
+    );
+    let Column::Count(cb) = &results[3].as_ref().unwrap().residues[3] else {
+        panic!("counts")
+    };
+    assert_eq!(cb[9], NULL_COUNT);
+    assert!(
+        results[4]
+            .as_ref()
+            .unwrap_err()
+            .contains("a chain that the structure does not list")
     );
 }

@@ -97,6 +97,7 @@ fn compute(samples: &[(String, Structure)]) -> Vec<FeatureTable> {
         Ok(())
     };
     engine.run(inputs, &mut sink).unwrap();
+    assert_eq!(tables.len(), samples.len(), "every sample has its table");
     tables
 }
 

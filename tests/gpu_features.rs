@@ -57,6 +57,11 @@ impl Run<'_> {
             Ok(())
         };
         engine.run(inputs, &mut sink).unwrap();
+        assert_eq!(
+            tables.len(),
+            structures.len(),
+            "every structure has its table"
+        );
         tables
     }
 }

@@ -6,7 +6,7 @@
 //! the next slot, and what is read too early is stale here as on a GPU.
 
 use super::{Addresses, Backend, DeviceInfo, FunctionId, GraphId, HostViews, Lane, Op};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, panic_text};
 use crate::record::{BufferDecl, BufferId, Kernel, ParamKind, Scalar, TwinArg, TwinLaunch};
 use parking_lot::RwLock;
 use rayon::ThreadPool;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct CpuBackend {
     device: DeviceInfo,
     pool: Arc<ThreadPool>,
-    functions: Arc<RwLock<Vec<Kernel>>>,
+    functions: Arc<RwLock<Vec<Arc<Kernel>>>>,
 }
 
 impl CpuBackend {
@@ -31,6 +31,7 @@ impl CpuBackend {
                 multiprocessors: pool.current_num_threads() as u32,
                 memory_bytes: memory_bytes(),
                 driver_version: 0,
+                shares_host_memory: true,
             },
             pool,
             functions: Arc::default(),
@@ -54,32 +55,38 @@ impl Backend for CpuBackend {
         let mut functions = self.functions.write();
         let known = functions
             .iter()
-            .position(|f| Arc::ptr_eq(&f.image, &kernel.image) && f.name == kernel.name);
+            .position(|known| is_same_twin(known, kernel));
         let index = known.unwrap_or_else(|| {
-            functions.push(kernel.clone());
+            functions.push(Arc::new(kernel.clone()));
             functions.len() - 1
         });
         Ok(FunctionId(index as u32))
     }
 
     fn open_lanes(&self, buffers: &[BufferDecl], lanes: usize) -> Result<Vec<Box<dyn Lane>>> {
-        let open = |_| -> Box<dyn Lane> {
-            Box::new(CpuLane {
-                buffers: buffers
-                    .iter()
-                    .map(|decl| Storage::zeroed(decl.size_bytes()))
-                    .collect(),
-                decls: buffers.to_vec(),
+        let open = |_| -> Result<Box<dyn Lane>> {
+            let storage = |decl: &BufferDecl| Storage::zeroed(decl.size_bytes());
+            Ok(Box::new(CpuLane {
+                buffers: buffers.iter().map(storage).collect::<Result<_>>()?,
                 pool: Arc::clone(&self.pool),
                 functions: Arc::clone(&self.functions),
                 graphs: Vec::new(),
                 capture: None,
                 queue: Vec::new(),
                 failed: None,
-            })
+            }))
         };
-        Ok((0..lanes).map(open).collect())
+        (0..lanes).map(open).collect()
     }
+}
+
+/// Whether two declarations run the same code on the same parameters.
+fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
+    let same_code = match (a.twin, b.twin) {
+        (Some(a), Some(b)) => std::ptr::fn_addr_eq(a, b),
+        _ => false,
+    };
+    same_code && a.name == b.name && a.params == b.params
 }
 
 /// A buffer's bytes, aligned for every element type.
@@ -90,11 +97,20 @@ struct Storage {
 }
 
 impl Storage {
-    fn zeroed(bytes: usize) -> Self {
-        Storage {
-            words: vec![0; bytes.div_ceil(size_of::<u128>())],
-            bytes,
+    fn zeroed(bytes: usize) -> Result<Self> {
+        let words = bytes.div_ceil(size_of::<u128>());
+        // Asked first, since a plain vector aborts when it is refused. The second
+        // comes zeroed from the system and takes no memory until it is touched.
+        let refused = Vec::<u128>::new().try_reserve_exact(words).is_err();
+        if refused {
+            let message = format!("{bytes} bytes of memory for a buffer were refused");
+            return Err(Error::new(ErrorKind::OutOfMemory, message)
+                .fix("take fewer slots or smaller batches"));
         }
+        Ok(Storage {
+            words: vec![0; words],
+            bytes,
+        })
     }
 
     fn as_slice(&self) -> &[u8] {
@@ -113,9 +129,8 @@ enum Work {
 
 struct CpuLane {
     buffers: Vec<Storage>,
-    decls: Vec<BufferDecl>,
     pool: Arc<ThreadPool>,
-    functions: Arc<RwLock<Vec<Kernel>>>,
+    functions: Arc<RwLock<Vec<Arc<Kernel>>>>,
     graphs: Vec<Arc<[Op]>>,
     capture: Option<Vec<Op>>,
     queue: Vec<Work>,
@@ -223,9 +238,8 @@ impl CpuLane {
                 args,
                 ..
             } => {
-                let functions = Arc::clone(&self.functions);
-                let kernel = &functions.read()[function.0 as usize];
-                self.run_twin(kernel, *grid, args)
+                let kernel = Arc::clone(&self.functions.read()[function.0 as usize]);
+                self.run_twin(&kernel, *grid, args)
             }
         }
     }
@@ -252,7 +266,6 @@ impl CpuLane {
                     TwinArg::Write(dtype, storage.as_mut_slice())
                 }
                 ParamKind::Buffer { dtype, .. } => {
-                    debug_assert_eq!(self.decls[arg as usize].dtype, dtype);
                     TwinArg::Read(dtype, self.buffers[arg as usize].as_slice())
                 }
             });
@@ -275,15 +288,6 @@ impl CpuLane {
             )
         })
     }
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }
 
 fn proc_field(path: &str, key: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use super::tally::Counts;
 use crate::error::Error;
-use crate::pipeline::{MemoryPlan, Snapshot};
+use crate::pipeline::{Counters, MemoryPlan};
 use crate::replay::Mode;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ pub(super) struct Outcome {
     pub(super) elapsed: Duration,
     pub(super) counts: Counts,
     /// Of the engine.
-    pub(super) counters: Snapshot,
+    pub(super) counters: Counters,
     pub(super) memory: MemoryPlan,
     pub(super) parts: u64,
     pub(super) interrupted: bool,

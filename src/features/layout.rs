@@ -17,6 +17,10 @@ pub(super) const TILE: u32 = 128;
 /// All three coordinates of a position that is not there.
 pub(super) const MISSING: i32 = 2_000_000_000;
 
+/// The farthest that a coordinate is from the origin, in 0.001 A.
+pub(super) const COORDINATE_MAX: u32 = 100_000_000;
+const _: () = assert!(MISSING as i64 + (COORDINATE_MAX as i64) < i32::MAX as i64);
+
 /// Differences beyond this are taken for this, so that the sum of three squares
 /// fits 32 bits; cutoffs are at most this.
 pub(super) const REACH: u32 = 37_000;

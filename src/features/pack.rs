@@ -2,15 +2,33 @@
 
 use super::FeatureBuffers;
 use super::layout::{
-    ATOMS, AXES, CHAINS, ChainSpan, Position, RESIDUES, STRUCTURES, StructureSpan, TILE, TILES,
-    Tile,
+    ATOMS, AXES, CHAINS, COORDINATE_MAX, ChainSpan, Position, RESIDUES, STRUCTURES, StructureSpan,
+    TILE, TILES, Tile,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// What a structure takes of a batch.
+///
+/// Readers give no other, but anyone may make a [`Structure`]: one whose atoms
+/// lie beyond bounds, or whose residues are of chains that it does not list, is
+/// refused here, since kernels rely on both.
 pub(super) fn extent(structure: &Structure) -> Result<Extent> {
+    if !structure.xyz.iter().all(is_within_bounds) {
+        return Err(Error::input(
+            "an atom is farther than 100000 A from the origin",
+        ));
+    }
+    if structure
+        .residues
+        .iter()
+        .any(|residue| residue.chain as usize >= structure.chains.len())
+    {
+        return Err(Error::input(
+            "a residue is of a chain that the structure does not list",
+        ));
+    }
     let length = |count: usize, axis: usize| {
         u32::try_from(count).map_err(|_| {
             Error::new(
@@ -132,22 +150,25 @@ fn write_chains(chains: &mut [ChainSpan], members: &mut [u32], residues: &[Resid
 }
 
 /// The residue's C-beta; glycine's, and one that is missing, where its backbone
-/// says.
+/// says. A residue without C-alpha has none, and counts for no other.
 fn c_beta(structure: &Structure, residue: &Residue) -> Position {
     let atom = |index: u32| structure.position(index);
-    let built = || {
-        Some(virtual_c_beta(
-            atom(residue.n)?,
-            atom(residue.ca)?,
-            atom(residue.c)?,
-        ))
+    let built = |ca| Some(virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?));
+    let find = |ca| {
+        let glycine = &residue.parent_comp_id == b"GLY     ";
+        let real = if glycine { None } else { atom(residue.cb) };
+        // A backbone torn apart puts it beyond what differences can bear.
+        real.or_else(|| built(ca)).filter(is_within_bounds)
     };
-    let real = if &residue.parent_comp_id == b"GLY     " {
-        None
-    } else {
-        atom(residue.cb)
-    };
-    real.or_else(built).map_or(Position::NONE, Position::from)
+    atom(residue.ca)
+        .and_then(find)
+        .map_or(Position::NONE, Position::from)
+}
+
+fn is_within_bounds(position: &[i32; 3]) -> bool {
+    position
+        .iter()
+        .all(|coordinate| coordinate.unsigned_abs() <= COORDINATE_MAX)
 }
 
 /// Where an ideal C-beta lies: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA

@@ -50,7 +50,7 @@ pub(crate) struct Batch<W: Workload> {
 /// A batch's turn in a run, and where the run takes results.
 pub(crate) struct Ordered<W: Workload> {
     pub(crate) number: u64,
-    pub(crate) results: Sender<Vec<Completion<W>>>,
+    pub(crate) results: Sender<Result<Vec<Completion<W>>>>,
 }
 
 impl<W: Workload> Batch<W> {
@@ -96,7 +96,8 @@ impl<W: Workload> Batcher<W> {
     }
 
     /// Takes an item; gives out the batch that it no longer fits in. The batch
-    /// that the item joins closes at `now` plus the wait, or at `deadline`.
+    /// that the item joins closes at `now` plus the wait, or at `deadline` if that is
+    /// earlier.
     pub(crate) fn push(
         &mut self,
         item: W::Item,
@@ -124,11 +125,11 @@ impl<W: Workload> Batcher<W> {
         self.open.items += u32::from(extent.is_ok());
         let place = extent.map(|extent| Place { at, extent });
         self.open.entries.push(Entry { item, place, reply });
-        let closes_at = deadline.unwrap_or(now + self.wait).min(now + self.wait);
-        self.closes_at = Some(
-            self.closes_at
-                .map_or(closes_at, |earlier| earlier.min(closes_at)),
-        );
+        let waited = now.checked_add(self.wait);
+        self.closes_at = [self.closes_at, waited, deadline]
+            .into_iter()
+            .flatten()
+            .min();
         closed
     }
 
@@ -158,5 +159,129 @@ impl<W: Workload> Batcher<W> {
                 .fix("raise the largest batch"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Recorder;
+    use crate::workload::{DeviceInfo, ReadViews, WriteViews};
+
+    /// Items that are their own length; the batcher asks for nothing else.
+    struct Lengths;
+
+    impl Workload for Lengths {
+        type Item = u32;
+        type Output = ();
+        type Buffers = ();
+
+        fn axes(&self) -> &'static [&'static str] {
+            &["elements"]
+        }
+        fn extent(&self, item: &u32) -> Result<Extent> {
+            Ok(Extent::from([*item]))
+        }
+        fn record(&self, _: &mut Recorder, _: &DeviceInfo) -> Result<()> {
+            Ok(())
+        }
+        fn write(&self, (): &(), _: &u32, _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
+            Ok(())
+        }
+        fn read(&self, (): &(), _: &u32, _: Extent, _: &ReadViews<'_>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn batcher(wait: Duration) -> Batcher<Lengths> {
+        Batcher::new(&["elements"], Extent::from([10]), Extent::from([100]), wait)
+    }
+
+    fn push(
+        batcher: &mut Batcher<Lengths>,
+        length: u32,
+        now: Instant,
+        deadline: Option<Instant>,
+    ) -> Option<Vec<u32>> {
+        let closed = batcher.push(
+            length,
+            Lengths.extent(&length),
+            Reply::Ordered,
+            now,
+            deadline,
+        );
+        closed.map(lengths)
+    }
+
+    fn lengths(batch: Batch<Lengths>) -> Vec<u32> {
+        batch.entries.iter().map(|entry| entry.item).collect()
+    }
+
+    #[test]
+    fn a_batch_closes_before_the_item_that_exceeds_it() {
+        let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
+        assert_eq!(push(&mut batcher, 4, now, None), None);
+        assert_eq!(push(&mut batcher, 6, now, None), None, "ten fit in ten");
+        assert_eq!(push(&mut batcher, 60, now, None), Some(vec![4, 6]));
+        assert_eq!(
+            push(&mut batcher, 1, now, None),
+            Some(vec![60]),
+            "a large one goes alone"
+        );
+        assert_eq!(
+            push(&mut batcher, 101, now, None),
+            None,
+            "a rejected one takes no room"
+        );
+        let last = batcher.flush().unwrap();
+        assert_eq!((last.items, last.total), (1, Extent::from([1])));
+        assert_eq!(
+            last.entries[1].place.as_ref().unwrap_err().kind(),
+            ErrorKind::Capacity
+        );
+        assert!(batcher.flush().is_none());
+    }
+
+    #[test]
+    fn a_batch_is_due_when_its_oldest_item_has_waited_or_at_the_first_deadline() {
+        let (second, now) = (Duration::from_secs(1), Instant::now());
+        let mut batcher = batcher(4 * second);
+        assert_eq!(batcher.closes_at(), None);
+        push(&mut batcher, 1, now, None);
+        push(&mut batcher, 1, now + second, None);
+        assert_eq!(
+            batcher.closes_at(),
+            Some(now + 4 * second),
+            "the oldest decides"
+        );
+        push(&mut batcher, 1, now + second, Some(now + 9 * second));
+        assert_eq!(
+            batcher.closes_at(),
+            Some(now + 4 * second),
+            "a late deadline changes nothing"
+        );
+        push(&mut batcher, 1, now + second, Some(now + 2 * second));
+        assert_eq!(batcher.closes_at(), Some(now + 2 * second));
+        batcher.flush();
+        assert_eq!(batcher.closes_at(), None);
+    }
+
+    #[test]
+    fn a_wait_without_end_is_none() {
+        let mut batcher = batcher(Duration::MAX);
+        push(&mut batcher, 1, Instant::now(), None);
+        assert_eq!(batcher.closes_at(), None);
+    }
+
+    #[test]
+    fn rejected_items_close_a_batch_by_their_number() {
+        let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
+        for _ in 0..ENTRIES_MAX {
+            assert_eq!(push(&mut batcher, 101, now, None), None);
+        }
+        assert_eq!(
+            push(&mut batcher, 101, now, None).unwrap().len(),
+            ENTRIES_MAX
+        );
     }
 }

@@ -11,8 +11,9 @@ use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-/// Items that one thread reads before it is worth asking another.
-const ITEMS_PER_TASK: usize = 8;
+/// Batches under this much are read by one thread: less than it takes to ask
+/// another.
+const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
 /// Reads every item of a batch, in order; those without a place keep their error.
 pub(crate) fn unpack<W: Workload>(
@@ -35,16 +36,10 @@ pub(crate) fn unpack<W: Workload>(
         })
         .within(|| "read")
     };
-    let entries = &slot.batch().entries;
-    if entries.len() <= ITEMS_PER_TASK {
-        entries.iter().map(read).collect()
+    let batch = slot.batch();
+    if program.downloads.bytes(batch.total) < PARALLEL_BYTES_MIN {
+        batch.entries.iter().map(read).collect()
     } else {
-        pool.install(|| {
-            entries
-                .par_iter()
-                .with_min_len(ITEMS_PER_TASK)
-                .map(read)
-                .collect()
-        })
+        pool.install(|| batch.entries.par_iter().map(read).collect())
     }
 }

@@ -1,16 +1,16 @@
 //! The stages on threads, bounded channels between them. The only file that
 //! starts pipeline threads.
 
-use super::batch::{Batch, Batcher, Ordered};
+use super::batch::{Batch, Batcher, Entry, Ordered};
 use super::compute::Completions;
 use super::download::unpack;
 use super::engine::Wait;
 use super::program::Program;
 use super::ring::{Finished, Reorder};
 use super::slot::{Failed, Free, InFlight, Slot};
-use super::stats::{Counters, add, add_since};
+use super::stats::{AtomicCounters, add, add_since};
 use super::ticket::Reply;
-use super::upload::fill;
+use super::upload::{fill, guarded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select_biased};
@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Items that may wait for the upload stage.
-const INTAKE_ITEMS_MAX: usize = 64;
+const INTAKE_ITEMS_MAX: usize = 8;
 
 /// What all stages share.
 pub(super) struct Shared<W: Workload> {
@@ -31,16 +31,9 @@ pub(super) struct Shared<W: Workload> {
     pub(super) batcher_target: Extent,
     pub(super) batcher_max: Extent,
     pub(super) batch_wait: Duration,
-    pub(super) counters: Counters,
+    pub(super) counters: AtomicCounters,
     /// Set by the first device failure; nothing is given to the device after.
     pub(super) poison: OnceLock<Error>,
-}
-
-/// Which of the waiting items goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Priority {
-    Normal,
-    Urgent,
 }
 
 /// The caller's end of the first channels.
@@ -48,6 +41,9 @@ pub(super) struct Intake<W: Workload> {
     normal: Sender<Message<W>>,
     urgent: Sender<Message<W>>,
 }
+
+/// Where a run takes its results: a batch's completions, or what ended it.
+type RunSender<W> = Sender<Result<Vec<Completion<W>>>>;
 
 enum Message<W: Workload> {
     Item {
@@ -58,22 +54,19 @@ enum Message<W: Workload> {
     },
     Flush,
     /// Closes the open batch; the next ones belong to a run, or to none.
-    Results(Option<Sender<Vec<Completion<W>>>>),
+    Results(Option<RunSender<W>>),
 }
 
 impl<W: Workload> Intake<W> {
     pub(super) fn send(
         &self,
-        priority: Priority,
+        urgent: bool,
         item: W::Item,
         extent: Result<Extent>,
         reply: Reply<W>,
         deadline: Option<Instant>,
     ) -> Result<()> {
-        let channel = match priority {
-            Priority::Normal => &self.normal,
-            Priority::Urgent => &self.urgent,
-        };
+        let channel = if urgent { &self.urgent } else { &self.normal };
         let message = Message::Item {
             item,
             extent,
@@ -87,7 +80,7 @@ impl<W: Workload> Intake<W> {
         self.normal.send(Message::Flush).map_err(|_| closed())
     }
 
-    fn results(&self, results: Option<Sender<Vec<Completion<W>>>>) -> Result<()> {
+    fn results(&self, results: Option<RunSender<W>>) -> Result<()> {
         self.normal
             .send(Message::Results(results))
             .map_err(|_| closed())
@@ -152,7 +145,7 @@ struct Upload<W: Workload> {
     free: Receiver<Slot<Free>>,
     submitted: Sender<Slot<InFlight<Batch<W>>>>,
     finished: Sender<Finished<Batch<W>>>,
-    results: Option<Sender<Vec<Completion<W>>>>,
+    results: Option<RunSender<W>>,
     ordered_batches: u64,
 }
 
@@ -209,9 +202,12 @@ impl<W: Workload> Upload<W> {
                     Ok(message) => return Next::Message(message),
                     Err(_) => self.urgent = never(),
                 },
-                recv(self.normal) -> message => {
-                    return message.map_or(Next::End, Next::Message);
-                }
+                recv(self.normal) -> message => return match message {
+                    Ok(message) => Next::Message(message),
+                    // Both ends close together, and an urgent item may have come
+                    // between the two looks.
+                    Err(_) => self.urgent.try_recv().map_or(Next::End, Next::Message),
+                },
                 default(left) => return Next::Due,
             }
         }
@@ -239,7 +235,6 @@ impl<W: Workload> Upload<W> {
         } else if batch.items == 0 {
             Ok(slot.pass(batch))
         } else {
-            batch.submitted_at = Some(start);
             let filled = fill(&shared.program, &shared.pool, slot, batch);
             let start = add_since(&counters.fill_ns, start);
             match filled.submit() {
@@ -265,9 +260,10 @@ impl<W: Workload> Upload<W> {
 }
 
 fn poison<W: Workload>(shared: &Shared<W>, error: &Error) {
-    tracing::error!(%error, "the device failed; the engine takes no more work");
     // Only the first failure is the cause; later ones follow from it.
-    let _ = shared.poison.set(error.clone());
+    if shared.poison.set(error.clone()).is_ok() {
+        tracing::error!(%error, "the device failed; the engine takes no more work");
+    }
 }
 
 /// Stage two.
@@ -322,16 +318,18 @@ fn deliver_one<W: Workload>(
 ) {
     let counters = &shared.counters;
     let start = Instant::now();
-    let (slot, batch, outputs) = match outcome {
+    let (slot, batch, outputs, failure) = match outcome {
         Ok(slot) => {
             let outputs = unpack(&shared.program, &shared.pool, &slot);
             let (slot, batch) = slot.release();
-            (slot, batch, outputs)
+            (slot, batch, outputs, None)
         }
         Err(failed) => {
             let Failed { error, batch, slot } = *failed;
-            let outputs = batch.entries.iter().map(|_| Err(error.clone())).collect();
-            (slot, batch, outputs)
+            // What was wrong with an item before stays what is wrong with it.
+            let own = |entry: &Entry<W>| entry.place.as_ref().err().unwrap_or(&error).clone();
+            let outputs = batch.entries.iter().map(|entry| Err(own(entry))).collect();
+            (slot, batch, outputs, Some(error))
         }
     };
     add_since(&counters.unpack_ns, start);
@@ -346,12 +344,21 @@ fn deliver_one<W: Workload>(
         .collect();
     if let Some(ordered) = batch.ordered {
         // A run that ended early has nobody left to read.
-        let _ = ordered.results.send(completions);
+        let _ = ordered.results.send(failure.map_or(Ok(completions), Err));
+    }
+}
+
+/// Tells a run's producer to stop, also when its consumer panics.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }
 
 /// Feeds `source` to the stages from a thread of its own and hands results to
-/// `accept` on this one, until the source ends or `accept` fails.
+/// `accept` on this one, until the source ends, `accept` fails or the device does.
 pub(super) fn run_ordered<W: Workload, S>(
     intake: &Intake<W>,
     shared: &Shared<W>,
@@ -362,35 +369,47 @@ where
     S: Iterator<Item = W::Item> + Send,
 {
     let (results, completions) = bounded(1);
-    intake.results(Some(results))?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let produce = || -> Result<()> {
+        let produce = || -> Result<u64> {
+            let mut sent = 0;
             for item in source {
                 if stop.load(Relaxed) {
                     break;
                 }
-                let extent = shared.program.workload.extent(&item);
-                intake.send(Priority::Normal, item, extent, Reply::Ordered, None)?;
+                let extent = guarded(|| shared.program.workload.extent(&item));
+                intake.send(false, item, extent, Reply::Ordered, None)?;
+                sent += 1;
             }
-            Ok(())
+            Ok(sent)
         };
         // Also after a panic of the source, or the results would never end.
-        let produce_and_end = move || {
+        let produce_and_end = || {
+            intake.results(Some(results))?;
             let produced = catch_unwind(AssertUnwindSafe(produce));
             let ended = intake.results(None);
-            produced
-                .unwrap_or_else(|panic| resume_unwind(panic))
-                .and(ended)
+            let sent = produced.unwrap_or_else(|panic| resume_unwind(panic));
+            ended.and(sent)
         };
         let producer = std::thread::Builder::new()
             .name("tapeloop-source".to_owned())
             .spawn_scoped(scope, produce_and_end)
             .map_err(Error::io)?;
-        let consumed = completions.iter().flatten().try_for_each(&mut accept);
-        stop.store(true, Relaxed);
+        let stop_producer = StopOnDrop(&stop);
+        let mut accepted = 0;
+        let consumed = completions.iter().try_for_each(|batch| {
+            batch?.into_iter().try_for_each(|completion| {
+                accepted += 1;
+                accept(completion)
+            })
+        });
+        drop(stop_producer);
         drop(completions);
-        let produced = producer.join().unwrap_or_else(|panic| resume_unwind(panic));
-        consumed.and(produced)
+        let sent = producer.join().unwrap_or_else(|panic| resume_unwind(panic));
+        consumed?;
+        match sent? == accepted {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Closed, "a pipeline thread panicked")),
+        }
     })
 }

@@ -1,11 +1,12 @@
 //! The engine: a workload on one or more devices.
 
-use super::driver::{self, Intake, Priority, Shared};
+use super::driver::{self, Intake, Shared};
 use super::plan::MemoryPlan;
 use super::program::{Program, record_buckets};
 use super::slot::{Free, Slot};
-use super::stats::{Counters, Snapshot};
+use super::stats::{AtomicCounters, Counters};
 use super::ticket::Ticket;
+use super::upload::guarded;
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::replay::{Executor, Mode, load_functions};
@@ -85,7 +86,7 @@ impl EngineConfig {
 pub struct SubmitOptions {
     /// Goes before the items without it that still wait for a batch.
     pub urgent: bool,
-    /// The item's batch closes at this moment, full or not.
+    /// The item's batch closes at this moment at the latest, full or not.
     pub deadline: Option<Instant>,
 }
 
@@ -114,13 +115,14 @@ impl<W: Workload> Engine<W> {
         Ok(MemoryPlan::new(
             largest.buffers(),
             config.slots,
-            device.backend == "cpu",
+            device.shares_host_memory,
         ))
     }
 
     /// Records the workload, takes all memory, captures all graphs, and starts
     /// the stages. `pool` writes and reads items; it should be the one that a
-    /// CPU backend computes on.
+    /// CPU backend computes on. The stages wait for it, so its own threads must
+    /// neither submit nor wait for tickets, nor drop the engine.
     ///
     /// # Errors
     /// What is wrong with the configuration or the recording, a kernel that
@@ -138,9 +140,10 @@ impl<W: Workload> Engine<W> {
         let device = first.device().clone();
         let program = Program::new(workload, &config.buckets, &device)?;
         let buffers = program.largest().buffers();
-        let memory = MemoryPlan::new(buffers, config.slots, device.backend == "cpu");
+        let slots_in_all = config.slots * backends.len();
+        let memory = MemoryPlan::new(buffers, slots_in_all, device.shares_host_memory);
         memory.within_budget(config.memory_bytes_max)?;
-        let mut slots = Vec::with_capacity(config.slots * backends.len());
+        let mut slots = Vec::with_capacity(slots_in_all);
         for backend in backends {
             open_slots(&program, &**backend, config, &mut slots)?;
         }
@@ -150,7 +153,7 @@ impl<W: Workload> Engine<W> {
             batch_wait: config.batch_wait,
             program,
             pool,
-            counters: Counters::default(),
+            counters: AtomicCounters::default(),
             poison: OnceLock::new(),
         });
         let (intake, threads) = driver::start(&shared, slots, config.wait)?;
@@ -183,8 +186,8 @@ impl<W: Workload> Engine<W> {
     /// Submits one item. Blocks while the intake is full.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] when the engine has stopped. What is wrong with the
-    /// item itself comes with its ticket.
+    /// [`ErrorKind::Closed`] when the stages have ended. What is wrong with the item
+    /// itself, and a device that has failed, come with its ticket.
     pub fn submit(&self, item: W::Item) -> Result<Ticket<W>> {
         self.submit_with(item, SubmitOptions::default())
     }
@@ -194,15 +197,10 @@ impl<W: Workload> Engine<W> {
     /// # Errors
     /// As [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
-        let extent = self.shared.program.workload.extent(&item);
+        let extent = guarded(|| self.shared.program.workload.extent(&item));
         let (ticket, reply) = Ticket::new();
-        let priority = if options.urgent {
-            Priority::Urgent
-        } else {
-            Priority::Normal
-        };
         self.intake()
-            .send(priority, item, extent, reply, options.deadline)?;
+            .send(options.urgent, item, extent, reply, options.deadline)?;
         Ok(ticket)
     }
 
@@ -217,7 +215,8 @@ impl<W: Workload> Engine<W> {
     /// Streams a source through the engine into a sink, in the source's order,
     /// with a bounded number of items on the way.
     ///
-    /// An item's own failure goes to the sink with the item.
+    /// An item's own failure goes to the sink with the item. The sink must not
+    /// wait for a ticket that was submitted before the run.
     ///
     /// # Errors
     /// The sink's error, or the device's when it failed.
@@ -225,21 +224,12 @@ impl<W: Workload> Engine<W> {
     where
         S: Iterator<Item = W::Item> + Send,
     {
-        driver::run_ordered(
-            self.intake(),
-            &self.shared,
-            source,
-            |completion| match &completion.result {
-                Err(error) if matches!(error.kind(), ErrorKind::Device | ErrorKind::Closed) => {
-                    Err(error.clone())
-                }
-                _ => sink.accept(completion),
-            },
-        )
+        let accept = |completion| sink.accept(completion);
+        driver::run_ordered(self.intake(), &self.shared, source, accept)
     }
 
     /// What the engine did so far.
-    pub fn counters(&self) -> Snapshot {
+    pub fn counters(&self) -> Counters {
         self.shared.counters.snapshot()
     }
 

@@ -27,5 +27,5 @@ mod upload;
 pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions, Wait};
 pub use ordered_map::OrderedMap;
 pub use plan::{MemoryLine, MemoryPlan};
-pub use stats::{Counters, Snapshot};
+pub use stats::Counters;
 pub use ticket::Ticket;

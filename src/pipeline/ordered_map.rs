@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Applies a function to a source's items on a pool, at most `window` at a time
 /// ahead of the reader, and yields the results in the source's order.
 pub struct OrderedMap<S: Iterator, T> {
-    source: S,
+    source: std::iter::Fuse<S>,
     work: Arc<dyn Fn(S::Item) -> T + Send + Sync>,
     pool: Arc<ThreadPool>,
     window: usize,
@@ -30,7 +30,7 @@ where
         work: impl Fn(S::Item) -> T + Send + Sync + 'static,
     ) -> Self {
         OrderedMap {
-            source,
+            source: source.fuse(),
             work: Arc::new(work),
             pool,
             window: window.max(1),

@@ -20,7 +20,7 @@ pub struct MemoryLine {
 pub struct MemoryPlan {
     /// By buffer.
     pub lines: Vec<MemoryLine>,
-    /// Slots of one device.
+    /// Slots of all devices.
     pub slots: usize,
     /// Whether host and device sides are one (the CPU backend).
     pub shared: bool,
@@ -56,22 +56,22 @@ impl MemoryPlan {
     }
 
     fn sum(&self, counts: impl Fn(&MemoryLine) -> bool) -> u64 {
-        let slot: u64 = self
-            .lines
-            .iter()
-            .filter(|l| counts(l))
-            .map(|l| l.slot_bytes)
-            .sum();
-        slot * self.slots as u64
+        let counted = self.lines.iter().filter(|line| counts(line));
+        let slot = counted
+            .map(|line| line.slot_bytes)
+            .fold(0, u64::saturating_add);
+        slot.saturating_mul(self.slots as u64)
     }
 
     pub(crate) fn within_budget(&self, budget: Option<u64>) -> Result<()> {
         match budget {
-            Some(max) if self.device_bytes() + self.host_bytes() > max => Err(Error::new(
-                ErrorKind::Capacity,
-                format!("the plan takes more than the budget of {max} bytes\n{self}"),
-            )
-            .fix("raise memory_bytes_max, or take fewer slots or smaller batches")),
+            Some(max) if self.device_bytes().saturating_add(self.host_bytes()) > max => {
+                Err(Error::new(
+                    ErrorKind::Capacity,
+                    format!("the plan takes more than the budget of {max} bytes\n{self}"),
+                )
+                .fix("raise memory_bytes_max, or take fewer slots or smaller batches"))
+            }
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! A workload with its recordings, one a bucket, checked against each other.
 
 use crate::error::{Context, Error, Result};
-use crate::record::{BufferId, Command, Recorder, Recording, View};
+use crate::record::{AXES_MAX, BufferId, Command, Recorder, Recording, View};
 use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
 
 /// What every stage knows of the workload.
@@ -63,6 +63,11 @@ pub(crate) fn record_buckets<W: Workload>(
 ) -> Result<(Vec<Recording>, W::Buffers)> {
     check_buckets(buckets)?;
     let axes = workload.axes().len();
+    if axes > AXES_MAX {
+        return Err(Error::usage(format!(
+            "{axes} axes; a workload has at most {AXES_MAX}"
+        )));
+    }
     let mut recordings: Vec<Recording> = Vec::with_capacity(buckets.len());
     let mut handles = None;
     for bucket in buckets {

@@ -5,20 +5,19 @@ use std::time::Instant;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        #[derive(Debug, Default)]
+        pub(crate) struct AtomicCounters { $(pub(crate) $name: AtomicU64,)* }
+
         /// Counts since the engine was built. Times are sums over batches, in
         /// nanoseconds; stages run beside each other, so they add up to more
         /// than the wall clock.
-        #[derive(Debug, Default)]
-        pub struct Counters { $($(#[$doc])* pub $name: AtomicU64,)* }
-
-        /// The counters at one moment.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Snapshot { $($(#[$doc])* pub $name: u64,)* }
+        pub struct Counters { $($(#[$doc])* pub $name: u64,)* }
 
-        impl Counters {
+        impl AtomicCounters {
             /// Reads all of them.
-            pub fn snapshot(&self) -> Snapshot {
-                Snapshot { $($name: self.$name.load(Relaxed),)* }
+            pub(crate) fn snapshot(&self) -> Counters {
+                Counters { $($name: self.$name.load(Relaxed),)* }
             }
         }
     };

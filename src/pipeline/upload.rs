@@ -4,13 +4,16 @@
 use super::batch::{Batch, Entry};
 use super::program::Program;
 use super::slot::{Filled, Free, Slot};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result, panic_text};
+use crate::record::HEADER_ITEMS;
 use crate::workload::{Extent, Workload, WriteViews};
 use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
-/// Items that one thread writes before it is worth asking another.
-const ITEMS_PER_TASK: usize = 8;
+/// Batches under this much are written by one thread: less than it takes to ask
+/// another.
+const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
 /// Writes the batch into the slot and chooses its bucket.
 pub(crate) fn fill<W: Workload>(
@@ -28,11 +31,12 @@ pub(crate) fn fill<W: Workload>(
     }
     let views = WriteViews::new(&program.uploads, views);
     let entries = &mut batch.entries[..];
-    if entries.len() <= ITEMS_PER_TASK {
-        write_entries(program, entries, views);
+    if program.uploads.bytes(batch.total) < PARALLEL_BYTES_MIN {
+        write_in_turn(program, entries, views);
     } else {
         pool.install(|| write_entries(program, entries, views));
     }
+    batch.submitted_at = Some(Instant::now());
     let bucket = program.bucket_for(batch.total);
     slot.filled(batch, bucket)
 }
@@ -41,19 +45,28 @@ fn write_header<W: Workload>(header: &mut [u32], batch: &Batch<W>) {
     let totals = batch.total.as_slice();
     header.fill(0);
     header[..totals.len()].copy_from_slice(totals);
-    header[totals.len()] = batch.items;
+    header[HEADER_ITEMS] = batch.items;
 }
 
+fn write_in_turn<W: Workload>(
+    program: &Program<W>,
+    entries: &mut [Entry<W>],
+    mut views: WriteViews<'_>,
+) {
+    for entry in entries {
+        write_entry(program, entry, &mut views);
+    }
+}
+
+/// Halves the entries until what is left is one, or small.
 fn write_entries<W: Workload>(
     program: &Program<W>,
     entries: &mut [Entry<W>],
     mut views: WriteViews<'_>,
 ) {
-    if entries.len() <= ITEMS_PER_TASK {
-        for entry in entries {
-            write_entry(program, entry, &mut views);
-        }
-        return;
+    let small = program.uploads.bytes(spanned(entries)) < PARALLEL_BYTES_MIN;
+    if small || entries.len() == 1 {
+        return write_in_turn(program, entries, views);
     }
     let (front, back) = entries.split_at_mut(entries.len() / 2);
     let front_views = views.split_off(spanned(front));
@@ -92,7 +105,7 @@ fn write_entry<W: Workload>(
 /// Runs an embedder's code; a panic is the item's error and nobody else's.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = crate::backend::cpu::panic_text(&*panic);
+        let text = panic_text(&*panic);
         Err(Error::new(
             ErrorKind::Input,
             format!("the workload panicked: {text}"),

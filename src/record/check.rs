@@ -7,8 +7,9 @@ use super::kernel::{Kernel, ParamKind};
 use super::recorder::Recording;
 use crate::error::{Error, Result};
 
-/// CUDA's limit on threads in a block, on every supported card.
-const BLOCK_THREADS_MAX: u64 = 1024;
+/// CUDA's limits on a block, on every supported card.
+const BLOCK_THREADS_MAX: u32 = 1024;
+const BLOCK_MAX: [u32; 3] = [1024, 1024, 64];
 const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 pub(super) fn check(recording: &Recording) -> Result<()> {
@@ -20,15 +21,22 @@ pub(super) fn check(recording: &Recording) -> Result<()> {
         )));
     }
     check_buffers(&recording.buffers)?;
-    let mut written = vec![false; recording.buffers.len()];
+    let mut state = vec![State::default(); recording.buffers.len()];
     for (index, command) in recording.commands.iter().enumerate() {
-        check_command(recording, command, &mut written)
+        check_command(recording, command, &mut state)
             .map_err(|error| error.within(format!("command {index}")))?;
     }
     if recording.kernels().next().is_none() {
         return Err(Error::usage("the recording launches no kernel"));
     }
     check_host_views(recording)
+}
+
+/// What the commands so far did to a buffer.
+#[derive(Clone, Copy, Default)]
+struct State {
+    written: bool,
+    downloaded: bool,
 }
 
 fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
@@ -47,32 +55,51 @@ fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
     Ok(())
 }
 
-fn check_command(recording: &Recording, command: &Command, written: &mut [bool]) -> Result<()> {
-    let name = |id: BufferId| recording.buffers[id.index()].name.as_str();
+fn check_command(recording: &Recording, command: &Command, state: &mut [State]) -> Result<()> {
+    let mut foreign = false;
+    command.visit_buffers(|id, _, _| foreign |= id.index() >= recording.buffers.len());
+    if foreign {
+        return Err(Error::usage("a buffer is of another recording"));
+    }
+    let decl = |id: BufferId| &recording.buffers[id.index()];
     match command {
-        Command::Upload(id) if recording.buffers[id.index()].view != View::Upload => {
+        Command::Upload(id) if decl(*id).view != View::Upload => {
             return Err(Error::usage("only an upload buffer can be uploaded")
-                .within(format!("upload of buffer {}", name(*id))));
+                .within(format!("upload of buffer {}", decl(*id).name)));
         }
-        Command::Download(id) if recording.buffers[id.index()].view != View::Download => {
+        Command::Download(id) if decl(*id).view != View::Download => {
             return Err(Error::usage("only a download buffer can be downloaded")
-                .within(format!("download of buffer {}", name(*id))));
+                .within(format!("download of buffer {}", decl(*id).name)));
         }
         Command::Launch(launch) => check_launch(recording, launch)
             .map_err(|error| error.within(format!("kernel {}", launch.kernel.name)))?,
         _ => {}
     }
-    let mut unwritten = None;
-    command.visit_buffers(|id, reads, _| {
-        if reads && !written[id.index()] {
-            unwritten.get_or_insert(id);
-        }
+    // A backend may keep both sides of a buffer in one place. So that this makes
+    // no difference, an upload comes before any other write, and a download
+    // after all of them.
+    let mut misuse = None;
+    command.visit_buffers(|id, reads, writes| {
+        let before = state[id.index()];
+        let message = if reads && !before.written {
+            "it is read before anything wrote it"
+        } else if matches!(command, Command::Upload(_)) && before.written {
+            "it is uploaded after it was written"
+        } else if writes && before.downloaded {
+            "it is written after it was downloaded"
+        } else {
+            return;
+        };
+        misuse.get_or_insert((id, message));
     });
-    if let Some(id) = unwritten {
-        return Err(Error::usage("it is read before anything wrote it")
-            .within(format!("buffer {}", name(id))));
+    if let Some((id, message)) = misuse {
+        return Err(Error::usage(message).within(format!("buffer {}", decl(id).name)));
     }
-    command.visit_buffers(|id, _, writes| written[id.index()] |= writes);
+    command.visit_buffers(|id, _, writes| {
+        let state = &mut state[id.index()];
+        state.written |= writes;
+        state.downloaded |= matches!(command, Command::Download(_));
+    });
     Ok(())
 }
 
@@ -94,12 +121,7 @@ fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
         };
         match (param.kind, arg) {
             (ParamKind::Buffer { dtype, access }, Arg::Buffer(id)) => {
-                let Some(buffer) = recording.buffers.get(id.index()) else {
-                    return Err(mismatch(
-                        "a buffer".to_owned(),
-                        "one of another recording".to_owned(),
-                    ));
-                };
+                let buffer = &recording.buffers[id.index()];
                 if buffer.dtype != dtype {
                     return Err(mismatch(
                         format!("{dtype:?} elements"),
@@ -139,10 +161,15 @@ fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
 }
 
 fn check_shape(kernel: &Kernel, grid: [u32; 3]) -> Result<()> {
-    let threads: u64 = kernel.block.iter().map(|&n| u64::from(n)).product();
-    if threads == 0 || threads > BLOCK_THREADS_MAX {
+    let fits = kernel
+        .block
+        .iter()
+        .zip(BLOCK_MAX)
+        .all(|(&side, max)| (1..=max).contains(&side));
+    if !fits || kernel.block.iter().product::<u32>() > BLOCK_THREADS_MAX {
         return Err(Error::usage(format!(
-            "a block of {:?} threads; a block has 1 to {BLOCK_THREADS_MAX}",
+            "a block of {:?} threads; a block has at most {BLOCK_MAX:?}, and {BLOCK_THREADS_MAX} \
+             in all",
             kernel.block
         )));
     }
@@ -278,6 +305,43 @@ mod tests {
                     r.download(x);
                 }),
                 "download of buffer x: only a download buffer can be downloaded",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);
+                    r.upload(x);
+                }),
+                "command 2: buffer x: it is uploaded after it was written",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);
+                    r.download(y);
+                    r.memset(y, 0);
+                }),
+                "command 3: buffer y: it is written after it was downloaded",
+            ),
+            (
+                record(|r, _, _| {
+                    let mut other = Recorder::new(&[1]);
+                    let foreign =
+                        ["a", "b", "c"].map(|name| other.upload_buffer::<f32>(name, 0, 1));
+                    r.upload(foreign[2]);
+                }),
+                "command 0: a buffer is of another recording",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    let wide = Kernel {
+                        block: [8, 8, 65],
+                        ..k.clone()
+                    };
+                    r.launch(&wide, 1, &[x.into(), y.into(), 2f32.into()]);
+                }),
+                "a block of [8, 8, 65] threads",
             ),
             (
                 record(|r, _, _| {

@@ -14,7 +14,7 @@ mod recorder;
 pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
 pub use command::{Arg, Command, Launch};
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
-pub use recorder::{BUFFERS_MAX, HEADER_LEN, Recorder, Recording};
+pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording};
 
 /// The most axes that an extent has.
 pub const AXES_MAX: usize = 6;

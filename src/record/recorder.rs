@@ -9,10 +9,13 @@ use crate::error::{Error, Result};
 /// The most buffers in a recording.
 pub const BUFFERS_MAX: usize = 64;
 
-/// Elements of the header: the batch's totals along each axis, then the number
-/// of items, then zeros.
+/// Elements of the header: the batch's total along axis `a` at index `a`, the
+/// number of items at [`HEADER_ITEMS`], zeros elsewhere.
 pub const HEADER_LEN: usize = 8;
-const _: () = assert!(HEADER_LEN > AXES_MAX);
+
+/// Where the header holds the number of items, whatever the number of axes.
+pub const HEADER_ITEMS: usize = AXES_MAX;
+const _: () = assert!(HEADER_ITEMS < HEADER_LEN);
 
 const HEADER_NAME: &str = "header";
 
@@ -80,9 +83,9 @@ impl Recorder {
         self.declare(name, unit, View::Device)
     }
 
-    /// The header that the engine fills: the batch's totals along each axis,
-    /// then the number of items ([`HEADER_LEN`] elements). Kernels read from it
-    /// how much of the capacity is live.
+    /// The header that the engine fills, [`HEADER_LEN`] elements: the batch's total
+    /// along axis `a` at index `a`, the number of items at [`HEADER_ITEMS`].
+    /// Kernels read from it how much of the capacity is live.
     pub fn header(&mut self) -> Buffer<u32> {
         if let Some(header) = self.header {
             return header;

@@ -11,7 +11,8 @@ use crate::error::Result;
 use crate::record::Recorder;
 
 pub use extent::Extent;
-pub use views::{ReadViews, ViewLayout, WriteViews};
+pub(crate) use views::ViewLayout;
+pub use views::{ReadViews, WriteViews};
 
 /// What a workload may know of the device when it records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct DeviceInfo {
     pub memory_bytes: u64,
     /// The driver's version as CUDA counts it (13000 is 13.0), 0 on a CPU.
     pub driver_version: u32,
+    /// Whether the host side of a buffer is its device side.
+    pub shares_host_memory: bool,
 }
 
 /// A computation over a stream of items.

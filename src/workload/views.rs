@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 
 /// How the host buffers of one direction are cut into items.
 #[derive(Clone, Debug)]
-pub struct ViewLayout {
+pub(crate) struct ViewLayout {
     parts: Vec<Part>,
 }
 
@@ -25,7 +25,7 @@ impl Part {
 
 impl ViewLayout {
     /// The layout of the recording's buffers that items see as `view`.
-    pub fn new(recording: &Recording, view: View) -> Self {
+    pub(crate) fn new(recording: &Recording, view: View) -> Self {
         let parts = recording
             .buffers_by_id()
             .filter_map(|(buffer, decl)| match decl.unit {
@@ -42,8 +42,13 @@ impl ViewLayout {
     }
 
     /// The buffers in the layout's order.
-    pub fn buffers(&self) -> impl Iterator<Item = BufferId> {
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = BufferId> {
         self.parts.iter().map(|part| part.buffer)
+    }
+
+    /// What an extent takes of all buffers together.
+    pub(crate) fn bytes(&self, extent: Extent) -> usize {
+        self.parts.iter().map(|part| part.bytes(extent)).sum()
     }
 
     fn position(&self, buffer: BufferId) -> usize {
@@ -63,7 +68,10 @@ pub struct WriteViews<'a> {
 
 impl<'a> WriteViews<'a> {
     /// Views of whole buffers, given in the layout's order.
-    pub fn new(layout: &'a ViewLayout, buffers: impl IntoIterator<Item = &'a mut [u8]>) -> Self {
+    pub(crate) fn new(
+        layout: &'a ViewLayout,
+        buffers: impl IntoIterator<Item = &'a mut [u8]>,
+    ) -> Self {
         let slices: ArrayVec<_, BUFFERS_MAX> = buffers.into_iter().map(Some).collect();
         assert_eq!(slices.len(), layout.parts.len(), "one buffer for each part");
         WriteViews { layout, slices }
@@ -128,7 +136,7 @@ pub struct ReadViews<'a> {
 impl<'a> ReadViews<'a> {
     /// The part that starts at `at` and spans `extent`, of whole buffers given
     /// in the layout's order.
-    pub fn new(
+    pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: &'a [&'a [u8]],
         at: Extent,

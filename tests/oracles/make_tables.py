@@ -32,7 +32,7 @@ Features of a residue; "others" are the other rows of the same model:
                 the same for the C-beta. A residue without one gets the virtual
                 C-beta CA - 0.58273431 a + 0.56802827 b - 0.54067466 c, with
                 b = CA - N, c = C - CA, a = b x c in A, rounded to 0.001 A half
-                away from zero; null where that lacks an atom, or without C-alpha
+                away from zero; none where that lacks an atom, or without C-alpha, or without C-alpha
                 (such a residue's own C-beta still counts as one of the others)
   wcn           sum of 1/d^2 in A^-2 over the others' C-alphas, d = 0 left out
   hse_a_up, hse_a_down
@@ -193,7 +193,7 @@ def c_beta(residues):
     virtual = ca + shift
     virtual = np.sign(virtual) * np.floor(np.abs(virtual) + 0.5)
     xyz = np.where(has_cb[:, None], cb, virtual.astype(np.int64))
-    return xyz, has_cb | (has_n & has_ca & has_c)
+    return xyz, has_ca & (has_cb | (has_n & has_c))
 
 
 def weighted_contact_number(xyz, there):

@@ -69,6 +69,7 @@ impl Device {
                 .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             memory_bytes: memory_bytes as u64,
             driver_version: self.driver.version,
+            shares_host_memory: false,
         }
     }
 

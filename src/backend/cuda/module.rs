@@ -331,6 +331,14 @@ fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<
                  and is no newer than CUDA {cuda}, {OR_CPU}"
             ),
         ),
+        code::JIT_COMPILER_NOT_FOUND | code::JIT_COMPILATION_DISABLED => (
+            ErrorKind::Unavailable,
+            format!(
+                "let the driver compile PTX (its libnvidia-ptxjitcompiler, and \
+                 CUDA_DISABLE_PTX_JIT unset), or build with an nvcc that knows \
+                 sm_{major}{minor}, {OR_CPU}"
+            ),
+        ),
         code::INVALID_IMAGE | code::INVALID_PTX => {
             (ErrorKind::Kernel, format!("rebuild the image, {OR_CPU}"))
         }

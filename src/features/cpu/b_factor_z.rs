@@ -3,6 +3,7 @@
 use super::super::layout::{CHAINS, ChainSpan};
 use super::tree_sum;
 use crate::record::TwinLaunch;
+use rayon::prelude::*;
 
 /// Threads of the kernel's block, whose partial sums are added as a tree.
 const THREADS: usize = 128;
@@ -15,36 +16,44 @@ pub(in super::super) fn b_factor_z(launch: &mut TwinLaunch<'_>) {
     let b: &[f32] = launch.read();
     let z: &mut [f32] = launch.write();
 
-    for chain in &chains[..header[CHAINS] as usize] {
+    let chains = &chains[..header[CHAINS] as usize];
+    let residues = |chain: &ChainSpan| {
         let start = chain.residue_start as usize;
         let own = &members[chain.member_start as usize..][..chain.count as usize];
-        let value = |m: u32| b[start + m as usize];
-        let mut sums = [0f64; THREADS];
-        let mut counts = [0f64; THREADS];
-        for (lane, &m) in (0..THREADS).cycle().zip(own) {
-            if !value(m).is_nan() {
-                sums[lane] += f64::from(value(m));
-                counts[lane] += 1.0;
-            }
-        }
-        let count = tree_sum(&mut counts);
-        let mean = tree_sum(&mut sums) / count;
-        let mut squares = [0f64; THREADS];
-        for (lane, &m) in (0..THREADS).cycle().zip(own) {
-            let deviation = f64::from(value(m)) - mean;
-            if !value(m).is_nan() {
-                squares[lane] += deviation * deviation;
-            }
-        }
-        let sd = (tree_sum(&mut squares) / count).sqrt();
-        for &m in own {
-            let deviation = f64::from(value(m)) - mean;
-            let defined = sd > 0.0 && !value(m).is_nan();
-            z[start + m as usize] = if defined {
-                (deviation / sd) as f32
-            } else {
-                f32::NAN
-            };
+        own.iter().map(move |&member| start + member as usize)
+    };
+    let moments = |chain: &ChainSpan| moments(residues(chain).map(|residue| b[residue]));
+    let moments: Vec<(f64, f64)> = chains.par_iter().map(moments).collect();
+    // Chains may interleave, so their results are put in place by one thread.
+    for (chain, (mean, sd)) in chains.iter().zip(moments) {
+        for residue in residues(chain) {
+            let defined = sd > 0.0 && !b[residue].is_nan();
+            let score = (f64::from(b[residue]) - mean) / sd;
+            z[residue] = if defined { score as f32 } else { f32::NAN };
         }
     }
+}
+
+/// Mean and population standard deviation of the values that are there.
+fn moments(values: impl Iterator<Item = f32> + Clone) -> (f64, f64) {
+    let mut sums = [0f64; THREADS];
+    let mut counts = [0f64; THREADS];
+    let lanes = || {
+        (0..THREADS)
+            .cycle()
+            .zip(values.clone())
+            .filter(|(_, value)| !value.is_nan())
+    };
+    for (lane, value) in lanes() {
+        sums[lane] += f64::from(value);
+        counts[lane] += 1.0;
+    }
+    let count = tree_sum(&mut counts);
+    let mean = tree_sum(&mut sums) / count;
+    let mut squares = [0f64; THREADS];
+    for (lane, value) in lanes() {
+        let deviation = f64::from(value) - mean;
+        squares[lane] += deviation * deviation;
+    }
+    (mean, (tree_sum(&mut squares) / count).sqrt())
 }

@@ -1,7 +1,7 @@
 //! Twin of `kernels/half_sphere_exposure.cu`.
 
 use super::super::columns::NULL_COUNT;
-use super::super::layout::{Position, Tile};
+use super::super::layout::{Position, RESIDUES, Tile};
 use super::near::TileBoxes;
 use super::{for_each_tile, squared, tiles};
 use crate::record::TwinLaunch;
@@ -17,12 +17,14 @@ struct Plane {
 
 impl Plane {
     fn of(residue: usize, tile: &Tile, positions: &[Position], links: &[u8]) -> Option<Plane> {
-        let next = residue + 1;
-        let linked = next < tile.structure_range().end && links[residue] != 0 && links[next] != 0;
-        if !linked
-            || positions[residue - 1..=next]
-                .iter()
-                .any(|p| !p.is_present())
+        let (all, next) = (tile.structure_range(), residue + 1);
+        let inside = residue > all.start && next < all.end;
+        if !inside || links[residue] == 0 || links[next] == 0 {
+            return None;
+        }
+        if positions[residue - 1..=next]
+            .iter()
+            .any(|p| !p.is_present())
         {
             return None;
         }
@@ -70,7 +72,7 @@ pub(in super::super) fn half_sphere_exposure(launch: &mut TwinLaunch<'_>) {
         // The residue itself is near, and not above.
         Some((above, near - above - 1))
     };
-    let mut both = vec![(NULL_COUNT, NULL_COUNT); up.len()];
+    let mut both = vec![(NULL_COUNT, NULL_COUNT); header[RESIDUES] as usize];
     for_each_tile(tiles, &mut both, |index, tile, both| {
         for (both, residue) in both.iter_mut().zip(tile.range()) {
             *both = count(index, tile, residue).unwrap_or((NULL_COUNT, NULL_COUNT));
