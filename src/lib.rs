@@ -27,6 +27,8 @@
 //! driver is loaded at run time, so none of them needs CUDA to build.
 
 pub mod backend;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod error;
 #[cfg(feature = "features")]
 pub mod features;

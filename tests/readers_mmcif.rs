@@ -302,7 +302,8 @@ fn files_without_coordinates_say_what_they_are() {
             "_atom_site has no",
         ),
         ("", "no _atom_site category with coordinates"),
-        ("what is this\n", "line 1: a value has no tag"),
+        ("what is this\n", "line 1: there is no data block"),
+        ("data_x\nstray\n", "line 2: a value has no tag"),
     ] {
         assert!(error(text).contains(wanted), "{text:?}: {}", error(text));
     }

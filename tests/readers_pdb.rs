@@ -149,6 +149,13 @@ fn residue_numbers_negative_and_hybrid_36() {
 }
 
 #[test]
+fn component_ids_of_four_letters_leave_one_for_the_chain() {
+    // Lysine of a simulation, known as such; then an unknown one without chain.
+    let text = ca("LYSHA   4 ", 0.0) + &ca("GLYAA   5 ", 3.8) + &ca("SYST    6 ", 7.6);
+    assert_eq!(names(&read(&text)), ["A4 LYSH", "AA5 GLY"]);
+}
+
+#[test]
 fn chain_ids_may_have_two_characters() {
     assert_eq!(
         names(&read(

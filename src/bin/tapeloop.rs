@@ -1,3 +1,5 @@
 //! The `tapeloop` program.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    tapeloop::cli::main()
+}

@@ -12,7 +12,7 @@ use memchr::memchr;
 
 use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
-use super::{Models, element};
+use super::{Models, components, element};
 use crate::{Error, Result};
 
 /// The columns that are read, filled up with spaces where the line is shorter.
@@ -154,12 +154,13 @@ impl PdbReader<'_> {
                 .push(self.model_number.take().unwrap_or(ordinal));
             self.in_model = true;
         }
+        let (comp, chain_id) = names(&key);
         let chain = match self.table.runs.last() {
-            Some(run) if self.key.is_some_and(|last| last[3..5] == key[3..5]) => run.chain,
-            _ => self.table.chain(trimmed(&key[3..5]), b"", b""),
+            Some(run) if self.key.is_some_and(|last| names(&last).1 == chain_id) => run.chain,
+            _ => self.table.chain(trimmed(chain_id), b"", b""),
         };
         self.key = Some(key);
-        let comp = text8(trimmed(&key[..3]));
+        let comp = text8(trimmed(comp));
         let run = Run {
             atoms: self.table.atoms.len() as u32..0,
             model: self.table.models.len() as u32 - 1,
@@ -300,6 +301,19 @@ fn atom_name(columns: [u8; 4]) -> Text8 {
         text8(trimmed(&columns))
     } else {
         name.to_le_bytes()
+    }
+}
+
+/// Component and chain id. Column 21 is the first of a chain id of two, or the
+/// fourth of a component id that simulation packages write (`LYSH`, `TIP3`):
+/// that, where the id is known or no chain id follows.
+fn names(key: &ResidueKey) -> (&[u8], &[u8]) {
+    let four = key[3] != b' '
+        && (key[4] == b' ' || components::lookup(text8(trimmed(&key[..4]))).is_some());
+    if four {
+        (&key[..4], &key[4..5])
+    } else {
+        (&key[..3], &key[3..5])
     }
 }
 

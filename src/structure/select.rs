@@ -28,6 +28,7 @@ use super::ReadOptions;
 use super::build::Builder;
 use super::components::{self, Component, Kind};
 use super::conformer::Conformers;
+use super::element::HYDROGEN;
 use super::model::Structure;
 use super::table::{Atom, AtomTable, Entity, Run, Text8, at_line};
 use crate::{Error, Result};
@@ -107,7 +108,7 @@ impl Selector {
                 let message = "a polymer residue has no number";
                 return Err(at_line(text, run.offset as usize, message));
             }
-            has_polymer |= !self.candidates.is_empty();
+            has_polymer |= self.has_heavy_atoms(model);
             structures.push(self.build(model, options));
         }
         if !has_polymer {
@@ -115,6 +116,14 @@ impl Selector {
             return Err(Error::input(message));
         }
         Ok(structures)
+    }
+
+    fn has_heavy_atoms(&self, model: Model) -> bool {
+        let mut atoms = self
+            .candidates
+            .iter()
+            .flat_map(|candidate| self.atoms(model, candidate));
+        atoms.any(|atom| atom.element != HYDROGEN)
     }
 
     /// Rule 1, and what of rule 2 the names decide.

@@ -1,0 +1,108 @@
+//! The command line.
+
+use super::config::{Config, Written};
+use crate::error::Result;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Streams protein structures through a GPU, or the CPU, into per-residue tables.
+#[derive(Debug, Parser)]
+#[command(name = "tapeloop", version, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes: 0 all good, 1 nothing could run or the run failed, \
+    2 config or usage, 3 finished with rejected inputs, 130 interrupted.\n\
+    TAPELOOP_LOG (else RUST_LOG) sets what is logged: warn, info, debug, tapeloop=trace."
+)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Compute the features of structures and write them to Parquet.
+    Run(Box<RunArgs>),
+    /// List the columns that a run writes, with unit and meaning.
+    Features(ConfigArgs),
+    /// Tell what a run would find on this machine, and what is missing.
+    Doctor(ConfigArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+    /// Replace the results that the output folder holds.
+    #[arg(long)]
+    pub(super) overwrite: bool,
+    /// Print the resolved config and the memory that the run will take, and stop.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Print no progress and no summary.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+/// A config file and what overrides it.
+#[derive(Debug, Args)]
+pub(super) struct ConfigArgs {
+    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
+    file: Option<PathBuf>,
+    /// File, directory, glob or @list of files; may be repeated.
+    #[arg(short, long, value_name = "PATH")]
+    input: Vec<String>,
+    /// Folder for the results.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<String>,
+    /// Features to compute, separated by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    features: Vec<String>,
+    /// Which models of a file to read: first, all.
+    #[arg(long, value_name = "WHICH")]
+    models: Option<String>,
+    /// What to compute on: auto, cuda, cpu.
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
+    /// Which of the visible GPUs.
+    #[arg(long, value_name = "N")]
+    device: Option<i64>,
+    /// How batches reach the device: graph, stream.
+    #[arg(long, value_name = "NAME")]
+    mode: Option<String>,
+    /// Batches on the way at once.
+    #[arg(long, value_name = "N")]
+    slots: Option<i64>,
+    /// Threads to read, compute and write with; 0 for all cores.
+    #[arg(long, value_name = "N")]
+    threads: Option<i64>,
+    /// Any key of the config: --set batch.residues=8192; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl ConfigArgs {
+    /// The config as resolved from the file and the options. Named options win
+    /// over `--set`, and both over the file.
+    ///
+    /// # Errors
+    /// What is wrong in the file or the options.
+    pub(super) fn resolve(self) -> Result<Config> {
+        let mut written = match &self.file {
+            Some(file) => Written::read(file)?,
+            None => Written::default(),
+        };
+        for assignment in &self.set {
+            written.set_assignment(assignment)?;
+        }
+        written.set_list("--input", "input", self.input);
+        written.set_text("--output", "output", self.output);
+        written.set_list("--features", "features", self.features);
+        written.set_text("--models", "models", self.models);
+        written.set_text("--backend", "backend", self.backend);
+        written.set_integer("--device", "device", self.device);
+        written.set_text("--mode", "mode", self.mode);
+        written.set_integer("--slots", "slots", self.slots);
+        written.set_integer("--threads", "threads", self.threads);
+        Config::resolve(written)
+    }
+}

@@ -1,0 +1,283 @@
+//! Reads typed values out of what was written, and remembers what was asked.
+
+use super::suggest::nearest;
+use super::written::{Entry, Origin, Value, Written, unknown_text};
+use crate::error::{Error, Result};
+use serde_json::{Value as Json, json};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// Every key is asked for once, by name, with its default; so what was asked for
+/// is the list of known keys, and the answers are the config as resolved.
+pub(super) struct Form {
+    written: Written,
+    settings: Vec<(&'static str, Json)>,
+    problems: Vec<(Option<Origin>, String)>,
+}
+
+impl Form {
+    pub(super) fn new(written: Written) -> Self {
+        Form {
+            written,
+            settings: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// The entry of `key`, if it is written.
+    pub(super) fn entry(&self, key: &str) -> Option<Entry> {
+        self.written.entries.get(key).cloned()
+    }
+
+    /// Notes the resolved value of `key`.
+    pub(super) fn note(&mut self, key: &'static str, value: Json) {
+        self.settings.push((key, value));
+    }
+
+    /// Notes that the value of `key` cannot be used.
+    pub(super) fn problem(&mut self, key: &str, text: impl Display) {
+        let origin = self
+            .written
+            .entries
+            .get(key)
+            .map(|entry| entry.origin.clone());
+        self.problems.push((origin, format!("`{key}`: {text}")));
+    }
+
+    fn wrong_type(&mut self, key: &str, wanted: &str, value: &Value) {
+        self.problem(key, format!("wants {wanted}, not {}", value.type_name()));
+    }
+
+    /// An integer of `range`.
+    pub(super) fn integer(
+        &mut self,
+        key: &'static str,
+        default: i64,
+        range: RangeInclusive<i64>,
+    ) -> i64 {
+        let value = self.integer_or_none(key, range).unwrap_or(default);
+        self.note(key, json!(value));
+        value
+    }
+
+    /// An integer of `range` for a key without a default.
+    pub(super) fn optional_integer(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<i64>,
+    ) -> Option<i64> {
+        let value = self.integer_or_none(key, range);
+        self.note(key, json!(value));
+        value
+    }
+
+    fn integer_or_none(&mut self, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
+        match self.entry(key)?.value {
+            Value::Integer(value) if range.contains(&value) => Some(value),
+            Value::Integer(value) => {
+                let text = if *range.end() == i64::MAX {
+                    format!("{value} is less than {}", range.start())
+                } else {
+                    format!("{value} is not {} to {}", range.start(), range.end())
+                };
+                self.problem(key, text);
+                None
+            }
+            other => {
+                self.wrong_type(key, "an integer", &other);
+                None
+            }
+        }
+    }
+
+    /// True or false.
+    pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
+        let value = match self.entry(key).map(|entry| entry.value) {
+            None => default,
+            Some(Value::Flag(value)) => value,
+            Some(other) => {
+                self.wrong_type(key, "true or false", &other);
+                default
+            }
+        };
+        self.note(key, json!(value));
+        value
+    }
+
+    /// One of several names; the first is the default.
+    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> T {
+        let mut chosen = choices[0];
+        match self.entry(key).map(|entry| entry.value) {
+            None => {}
+            Some(Value::Text(text)) => match choices.iter().find(|(name, _)| *name == text) {
+                Some(choice) => chosen = *choice,
+                None => {
+                    let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+                    let quoted: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+                    let hint = nearest(&text, &names)
+                        .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
+                    let legal = quoted.join(", ");
+                    self.problem(key, format!("{text:?} is none of {legal}{hint}"));
+                }
+            },
+            Some(other) => self.wrong_type(key, "a string", &other),
+        }
+        self.note(key, json!(chosen.0));
+        chosen.1
+    }
+
+    /// A string for a key without a default, with where it stands. The caller
+    /// notes what it makes of it.
+    pub(super) fn text(&mut self, key: &'static str) -> Option<(String, Origin)> {
+        let entry = self.entry(key)?;
+        match entry.value {
+            Value::Text(text) if !text.is_empty() => Some((text, entry.origin)),
+            Value::Text(_) => {
+                self.problem(key, "is empty");
+                None
+            }
+            other => {
+                self.wrong_type(key, "a string", &other);
+                None
+            }
+        }
+    }
+
+    /// A string or a list of strings, with where it stands. The caller notes
+    /// what it makes of it.
+    pub(super) fn texts(&mut self, key: &'static str) -> Option<(Vec<String>, Origin)> {
+        let entry = self.entry(key)?;
+        let items = match entry.value {
+            Value::List(items) => items,
+            single => vec![single],
+        };
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Value::Text(text) if !text.is_empty() => texts.push(text),
+                Value::Text(_) => self.problem(key, "holds an empty string"),
+                other => self.wrong_type(key, "a string or a list of strings", &other),
+            }
+        }
+        Some((texts, entry.origin))
+    }
+
+    /// Several different names out of `known`, in its order; all by default.
+    pub(super) fn choices<T: Copy>(
+        &mut self,
+        key: &'static str,
+        known: &[(&'static str, T)],
+    ) -> Vec<T> {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let wanted = match self.texts(key) {
+            None => names.iter().map(|name| (*name).to_owned()).collect(),
+            Some((texts, _)) => texts,
+        };
+        for (index, text) in wanted.iter().enumerate() {
+            if !names.contains(&text.as_str()) {
+                self.problem(key, unknown_text("name", text, nearest(text, &names)));
+            } else if wanted[..index].contains(text) {
+                self.problem(key, format!("{text:?} is there twice"));
+            }
+        }
+        if wanted.is_empty() {
+            self.problem(key, "is empty");
+        }
+        let is_wanted = |name: &str| wanted.iter().any(|text| text == name);
+        let chosen: Vec<_> = known.iter().filter(|(name, _)| is_wanted(name)).collect();
+        self.note(
+            key,
+            json!(chosen.iter().map(|(name, _)| name).collect::<Vec<_>>()),
+        );
+        chosen.into_iter().map(|(_, choice)| *choice).collect()
+    }
+
+    /// A number of `range`.
+    pub(super) fn real(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        range: RangeInclusive<f64>,
+    ) -> f64 {
+        let value = self.entry(key).map(|entry| entry.value);
+        let value = value
+            .and_then(|value| self.real_of(key, &value, &range))
+            .unwrap_or(default);
+        self.note(key, json!(value));
+        value
+    }
+
+    /// A list of different numbers of `range`.
+    pub(super) fn reals(
+        &mut self,
+        key: &'static str,
+        default: &[f64],
+        range: RangeInclusive<f64>,
+    ) -> Vec<f64> {
+        let items = match self.entry(key).map(|entry| entry.value) {
+            None => None,
+            Some(Value::List(items)) => Some(items),
+            Some(single) => Some(vec![single]),
+        };
+        let mut reals = Vec::new();
+        match items {
+            None => reals.extend_from_slice(default),
+            Some(items) => {
+                for item in &items {
+                    match self.real_of(key, item, &range) {
+                        Some(real) if reals.contains(&real) => {
+                            self.problem(key, format!("{real} is there twice"));
+                        }
+                        Some(real) => reals.push(real),
+                        None => {}
+                    }
+                }
+            }
+        }
+        self.note(key, json!(reals));
+        reals
+    }
+
+    fn real_of(&mut self, key: &str, value: &Value, range: &RangeInclusive<f64>) -> Option<f64> {
+        let real = match value {
+            Value::Integer(integer) => *integer as f64,
+            Value::Real(real) => *real,
+            other => {
+                self.wrong_type(key, "a number", other);
+                return None;
+            }
+        };
+        if range.contains(&real) {
+            return Some(real);
+        }
+        self.problem(
+            key,
+            format!("{real} is not {} to {}", range.start(), range.end()),
+        );
+        None
+    }
+
+    /// The config as resolved, once every key was asked for.
+    ///
+    /// # Errors
+    /// All problems, in the order of the file, an unknown key among them.
+    pub(super) fn finish(mut self) -> Result<Vec<(&'static str, Json)>> {
+        let known: Vec<&'static str> = self.settings.iter().map(|(key, _)| *key).collect();
+        let unknown = self.written.unknown(&known);
+        self.problems.extend(
+            unknown
+                .into_iter()
+                .map(|(origin, text)| (Some(origin), text)),
+        );
+        if self.problems.is_empty() {
+            return Ok(self.settings);
+        }
+        self.problems.sort_by(|a, b| a.0.cmp(&b.0));
+        let lines = self.problems.iter().map(|(origin, text)| match origin {
+            Some(origin) => format!("{origin}: {text}"),
+            None => text.clone(),
+        });
+        let text = lines.collect::<Vec<_>>().join("\n");
+        Err(Error::config(text))
+    }
+}

@@ -1,0 +1,249 @@
+//! The config: as written in a file and on the command line ([`Written`]), and
+//! as resolved, every key with a value of its type ([`Config`]).
+//!
+//! A [`Form`](form::Form) turns the one into the other. It is asked for every
+//! key once, so there is one place that knows the keys: [`Config::resolve`].
+//! `docs/CONFIG.md` explains them.
+
+mod form;
+mod suggest;
+mod written;
+
+use super::inputs::STDIN;
+use crate::backend::Choice;
+use crate::error::{Error, Result};
+use crate::features::{Cutoff, FeatureConfig, FeatureName};
+use crate::pipeline::SLOTS_MAX;
+use crate::replay::Mode;
+use crate::structure::{Models, ReadOptions};
+use form::Form;
+use serde_json::{Value as Json, json};
+use std::path::{Path, PathBuf};
+
+pub(super) use written::Written;
+use written::from_folder;
+
+/// Distances that a feature may look at, in A.
+const CUTOFF: std::ops::RangeInclusive<f64> = 0.001..=37.0;
+
+/// How the program waits for the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// For the oldest batch, in the driver.
+    Block,
+    /// Looking at all batches in flight, over and over.
+    Spin,
+    /// As `Block`, giving the core away.
+    Sleep,
+}
+
+/// A run, resolved.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    /// What is read: files, directories, globs, list files (`@list.txt`).
+    pub(super) input: Vec<String>,
+    /// The folder that holds the results.
+    pub(super) output: Option<PathBuf>,
+    pub(super) reading: ReadOptions,
+    pub(super) features: FeatureConfig,
+    pub(super) backend: Choice,
+    pub(super) device: u32,
+    pub(super) mode: Mode,
+    pub(super) slots: usize,
+    /// Threads to read, compute and write with, 0 for all cores.
+    pub(super) threads: usize,
+    pub(super) batch: BatchSettings,
+    pub(super) memory_bytes_max: Option<u64>,
+    pub(super) wait: Wait,
+    pub(super) tables: TableSettings,
+    pub(super) nvrtc: Option<PathBuf>,
+    pub(super) kernel_cache: Option<PathBuf>,
+    /// All of the above by key, in the order of the documentation.
+    pub(super) settings: Vec<(&'static str, Json)>,
+}
+
+/// How much goes to the device at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchSettings {
+    /// A batch closes before it exceeds this.
+    pub(super) residues: u32,
+    /// A larger structure is rejected.
+    pub(super) residues_max: u32,
+}
+
+/// How the tables are cut and compressed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableSettings {
+    pub(super) inputs_per_part: u64,
+    pub(super) rows_per_group: usize,
+    /// Of zstd.
+    pub(super) compression_level: i32,
+}
+
+impl Config {
+    /// Resolves what was written.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its place and a near miss.
+    pub(super) fn resolve(written: Written) -> Result<Self> {
+        let mut form = Form::new(written);
+        let input = resolve_input(&mut form);
+        let output = form.text("output").map(|(path, _)| PathBuf::from(path));
+        form.note("output", json!(output));
+        let models = [("first", Models::First), ("all", Models::All)];
+        let reading = ReadOptions {
+            models: form.choice("models", &models),
+            nucleic: form.flag("nucleic", true),
+        };
+        let features = resolve_features(&mut form);
+        let backends = [
+            ("auto", Choice::Auto),
+            ("cuda", Choice::Cuda),
+            ("cpu", Choice::Cpu),
+        ];
+        let backend = form.choice("backend", &backends);
+        let device = form.integer("device", 0, 0..=1023) as u32;
+        let nvrtc = resolve_path(&mut form, "nvrtc");
+        let kernel_cache = resolve_path(&mut form, "kernel_cache");
+        let modes = [("graph", Mode::Graph), ("stream", Mode::Stream)];
+        let mode = form.choice("mode", &modes);
+        let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
+        let threads = form.integer("threads", 0, 0..=4096) as usize;
+        let waits = [
+            ("block", Wait::Block),
+            ("spin", Wait::Spin),
+            ("sleep", Wait::Sleep),
+        ];
+        let wait = form.choice("wait", &waits);
+        let batch = resolve_batch(&mut form);
+        let memory_bytes_max = form
+            .optional_integer("memory_bytes_max", 1..=i64::MAX)
+            .map(|bytes| bytes as u64);
+        let tables = TableSettings {
+            inputs_per_part: form.integer("tables.inputs_per_part", 65_536, 1..=1 << 32) as u64,
+            rows_per_group: form.integer("tables.rows_per_group", 131_072, 1..=1 << 24) as usize,
+            compression_level: form.integer("tables.compression_level", 3, 1..=22) as i32,
+        };
+        Ok(Config {
+            input,
+            output,
+            reading,
+            features,
+            backend,
+            device,
+            mode,
+            slots,
+            threads,
+            batch,
+            memory_bytes_max,
+            wait,
+            tables,
+            nvrtc,
+            kernel_cache,
+            settings: form.finish()?,
+        })
+    }
+
+    /// Where the results go.
+    ///
+    /// # Errors
+    /// The config does not say.
+    pub(super) fn output(&self) -> Result<&Path> {
+        self.output.as_deref().ok_or_else(|| {
+            Error::config("`output` is not set").fix("write output = \"folder\", or give --output")
+        })
+    }
+
+    /// The settings as the lines of a config file.
+    pub(super) fn to_toml(&self) -> String {
+        let line = |(key, value): &(&str, Json)| match value {
+            Json::Null => format!("# {key} is not set\n"),
+            // JSON's strings, numbers and lists are TOML's too.
+            value => format!("{key} = {value}\n"),
+        };
+        self.settings.iter().map(line).collect()
+    }
+}
+
+fn resolve_input(form: &mut Form) -> Vec<String> {
+    let written = form.texts("input");
+    let input: Vec<String> = written.map_or(Vec::new(), |(items, origin)| {
+        let place = |item: String| match item.strip_prefix('@') {
+            Some(STDIN) => item,
+            Some(list) => format!("@{}", tidy(from_folder(&origin, list)).display()),
+            None => tidy(from_folder(&origin, &item)).display().to_string(),
+        };
+        items.into_iter().map(place).collect()
+    });
+    form.note("input", json!(input));
+    input
+}
+
+/// Drops `folder/..` from a path, which the place of the config file puts there
+/// and which every `source` would carry. A symbolic link stays: what is above
+/// its target is another folder.
+fn tidy(path: PathBuf) -> PathBuf {
+    use std::path::Component::{Normal, ParentDir};
+    let mut tidied = PathBuf::new();
+    for component in path.components() {
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let undoes = component == ParentDir
+            && matches!(tidied.components().next_back(), Some(Normal(_)))
+            && is_folder(&tidied);
+        if undoes {
+            tidied.pop();
+        } else {
+            tidied.push(component);
+        }
+    }
+    if tidied.as_os_str().is_empty() {
+        tidied.push(".");
+    }
+    tidied
+}
+
+fn resolve_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
+    let written = form.text(key);
+    let path = written.map(|(path, origin)| tidy(from_folder(&origin, &path)));
+    form.note(key, json!(path));
+    path
+}
+
+fn resolve_features(form: &mut Form) -> FeatureConfig {
+    let default = FeatureConfig::default();
+    let known = FeatureName::ALL.map(|feature| (feature.name(), feature));
+    let features = form.choices("features", &known);
+    let mut cutoffs = |key, default: &[Cutoff]| {
+        let default: Vec<f64> = default.iter().map(|cutoff| cutoff.angstrom()).collect();
+        let reals = form.reals(key, &default, CUTOFF);
+        // The range is checked, and what was out of it is left out.
+        reals.into_iter().flat_map(Cutoff::from_angstrom).collect()
+    };
+    let contact_ca = cutoffs("contact_number.ca", &default.contact_ca);
+    let contact_cb = cutoffs("contact_number.cb", &default.contact_cb);
+    let radius = form.real("hse_a.radius", default.hse_radius.angstrom(), CUTOFF);
+    FeatureConfig {
+        features,
+        contact_ca,
+        contact_cb,
+        hse_radius: Cutoff::from_angstrom(radius).unwrap_or(default.hse_radius),
+    }
+}
+
+fn resolve_batch(form: &mut Form) -> BatchSettings {
+    // 2^20 residues of a hundred atoms each still count in 32 bits.
+    let residues = form.integer("batch.residues", 16_384, 1..=1 << 20) as u32;
+    let largest = i64::from(residues.max(131_072));
+    let residues_max = form.integer("batch.residues_max", largest, 1..=1 << 20) as u32;
+    if residues > residues_max {
+        let text = format!("{residues} is more than batch.residues_max = {residues_max}");
+        form.problem("batch.residues", text);
+    }
+    BatchSettings {
+        residues,
+        residues_max,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::*;
+
+fn resolve(text: &str) -> Result<Config> {
+    Config::resolve(Written::parse(text, Path::new("jobs/run.toml"))?)
+}
+
+fn message(text: &str) -> String {
+    resolve(text).expect_err("must be refused").to_string()
+}
+
+#[test]
+fn an_empty_config_has_all_defaults_and_a_written_one_all_values() {
+    let config = resolve("").unwrap();
+    assert_eq!((config.slots, config.threads), (3, 0));
+    assert_eq!(config.features, FeatureConfig::default());
+    let config = resolve(
+        "slots = 0x5\nfeatures = [\"wcn\"]\n[contact_number]\nca = 7\n[batch]\nresidues_max = 200_000",
+    )
+    .unwrap();
+    assert_eq!(config.slots, 5);
+    assert_eq!(config.features.features, [FeatureName::Wcn]);
+    assert_eq!(
+        config.features.contact_ca,
+        [Cutoff::from_angstrom(7.0).unwrap()]
+    );
+    assert_eq!(config.batch.residues_max, 200_000);
+}
+
+#[test]
+fn what_the_dry_run_prints_is_a_config_that_resolves_to_the_same() {
+    let config = resolve("input = \"a \\\"b\\\".pdb\"\nslots = 2\nhse_a.radius = 13").unwrap();
+    let again = Written::parse(&config.to_toml(), Path::new("again.toml")).unwrap();
+    assert_eq!(Config::resolve(again).unwrap().settings, config.settings);
+}
+
+#[test]
+fn mistakes_name_file_line_key_and_neighbour() {
+    assert_eq!(
+        message("slots = 3\n\nslot = 4"),
+        "jobs/run.toml:3: unknown key `slot` (did you mean `slots`?)"
+    );
+    assert_eq!(
+        message("slots = \"3\""),
+        "jobs/run.toml:1: `slots`: wants an integer, not a string"
+    );
+    assert_eq!(
+        message("\nslots = 400"),
+        "jobs/run.toml:2: `slots`: 400 is not 1 to 64"
+    );
+    assert_eq!(
+        message("mode = \"grpah\""),
+        "jobs/run.toml:1: `mode`: \"grpah\" is none of \"graph\", \"stream\" (did you mean \"graph\"?)"
+    );
+    assert_eq!(
+        message("features = [\"wnc\"]"),
+        "jobs/run.toml:1: `features`: unknown name `wnc` (did you mean `wcn`?)"
+    );
+    assert_eq!(
+        message("[bacth]"),
+        "jobs/run.toml:1: unknown table `bacth` (did you mean `batch`?)"
+    );
+    assert_eq!(
+        message("hse_a.radius = nan"),
+        "jobs/run.toml:1: `hse_a.radius`: NaN is not 0.001 to 37"
+    );
+    assert!(message("batch = 5").starts_with("jobs/run.toml:1: `batch` is a table"));
+    assert!(message("[slots]\nx = 1").contains("`slots` is a key and not a table"));
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_named_with_its_line() {
+    let text = message("slots = 3\nmode = \"graph\"\nslots = 4");
+    assert!(text.starts_with("jobs/run.toml:3: duplicate key"), "{text}");
+    assert!(text.contains("slots"), "{text}");
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
+    let text = message("slots = 0\nmoed = 1\nnucleic = 3");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3);
+    for (line, place) in lines.iter().zip(1..) {
+        assert!(line.starts_with(&format!("jobs/run.toml:{place}: ")));
+    }
+}
+
+#[test]
+fn options_win_over_the_file_and_later_ones_over_earlier_ones() {
+    let mut written = Written::parse("slots = 2\nmode = \"graph\"", Path::new("a.toml")).unwrap();
+    for assignment in ["slots=5", "mode=stream", "batch.residues=8192"] {
+        written.set_assignment(assignment).unwrap();
+    }
+    written.set_integer("--slots", "slots", Some(4));
+    written.set_integer("--threads", "threads", None);
+    let config = Config::resolve(written).unwrap();
+    assert_eq!(config.slots, 4);
+    assert_eq!(config.mode, Mode::Stream);
+    assert_eq!(config.batch.residues, 8192);
+}
+
+#[test]
+fn a_mistake_in_an_option_names_the_option() {
+    let mut written = Written::default();
+    written.set_assignment("batch.residue=1").unwrap();
+    let text = Config::resolve(written).unwrap_err().to_string();
+    assert_eq!(
+        text,
+        "--set batch.residue=1: unknown key `batch.residue` (did you mean `batch.residues`?)"
+    );
+}
+
+#[test]
+fn input_starts_from_the_config_files_folder_and_output_from_the_current_one() {
+    let config = resolve("input = [\"x.pdb\", \"@list.txt\", \"/a/b\"]\noutput = \"out\"").unwrap();
+    assert_eq!(config.input, ["jobs/x.pdb", "@jobs/list.txt", "/a/b"]);
+    assert_eq!(config.output().unwrap(), Path::new("out"));
+}
+
+#[test]
+fn every_key_is_documented() {
+    let manual = include_str!("../../../docs/CONFIG.md");
+    for (key, _) in resolve("").unwrap().settings {
+        assert!(
+            manual.contains(&format!("`{key}`")),
+            "docs/CONFIG.md does not mention `{key}`"
+        );
+    }
+    for feature in FeatureName::ALL.map(FeatureName::name) {
+        assert!(
+            manual.contains(&format!("`\"{feature}\"`")),
+            "docs/CONFIG.md does not mention {feature}"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! The command line program: a config to a run, and a run to its tables.
+//!
+//! [`config`](self) is resolved into a plan (`plan`), `inputs` walks what it
+//! names, `read` turns files into structures on the pool, the engine computes,
+//! and `sink` puts the results into the tables (`tables`) of the output folder
+//! (`output`). Beside that, `tally` counts, `progress` shows, and `report` says
+//! how it went.
+
+mod args;
+mod config;
+mod inputs;
+mod interrupt;
+mod listing;
+mod output;
+mod plan;
+mod progress;
+mod read;
+mod report;
+mod run;
+mod sink;
+mod tables;
+mod tally;
+
+use crate::error::{Error, ErrorKind};
+use args::{Cli, Command};
+use clap::Parser;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+const GOOD: u8 = 0;
+/// Nothing could run, or the run failed.
+const FAILED: u8 = 1;
+/// The config or the command line is wrong.
+const MISUSED: u8 = 2;
+/// The run ended, without some of its inputs.
+const REJECTED: u8 = 3;
+
+/// Runs the program on the process's arguments.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log();
+    let outcome = match cli.command {
+        Command::Run(args) => run::run(*args),
+        Command::Features(args) => args.resolve().map(|config| listing::features(&config)),
+        Command::Doctor(args) => args.resolve().and_then(|config| listing::doctor(&config)),
+    };
+    let code = outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        error_code(&error)
+    });
+    ExitCode::from(code)
+}
+
+/// Prints to standard output. Whoever closed it (`| head`) wants no more.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn error_code(error: &Error) -> u8 {
+    match error.kind() {
+        ErrorKind::Config | ErrorKind::Usage => MISUSED,
+        _ => FAILED,
+    }
+}
+
+fn start_log() {
+    let filter = ["TAPELOOP_LOG", "RUST_LOG"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok())
+        .unwrap_or_else(|| "info".to_owned());
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}

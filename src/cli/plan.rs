@@ -1,0 +1,176 @@
+//! What a run is going to do, decided before it does it.
+
+use super::config::{Config, Wait};
+use crate::backend::{CudaOptions, Selected, select_with};
+use crate::error::{Error, ErrorKind, Result};
+use crate::features::{Cutoff, FeatureConfig, FeatureName, Features, KERNELS_HASH};
+use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan};
+use crate::structure::Models;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A run with its threads, its backend and its engine's settings.
+pub(super) struct Plan {
+    pub(super) config: Config,
+    pub(super) pool: Arc<ThreadPool>,
+    pub(super) selected: Selected,
+    pub(super) engine: EngineConfig,
+}
+
+impl Plan {
+    /// Decides. The backend is chosen here, and logged, once.
+    ///
+    /// # Errors
+    /// What the config lacks, or a backend that cannot be used.
+    pub(super) fn new(config: Config) -> Result<Self> {
+        if config.input.is_empty() {
+            return Err(Error::config("`input` is not set")
+                .fix("write input = \"folder\", or give --input; a list may not be empty"));
+        }
+        // Also checks the features, before a device is opened for them.
+        Features::new(config.features.clone())?;
+        let pool = thread_pool(config.threads)?;
+        let selected = select_with(config.backend, &pool, &cuda_options(&config))?;
+        let device = selected.backend.device();
+        tracing::info!(
+            backend = device.backend,
+            device = device.name,
+            reason = selected.reason,
+            "chose the backend"
+        );
+        let engine = engine_config(&config);
+        Ok(Plan {
+            config,
+            pool,
+            selected,
+            engine,
+        })
+    }
+
+    /// What the engine will take.
+    ///
+    /// # Errors
+    /// What is wrong with the engine's settings.
+    pub(super) fn memory(&self) -> Result<MemoryPlan> {
+        let workload = Features::new(self.config.features.clone())?;
+        Engine::memory_plan(&workload, self.selected.backend.device(), &self.engine)
+    }
+
+    /// Takes the memory and starts the engine.
+    ///
+    /// # Errors
+    /// A kernel that cannot be loaded, memory that is not there.
+    pub(super) fn start(&self) -> Result<Engine<Features>> {
+        let workload = Features::new(self.config.features.clone())?;
+        let backends = [Arc::clone(&self.selected.backend)];
+        Engine::new(workload, &backends, Arc::clone(&self.pool), &self.engine)
+    }
+
+    /// Everything that decides the values of a run, and nothing else: the same
+    /// here and the same input mean the same tables.
+    pub(super) fn provenance(&self) -> Vec<(&'static str, String)> {
+        let reading = self.config.reading;
+        let models = match reading.models {
+            Models::First => "first",
+            Models::All => "all",
+        };
+        let reader = json!({ "models": models, "nucleic": reading.nucleic });
+        let backend = self.selected.backend.device().backend;
+        vec![
+            ("tapeloop.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("tapeloop.backend", backend.to_owned()),
+            ("tapeloop.kernels_sha256", KERNELS_HASH.to_owned()),
+            ("tapeloop.reader", reader.to_string()),
+            ("tapeloop.features", canonical(&self.config.features)),
+        ]
+    }
+
+    /// The plan as `--dry-run` prints it: a config file with the memory beneath.
+    ///
+    /// # Errors
+    /// What is wrong with the engine's settings.
+    pub(super) fn describe(&self) -> Result<String> {
+        let device = self.selected.backend.device();
+        let memory = self.memory()?;
+        let memory_lines = memory.to_string().replace('\n', "\n# ");
+        let columns: Vec<String> = self
+            .config
+            .features
+            .residue_columns()
+            .into_iter()
+            .chain(self.config.features.structure_columns())
+            .map(|column| column.name)
+            .collect();
+        Ok(format!(
+            "# The config as resolved.\n{}\n# Backend {} ({}): {}.\n# {} threads.\n\
+             # Feature columns: {}.\n# Memory of the engine:\n# {memory_lines}\n",
+            self.config.to_toml(),
+            device.backend,
+            device.name,
+            self.selected.reason,
+            self.pool.current_num_threads(),
+            columns.join(", "),
+        ))
+    }
+}
+
+/// The chosen features, each with its settings, in a fixed order.
+fn canonical(config: &FeatureConfig) -> String {
+    let angstrom = |cutoffs: &[Cutoff]| -> Vec<f64> {
+        cutoffs.iter().map(|cutoff| cutoff.angstrom()).collect()
+    };
+    let settings = |feature: &FeatureName| match feature {
+        FeatureName::ContactNumber => json!({
+            "ca": angstrom(&config.contact_ca),
+            "cb": angstrom(&config.contact_cb),
+        }),
+        FeatureName::HseA => json!({ "radius": config.hse_radius.angstrom() }),
+        FeatureName::Wcn | FeatureName::BZ | FeatureName::Rg => json!({}),
+    };
+    let features: BTreeMap<&str, Json> = config
+        .features
+        .iter()
+        .map(|feature| (feature.name(), settings(feature)))
+        .collect();
+    json!(features).to_string()
+}
+
+/// The one pool: it reads, writes and reads batches, computes, and encodes.
+pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("tapeloop-pool-{index}"))
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
+    Ok(Arc::new(pool))
+}
+
+/// What the CUDA backend is told.
+pub(super) fn cuda_options(config: &Config) -> CudaOptions {
+    CudaOptions {
+        device_ordinal: config.device as usize,
+        blocking_wait: config.wait == Wait::Sleep,
+        nvrtc_path: config.nvrtc.clone(),
+        cache_dir: config.kernel_cache.clone(),
+    }
+}
+
+fn engine_config(config: &Config) -> EngineConfig {
+    let batch = Features::capacity(config.batch.residues);
+    let largest = Features::capacity(config.batch.residues_max);
+    let mut buckets = vec![batch, largest];
+    buckets.dedup();
+    EngineConfig {
+        slots: config.slots,
+        mode: config.mode,
+        buckets,
+        memory_bytes_max: config.memory_bytes_max,
+        wait: match config.wait {
+            Wait::Spin => pipeline::Wait::Spin,
+            Wait::Block | Wait::Sleep => pipeline::Wait::Block,
+        },
+        ..EngineConfig::new(batch)
+    }
+}

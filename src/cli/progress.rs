@@ -1,0 +1,162 @@
+//! Progress: a bar on a terminal, a line every few seconds elsewhere.
+
+use super::inputs::Sources;
+use super::report::{grouped, short};
+use super::tally::{Counts, Tally};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const BAR_EVERY: Duration = Duration::from_millis(100);
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Shows progress until it is dropped.
+pub(super) struct Progress {
+    // Closed to end the threads.
+    stop: Option<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Shows the progress of `tally`, and counts what `items` name meanwhile, in
+    /// a walk of its own, so that the end can be told before the run is there.
+    pub(super) fn start(tally: &Arc<Tally>, items: &[String]) -> Self {
+        let (stop, stopped) = bounded::<()>(0);
+        let mut threads = Vec::new();
+        let mut spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let builder = std::thread::Builder::new().name(name.to_owned());
+            // A run goes on without anything to look at.
+            threads.extend(builder.spawn(work).ok());
+        };
+        if Sources::can_walk_twice(items) {
+            let (tally, stopped) = (Arc::clone(tally), stopped.clone());
+            let sources = Sources::new(items.to_vec());
+            spawn(
+                "tapeloop-count",
+                Box::new(move || count(sources, &tally, &stopped)),
+            );
+        }
+        let shown = Arc::clone(tally);
+        let show = move || {
+            let mut display = Display::new();
+            let next = |every| stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout);
+            while next(display.every()) {
+                display.show(&shown.counts());
+            }
+            display.clear();
+        };
+        spawn("tapeloop-show", Box::new(show));
+        Progress {
+            stop: Some(stop),
+            threads,
+        }
+    }
+}
+
+/// Counts to the end, unless the run is there first.
+fn count(sources: Sources, tally: &Tally, stopped: &Receiver<()>) {
+    let mut total = 0;
+    for _ in sources {
+        if stopped.try_recv() == Err(TryRecvError::Disconnected) {
+            return;
+        }
+        total += 1;
+    }
+    tally.set_total(total);
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.stop = None;
+        for thread in self.threads.drain(..) {
+            // It has nothing to say but its end.
+            let _ = thread.join();
+        }
+    }
+}
+
+enum Display {
+    Bar(ProgressBar),
+    Lines(Instant),
+}
+
+impl Display {
+    fn new() -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Display::Lines(Instant::now());
+        }
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(style("{spinner} {elapsed} {pos} inputs, {msg}"));
+        Display::Bar(bar)
+    }
+
+    fn every(&self) -> Duration {
+        match self {
+            Display::Bar(_) => BAR_EVERY,
+            Display::Lines(_) => LINE_EVERY,
+        }
+    }
+
+    fn show(&mut self, counts: &Counts) {
+        match self {
+            Display::Bar(bar) => {
+                if let (None, Some(total)) = (bar.length(), counts.inputs_total) {
+                    bar.set_length(total);
+                    bar.set_style(style("{elapsed} [{bar:30}] {pos}/{len}, {msg}, ETA {eta}"));
+                }
+                bar.set_position(counts.inputs);
+                bar.set_message(rates(counts, bar.elapsed()));
+            }
+            Display::Lines(started) => {
+                let of = counts
+                    .inputs_total
+                    .map_or(String::new(), |total| format!(" of {}", grouped(total)));
+                let elapsed = started.elapsed();
+                eprintln!(
+                    "{:>6} s: {}{of} inputs, {}{}",
+                    elapsed.as_secs(),
+                    grouped(counts.inputs),
+                    rates(counts, elapsed),
+                    remaining(counts, elapsed)
+                );
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if let Display::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates here are well formed")
+}
+
+fn rates(counts: &Counts, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    let rejected = match counts.rejected {
+        0 => String::new(),
+        rejected => format!(", {} rejected", grouped(rejected)),
+    };
+    format!(
+        "{} structures/s, {} residues/s{rejected}",
+        short(counts.structures as f64 / seconds),
+        short(counts.residues as f64 / seconds)
+    )
+}
+
+fn remaining(counts: &Counts, elapsed: Duration) -> String {
+    match counts.inputs_total {
+        Some(total) if counts.inputs > 0 => {
+            let left = total.saturating_sub(counts.inputs) as f64;
+            let seconds = elapsed.as_secs_f64() * left / counts.inputs as f64;
+            format!(", ETA {seconds:.0} s")
+        }
+        _ => String::new(),
+    }
+}

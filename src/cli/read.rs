@@ -1,0 +1,70 @@
+//! Sources read into structures, several at once, in the order of the sources.
+
+use super::inputs::Source;
+use super::tally::Tally;
+use crate::error::{Error, Result};
+use crate::features::Input;
+use crate::pipeline::OrderedMap;
+use crate::structure::{ReadOptions, Reader, Structure};
+use rayon::ThreadPool;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Files that are read ahead of the engine, for each thread of the pool: enough
+/// that a large one does not leave the others without work.
+const FILES_AHEAD: usize = 4;
+
+thread_local! {
+    // Each thread keeps its reader's buffers from file to file.
+    static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
+}
+
+/// Reads `sources` on `pool`. Each model of a file is an input of its own; a
+/// file that cannot be read is one input with the error.
+pub(super) fn inputs<S>(
+    sources: S,
+    options: ReadOptions,
+    pool: &Arc<ThreadPool>,
+    tally: &Arc<Tally>,
+) -> impl Iterator<Item = Input> + Send + use<S>
+where
+    S: Iterator<Item = Source> + Send,
+{
+    let window = FILES_AHEAD * pool.current_num_threads();
+    let tally = Arc::clone(tally);
+    let work = move |source: Source| {
+        let start = Instant::now();
+        let structures = read(&source, options);
+        tally.add_read(start.elapsed());
+        by_model(&source, structures)
+    };
+    OrderedMap::new(sources, Arc::clone(pool), window, work).flatten()
+}
+
+fn read(source: &Source, options: ReadOptions) -> Result<Vec<Structure>> {
+    if let Some(problem) = &source.problem {
+        return Err(problem.clone());
+    }
+    READER.with_borrow_mut(|reader| {
+        let reader = reader.get_or_insert_with(|| Reader::new(options));
+        let structures = reader.read_path(&source.path)?;
+        if structures.is_empty() {
+            return Err(Error::input("the file holds no model"));
+        }
+        Ok(structures)
+    })
+}
+
+fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
+    let name = source.path.display().to_string();
+    let input = |structure| Input {
+        source: name.clone(),
+        ordinal: source.ordinal,
+        structure,
+    };
+    match structures {
+        Ok(structures) => structures.into_iter().map(|s| input(Ok(s))).collect(),
+        Err(error) => vec![input(Err(error))],
+    }
+}

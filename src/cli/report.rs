@@ -1,0 +1,222 @@
+//! What a run says of itself: `run.json`, and the summary.
+
+use super::plan::Plan;
+use super::tally::Counts;
+use crate::error::Error;
+use crate::pipeline::{MemoryPlan, Snapshot};
+use crate::replay::Mode;
+use serde_json::{Map, Value as Json, json};
+use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How a run went.
+pub(super) struct Outcome {
+    pub(super) started: SystemTime,
+    pub(super) elapsed: Duration,
+    pub(super) counts: Counts,
+    /// Of the engine.
+    pub(super) counters: Snapshot,
+    pub(super) memory: MemoryPlan,
+    pub(super) parts: u64,
+    pub(super) interrupted: bool,
+    pub(super) error: Option<Error>,
+    /// The first rejected inputs, each with its reason.
+    pub(super) rejected: Vec<String>,
+}
+
+impl Outcome {
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// Seconds by stage. Stages run beside each other, and reading on several
+    /// threads, so they add up to more than the run took; encoding of tables is
+    /// in `write` only where the run had to wait for it.
+    fn stages(&self) -> [(&'static str, f64); 7] {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        [
+            ("read", self.counts.read.as_secs_f64()),
+            ("stall", seconds(self.counters.stall_ns)),
+            ("fill", seconds(self.counters.fill_ns)),
+            ("submit", seconds(self.counters.submit_ns)),
+            ("compute", seconds(self.counters.compute_ns)),
+            ("unpack", seconds(self.counters.unpack_ns)),
+            ("write", self.counts.write.as_secs_f64()),
+        ]
+    }
+
+    /// The contents of `run.json`.
+    pub(super) fn record(&self, plan: &Plan) -> Json {
+        let device = plan.selected.backend.device();
+        let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let config: Map<String, Json> = plan
+            .config
+            .settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        let values: Map<String, Json> = plan
+            .provenance()
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .collect();
+        let stages: Map<String, Json> = self
+            .stages()
+            .into_iter()
+            .map(|(name, seconds)| (name.to_owned(), json!(seconds)))
+            .collect();
+        let counts = &self.counts;
+        json!({
+            "started_unix_s": started.as_secs_f64(),
+            "seconds": self.elapsed.as_secs_f64(),
+            "interrupted": self.interrupted,
+            "error": self.error.as_ref().map(Error::to_string),
+            "arguments": std::env::args().skip(1).collect::<Vec<_>>(),
+            "config": config,
+            "values_follow_from": values,
+            "backend": {
+                "name": device.backend,
+                "reason": plan.selected.reason,
+                "device": device.name,
+                "compute_capability": device.compute_capability,
+                "driver_version": device.driver_version,
+            },
+            "mode": mode_name(plan.config.mode),
+            "slots": plan.config.slots,
+            "threads": plan.pool.current_num_threads(),
+            "counts": {
+                "inputs": counts.inputs,
+                "structures": counts.structures,
+                "residues": counts.residues,
+                "atoms": counts.atoms,
+                "rejected": counts.rejected,
+                "parts": self.parts,
+                "batches": self.counters.batches,
+                "driver_calls": self.counters.driver_calls,
+            },
+            "per_second": {
+                "structures": self.per_second(counts.structures),
+                "residues": self.per_second(counts.residues),
+                "atoms": self.per_second(counts.atoms),
+            },
+            "stage_seconds": stages,
+            "memory_bytes": {
+                "engine_device": self.memory.device_bytes(),
+                "engine_pinned": self.memory.host_bytes(),
+                "process_peak": peak_memory_bytes(),
+            },
+        })
+    }
+
+    /// The closing summary.
+    pub(super) fn summary(&self, plan: &Plan, folder: &str) -> String {
+        let counts = &self.counts;
+        let device = plan.selected.backend.device();
+        let ended = if self.error.is_some() {
+            "failed after"
+        } else if self.interrupted {
+            "interrupted after"
+        } else {
+            "done in"
+        };
+        let mut text = format!(
+            "{ended} {:.2} s on {} ({}), mode {}, {} slots, {} threads\n",
+            self.elapsed.as_secs_f64(),
+            device.backend,
+            device.name,
+            mode_name(plan.config.mode),
+            plan.config.slots,
+            plan.pool.current_num_threads()
+        );
+        let lines = [
+            ("inputs", counts.inputs),
+            ("structures", counts.structures),
+            ("residues", counts.residues),
+            ("atoms", counts.atoms),
+        ];
+        for (name, count) in lines {
+            let rate = short(self.per_second(count));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{:>16} {name:<11} {rate:>8} /s", grouped(count));
+        }
+        let stages = self.stages();
+        let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
+        let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
+        let _ = writeln!(text, "results: {folder}");
+        if counts.rejected > 0 {
+            let rejected = grouped(counts.rejected);
+            let _ = writeln!(
+                text,
+                "rejected: {rejected}, listed in {folder}/rejected.jsonl"
+            );
+            for line in &self.rejected {
+                let _ = writeln!(text, "  {line}");
+            }
+            if counts.rejected > self.rejected.len() as u64 {
+                text.push_str("  ...\n");
+            }
+        }
+        text
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Graph => "graph",
+        Mode::Stream => "stream",
+    }
+}
+
+/// The most memory that the process had, where the system tells.
+fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// `1234567` as `1,234,567`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1234567.0` as `1.23 M`.
+pub(super) fn short(number: f64) -> String {
+    let (scaled, unit) = match number {
+        n if n >= 1e9 => (n / 1e9, " G"),
+        n if n >= 1e6 => (n / 1e6, " M"),
+        n if n >= 1e4 => (n / 1e3, " k"),
+        n => (n, ""),
+    };
+    let decimals = match scaled {
+        s if s < 10.0 => 2,
+        s if s < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{scaled:.decimals$}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grouped, short};
+
+    #[test]
+    fn numbers_are_grouped_and_shortened() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(123_456), "123,456");
+        assert_eq!(short(1_234_567.0), "1.23 M");
+        assert_eq!(short(123.4), "123");
+        assert_eq!(short(12_345.0), "12.3 k");
+    }
+}

@@ -1,0 +1,206 @@
+//! The results as two Parquet tables, a row a residue and a row a structure.
+//!
+//! Each table is a folder of parts. Parts are cut at fixed ordinals of the input
+//! and row groups at a fixed count of rows, never by batch, so that the same
+//! input gives the same bytes whatever the batches were.
+
+mod columns;
+mod part;
+mod schema;
+
+use crate::error::Result;
+use crate::features::ColumnDecl;
+use columns::{ResidueRows, Rows, StructureRows};
+use parquet::file::properties::WriterProperties;
+use part::Part;
+use rayon::ThreadPool;
+use schema::ColumnSpec;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) use super::config::TableSettings;
+pub(super) use columns::Record;
+
+/// The folders of the two tables.
+pub(super) const FOLDERS: [&str; 2] = ["residues", "structures"];
+
+/// The file name of a part.
+fn part_name(part: u64) -> String {
+    format!("part-{part:05}.parquet")
+}
+
+/// Whether a file name is a part's, or the temporary one of a part.
+pub(super) fn is_part_name(name: &str) -> bool {
+    let name = match name.strip_prefix('.') {
+        Some(hidden) => hidden.strip_suffix(".tmp"),
+        None => Some(name),
+    };
+    let digits = name
+        .and_then(|name| name.strip_prefix("part-"))
+        .and_then(|name| name.strip_suffix(".parquet"));
+    digits.is_some_and(|d| d.len() >= 5 && d.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Both tables.
+pub(super) struct Tables {
+    residues: Table<ResidueRows>,
+    structures: Table<StructureRows>,
+    inputs_per_part: u64,
+    pool: Arc<ThreadPool>,
+    /// The open part.
+    part: Option<u64>,
+    parts_done: u64,
+}
+
+impl Tables {
+    /// Tables under `folder`, whose subfolders exist. `metadata` is what the
+    /// files say of how the values came about. `pool` encodes.
+    pub(super) fn new(
+        folder: &Path,
+        settings: TableSettings,
+        residue_features: &[ColumnDecl],
+        structure_features: &[ColumnDecl],
+        metadata: &[(&'static str, String)],
+        pool: Arc<ThreadPool>,
+    ) -> Self {
+        let [residues, structures] = FOLDERS.map(|name| folder.join(name));
+        Tables {
+            residues: Table::new(
+                residues,
+                ResidueRows::new(residue_features),
+                settings,
+                metadata,
+            ),
+            structures: Table::new(
+                structures,
+                StructureRows::new(structure_features),
+                settings,
+                metadata,
+            ),
+            inputs_per_part: settings.inputs_per_part,
+            pool,
+            part: None,
+            parts_done: 0,
+        }
+    }
+
+    /// Comes to the input at `ordinal`: ends the open part and starts the next
+    /// where one is cut. Every input is come to, rejected ones too.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn advance(&mut self, ordinal: u64) -> Result<()> {
+        let part = ordinal / self.inputs_per_part;
+        if self.part == Some(part) {
+            return Ok(());
+        }
+        self.finish_part()?;
+        self.residues.start_part(part)?;
+        self.structures.start_part(part)?;
+        self.part = Some(part);
+        Ok(())
+    }
+
+    /// Appends a structure to the open part.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn append(&mut self, record: &Record<'_>) -> Result<()> {
+        self.residues.append(record, &self.pool)?;
+        self.structures.append(record, &self.pool)
+    }
+
+    fn finish_part(&mut self) -> Result<()> {
+        if self.part.take().is_some() {
+            self.residues.finish_part(&self.pool)?;
+            self.structures.finish_part(&self.pool)?;
+            self.parts_done += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends the last part, and returns how many there are. Without any input
+    /// there is one part without rows, so that a reader finds the columns.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        if self.part.is_none() && self.parts_done == 0 {
+            self.advance(0)?;
+        }
+        self.finish_part()?;
+        Ok(self.parts_done)
+    }
+}
+
+/// One table: rows gathered for the next row group, and the part it goes to.
+struct Table<R> {
+    folder: PathBuf,
+    rows: R,
+    columns: Vec<ColumnSpec>,
+    properties: Arc<WriterProperties>,
+    rows_per_group: usize,
+    rows_gathered: usize,
+    part: Option<Part>,
+}
+
+impl<R: Rows> Table<R> {
+    fn new(
+        folder: PathBuf,
+        rows: R,
+        settings: TableSettings,
+        metadata: &[(&'static str, String)],
+    ) -> Self {
+        let columns = rows.columns();
+        let properties = schema::properties(&columns, settings.compression_level, metadata);
+        Table {
+            folder,
+            rows,
+            columns,
+            properties: Arc::new(properties),
+            rows_per_group: settings.rows_per_group,
+            rows_gathered: 0,
+            part: None,
+        }
+    }
+
+    fn start_part(&mut self, part: u64) -> Result<()> {
+        let path = self.folder.join(part_name(part));
+        let properties = Arc::clone(&self.properties);
+        self.part = Some(Part::create(path, &self.columns, properties)?);
+        Ok(())
+    }
+
+    fn append(&mut self, record: &Record<'_>, pool: &ThreadPool) -> Result<()> {
+        let count = self.rows.count(record);
+        let mut start = 0;
+        // A structure may straddle row groups: they are cut by count alone.
+        while start < count {
+            let room = self.rows_per_group - self.rows_gathered;
+            let end = count.min(start + room);
+            self.rows.append(record, start..end);
+            self.rows_gathered += end - start;
+            start = end;
+            if self.rows_gathered == self.rows_per_group {
+                self.flush(pool)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, pool: &ThreadPool) -> Result<()> {
+        self.rows_gathered = 0;
+        let part = self.part.as_mut().expect("rows come after their part");
+        part.write_group(self.rows.take(), pool)
+    }
+
+    fn finish_part(&mut self, pool: &ThreadPool) -> Result<()> {
+        if self.rows_gathered > 0 {
+            self.flush(pool)?;
+        }
+        self.part.take().map_or(Ok(()), Part::finish)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The columns of a table and how Parquet stores them.
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+use std::sync::Arc;
+
+/// What a column holds, which says how it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Strings that repeat: a dictionary.
+    Text,
+    /// Integers that mostly grow by one: differences.
+    Index,
+    /// Small integers that repeat: a dictionary.
+    Count,
+    /// Reals that do not repeat: their bytes side by side, which packs better.
+    Real,
+    /// True or false.
+    Flag,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ColumnSpec {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) nullable: bool,
+}
+
+impl ColumnSpec {
+    /// A column without nulls.
+    pub(super) fn full(name: &str, kind: Kind) -> Self {
+        ColumnSpec {
+            name: name.to_owned(),
+            kind,
+            nullable: false,
+        }
+    }
+
+    /// A column that may have nulls.
+    pub(super) fn sparse(name: &str, kind: Kind) -> Self {
+        ColumnSpec {
+            nullable: true,
+            ..Self::full(name, kind)
+        }
+    }
+
+    fn field(&self) -> Field {
+        let data_type = match self.kind {
+            Kind::Text => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            Kind::Index | Kind::Count => DataType::Int32,
+            Kind::Real => DataType::Float32,
+            Kind::Flag => DataType::Boolean,
+        };
+        Field::new(&self.name, data_type, self.nullable)
+    }
+
+    fn store(&self, properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
+        let path = ColumnPath::from(self.name.as_str());
+        let plain = |properties: WriterPropertiesBuilder, encoding| {
+            properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path.clone(), encoding)
+        };
+        match self.kind {
+            Kind::Text | Kind::Count | Kind::Flag => properties,
+            Kind::Index => plain(properties, Encoding::DELTA_BINARY_PACKED),
+            Kind::Real => plain(properties, Encoding::BYTE_STREAM_SPLIT),
+        }
+    }
+}
+
+/// The schema that the arrays of `columns` have.
+pub(super) fn arrow_schema(columns: &[ColumnSpec]) -> SchemaRef {
+    let fields: Vec<Field> = columns.iter().map(ColumnSpec::field).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// How a part of `columns` is written. `metadata` is all that the file says
+/// beside its values; the writer's own name is fixed, so that the same values
+/// are the same bytes.
+pub(super) fn properties(
+    columns: &[ColumnSpec],
+    compression_level: i32,
+    metadata: &[(&'static str, String)],
+) -> WriterProperties {
+    let level = ZstdLevel::try_new(compression_level).expect("the config checks the range");
+    let pair = |(key, value): &(&'static str, String)| {
+        KeyValue::new((*key).to_owned(), Some(value.clone()))
+    };
+    let properties = WriterProperties::builder()
+        .set_created_by(concat!("tapeloop ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(level))
+        // The table writer cuts row groups itself.
+        .set_max_row_group_row_count(None)
+        .set_key_value_metadata(Some(metadata.iter().map(pair).collect()));
+    columns
+        .iter()
+        .fold(properties, |properties, column| column.store(properties))
+        .build()
+}

@@ -1,0 +1,271 @@
+use super::*;
+use crate::features::{Column, ColumnKind, FeatureTable, NULL_COUNT};
+use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::{Array, RecordBatch};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::fs;
+
+const SETTINGS: TableSettings = TableSettings {
+    inputs_per_part: 4,
+    rows_per_group: 7,
+    compression_level: 1,
+};
+
+fn residue(chain: u32, number: i32) -> Residue {
+    Residue {
+        chain,
+        auth_seq_id: number,
+        ins_code: if number == 2 { b'A' } else { 0 },
+        label_seq_id: (chain == 0).then_some(number + 10),
+        comp_id: if number == 3 {
+            *b"UNK     "
+        } else {
+            *b"MSE     "
+        },
+        parent_comp_id: if number == 3 {
+            *b"        "
+        } else {
+            *b"MET     "
+        },
+        aa: if number == 3 { b'X' } else { b'M' },
+        break_before: number == 1 || number == 4,
+        n: MISSING,
+        ca: MISSING,
+        c: MISSING,
+        o: MISSING,
+        cb: MISSING,
+        uniprot: (number == 1).then_some(Uniprot {
+            accession: 0,
+            position: 77,
+        }),
+    }
+}
+
+/// Two chains of residues 1 to `length`.
+fn structure(length: i32) -> Structure {
+    let chain = |name: &str, label: Option<&str>| Chain {
+        auth_asym_id: name.into(),
+        label_asym_id: label.map(str::to_owned),
+        entity_id: None,
+    };
+    let numbers = 1..=length;
+    let chains = [0, 1].into_iter();
+    Structure {
+        model: 1,
+        xyz: vec![[0; 3]; 5],
+        residues: chains
+            .flat_map(|chain| numbers.clone().map(move |number| residue(chain, number)))
+            .collect(),
+        chains: vec![chain("AAA", Some("A")), chain("B", None)],
+        uniprot: vec!["P12345".into()],
+        rounded_atoms: 2,
+        ..Structure::default()
+    }
+}
+
+fn decls() -> [Vec<ColumnDecl>; 2] {
+    let decl = |name: &str, kind| ColumnDecl {
+        name: name.into(),
+        kind,
+        unit: "A",
+        about: String::new(),
+    };
+    [
+        vec![
+            decl("count", ColumnKind::Count),
+            decl("real", ColumnKind::Real),
+        ],
+        vec![decl("rg", ColumnKind::Real)],
+    ]
+}
+
+fn features(rows: usize) -> FeatureTable {
+    let count = |row| if row == 0 { NULL_COUNT } else { row as i32 };
+    let real = |row| if row == 1 { f32::NAN } else { row as f32 };
+    FeatureTable {
+        residues: vec![
+            Column::Count((0..rows).map(count).collect()),
+            Column::Real((0..rows).map(real).collect()),
+        ],
+        structure: vec![Column::Real(vec![3.5])],
+    }
+}
+
+/// Writes structures of these lengths, one an input, and returns the folder.
+fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in FOLDERS {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .unwrap();
+    let [residues, structures] = decls();
+    let metadata = [("tapeloop.version", "test".to_owned())];
+    let mut tables = Tables::new(
+        folder.path(),
+        settings,
+        &residues,
+        &structures,
+        &metadata,
+        Arc::new(pool),
+    );
+    for (&length, ordinal) in lengths.iter().zip(0..) {
+        let structure = structure(length);
+        tables.advance(ordinal).unwrap();
+        let record = Record {
+            source: &format!("in/{ordinal}.pdb"),
+            name: &ordinal.to_string(),
+            structure: &structure,
+            features: &features(structure.residues.len()),
+        };
+        tables.append(&record).unwrap();
+    }
+    tables.finish().unwrap();
+    folder
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn open(path: &Path) -> ParquetRecordBatchReaderBuilder<fs::File> {
+    ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap()
+}
+
+fn read(path: &Path) -> RecordBatch {
+    let mut batches = open(path).with_batch_size(1 << 20).build().unwrap();
+    let batch = batches.next().unwrap().unwrap();
+    assert!(batches.next().is_none());
+    batch
+}
+
+#[test]
+fn parts_are_cut_at_ordinals_and_row_groups_at_rows() {
+    let folder = write(&[3, 5, 2, 1, 4, 2], SETTINGS, 2);
+    let parts = ["part-00000.parquet", "part-00001.parquet"];
+    for name in FOLDERS {
+        assert_eq!(names(&folder.path().join(name)), parts);
+    }
+    let first = open(&folder.path().join("residues").join(parts[0]));
+    let groups = first.metadata().row_groups().iter();
+    assert_eq!(
+        groups.map(|group| group.num_rows()).collect::<Vec<_>>(),
+        [7, 7, 7, 1]
+    );
+    let structures = read(&folder.path().join("structures").join(parts[1]));
+    assert_eq!(structures.num_rows(), 2);
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_threads() {
+    let lengths = [30, 5, 200, 1, 4, 2];
+    let folders = [1, 3].map(|threads| write(&lengths, SETTINGS, threads));
+    for table in FOLDERS {
+        for part in ["part-00000.parquet", "part-00001.parquet"] {
+            let read = |folder: &tempfile::TempDir| {
+                fs::read(folder.path().join(table).join(part)).unwrap()
+            };
+            assert_eq!(read(&folders[0]), read(&folders[1]));
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_null_and_no_sentinel_is_stored() {
+    let folder = write(&[4], SETTINGS, 1);
+    let rows = read(&folder.path().join("residues/part-00000.parquet"));
+    let text = |name: &str| -> Vec<Option<String>> {
+        let column = rows.column_by_name(name).unwrap().as_string::<i32>();
+        column.iter().map(|text| text.map(str::to_owned)).collect()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(text("source")[7], some("in/0.pdb"));
+    assert_eq!(text("ins_code")[..3], [None, some("A"), None]);
+    assert_eq!(text("parent_comp_id")[1..3], [some("MET"), None]);
+    assert_eq!(text("comp_id")[2], some("UNK"));
+    assert_eq!(text("auth_asym_id")[3..5], [some("AAA"), some("B")]);
+    assert_eq!(text("label_asym_id")[3..5], [some("A"), None]);
+    assert_eq!(text("uniprot_acc")[..2], [some("P12345"), None]);
+    assert!(text("entry_id").iter().all(Option::is_none));
+    let counts = rows.column_by_name("count").unwrap();
+    let counts = counts.as_primitive::<Int32Type>();
+    assert!(counts.is_null(0) && counts.value(1) == 1 && counts.null_count() == 1);
+    let reals = rows.column_by_name("real").unwrap();
+    let reals = reals.as_primitive::<Float32Type>();
+    assert!(reals.is_null(1) && reals.value(2) == 2.0 && reals.null_count() == 1);
+    let index = rows.column_by_name("res_index").unwrap();
+    assert!(
+        index
+            .as_primitive::<Int32Type>()
+            .values()
+            .iter()
+            .copied()
+            .eq(0..8)
+    );
+}
+
+#[test]
+fn a_structures_row_counts_breaks_inside_chains_only() {
+    let folder = write(&[4], SETTINGS, 1);
+    let rows = read(&folder.path().join("structures/part-00000.parquet"));
+    let count = |name: &str| {
+        let column = rows.column_by_name(name).unwrap();
+        column.as_primitive::<Int32Type>().value(0)
+    };
+    let names = ["residues", "atoms", "chains", "breaks", "rounded_atoms"];
+    assert_eq!(names.map(count), [8, 5, 2, 2, 2]);
+}
+
+#[test]
+fn a_file_says_what_decided_its_values_and_nothing_else() {
+    let folder = write(&[1], SETTINGS, 1);
+    let part = open(&folder.path().join("residues/part-00000.parquet"));
+    let file = part.metadata().file_metadata();
+    let created_by = concat!("tapeloop ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(file.created_by(), Some(created_by));
+    let pairs = file.key_value_metadata().unwrap();
+    let keys: Vec<&str> = pairs.iter().map(|pair| pair.key.as_str()).collect();
+    assert_eq!(keys, ["tapeloop.version"]);
+}
+
+#[test]
+fn no_input_gives_one_part_without_rows_and_a_dropped_part_gives_nothing() {
+    let folder = write(&[], SETTINGS, 1);
+    let path = folder.path().join("residues/part-00000.parquet");
+    assert_eq!(open(&path).metadata().file_metadata().num_rows(), 0);
+
+    let folder = tempfile::tempdir().unwrap();
+    let columns = [ColumnSpec::full("x", schema::Kind::Count)];
+    let properties = schema::properties(&columns, 1, &[]);
+    let path = folder.path().join(part_name(0));
+    drop(Part::create(path, &columns, Arc::new(properties)).unwrap());
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn only_our_own_names_are_parts() {
+    for name in [
+        "part-00000.parquet",
+        ".part-00012.parquet.tmp",
+        "part-123456.parquet",
+    ] {
+        assert!(is_part_name(name), "{name}");
+    }
+    for name in [
+        "part-0.parquet",
+        ".part-00000.parquet",
+        "part-00000.parquet.tmp",
+        "part-0000a.parquet",
+    ] {
+        assert!(!is_part_name(name), "{name}");
+    }
+}

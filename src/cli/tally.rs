@@ -1,0 +1,76 @@
+//! What a run has done so far, counted from several threads.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The counts of a run.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Inputs that will be there in all, 0 while nobody knows.
+    inputs_total: AtomicU64,
+    inputs: AtomicU64,
+    structures: AtomicU64,
+    residues: AtomicU64,
+    atoms: AtomicU64,
+    rejected: AtomicU64,
+    read_ns: AtomicU64,
+    write_ns: AtomicU64,
+}
+
+/// A [`Tally`] at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) inputs_total: Option<u64>,
+    /// Inputs that results have come out of.
+    pub(super) inputs: u64,
+    pub(super) structures: u64,
+    pub(super) residues: u64,
+    pub(super) atoms: u64,
+    /// Files, or single models of files.
+    pub(super) rejected: u64,
+    /// Summed over the threads that read.
+    pub(super) read: Duration,
+    pub(super) write: Duration,
+}
+
+impl Tally {
+    pub(super) fn set_total(&self, inputs: u64) {
+        self.inputs_total.store(inputs, Relaxed);
+    }
+
+    pub(super) fn set_inputs(&self, inputs: u64) {
+        self.inputs.store(inputs, Relaxed);
+    }
+
+    pub(super) fn add_structure(&self, residues: usize, atoms: usize) {
+        self.structures.fetch_add(1, Relaxed);
+        self.residues.fetch_add(residues as u64, Relaxed);
+        self.atoms.fetch_add(atoms as u64, Relaxed);
+    }
+
+    pub(super) fn add_rejected(&self) {
+        self.rejected.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn add_read(&self, time: Duration) {
+        self.read_ns.fetch_add(time.as_nanos() as u64, Relaxed);
+    }
+
+    pub(super) fn add_write(&self, time: Duration) {
+        self.write_ns.fetch_add(time.as_nanos() as u64, Relaxed);
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let total = self.inputs_total.load(Relaxed);
+        Counts {
+            inputs_total: (total > 0).then_some(total),
+            inputs: self.inputs.load(Relaxed),
+            structures: self.structures.load(Relaxed),
+            residues: self.residues.load(Relaxed),
+            atoms: self.atoms.load(Relaxed),
+            rejected: self.rejected.load(Relaxed),
+            read: Duration::from_nanos(self.read_ns.load(Relaxed)),
+            write: Duration::from_nanos(self.write_ns.load(Relaxed)),
+        }
+    }
+}

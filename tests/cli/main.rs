@@ -1,0 +1,75 @@
+//! The program, run as a user runs it.
+#![cfg(feature = "cli")]
+
+mod mistakes;
+mod output;
+mod results;
+mod signals;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
+
+/// The program on the CPU backend, wherever the tests run.
+fn tapeloop<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeloop"));
+    command.args(args);
+    command.env_remove("TAPELOOP_LOG").env_remove("RUST_LOG");
+    command
+}
+
+/// `tapeloop run` with `args`, on the CPU backend, and its exit code.
+fn run(args: &[&str]) -> (Output, i32) {
+    let start = ["run", "--backend", "cpu"];
+    let output = tapeloop(start.iter().chain(args)).output().unwrap();
+    let code = output.status.code().expect("not killed by a signal");
+    (output, code)
+}
+
+/// As [`run`], for runs that must succeed.
+fn run_well(args: &[&str]) -> Output {
+    let (output, code) = run(args);
+    assert_eq!(code, 0, "{}", text(&output.stderr));
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn str_of(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// All parts of both tables, by path within the folder.
+fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut parts = Vec::new();
+    for table in ["residues", "structures"] {
+        for entry in fs::read_dir(folder.join(table)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(folder).unwrap().to_owned();
+            parts.push((name, fs::read(&path).unwrap()));
+        }
+    }
+    parts.sort();
+    parts
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn record(folder: &Path) -> serde_json::Value {
+    json(&folder.join("run.json"))
+}
+
+/// The lines of `rejected.jsonl`.
+fn rejected(folder: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(folder.join("rejected.jsonl")).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}

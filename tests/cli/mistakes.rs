@@ -1,0 +1,172 @@
+//! What goes wrong, and what the program says of it.
+
+use super::*;
+
+fn fails_with(args: &[&str], expected_code: i32, parts: &[&str]) {
+    let (output, code) = run(args);
+    let said = text(&output.stderr);
+    assert_eq!(code, expected_code, "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{said:?} lacks {part:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_config_is_named_with_its_line_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("job.toml");
+    let out = folder.path().join("out");
+    let mistakes = [
+        (
+            "slots = 3\n\nslot = 4",
+            ":3: unknown key `slot` (did you mean `slots`?)",
+        ),
+        ("slots = 3\nslots = 4", ":2: duplicate key"),
+        (
+            "\nslots = \"3\"",
+            ":2: `slots`: wants an integer, not a string",
+        ),
+        (
+            "[batch]\nresidues = 0",
+            ":2: `batch.residues`: 0 is not 1 to",
+        ),
+        ("mode = \"garph\"", ":1: `mode`: \"garph\" is none of"),
+        ("mode = ", ":1: "),
+    ];
+    for (mistake, expected) in mistakes {
+        fs::write(&config, mistake).unwrap();
+        let expected = format!("error: {}{expected}", config.display());
+        let args = [str_of(&config), "-i", SAMPLES, "-o", str_of(&out)];
+        fails_with(&args, 2, &[&expected]);
+        assert!(!out.exists());
+    }
+}
+
+#[test]
+fn what_a_run_needs_is_asked_for() {
+    let out = tempfile::tempdir().unwrap();
+    let out = str_of(out.path());
+    fails_with(&["-o", out], 2, &["`input` is not set", "--input"]);
+    fails_with(&["-i", SAMPLES], 2, &["`output` is not set", "--output"]);
+    fails_with(&["no-such-file.toml"], 2, &["no-such-file.toml"]);
+    let no_cutoff = [
+        "--set",
+        "contact_number.ca=[]",
+        "--set",
+        "contact_number.cb=[]",
+    ];
+    let args = [&["-i", SAMPLES, "-o", out][..], &no_cutoff].concat();
+    fails_with(&args, 2, &["contact_number has no cutoff"]);
+    fails_with(&["--sloots", "4"], 2, &["--slots"]);
+}
+
+#[test]
+fn a_budget_that_does_not_hold_keeps_the_run_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let budget = ["--set", "memory_bytes_max=1000"];
+    let args = [&["-i", SAMPLES, "-o", str_of(&out)][..], &budget].concat();
+    fails_with(&args, 1, &["1000 bytes", "memory_bytes_max"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn bad_inputs_are_listed_with_reasons_and_change_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, more: &[&str]| {
+        let out = folder.path().join(name);
+        let args = ["-i", SAMPLES, "-o", str_of(&out)];
+        let (output, code) = run(&[&args[..], more].concat());
+        (out, text(&output.stdout), code)
+    };
+    let (good, _, code) = write("good", &[]);
+    assert_eq!(code, 0);
+    let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/broken");
+    let truncated = format!("{broken}/truncated.cif.gz");
+    let junk = format!("{broken}/no-atom-site.cif");
+    let missing = format!("{broken}/no such file.pdb");
+    let more = ["-i", &truncated, "-i", &junk, "-i", &missing];
+    let (bad, summary, code) = write("bad", &more);
+    assert_eq!(code, 3);
+    assert!(
+        parts(&good) == parts(&bad),
+        "the good ones are the same bytes"
+    );
+    let lines = rejected(&bad);
+    let sources: Vec<&str> = lines
+        .iter()
+        .map(|l| l["source"].as_str().unwrap())
+        .collect();
+    assert_eq!(sources, [&truncated, &junk, &missing]);
+    assert_eq!(lines[0]["kind"], "input");
+    assert_eq!(lines[0]["ordinal"], 24);
+    assert!(lines[0]["reason"].as_str().unwrap().contains("cut short"));
+    assert_eq!(lines[2]["kind"], "io");
+    assert!(summary.contains("rejected: 3"), "{summary}");
+    assert!(summary.contains("no such file.pdb"), "{summary}");
+}
+
+#[test]
+fn a_structure_beyond_the_largest_batch_is_rejected_by_its_model() {
+    let out = tempfile::tempdir().unwrap();
+    let small = [
+        "--set",
+        "batch.residues=50",
+        "--set",
+        "batch.residues_max=100",
+    ];
+    let inputs = [
+        format!("{SAMPLES}/1ubi.pdb"),
+        format!("{SAMPLES}/1gbt.cif.gz"),
+    ];
+    let args = ["-i", &inputs[0], "-i", &inputs[1], "-o", str_of(out.path())];
+    let (_, code) = run(&[&args[..], &small].concat());
+    assert_eq!(code, 3);
+    let lines = rejected(out.path());
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["kind"], "capacity");
+    assert_eq!(lines[0]["model"], 1);
+    assert_eq!(record(out.path())["counts"]["structures"], 1);
+}
+
+#[test]
+fn a_run_in_which_nothing_could_be_read_says_so() {
+    let out = tempfile::tempdir().unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let (_, code) = run(&["-i", str_of(empty.path()), "-o", str_of(out.path())]);
+    assert_eq!(code, 1);
+    let lines = rejected(out.path());
+    let reason = lines[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("no structure file"), "{reason}");
+    assert_eq!(parts(out.path()).len(), 2, "tables without rows");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let out = file.join("out");
+    fails_with(&["-i", SAMPLES, "-o", str_of(&out)], 1, &[str_of(&out)]);
+}
+
+/// A limit on the size of files stands for a full disk.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_fails_the_run_with_the_path_and_leaves_no_half_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let line = "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", line, env!("CARGO_BIN_EXE_tapeloop"), "run"])
+        .args(["--backend", "cpu", "-i", SAMPLES, "-o", str_of(&out)])
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(".part-00000.parquet.tmp"), "{said}");
+    assert!(said.contains("too large"), "{said}");
+    assert!(parts(&out).is_empty(), "no part, whole or half");
+    let error = record(&out)["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("part-00000"), "{error}");
+}

@@ -1,0 +1,91 @@
+//! The plan, the listings, and the output folder.
+
+use super::*;
+
+#[test]
+fn a_dry_run_prints_a_config_and_the_memory_and_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let plan = run_well(&[
+        "-i",
+        SAMPLES,
+        "-o",
+        str_of(&out),
+        "--dry-run",
+        "--slots",
+        "4",
+    ])
+    .stdout;
+    let plan = text(&plan);
+    assert!(!out.exists());
+    for line in ["slots = 4", "mode = \"graph\"", "Backend cpu", "4 slots: "] {
+        assert!(plan.contains(line), "{plan}");
+    }
+    let again = folder.path().join("again.toml");
+    fs::write(&again, &plan).unwrap();
+    assert_eq!(text(&run_well(&[str_of(&again), "--dry-run"]).stdout), plan);
+}
+
+#[test]
+fn columns_and_version_are_listed() {
+    let output = tapeloop(["features", "--set", "contact_number.ca=[7]"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let listed = text(&output.stdout);
+    for word in ["cn_ca_7 ", "wcn", "1/A^2", "rg_ca", "C-alpha"] {
+        assert!(listed.contains(word), "{listed}");
+    }
+    let output = tapeloop(["--version"]).output().unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        format!("tapeloop {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    let output = tapeloop(["doctor"]).output().unwrap();
+    assert!(
+        text(&output.stdout).contains("auto"),
+        "what auto would choose"
+    );
+}
+
+#[test]
+fn results_are_replaced_only_when_asked_and_other_files_never() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let args = ["-i", &input, "-i", &input, "-o", str_of(folder.path())];
+    run_well(&[&args[..], &["--set", "tables.inputs_per_part=1"]].concat());
+    assert_eq!(parts(folder.path()).len(), 4);
+
+    let (output, code) = run(&args);
+    let said = text(&output.stderr);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("--overwrite"), "{said}");
+    assert_eq!(parts(folder.path()).len(), 4);
+
+    let others = [
+        "notes.txt",
+        "residues/mine.parquet",
+        "residues/part-1.parquet",
+    ];
+    for name in others {
+        fs::write(folder.path().join(name), "mine").unwrap();
+    }
+    let left = folder.path().join("residues/.part-00007.parquet.tmp");
+    fs::write(&left, "left by a crash").unwrap();
+    run_well(&[&args[..], &["--overwrite"]].concat());
+    assert!(!left.exists() && !folder.path().join("residues/part-00001.parquet").exists());
+    for name in others {
+        assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"mine");
+    }
+}
+
+#[test]
+fn what_a_crash_left_behind_does_not_stop_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("residues")).unwrap();
+    let left = folder.path().join("residues/.part-00000.parquet.tmp");
+    fs::write(&left, "left by a crash").unwrap();
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    run_well(&["-i", &input, "-o", str_of(folder.path())]);
+    assert!(!left.exists());
+}

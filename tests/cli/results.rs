@@ -1,0 +1,222 @@
+//! What a run writes.
+
+use super::*;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+fn read(path: &Path) -> RecordBatch {
+    let file = fs::File::open(path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let batches = reader.with_batch_size(1 << 20).build().unwrap();
+    let mut batches: Vec<RecordBatch> = batches.map(Result::unwrap).collect();
+    assert_eq!(batches.len(), 1, "a table of one row group");
+    batches.remove(0)
+}
+
+fn texts(table: &RecordBatch, column: &str) -> Vec<String> {
+    let column = table.column_by_name(column).unwrap().as_string::<i32>();
+    let text = |text: Option<&str>| text.unwrap_or("null").to_owned();
+    column.iter().map(text).collect()
+}
+
+fn integers(table: &RecordBatch, column: &str) -> Vec<i32> {
+    let column = table.column_by_name(column).unwrap();
+    column.as_primitive::<Int32Type>().values().to_vec()
+}
+
+#[test]
+fn the_quick_start_streams_every_sample_into_both_tables() {
+    let out = tempfile::tempdir().unwrap();
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.toml");
+    let output = run_well(&[config, "--output", str_of(out.path())]);
+
+    let structures = read(&out.path().join("structures/part-00000.parquet"));
+    let names = texts(&structures, "structure");
+    assert!(names.is_sorted(), "in the order of the directory");
+    let ubiquitin = names.iter().position(|name| name == "1ubi").unwrap();
+    assert_eq!(integers(&structures, "residues")[ubiquitin], 76);
+    assert_eq!(integers(&structures, "chains")[ubiquitin], 1);
+    assert_eq!(integers(&structures, "breaks")[ubiquitin], 0);
+
+    let residues = read(&out.path().join("residues/part-00000.parquet"));
+    let total: i32 = integers(&structures, "residues").iter().sum();
+    assert_eq!(residues.num_rows(), total as usize);
+    let expected = [
+        "source",
+        "structure",
+        "model",
+        "res_index",
+        "entry_id",
+        "auth_asym_id",
+        "auth_seq_id",
+        "ins_code",
+        "label_asym_id",
+        "label_seq_id",
+        "entity_id",
+        "comp_id",
+        "parent_comp_id",
+        "aa",
+        "break_before",
+        "uniprot_acc",
+        "uniprot_pos",
+        "cn_ca_8",
+        "cn_ca_10",
+        "cn_ca_12",
+        "cn_cb_8",
+        "cn_cb_10",
+        "wcn",
+        "hse_a_up",
+        "hse_a_down",
+        "b_z",
+    ];
+    let schema = residues.schema();
+    let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    assert_eq!(columns, expected);
+
+    let record = record(out.path());
+    assert_eq!(record["counts"]["residues"], total);
+    assert_eq!(record["counts"]["structures"], structures.num_rows());
+    assert_eq!(record["backend"]["name"], "cpu");
+    assert_eq!(record["interrupted"], false);
+    assert!(rejected(out.path()).is_empty());
+    let summary = text(&output.stdout);
+    for word in ["structures", "residues", "atoms", "seconds by stage"] {
+        assert!(summary.contains(word), "{summary}");
+    }
+}
+
+#[test]
+fn selenomethionine_has_its_parent_and_the_samples_their_nulls() {
+    let out = tempfile::tempdir().unwrap();
+    let sample = format!("{SAMPLES}/1a8o.cif.gz");
+    run_well(&["-i", &sample, "-o", str_of(out.path())]);
+    let table = read(&out.path().join("residues/part-00000.parquet"));
+    assert_eq!(texts(&table, "source")[0], sample);
+    assert_eq!(texts(&table, "structure")[0], "1a8o");
+    assert_eq!(texts(&table, "entry_id")[0], "1A8O");
+    assert_eq!(texts(&table, "comp_id")[0], "MSE");
+    assert_eq!(texts(&table, "parent_comp_id")[0], "MET");
+    assert_eq!(texts(&table, "aa")[0], "M");
+    assert_eq!(texts(&table, "ins_code")[0], "null");
+    // The first residue has no neighbour before it, so no half spheres.
+    assert!(table.column_by_name("hse_a_up").unwrap().is_null(0));
+}
+
+#[test]
+fn no_sentinel_stands_for_null() {
+    let out = tempfile::tempdir().unwrap();
+    run_well(&["-i", SAMPLES, "-o", str_of(out.path())]);
+    for table in ["residues", "structures"] {
+        let table = read(&out.path().join(table).join("part-00000.parquet"));
+        for (field, column) in table.schema().fields().iter().zip(table.columns()) {
+            match field.data_type() {
+                DataType::Float32 => {
+                    let column = column.as_primitive::<Float32Type>();
+                    assert!(column.iter().flatten().all(f32::is_finite), "{field}");
+                }
+                DataType::Int32 if !field.name().contains("seq_id") => {
+                    let column = column.as_primitive::<Int32Type>();
+                    assert!(column.iter().flatten().all(|n| n >= 0), "{field}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
+    let cut = [
+        "--set",
+        "tables.inputs_per_part=7",
+        "--set",
+        "tables.rows_per_group=1000",
+    ];
+    let write = |options: &[&str]| {
+        let out = tempfile::tempdir().unwrap();
+        let common = ["-i", SAMPLES, "--models", "all", "-o", str_of(out.path())];
+        run_well(&[&common[..], &cut, options].concat());
+        parts(out.path())
+    };
+    let expected = write(&[]);
+    assert_eq!(expected.len(), 2 * 24usize.div_ceil(7));
+    for options in [
+        &["--slots", "1", "--threads", "1"][..],
+        &["--slots", "7", "--threads", "5", "--set", "wait=spin"],
+        &["--mode", "stream"],
+        &[
+            "--set",
+            "batch.residues=1",
+            "--set",
+            "batch.residues_max=4096",
+        ],
+        &[
+            "--set",
+            "batch.residues=100",
+            "--mode",
+            "stream",
+            "--slots",
+            "2",
+        ],
+    ] {
+        assert!(write(options) == expected, "other bytes with {options:?}");
+    }
+}
+
+#[test]
+fn all_models_are_structures_of_their_own_and_count_as_one_input() {
+    let out = tempfile::tempdir().unwrap();
+    let input = format!("{SAMPLES}/1a1p.pdb.gz");
+    let one_a_part = "tables.inputs_per_part=1";
+    let args = ["-i", &input, "--models", "all", "--set", one_a_part];
+    run_well(&[&args[..], &["-o", str_of(out.path())]].concat());
+    let table = read(&out.path().join("structures/part-00000.parquet"));
+    let models: Vec<i32> = (1..=21).collect();
+    assert_eq!(integers(&table, "model"), models);
+    assert_eq!(parts(out.path()).len(), 2);
+}
+
+#[test]
+fn chosen_features_alone_have_columns() {
+    let out = tempfile::tempdir().unwrap();
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let features = [
+        "--features",
+        "rg,contact_number",
+        "--set",
+        "contact_number.ca=[6.5]",
+    ];
+    let only_ca = ["--set", "contact_number.cb=[]", "-o", str_of(out.path())];
+    run_well(&[&["-i", &input][..], &features, &only_ca].concat());
+    let residues = read(&out.path().join("residues/part-00000.parquet"));
+    assert_eq!(residues.num_columns(), 17 + 1);
+    assert!(residues.column_by_name("cn_ca_6_5").is_some());
+    let structures = read(&out.path().join("structures/part-00000.parquet"));
+    assert!(structures.column_by_name("rg_ca").is_some());
+}
+
+#[test]
+fn memory_does_not_grow_with_the_number_of_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list.txt");
+    let peak = |inputs: usize| {
+        fs::write(&list, format!("{SAMPLES}/1ubi.pdb\n").repeat(inputs)).unwrap();
+        let out = folder.path().join("out");
+        let item = format!("@{}", list.display());
+        let group = ["--set", "tables.rows_per_group=4096", "--features", "rg"];
+        let args = ["-i", &item, "-o", str_of(&out), "--overwrite", "-q"];
+        run_well(&[&args[..], &group].concat());
+        let record = record(&out);
+        assert_eq!(record["counts"]["structures"], inputs);
+        record["memory_bytes"]["process_peak"].as_u64()
+    };
+    let (Some(few), Some(many)) = (peak(300), peak(3000)) else {
+        println!("skipped: the system does not tell the memory of a process");
+        return;
+    };
+    assert!(many < 300 << 20, "{many} bytes");
+    assert!(many < few + (32 << 20), "{few} bytes, then {many}");
+}
