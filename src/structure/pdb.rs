@@ -15,7 +15,7 @@ use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, che
 use super::{Models, components, element};
 use crate::{Error, Result};
 
-/// The columns that are read, filled up with spaces where the line is shorter.
+/// The columns that are read.
 type Columns = [u8; 80];
 
 /// Component, chain, number and insertion code: columns 18 to 27.
@@ -83,23 +83,30 @@ impl PdbReader<'_> {
 
     #[inline]
     fn atom(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<()> {
-        if let Some(columns) = line.first_chunk::<80>() {
-            return self.atom_columns(columns, at, hetero);
+        let len = line.len() - usize::from(line.last() == Some(&b'\r'));
+        if len < COORDINATES_END {
+            let message = "the atom line ends before its coordinates do";
+            return Err(
+                at_line(self.text, at, message).fix("fetch the file again, or drop the line")
+            );
         }
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.len() < 54 {
-            return Err(at_line(
-                self.text,
-                at,
-                "the atom line ends before its coordinates do",
-            )
-            .fix("fetch the file again, or drop the line"));
+        // Columns beyond a short line are those of the next one: no copy, but
+        // nothing may look there.
+        match self.text[at..].first_chunk::<80>() {
+            Some(columns) => self.atom_columns(columns, len, at, hetero),
+            None => self.atom_columns(&padded(line), len, at, hetero),
         }
-        self.atom_columns(&padded(line), at, hetero)
     }
 
+    /// `columns` from `len` on are not of this line.
     #[inline]
-    fn atom_columns(&mut self, columns: &Columns, at: usize, hetero: bool) -> Result<()> {
+    fn atom_columns(
+        &mut self,
+        columns: &Columns,
+        len: usize,
+        at: usize,
+        hetero: bool,
+    ) -> Result<()> {
         let key: ResidueKey = take(columns, 17);
         if self.key != Some(key) {
             self.start_run(key, at, hetero);
@@ -110,14 +117,18 @@ impl PdbReader<'_> {
             None => self.odd_coordinates(columns, at)?,
         };
         let name: [u8; 4] = take(columns, 12);
-        let mut element = element::from_symbol(take(columns, 76));
+        let mut element = match len {
+            78.. => element::from_symbol(take(columns, 76)),
+            77 => element::from_symbol([columns[76], b' ']),
+            _ => 0,
+        };
         if element == 0 {
             element = element::from_name(name);
         }
         self.table.push(Atom {
             xyz,
-            b_factor: b_factor(columns),
-            occupancy: occupancy(columns),
+            b_factor: b_factor(columns, len),
+            occupancy: occupancy(columns, len),
             name: atom_name(name),
             element,
             altloc: if columns[16] == b' ' { 0 } else { columns[16] },
@@ -257,6 +268,9 @@ fn padded(line: &[u8]) -> Columns {
     columns
 }
 
+/// Where the columns of the coordinates end.
+const COORDINATES_END: usize = 54;
+
 const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
 const HETATM: u32 = u32::from_le_bytes(*b"HETA");
 
@@ -271,7 +285,10 @@ fn hundredths(columns: [u8; 8]) -> Option<i32> {
 
 /// Occupancy: columns 55 to 60.
 #[inline(always)]
-fn occupancy(columns: &Columns) -> i32 {
+fn occupancy(columns: &Columns, len: usize) -> i32 {
+    if len < 60 {
+        return decimal::occupancy(trimmed(&columns[54..len]));
+    }
     if take(columns, 54) == *b"  1.00" {
         return OCCUPANCY_ONE;
     }
@@ -282,8 +299,11 @@ fn occupancy(columns: &Columns) -> i32 {
 }
 
 /// Temperature factor: columns 61 to 66.
-#[inline]
-fn b_factor(columns: &Columns) -> f32 {
+#[inline(always)]
+fn b_factor(columns: &Columns, len: usize) -> f32 {
+    if len < 66 {
+        return decimal::b_factor(trimmed(&columns[60.min(len)..len]));
+    }
     match hundredths(take(columns, 59)) {
         Some(value) => decimal::thousandths_to_f32(value),
         None => decimal::b_factor(trimmed(&columns[60..66])),
