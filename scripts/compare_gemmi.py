@@ -87,20 +87,33 @@ def gemmi_structure(path, text):
 Residue = collections.namedtuple("Residue", "chain label seqid name het entity atoms")
 
 
-def residues_of(model):
+def four_letter_names(text):
+    """Component ids of four letters, by the three and the chain that gemmi makes
+    of them: those that are known, or leave no chain id in column 22."""
+    names = {}
+    for line in text.decode("latin-1").splitlines():
+        if line.startswith(("ATOM", "HETA")) and line[20:21].strip():
+            name, chain = line[17:21].strip(), line[21:22].strip()
+            if not chain or name in KINDS:
+                names[line[17:20].strip(), line[20:22].strip()] = name, chain
+    return names
+
+
+def residues_of(model, names):
     """gemmi's residues, one for each name; those split between parts of a chain
     are put together unless they repeat an atom."""
     found, latest = [], {}
     for chain in model:
         for residue in chain:
-            key = (chain.name, residue.subchain, residue.seqid.num, residue.seqid.icode, residue.name)
-            names = {(atom.name, atom.altloc) for atom in residue}
+            name, chain_name = names.get((residue.name, chain.name), (residue.name, chain.name))
+            key = (chain_name, residue.subchain, residue.seqid.num, residue.seqid.icode, name)
+            atoms = {(atom.name, atom.altloc) for atom in residue}
             known = latest.get(key)
-            if known is not None and not names & {(a.name, a.altloc) for a in known.atoms}:
+            if known is not None and not atoms & {(a.name, a.altloc) for a in known.atoms}:
                 known.atoms.extend(residue)
                 continue
-            new = Residue(chain.name, residue.subchain, (residue.seqid.num, residue.seqid.icode),
-                          residue.name, residue.het_flag == "H", residue.entity_id, list(residue))  # fmt: skip
+            new = Residue(chain_name, residue.subchain, (residue.seqid.num, residue.seqid.icode),
+                          name, residue.het_flag == "H", residue.entity_id, list(residue))  # fmt: skip
             latest[key] = new
             found.append(new)
     return found
@@ -210,9 +223,9 @@ def conformer(site, reread):
     return site[chosen], [(el, a) for el, a in heavy[chosen] if rank[a.altloc] == best[a.name]]
 
 
-def selected(model, structure, block, reread):
+def selected(model, structure, block, names, reread):
     """Atoms by residue; those of nucleotides and caps together under None."""
-    kept = polymer(residues_of(model), structure, block)
+    kept = polymer(residues_of(model, names), structure, block)
     out = collections.OrderedDict()
     at = 0
     while at < len(kept):
@@ -302,7 +315,11 @@ def compare_file(path, models):
     if how != "as it is":
         notes.append(f"gemmi reads it {how}")
     reread = []
-    theirs = [selected(model, structure, block, reread) for model in structure]
+    names = four_letter_names(text) if block is None else {}
+    theirs = [selected(model, structure, block, names, reread) for model in structure]
+    if any(name in KINDS for name, _ in names.values()):
+        known = sorted({name for name, _ in names.values() if name in KINDS})
+        notes.append(f"component ids of four letters, of which gemmi reads three: {', '.join(known)}")
     if isinstance(models, str):
         if any(theirs):
             return [*notes, f"DIFFERENT: rejected: {models}"], 0, False

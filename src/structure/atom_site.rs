@@ -159,14 +159,13 @@ impl<'a> AtomSite<'a> {
             None => self.odd_coordinates(edges)?,
         };
         let name = padded8(text, span(Item::Name));
-        let alt = value(text, span(Item::AltId));
         self.table.push(Atom {
             xyz,
             b_factor: b_factor(text, span(Item::BFactor)),
             occupancy: occupancy(text, span(Item::Occupancy)),
             name,
             element: element(text, span(Item::Symbol), name),
-            altloc: alt.first().copied().unwrap_or(0),
+            altloc: self.value(edges, Item::AltId).first().copied().unwrap_or(0),
             rounded,
         });
         Ok(())
@@ -202,71 +201,75 @@ impl<'a> AtomSite<'a> {
     }
 
     fn start_run(&mut self, key: Key, edges: &[u32]) -> Result<bool> {
-        let text = self.text;
-        let get = |item: Item| {
-            let at = self.columns[item as usize];
-            value(text, (edges[at] as usize, edges[at + 1] as usize))
-        };
-        let number = match get(Item::Model) {
-            b"" => 1,
-            model => int(model).ok_or_else(|| {
-                let model = String::from_utf8_lossy(model);
-                at_line(
-                    text,
-                    edges[0] as usize,
-                    &format!("model number {model:?} is not a number"),
-                )
-            })?,
-        };
-        let known = self.table.models.iter().rposition(|&model| model == number);
-        if self.models == Models::First && known.is_none() && !self.table.models.is_empty() {
+        let Some(model) = self.model(edges)? else {
             return Ok(false);
-        }
-        let model = known.unwrap_or_else(|| {
-            self.table.models.push(number);
-            self.table.models.len() - 1
-        });
-        let chain = match self.table.runs.last() {
-            Some(run) if self.has_last && self.is_last(&key, CHAIN_ITEMS) => run.chain,
+        };
+        let last_chain = self.table.runs.last().map(|run| run.chain);
+        let chain = match last_chain {
+            Some(chain) if self.has_last && self.is_last(&key, CHAIN_ITEMS) => chain,
             _ => {
-                let label = get(Item::Label);
-                let auth = Some(get(Item::Auth)).filter(|auth| !auth.is_empty());
-                self.table
-                    .chain(auth.unwrap_or(label), label, get(Item::Entity))
+                let label = self.value(edges, Item::Label);
+                let auth = self.value(edges, Item::Auth);
+                let auth = if auth.is_empty() { label } else { auth };
+                let entity = self.value(edges, Item::Entity);
+                self.table.chain(auth, label, entity)
             }
         };
-        let label_seq = int(get(Item::LabelSeq));
-        let (seq, letter) = author_number(get(Item::AuthSeq));
-        let uniprot = match (
-            get(Item::DbName),
-            get(Item::DbAccession),
-            int(get(Item::DbNumber)),
-        ) {
-            (name, accession, Some(position))
-                if name.eq_ignore_ascii_case(b"UNP") && !accession.is_empty() =>
-            {
-                Some((self.table.accession(accession), position))
-            }
-            _ => None,
-        };
+        let label_seq = int(self.value(edges, Item::LabelSeq));
+        let (seq, letter) = author_number(self.value(edges, Item::AuthSeq));
+        let ins_code = self.value(edges, Item::InsCode).first();
+        let group = self.value(edges, Item::Group).first();
         let run = Run {
             atoms: self.table.atoms.len() as u32..0,
-            model: model as u32,
+            model,
             chain,
             seq: seq.or(label_seq),
             label_seq,
-            ins_code: get(Item::InsCode).first().copied().unwrap_or(letter),
-            comp: padded8(text, key.spans[Item::Comp as usize]),
-            hetero: get(Item::Group)
-                .first()
-                .is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
-            uniprot,
+            ins_code: ins_code.copied().unwrap_or(letter),
+            comp: padded8(self.text, key.spans[Item::Comp as usize]),
+            hetero: group.is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
+            uniprot: self.uniprot(edges),
             offset: edges[0],
             plain: false,
         };
         self.table.start_run(run);
         (self.last, self.has_last) = (key, true);
         Ok(true)
+    }
+
+    /// The index of a row's model, `None` where it is not wanted.
+    fn model(&mut self, edges: &[u32]) -> Result<Option<u32>> {
+        let number = match self.value(edges, Item::Model) {
+            b"" => 1,
+            text => int(text).ok_or_else(|| {
+                let text = String::from_utf8_lossy(text);
+                let message = format!("model number {text:?} is not a number");
+                at_line(self.text, edges[0] as usize, &message)
+            })?,
+        };
+        let models = &mut self.table.models;
+        if let Some(known) = models.iter().rposition(|&model| model == number) {
+            return Ok(Some(known as u32));
+        }
+        if self.models == Models::First && !models.is_empty() {
+            return Ok(None);
+        }
+        models.push(number);
+        Ok(Some(models.len() as u32 - 1))
+    }
+
+    /// The UniProt residue that a row names.
+    fn uniprot(&mut self, edges: &[u32]) -> Option<(u32, i32)> {
+        let position = int(self.value(edges, Item::DbNumber))?;
+        let accession = self.value(edges, Item::DbAccession);
+        let is_uniprot = self.value(edges, Item::DbName).eq_ignore_ascii_case(b"UNP");
+        (is_uniprot && !accession.is_empty()).then(|| (self.table.accession(accession), position))
+    }
+
+    /// The value of an item, empty for null.
+    fn value(&self, edges: &[u32], item: Item) -> &'a [u8] {
+        let at = self.columns[item as usize];
+        not_null(&self.text[edges[at] as usize..edges[at + 1] as usize])
     }
 
     /// Coordinates that are not all of the usual form, and whether one was
@@ -287,12 +290,6 @@ impl<'a> AtomSite<'a> {
         }
         Ok((xyz, rounded))
     }
-}
-
-/// The value at a span, empty for null.
-#[inline]
-fn value(text: &[u8], (start, end): Span) -> &[u8] {
-    not_null(&text[start..end])
 }
 
 /// The first eight bytes of a value, zeros where it is shorter.

@@ -152,6 +152,7 @@ fn has_prefix(word: &[u8], prefix: &[u8]) -> bool {
 /// What a word may be besides a plain value, by its first byte.
 const QUOTE: u8 = 1;
 const SYNTAX: u8 = 2;
+const KEYWORD: u8 = 4;
 static CLASS: [u8; 256] = {
     let mut class = [0; 256];
     class[b'\'' as usize] = QUOTE;
@@ -159,6 +160,12 @@ static CLASS: [u8; 256] = {
     class[b'#' as usize] = SYNTAX;
     class[b';' as usize] = SYNTAX;
     class[b'_' as usize] = SYNTAX;
+    let letters = b"dDgGlLsS";
+    let mut at = 0;
+    while at < letters.len() {
+        class[letters[at] as usize] = KEYWORD;
+        at += 1;
+    }
     class
 };
 
@@ -174,10 +181,9 @@ pub(super) struct Rows<'a> {
     /// Start and end of each value of the row in turn, and an empty range.
     edges: &'a mut Vec<u32>,
     words: Words<'a>,
-    /// Where the row starts, where it ends, and where the one before starts.
+    /// Where the row before ends, and where the row ends.
     start: usize,
     end: usize,
-    last_start: usize,
 }
 
 impl<'a> Rows<'a> {
@@ -194,7 +200,6 @@ impl<'a> Rows<'a> {
             words,
             start: pos,
             end: pos,
-            last_start: pos,
         }
     }
 
@@ -204,7 +209,7 @@ impl<'a> Rows<'a> {
         self.edges
     }
 
-    /// Where the row starts or, once there are no more, the loop ends.
+    /// Where the row before ends; once there are no more, where the last does.
     pub(super) fn pos(&self) -> usize {
         self.start
     }
@@ -213,7 +218,7 @@ impl<'a> Rows<'a> {
     #[inline]
     pub(super) fn next(&mut self) -> Result<bool> {
         let wanted = 2 * self.columns;
-        (self.last_start, self.start) = (self.start, self.end);
+        self.start = self.end;
         if !self.words.take(&mut self.edges[..wanted]) {
             return self.next_slowly();
         }
@@ -224,7 +229,7 @@ impl<'a> Rows<'a> {
         }
         let end = edges[wanted - 1] as usize;
         if class & SYNTAX != 0
-            || may_be_keyword(self.text[edges[0] as usize])
+            || (class & KEYWORD != 0 && self.has_keyword())
             || (class & QUOTE != 0 && !self.strip_quotes())
         {
             return self.next_slowly();
@@ -248,6 +253,14 @@ impl<'a> Rows<'a> {
         true
     }
 
+    /// Whether a word of the row is `loop_`, `data_x` or the like.
+    fn has_keyword(&self) -> bool {
+        self.edges[..2 * self.columns].chunks_exact(2).any(|edge| {
+            let text = &self.text[edge[0] as usize..edge[1] as usize];
+            CLASS[usize::from(text[0])] == KEYWORD && !matches!(word(text), Token::Value(_))
+        })
+    }
+
     /// Reads the row token by token.
     #[cold]
     fn next_slowly(&mut self) -> Result<bool> {
@@ -259,9 +272,9 @@ impl<'a> Rows<'a> {
             let (span, token) = lexer.next()?;
             if !matches!(token, Token::Value(_)) {
                 return if column == 0 {
-                    self.check_last_row()
+                    Ok(false)
                 } else {
-                    Err(self.row_cut(self.start))
+                    Err(self.row_cut())
                 };
             }
             self.edges[2 * column] = span.start as u32;
@@ -272,26 +285,10 @@ impl<'a> Rows<'a> {
         Ok(true)
     }
 
-    /// Where only words are looked at, `loop_` or `data_x` may have filled up
-    /// a last row that is cut short.
-    fn check_last_row(&self) -> Result<bool> {
+    fn row_cut(&self) -> Error {
         let mut lexer = Lexer {
             text: self.text,
-            pos: self.last_start,
-        };
-        while lexer.pos < self.start {
-            if !matches!(lexer.next()?.1, Token::Value(_)) {
-                return Err(self.row_cut(self.last_start));
-            }
-        }
-        Ok(false)
-    }
-
-    /// `end_before` is where the row before ends.
-    fn row_cut(&self, end_before: usize) -> Error {
-        let mut lexer = Lexer {
-            text: self.text,
-            pos: end_before,
+            pos: self.start,
         };
         lexer.skip_blank();
         let message = format!("a row of {} values is cut short", self.columns);
@@ -378,8 +375,120 @@ fn word_mask(bytes: &[u8; 64]) -> u64 {
     mask
 }
 
-/// Whether a word that starts with `byte` may be `loop_`, `data_x` or the like.
-#[inline]
-fn may_be_keyword(byte: u8) -> bool {
-    matches!(byte | 0x20, b'l' | b'd' | b's' | b'g')
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<Token<'_>> {
+        let mut lexer = Lexer::new(text.as_bytes());
+        let mut out = Vec::new();
+        loop {
+            match lexer.next().unwrap().1 {
+                Token::End => return out,
+                token => out.push(token),
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_told_apart() {
+        let text =
+            "data_X loop_ _a.b save_y STOP_ ? . 'a b' \"c'\" x#y # z\n;one\n two\n;\nd;e '' ";
+        let values: [&[u8]; 8] = [b"", b"", b"a b", b"c'", b"x#y", b"one\n two", b"d;e", b""];
+        let mut wanted = vec![
+            Token::Data(b"X"),
+            Token::Loop,
+            Token::Tag(b"_a.b"),
+            Token::Other,
+            Token::Other,
+        ];
+        wanted.extend(values.map(Token::Value));
+        assert_eq!(tokens(text), wanted);
+    }
+
+    /// The rows of a loop as the token reader has them, and where it ends; an
+    /// error as `None`.
+    fn rows_by_token(text: &str, columns: usize) -> Option<(Vec<Vec<&[u8]>>, usize)> {
+        let mut lexer = Lexer::new(text.as_bytes());
+        let mut rows = Vec::new();
+        loop {
+            let end = lexer.pos();
+            let mut row = Vec::new();
+            while row.len() < columns {
+                match lexer.next().ok()?.1 {
+                    Token::Value(value) => row.push(value),
+                    _ if row.is_empty() => return Some((rows, end)),
+                    _ => return None,
+                }
+            }
+            rows.push(row);
+        }
+    }
+
+    fn rows_by_word(text: &str, columns: usize) -> Option<(Vec<Vec<&[u8]>>, usize)> {
+        let text = text.as_bytes();
+        let mut edges = Vec::new();
+        let mut rows = Rows::new(text, 0, columns, &mut edges);
+        let mut out = Vec::new();
+        while rows.next().ok()? {
+            let spans = rows.edges()[..2 * columns].chunks_exact(2);
+            let value = |span: &[u32]| match &text[span[0] as usize..span[1] as usize] {
+                b"?" | b"." => b"",
+                value => value,
+            };
+            out.push(spans.map(value).collect());
+        }
+        Some((out, rows.pos()))
+    }
+
+    #[test]
+    fn rows_by_word_are_those_by_token() {
+        const PIECES: [&str; 24] = [
+            "A",
+            "CA",
+            "12.345",
+            "?",
+            ".",
+            "'a b'",
+            "\"O5'\"",
+            "'q'",
+            "loopy",
+            "data",
+            "x'y",
+            "a;b",
+            "averyveryverylongwordindeed",
+            "\n;text\nfield\n;\n",
+            "# comment\n",
+            "_a.b",
+            "loop_",
+            "data_x",
+            "'",
+            "\"",
+            ";",
+            "#",
+            "global_",
+            "s",
+        ];
+        const BLANKS: [&str; 6] = [" ", "  ", "\n", "\r\n", "\t", "          "];
+        let mut seed = 0x2545_f491_4f6c_dd1du64;
+        let mut below = |bound: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed % bound as u64) as usize
+        };
+        for round in 0..20_000 {
+            // Mostly plain values, so that the loop goes on for a while.
+            let plain = 8 + 16 * usize::from(round % 4 == 0);
+            let text: String = (0..below(60))
+                .flat_map(|_| [PIECES[below(plain)], BLANKS[below(BLANKS.len())]])
+                .collect();
+            let columns = 1 + below(5);
+            assert_eq!(
+                rows_by_word(&text, columns),
+                rows_by_token(&text, columns),
+                "{columns} columns: {text:?}"
+            );
+        }
+    }
 }

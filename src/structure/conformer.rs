@@ -34,8 +34,8 @@ impl Conformers {
     }
 
     /// Adds atoms of the site's residue number `residue`.
-    pub(super) fn add(&mut self, residue: usize, atoms: &[Atom]) {
-        let heavy = atoms.iter().filter(|atom| atom.element != HYDROGEN);
+    pub(super) fn add<'a>(&mut self, residue: usize, atoms: impl Iterator<Item = &'a Atom>) {
+        let heavy = atoms.filter(|atom| atom.element != HYDROGEN);
         self.atoms.extend(heavy.map(|atom| (residue, *atom)));
     }
 
@@ -149,7 +149,7 @@ mod tests {
                 xyz: [at as i32, 0, 0],
                 ..*atom
             };
-            conformers.add(*residue, &[numbered]);
+            conformers.add(*residue, std::iter::once(&numbered));
         }
         let (residue, atoms) = conformers.choose()?;
         Some((

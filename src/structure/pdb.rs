@@ -6,6 +6,7 @@
 //! out. Serial numbers are not read at all, so they may be anything.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use memchr::memchr;
 
@@ -14,13 +15,11 @@ use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, che
 use super::{Models, components, element};
 use crate::{Error, Result};
 
-/// The columns that are read, filled up with spaces where the line is shorter.
+/// The columns that are read.
 type Columns = [u8; 80];
 
 /// Component, chain, number and insertion code: columns 18 to 27.
 type ResidueKey = [u8; 10];
-
-const RESIDUE: std::ops::Range<usize> = 17..27;
 
 /// Reads the text of a PDB file into `table`.
 pub(super) fn read(text: &[u8], models: Models, table: &mut AtomTable) -> Result<()> {
@@ -84,26 +83,31 @@ impl PdbReader<'_> {
 
     #[inline]
     fn atom(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<()> {
-        if let Some(columns) = line.first_chunk::<80>() {
-            return self.atom_columns(columns, at, hetero);
+        let len = line.len() - usize::from(line.last() == Some(&b'\r'));
+        if len < COORDINATES_END {
+            let message = "the atom line ends before its coordinates do";
+            return Err(
+                at_line(self.text, at, message).fix("fetch the file again, or drop the line")
+            );
         }
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.len() < 54 {
-            return Err(at_line(
-                self.text,
-                at,
-                "the atom line ends before its coordinates do",
-            )
-            .fix("fetch the file again, or drop the line"));
+        // Columns beyond a short line are those of the next one: no copy, but
+        // nothing may look there.
+        match self.text[at..].first_chunk::<80>() {
+            Some(columns) => self.atom_columns(columns, len, at, hetero),
+            None => self.atom_columns(&padded(line), len, at, hetero),
         }
-        let mut columns = [b' '; 80];
-        columns[..line.len()].copy_from_slice(line);
-        self.atom_columns(&columns, at, hetero)
     }
 
+    /// `columns` from `len` on are not of this line.
     #[inline]
-    fn atom_columns(&mut self, columns: &Columns, at: usize, hetero: bool) -> Result<()> {
-        let key: ResidueKey = take(columns, RESIDUE.start);
+    fn atom_columns(
+        &mut self,
+        columns: &Columns,
+        len: usize,
+        at: usize,
+        hetero: bool,
+    ) -> Result<()> {
+        let key: ResidueKey = take(columns, 17);
         if self.key != Some(key) {
             self.start_run(key, at, hetero);
         }
@@ -113,14 +117,18 @@ impl PdbReader<'_> {
             None => self.odd_coordinates(columns, at)?,
         };
         let name: [u8; 4] = take(columns, 12);
-        let mut element = element::from_symbol(take(columns, 76));
+        let mut element = match len {
+            78.. => element::from_symbol(take(columns, 76)),
+            77 => element::from_symbol([columns[76], b' ']),
+            _ => 0,
+        };
         if element == 0 {
             element = element::from_name(name);
         }
         self.table.push(Atom {
             xyz,
-            b_factor: b_factor(columns),
-            occupancy: occupancy(columns),
+            b_factor: b_factor(columns, len),
+            occupancy: occupancy(columns, len),
             name: atom_name(name),
             element,
             altloc: if columns[16] == b' ' { 0 } else { columns[16] },
@@ -182,31 +190,25 @@ impl PdbReader<'_> {
 
     /// Reads a record that is no atom; false when the rest is of no interest.
     fn other_record(&mut self, line: &[u8]) -> bool {
-        let mut columns = [b' '; 80];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let len = line.len().min(80);
         match line.first_chunk::<6>().unwrap_or(b"      ") {
             b"HEADER" if self.table.entry_id.is_none() => {
-                columns[..len].copy_from_slice(&line[..len]);
+                let columns = padded(line);
                 let id = trimmed(&columns[62..66]);
                 self.table.entry_id =
                     (!id.is_empty()).then(|| String::from_utf8_lossy(id).into_owned());
             }
             b"MODRES" => {
-                columns[..len].copy_from_slice(&line[..len]);
+                let columns = padded(line);
                 let mut key = [b' '; 10];
                 key[..5].copy_from_slice(&columns[12..17]);
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);
             }
-            b"DBREF " | b"DBREF1" | b"DBREF2" => {
-                columns[..len].copy_from_slice(&line[..len]);
-                self.reference(&columns);
-            }
+            b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
                 (self.in_model, self.key) = (false, None);
-                columns[..len].copy_from_slice(&line[..len]);
-                self.model_number = int(trimmed(&columns[6..14]));
+                self.model_number = int(trimmed(&padded(line)[6..14]));
                 return self.models == Models::All || self.table.atoms.is_empty();
             }
             _ if is_word(line, b"END") => return false,
@@ -219,49 +221,33 @@ impl PdbReader<'_> {
     /// counts only where it is as long in the chain as in the sequence: gaps and
     /// insertions leave open which residue is which.
     fn reference(&mut self, columns: &Columns) {
-        let field = |range: std::ops::Range<usize>| trimmed(&columns[range]);
-        let (chain, first, last, accession, range) = if columns[5] == b'2' {
-            let Some((chain, first, last)) = self.half_reference.take() else {
-                return;
-            };
-            (
-                chain,
-                first,
-                last,
-                field(18..40),
-                [field(45..55), field(57..67)],
-            )
-        } else {
-            self.half_reference = None;
-            let [first, last] = [14, 20].map(|at| residue_number(&columns[at..at + 4]));
-            let (Some(first), Some(last)) = (first, last) else {
-                return;
-            };
-            if field(26..32) != b"UNP" {
-                return;
+        let field = |range: Range<usize>| trimmed(&columns[range]);
+        let half = match columns[5] {
+            b'2' => self.half_reference.take(),
+            _ if field(26..32) == b"UNP" => {
+                let chain = self.table.names.intern(field(11..13));
+                let [first, last] = [14, 20].map(|at| residue_number(&columns[at..at + 4]));
+                first.zip(last).map(|(first, last)| (chain, first, last))
             }
-            let chain = self.table.names.intern(field(11..13));
-            if columns[5] == b'1' {
-                self.half_reference = Some((chain, first, last));
-                return;
-            }
-            (
-                chain,
-                first,
-                last,
-                field(33..41),
-                [field(55..60), field(62..67)],
-            )
+            _ => None,
         };
-        let (Some(position), Some(end)) = (int(range[0]), int(range[1])) else {
+        let (accession, position, end) = match columns[5] {
+            b'1' => {
+                self.half_reference = half;
+                return;
+            }
+            b'2' => (18..40, 45..55, 57..67),
+            _ => (33..41, 55..60, 62..67),
+        };
+        let range = int(field(position)).zip(int(field(end)));
+        let (Some((chain, first, last)), Some((position, end))) = (half, range) else {
             return;
         };
-        if accession.is_empty()
-            || i64::from(end) - i64::from(position) != i64::from(last) - i64::from(first)
-        {
+        let lengths = [(first, last), (position, end)].map(|(a, b)| i64::from(b) - i64::from(a));
+        if field(accession.clone()).is_empty() || lengths[0] != lengths[1] {
             return;
         }
-        let accession = self.table.accession(accession);
+        let accession = self.table.accession(field(accession));
         self.table.references.push(Reference {
             chain,
             entity: NO_NAME,
@@ -273,6 +259,17 @@ impl PdbReader<'_> {
         });
     }
 }
+
+/// The columns of a line that may be shorter or longer.
+fn padded(line: &[u8]) -> Columns {
+    let mut columns = [b' '; 80];
+    let len = line.len().min(80);
+    columns[..len].copy_from_slice(&line[..len]);
+    columns
+}
+
+/// Where the columns of the coordinates end.
+const COORDINATES_END: usize = 54;
 
 const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
 const HETATM: u32 = u32::from_le_bytes(*b"HETA");
@@ -288,7 +285,10 @@ fn hundredths(columns: [u8; 8]) -> Option<i32> {
 
 /// Occupancy: columns 55 to 60.
 #[inline(always)]
-fn occupancy(columns: &Columns) -> i32 {
+fn occupancy(columns: &Columns, len: usize) -> i32 {
+    if len < 60 {
+        return decimal::occupancy(trimmed(&columns[54..len]));
+    }
     if take(columns, 54) == *b"  1.00" {
         return OCCUPANCY_ONE;
     }
@@ -299,8 +299,11 @@ fn occupancy(columns: &Columns) -> i32 {
 }
 
 /// Temperature factor: columns 61 to 66.
-#[inline]
-fn b_factor(columns: &Columns) -> f32 {
+#[inline(always)]
+fn b_factor(columns: &Columns, len: usize) -> f32 {
+    if len < 66 {
+        return decimal::b_factor(trimmed(&columns[60.min(len)..len]));
+    }
     match hundredths(take(columns, 59)) {
         Some(value) => decimal::thousandths_to_f32(value),
         None => decimal::b_factor(trimmed(&columns[60..66])),

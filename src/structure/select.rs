@@ -36,21 +36,21 @@ use crate::{Error, Result};
 /// Atoms closer than this are linked, in 0.001 A.
 pub(super) const LINK: i64 = 2_000;
 
-/// Runs beyond this many atoms in a residue start another. No residue is that
-/// large; it bounds the search for repeated atoms.
-const RESIDUE_ATOMS: u32 = 1_000;
+/// Runs beyond this many atoms in a residue start another, and links are looked
+/// for among so many. No residue is that large; it bounds both searches.
+const RESIDUE_ATOMS: usize = 1_000;
 
 /// Residues beyond this many in a row with one number are not compared.
 const SITE_RESIDUES: usize = 8;
 
 /// A residue that may be polymer.
-pub(super) struct Candidate {
+struct Candidate {
     /// The first of its runs; [`Selector::next`] leads to the others.
-    pub head: u32,
+    head: u32,
     tail: u32,
     /// Atoms in all its runs.
-    atoms: u32,
-    pub component: Component,
+    atoms: usize,
+    component: Component,
     needs_link: bool,
 }
 
@@ -58,21 +58,28 @@ pub(super) struct Candidate {
 #[derive(Default)]
 pub(super) struct Selector {
     candidates: Vec<Candidate>,
-    /// By run, counted from the model's first: the next run of its residue.
+    /// By run of the model: the next run of its residue.
     next: Vec<u32>,
     /// By chain: the highest residue number so far. What is beyond it is new.
     highest: Vec<Option<i32>>,
     /// The latest candidate of each name, filled when a number comes again.
-    by_name: HashMap<Name, u32>,
+    by_name: HashMap<(Number, Text8), u32>,
     /// How many candidates `by_name` knows.
     named: usize,
     conformers: Conformers,
 }
 
-/// Chain, number, insertion code, component.
-type Name = (u32, Option<i32>, u8, Text8);
+/// Chain, number, insertion code: a residue but for the component.
+type Number = (u32, Option<i32>, u8);
 
 const NONE: u32 = u32::MAX;
+
+/// A model of a file.
+#[derive(Clone, Copy)]
+struct Model<'a> {
+    table: &'a AtomTable,
+    runs: &'a [Run],
+}
 
 impl Selector {
     /// The structures of a file, one a model. `text` is the file, for errors.
@@ -90,52 +97,59 @@ impl Selector {
         let mut structures = Vec::with_capacity(table.models.len());
         let mut has_polymer = false;
         for runs in table.runs.chunk_by(|a, b| a.model == b.model) {
-            self.find_candidates(table, runs);
-            self.drop_unlinked(table, runs);
-            self.check_numbers(text, runs)?;
-            has_polymer |= self.has_heavy_atoms(table, runs);
-            structures.push(self.build(table, runs, options));
+            let model = Model { table, runs };
+            self.find_candidates(model);
+            self.drop_unlinked(model);
+            let mut heads = self
+                .candidates
+                .iter()
+                .map(|candidate| &runs[candidate.head as usize]);
+            if let Some(run) = heads.find(|run| run.seq.is_none()) {
+                let message = "a polymer residue has no number";
+                return Err(at_line(text, run.offset as usize, message));
+            }
+            has_polymer |= self.has_heavy_atoms(model);
+            structures.push(self.build(model, options));
         }
         if !has_polymer {
-            return Err(Error::input(
-                "no polymer residues: only water, ligands or unknown components",
-            ));
+            let message = "no polymer residues: only water, ligands or unknown components";
+            return Err(Error::input(message));
         }
         Ok(structures)
     }
 
-    fn has_heavy_atoms(&self, table: &AtomTable, runs: &[Run]) -> bool {
+    fn has_heavy_atoms(&self, model: Model) -> bool {
         let mut atoms = self
             .candidates
             .iter()
-            .flat_map(|c| self.atoms_of(table, runs, c));
+            .flat_map(|candidate| self.atoms(model, candidate));
         atoms.any(|atom| atom.element != HYDROGEN)
     }
 
     /// Rule 1, and what of rule 2 the names decide.
-    fn find_candidates(&mut self, table: &AtomTable, runs: &[Run]) {
+    fn find_candidates(&mut self, model: Model) {
         self.candidates.clear();
         self.next.clear();
-        self.next.resize(runs.len(), NONE);
+        self.next.resize(model.runs.len(), NONE);
         self.highest.clear();
-        self.highest.resize(table.chains.len(), None);
+        self.highest.resize(model.table.chains.len(), None);
         self.by_name.clear();
         self.named = 0;
-        for (at, run) in runs.iter().enumerate() {
-            let Some((component, needs_link)) = classify(table, run) else {
+        for (at, run) in (0..).zip(model.runs) {
+            let Some((component, needs_link)) = classify(model.table, run) else {
                 continue;
             };
-            let at = at as u32;
-            let atoms = run.atoms.len() as u32;
-            if let Some(known) = self.find(table, runs, run) {
+            let atoms = run.atoms.len();
+            if let Some(known) = self.find(model, run) {
                 let known = &mut self.candidates[known as usize];
                 self.next[known.tail as usize] = at;
                 known.tail = at;
                 known.atoms += atoms;
             } else {
+                let (head, tail) = (at, at);
                 self.candidates.push(Candidate {
-                    head: at,
-                    tail: at,
+                    head,
+                    tail,
                     atoms,
                     component,
                     needs_link,
@@ -147,110 +161,96 @@ impl Selector {
     }
 
     /// The candidate that a run goes on with.
-    fn find(&mut self, table: &AtomTable, runs: &[Run], run: &Run) -> Option<u32> {
+    fn find(&mut self, model: Model, run: &Run) -> Option<u32> {
         if run.seq > self.highest[run.chain as usize] {
             return None;
         }
-        let name = |run: &Run| -> Name { (run.chain, run.seq, run.ins_code, run.comp) };
-        for (at, candidate) in self.candidates.iter().enumerate().skip(self.named) {
-            self.by_name
-                .insert(name(&runs[candidate.head as usize]), at as u32);
+        for (at, candidate) in (0..).zip(&self.candidates).skip(self.named) {
+            let head = &model.runs[candidate.head as usize];
+            self.by_name.insert((number(head), head.comp), at);
         }
         self.named = self.candidates.len();
-        let &found = self.by_name.get(&name(run))?;
+        let &found = self.by_name.get(&(number(run), run.comp))?;
         let known = &self.candidates[found as usize];
-        if known.atoms + run.atoms.len() as u32 > RESIDUE_ATOMS {
+        if known.atoms + run.atoms.len() > RESIDUE_ATOMS {
             return None;
         }
         let repeats = |atom: &Atom| {
-            self.runs_of(runs, known)
-                .flat_map(|run| table.atoms_of(run))
-                .any(|other| (other.name, other.altloc) == (atom.name, atom.altloc))
+            let is = |other: &Atom| (other.name, other.altloc) == (atom.name, atom.altloc);
+            self.atoms(model, known).any(is)
         };
-        (!table.atoms_of(run).iter().any(repeats)).then_some(found)
+        (!model.table.atoms_of(run).iter().any(repeats)).then_some(found)
     }
 
     /// The rest of rule 2.
-    fn drop_unlinked(&mut self, table: &AtomTable, runs: &[Run]) {
+    fn drop_unlinked(&mut self, model: Model) {
         if !self.candidates.iter().any(|candidate| candidate.needs_link) {
             return;
         }
-        let linked: Vec<bool> = (0..self.candidates.len())
-            .map(|at| !self.candidates[at].needs_link || self.is_linked(table, runs, at))
+        let kept: Vec<bool> = (0..self.candidates.len())
+            .map(|at| !self.candidates[at].needs_link || self.is_linked(model, at))
             .collect();
-        let mut linked = linked.into_iter();
-        self.candidates.retain(|_| linked.next().unwrap_or(false));
+        let mut kept = kept.into_iter();
+        self.candidates.retain(|_| kept.next().unwrap_or(false));
     }
 
-    fn is_linked(&self, table: &AtomTable, runs: &[Run], at: usize) -> bool {
-        let number = |at: usize| {
-            let run = &runs[self.candidates[at].head as usize];
-            (run.chain, run.seq, run.ins_code)
-        };
-        // The neighbours may be several too, differing in the component.
-        let neighbours = |other: &usize| number(*other).0 == number(at).0;
-        let before = (0..at).rev().take(SITE_RESIDUES).take_while(neighbours);
-        let after = (at + 1..self.candidates.len())
+    fn is_linked(&self, model: Model, at: usize) -> bool {
+        let before = self.neighbours(model, at, (0..at).rev());
+        let after = self.neighbours(model, at, at + 1..self.candidates.len());
+        before.iter().any(|&other| self.is_bonded(model, other, at))
+            || after.iter().any(|&other| self.is_bonded(model, at, other))
+    }
+
+    /// The candidates of the same chain at the number that follows in `order`:
+    /// several where they differ in the component only.
+    fn neighbours(
+        &self,
+        model: Model,
+        at: usize,
+        order: impl Iterator<Item = usize>,
+    ) -> Vec<usize> {
+        let number_of = |at: usize| number(&model.runs[self.candidates[at].head as usize]);
+        let this = number_of(at);
+        let mut others = order
             .take(SITE_RESIDUES)
-            .take_while(neighbours);
-        let first_number = |others: &mut dyn Iterator<Item = usize>| {
-            let mut others = others
-                .skip_while(|&other| number(other) == number(at))
-                .peekable();
-            let first = others.peek().map(|&other| number(other));
-            others
-                .take_while(|&other| Some(number(other)) == first)
-                .collect::<Vec<_>>()
-        };
-        let bonds = |from: usize, to: usize| {
-            [
-                (&[*b"C       "][..], *b"N       "),
-                (&[*b"O3'     ", *b"O3*     "], *b"P       "),
-            ]
-            .iter()
-            .any(|(ends, start)| {
-                let atoms = |at: usize| self.atoms_of(table, runs, &self.candidates[at]);
-                let ends = atoms(from).filter(|atom| ends.contains(&atom.name));
-                ends.into_iter().any(|end| {
-                    atoms(to).any(|atom| atom.name == *start && is_within(end.xyz, atom.xyz, LINK))
-                })
-            })
-        };
-        first_number(&mut { before })
-            .into_iter()
-            .any(|other| bonds(other, at))
-            || first_number(&mut { after })
-                .into_iter()
-                .any(|other| bonds(at, other))
+            .take_while(|&other| number_of(other).0 == this.0)
+            .skip_while(|&other| number_of(other) == this)
+            .peekable();
+        let next = others.peek().map(|&other| number_of(other));
+        others
+            .take_while(|&other| Some(number_of(other)) == next)
+            .collect()
     }
 
-    fn check_numbers(&self, text: &[u8], runs: &[Run]) -> Result<()> {
-        let heads = self
-            .candidates
-            .iter()
-            .map(|candidate| &runs[candidate.head as usize]);
-        match heads.into_iter().find(|run| run.seq.is_none()) {
-            None => Ok(()),
-            Some(run) => Err(at_line(
-                text,
-                run.offset as usize,
-                "a polymer residue has no number",
-            )),
-        }
+    /// Whether the backbone goes on from one candidate to another.
+    fn is_bonded(&self, model: Model, from: usize, to: usize) -> bool {
+        const BONDS: [(Text8, Text8); 3] = [
+            (*b"C       ", *b"N       "),
+            (*b"O3'     ", *b"P       "),
+            (*b"O3*     ", *b"P       "),
+        ];
+        let named = |at: usize, name: Text8| {
+            let atoms = self.atoms(model, &self.candidates[at]).take(RESIDUE_ATOMS);
+            atoms.filter(move |atom| atom.name == name)
+        };
+        BONDS.iter().any(|&(end, start)| {
+            named(from, end).any(|a| named(to, start).any(|b| is_within(a.xyz, b.xyz, LINK)))
+        })
     }
 
     /// Rules 3 to 5.
-    fn build(&mut self, table: &AtomTable, runs: &[Run], options: ReadOptions) -> Structure {
-        let atoms: usize = self
+    fn build(&mut self, model: Model, options: ReadOptions) -> Structure {
+        let atoms = self
             .candidates
             .iter()
-            .map(|candidate| candidate.atoms as usize)
+            .map(|candidate| candidate.atoms)
             .sum();
-        let mut builder = Builder::new(table, runs[0].model, self.candidates.len(), atoms);
+        let number = model.runs[0].model;
+        let mut builder = Builder::new(model.table, number, self.candidates.len(), atoms);
         for rows in [true, false] {
             let mut at = 0;
             while at < self.candidates.len() {
-                let site = self.site(table, runs, at);
+                let site = self.site(model, at);
                 at = site.end;
                 let wanted = match self.candidates[site.start].component.kind {
                     Kind::Amino => rows,
@@ -258,7 +258,7 @@ impl Selector {
                     Kind::Cap => !rows,
                 };
                 if wanted {
-                    self.add_site(table, runs, site, &mut builder);
+                    self.add_site(model, site, &mut builder);
                 }
             }
             if rows {
@@ -268,90 +268,79 @@ impl Selector {
         builder.finish()
     }
 
-    /// The candidates that share the site of candidate `at`, the first of it.
-    fn site(&self, table: &AtomTable, runs: &[Run], at: usize) -> Range<usize> {
-        let number = |candidate: &Candidate| {
-            let run = &runs[candidate.head as usize];
-            (run.chain, run.seq, run.ins_code)
-        };
-        let first = number(&self.candidates[at]);
+    /// Rule 3: the candidates that share the site of candidate `at`, the first
+    /// of it.
+    fn site(&self, model: Model, at: usize) -> Range<usize> {
+        let number_of = |at: usize| number(&model.runs[self.candidates[at].head as usize]);
+        let same_number = (at + 1..self.candidates.len())
+            .take(SITE_RESIDUES)
+            .take_while(|&other| number_of(other) == number_of(at))
+            .count();
         let mut end = at + 1;
-        let mut taken = None;
-        while end < self.candidates.len()
-            && end - at < SITE_RESIDUES
-            && number(&self.candidates[end]) == first
-        {
-            let mut altlocs =
-                taken.unwrap_or_else(|| self.altlocs(table, runs, &self.candidates[at]));
-            let more = self.altlocs(table, runs, &self.candidates[end]);
-            if altlocs.iter().zip(&more).any(|(a, b)| a & b != 0) {
-                break;
+        if same_number > 0 {
+            let mut taken = self.altlocs(model, at);
+            while end <= at + same_number {
+                let altlocs = self.altlocs(model, end);
+                if taken
+                    .iter()
+                    .zip(altlocs)
+                    .any(|(taken, more)| taken & more != 0)
+                {
+                    break;
+                }
+                taken
+                    .iter_mut()
+                    .zip(altlocs)
+                    .for_each(|(taken, more)| *taken |= more);
+                end += 1;
             }
-            altlocs
-                .iter_mut()
-                .zip(more)
-                .for_each(|(all, more)| *all |= more);
-            taken = Some(altlocs);
-            end += 1;
         }
         at..end
     }
 
-    /// The altlocs of a residue, one bit each.
-    fn altlocs(&self, table: &AtomTable, runs: &[Run], candidate: &Candidate) -> [u64; 4] {
+    /// The altlocs of a candidate, one bit each; none is one of them.
+    fn altlocs(&self, model: Model, at: usize) -> [u64; 4] {
         let mut bits = [0; 4];
-        for atom in self.atoms_of(table, runs, candidate) {
+        for atom in self.atoms(model, &self.candidates[at]) {
             bits[usize::from(atom.altloc / 64)] |= 1 << (atom.altloc % 64);
         }
         bits
     }
 
     /// Rule 4.
-    fn add_site(
-        &mut self,
-        table: &AtomTable,
-        runs: &[Run],
-        site: Range<usize>,
-        builder: &mut Builder,
-    ) {
+    fn add_site(&mut self, model: Model, site: Range<usize>, builder: &mut Builder) {
         let first = &self.candidates[site.start];
-        let run = &runs[first.head as usize];
+        let run = &model.runs[first.head as usize];
         if site.len() == 1 && first.head == first.tail && run.plain {
-            builder.add(run, first.component, table.atoms_of(run));
+            builder.add(run, first.component, model.table.atoms_of(run));
             return;
         }
         let mut conformers = std::mem::take(&mut self.conformers);
         conformers.clear();
         for (residue, candidate) in self.candidates[site.clone()].iter().enumerate() {
-            for run in self.runs_of(runs, candidate) {
-                conformers.add(residue, table.atoms_of(run));
-            }
+            conformers.add(residue, self.atoms(model, candidate));
         }
         if let Some((residue, atoms)) = conformers.choose() {
             let chosen = &self.candidates[site.start + residue];
-            builder.add(&runs[chosen.head as usize], chosen.component, atoms);
+            let run = &model.runs[chosen.head as usize];
+            builder.add(run, chosen.component, atoms);
         }
         self.conformers = conformers;
     }
 
-    fn runs_of<'a>(
+    fn atoms<'a>(
         &'a self,
-        runs: &'a [Run],
-        candidate: &Candidate,
-    ) -> impl Iterator<Item = &'a Run> {
-        let next = |&at: &u32| Some(self.next[at as usize]).filter(|&at| at != NONE);
-        std::iter::successors(Some(candidate.head), next).map(|at| &runs[at as usize])
-    }
-
-    fn atoms_of<'a>(
-        &'a self,
-        table: &'a AtomTable,
-        runs: &'a [Run],
+        model: Model<'a>,
         candidate: &Candidate,
     ) -> impl Iterator<Item = &'a Atom> {
-        self.runs_of(runs, candidate)
-            .flat_map(|run| table.atoms_of(run))
+        let next = |&at: &u32| Some(self.next[at as usize]).filter(|&at| at != NONE);
+        std::iter::successors(Some(candidate.head), next)
+            .flat_map(move |at| model.table.atoms_of(&model.runs[at as usize]))
     }
+}
+
+fn number(run: &Run) -> Number {
+    (run.chain, run.seq, run.ins_code)
 }
 
 /// Rule 2 by names: the component of a run that may be polymer, and whether it
