@@ -2,7 +2,7 @@
 //! one thread, all models, the best of several rounds over the whole list.
 //!
 //! ```sh
-//! cargo run --release --example read_rate -- [--rounds=N] [--count-only] FILE...
+//! cargo run --release --example read_rate -- [--rounds=N] FILE...
 //! ```
 //!
 //! Prints one line: files read, atoms selected, best seconds on uncompressed
@@ -35,9 +35,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         plain.push((name.clone(), text));
     }
-    let mut options = ReadOptions::default();
-    options.models = Models::All;
-    let mut reader = Reader::new(options);
+    let mut reader = Reader::new(ReadOptions {
+        models: Models::All,
+        ..ReadOptions::default()
+    });
     let (files, atoms, plain_s) = best_of(rounds, &mut reader, &plain);
     let (_, _, packed_s) = best_of(rounds, &mut reader, &packed);
     println!("files {files} atoms {atoms} plain_s {plain_s:.6} packed_s {packed_s:.6}");

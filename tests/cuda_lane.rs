@@ -202,6 +202,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
         1,
         &[out.into()],
     );
+    recorder.download(out);
     let recording = recorder.finish().unwrap();
     let error = backend.open_lanes(recording.buffers(), 1).err().unwrap();
     say(&format!("out of memory: {error}"));

@@ -139,10 +139,11 @@ fn assert_modes_and_backends_agree(
     }
     .tables(s);
     let (reals, unequal) = assert_agree(&graph, &cpu);
-    println!(
+    let agreed = format!(
         "{} structures agree; {unequal} of {reals} reals differ in a bit",
         s.len()
     );
+    gpu::say(&agreed);
 }
 
 #[test]

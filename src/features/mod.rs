@@ -84,6 +84,15 @@ impl Features {
         Extent::from(lengths)
     }
 
+    /// Buckets for batches of `residues` residues and single structures of up to
+    /// `residues_max`: a small one for what is left at the end, the batch itself,
+    /// and the largest.
+    pub fn buckets(residues: u32, residues_max: u32) -> Vec<Extent> {
+        let mut sizes = vec![(residues / 8).max(1), residues, residues_max.max(residues)];
+        sizes.dedup();
+        sizes.into_iter().map(Features::capacity).collect()
+    }
+
     fn uses_tiles(&self) -> bool {
         let config = &self.config;
         config.has(FeatureName::ContactNumber)

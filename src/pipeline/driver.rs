@@ -199,7 +199,11 @@ impl<W: Workload> Upload<W> {
         // A run closes its batches by size alone, not by the clock.
         let closes_at = closes_at.filter(|_| self.results.is_none());
         loop {
-            let timeout = closes_at.map_or(never(), crossbeam_channel::at);
+            let until = |at: Instant| at.saturating_duration_since(Instant::now());
+            let left = closes_at.map_or(Duration::MAX, until);
+            if left.is_zero() {
+                return Next::Due;
+            }
             select_biased! {
                 recv(self.urgent) -> message => match message {
                     Ok(message) => return Next::Message(message),
@@ -208,7 +212,7 @@ impl<W: Workload> Upload<W> {
                 recv(self.normal) -> message => {
                     return message.map_or(Next::End, Next::Message);
                 }
-                recv(timeout) -> _ => return Next::Due,
+                default(left) => return Next::Due,
             }
         }
     }

@@ -229,11 +229,10 @@ impl<W: Workload> Engine<W> {
             self.intake(),
             &self.shared,
             source,
-            |completion| match completion.result.as_ref().map_err(Error::kind) {
-                Err(ErrorKind::Device | ErrorKind::Closed) => match completion.result {
-                    Err(error) => Err(error),
-                    Ok(_) => unreachable!("matched as an error"),
-                },
+            |completion| match &completion.result {
+                Err(error) if matches!(error.kind(), ErrorKind::Device | ErrorKind::Closed) => {
+                    Err(error.clone())
+                }
                 _ => sink.accept(completion),
             },
         )

@@ -6,9 +6,9 @@
 //!                     ^------------------ the slot, free again <-------------+
 //! ```
 //!
-//! [`slot`] makes the life of a slot a chain of types, [`batch`] forms batches,
-//! [`ring`] holds what is in flight and restores order; none of them has
-//! threads. [`driver`] runs the stages on threads with bounded channels between.
+//! `slot` makes the life of a slot a chain of types, `batch` forms batches,
+//! `ring` holds what is in flight and restores order; none of them has
+//! threads. `driver` runs the stages on threads with bounded channels between.
 
 mod batch;
 mod compute;

@@ -1,10 +1,10 @@
 //! The rows of mmCIF's `_atom_site`.
 
 use super::cif_lexer::Rows;
-use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
+use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use super::mmcif::{not_null, strip_prefix};
 use super::table::{Atom, AtomTable, Run, Text8, at_line};
-use super::{Models, components, element};
+use super::{Models, element};
 use crate::{Error, Result};
 
 /// The items that are read. What all atoms of a residue share comes first.
@@ -33,6 +33,8 @@ enum Item {
 }
 
 const RESIDUE_ITEMS: usize = Item::Model as usize + 1;
+/// Those of the chain.
+const CHAIN_ITEMS: std::ops::Range<usize> = Item::Label as usize..Item::Entity as usize + 1;
 const ITEM_COUNT: usize = Item::DbNumber as usize + 1;
 
 /// Each item's names; where a file has several, the earliest.
@@ -74,16 +76,19 @@ pub(super) struct AtomSite<'a> {
     models: Models,
     /// By item, where in a row its edges start.
     columns: [usize; ITEM_COUNT],
-    /// The residue items of the atom before, none before the first.
-    last: Option<ResidueKey>,
+    /// The residue of the atom before.
+    last: Key,
+    /// Whether there is one.
+    has_last: bool,
 }
 
-/// The residue items of an atom: the first bytes to tell most apart at once,
-/// and where they are, for those longer than that.
-#[derive(Clone, Copy)]
-struct ResidueKey {
+/// What tells residues apart: the first bytes of their items, which nearly
+/// always is all, and where the items are, for those that are longer.
+#[derive(Clone, Copy, Default)]
+struct Key {
     words: [u64; RESIDUE_ITEMS],
     spans: [Span; RESIDUE_ITEMS],
+    is_long: bool,
 }
 
 impl<'a> AtomSite<'a> {
@@ -116,7 +121,8 @@ impl<'a> AtomSite<'a> {
             table,
             models,
             columns,
-            last: None,
+            last: Key::default(),
+            has_last: false,
         })
     }
 
@@ -131,48 +137,71 @@ impl<'a> AtomSite<'a> {
     /// one empty range.
     #[inline]
     pub(super) fn row(&mut self, edges: &[u32]) -> Result<()> {
-        let columns = self.columns;
+        let (text, columns) = (self.text, self.columns);
         let span = |item: Item| {
             let at = columns[item as usize];
             (edges[at] as usize, edges[at + 1] as usize)
         };
-        let mut key = ResidueKey {
-            words: [0; RESIDUE_ITEMS],
-            spans: [(0, 0); RESIDUE_ITEMS],
-        };
-        let parts = key.spans.iter_mut().zip(&mut key.words);
-        for (&at, (span, word)) in columns.iter().zip(parts) {
-            *span = (edges[at] as usize, edges[at + 1] as usize);
-            *word = first8(self.text, *span);
+        let mut words = [0; RESIDUE_ITEMS];
+        let mut is_long = false;
+        for (word, &at) in words.iter_mut().zip(&columns) {
+            let span = (edges[at] as usize, edges[at + 1] as usize);
+            *word = first8(text, span);
+            is_long |= span.1 - span.0 > 8;
         }
-        let same = self.last.is_some_and(|last| last.is_same(&key, self.text));
-        if !same && !self.start_run(key, edges)? {
+        let pairs = words.iter().zip(&self.last.words);
+        let differs = pairs.fold(0, |bits, (a, b)| bits | (a ^ b)) != 0;
+        if (!self.has_last | is_long | differs) && !self.enter_residue(words, edges)? {
             return Ok(());
         }
-        let text = self.text;
-        let [(x, x_cut), (y, y_cut), (z, z_cut)] =
-            [Item::X, Item::Y, Item::Z].map(|item| coordinate(text, span(item)));
-        if x == BAD || y == BAD || z == BAD {
-            return Err(self.bad_coordinate(edges));
-        }
+        let (xyz, rounded) = match usual_coordinates(text, [Item::X, Item::Y, Item::Z].map(span)) {
+            Some(xyz) => (xyz, false),
+            None => self.odd_coordinates(edges)?,
+        };
         let name = padded8(text, span(Item::Name));
         let alt = value(text, span(Item::AltId));
         self.table.push(Atom {
-            xyz: [x, y, z],
+            xyz,
             b_factor: b_factor(text, span(Item::BFactor)),
             occupancy: occupancy(text, span(Item::Occupancy)),
             name,
-            element: element(text, span(Item::Symbol), name, span(Item::Comp)),
+            element: element(text, span(Item::Symbol), name),
             altloc: alt.first().copied().unwrap_or(0),
-            rounded: x_cut | y_cut | z_cut,
+            rounded,
         });
         Ok(())
     }
 
-    /// Starts the run of the residue `key`; false when the row is of a model
-    /// that is not wanted.
+    /// Goes to the residue of a row that seems to be another than the last;
+    /// false when the row is of a model that is not wanted.
     #[inline(never)]
-    fn start_run(&mut self, key: ResidueKey, edges: &[u32]) -> Result<bool> {
+    fn enter_residue(&mut self, words: [u64; RESIDUE_ITEMS], edges: &[u32]) -> Result<bool> {
+        let mut key = Key {
+            words,
+            ..Key::default()
+        };
+        for (span, &at) in key.spans.iter_mut().zip(&self.columns) {
+            *span = (edges[at] as usize, edges[at + 1] as usize);
+            key.is_long |= span.1 - span.0 > 8;
+        }
+        if self.has_last && self.is_last(&key, 0..RESIDUE_ITEMS) {
+            return Ok(true);
+        }
+        self.start_run(key, edges)
+    }
+
+    /// Whether the items `items` of a residue are those of the last.
+    fn is_last(&self, key: &Key, items: std::ops::Range<usize>) -> bool {
+        let value = |(start, end): Span| &self.text[start..end];
+        key.words[items.clone()] == self.last.words[items.clone()]
+            && key.is_long == self.last.is_long
+            && (!key.is_long
+                || items
+                    .into_iter()
+                    .all(|item| value(key.spans[item]) == value(self.last.spans[item])))
+    }
+
+    fn start_run(&mut self, key: Key, edges: &[u32]) -> Result<bool> {
         let text = self.text;
         let get = |item: Item| {
             let at = self.columns[item as usize];
@@ -197,10 +226,14 @@ impl<'a> AtomSite<'a> {
             self.table.models.push(number);
             self.table.models.len() - 1
         });
-        let label = get(Item::Label);
-        let auth = match get(Item::Auth) {
-            b"" => label,
-            auth => auth,
+        let chain = match self.table.runs.last() {
+            Some(run) if self.has_last && self.is_last(&key, CHAIN_ITEMS) => run.chain,
+            _ => {
+                let label = get(Item::Label);
+                let auth = Some(get(Item::Auth)).filter(|auth| !auth.is_empty());
+                self.table
+                    .chain(auth.unwrap_or(label), label, get(Item::Entity))
+            }
         };
         let label_seq = int(get(Item::LabelSeq));
         let (seq, letter) = author_number(get(Item::AuthSeq));
@@ -219,7 +252,7 @@ impl<'a> AtomSite<'a> {
         let run = Run {
             atoms: self.table.atoms.len() as u32..0,
             model: model as u32,
-            chain: self.table.chain(auth, label, get(Item::Entity)),
+            chain,
             seq: seq.or(label_seq),
             label_seq,
             ins_code: get(Item::InsCode).first().copied().unwrap_or(letter),
@@ -232,45 +265,27 @@ impl<'a> AtomSite<'a> {
             plain: false,
         };
         self.table.start_run(run);
-        self.last = Some(key);
+        (self.last, self.has_last) = (key, true);
         Ok(true)
     }
 
-    #[cold]
-    fn bad_coordinate(&self, edges: &[u32]) -> Error {
-        for item in [Item::X, Item::Y, Item::Z] {
+    /// Coordinates that are not all of the usual form, and whether one was
+    /// rounded.
+    #[inline(never)]
+    fn odd_coordinates(&self, edges: &[u32]) -> Result<([i32; 3], bool)> {
+        let (mut xyz, mut rounded) = ([0; 3], false);
+        for (axis, item) in [Item::X, Item::Y, Item::Z].into_iter().enumerate() {
             let at = self.columns[item as usize];
             let text = &self.text[edges[at] as usize..edges[at + 1] as usize];
-            let what = match decimal::milli(text) {
-                Ok(_) => continue,
-                Err(BadCoordinate::NotANumber) => "is not a number".to_string(),
-                Err(BadCoordinate::TooFar) => format!("is beyond {} A", LIMIT_MILLI / 1000),
-            };
-            let name = String::from_utf8_lossy(NAMES[item as usize].1[0]);
-            let text = String::from_utf8_lossy(text);
-            return at_line(
-                self.text,
-                edges[at] as usize,
-                &format!("{name} {text:?} {what}"),
-            );
+            let (value, changed) = decimal::milli(text).map_err(|bad| {
+                let name = String::from_utf8_lossy(NAMES[item as usize].1[0]);
+                let message = format!("{name} {:?} {bad}", String::from_utf8_lossy(text));
+                at_line(self.text, edges[at] as usize, &message)
+            })?;
+            xyz[axis] = value;
+            rounded |= changed;
         }
-        at_line(self.text, edges[0] as usize, "a coordinate cannot be read")
-    }
-}
-
-impl ResidueKey {
-    #[inline]
-    fn is_same(&self, other: &Self, text: &[u8]) -> bool {
-        if self.words != other.words {
-            return false;
-        }
-        self.spans
-            .iter()
-            .zip(&other.spans)
-            .all(|(&(start, end), &(other_start, other_end))| {
-                end - start == other_end - other_start
-                    && (end - start <= 8 || text[start..end] == text[other_start..other_end])
-            })
+        Ok((xyz, rounded))
     }
 }
 
@@ -281,7 +296,7 @@ fn value(text: &[u8], (start, end): Span) -> &[u8] {
 }
 
 /// The first eight bytes of a value, zeros where it is shorter.
-#[inline]
+#[inline(always)]
 fn first8(text: &[u8], (start, end): Span) -> u64 {
     let len = end - start;
     match text[start..].first_chunk() {
@@ -304,37 +319,39 @@ fn padded8(text: &[u8], span: Span) -> Text8 {
     (first8(text, span) | padding).to_le_bytes()
 }
 
-/// A short decimal with one to three decimals in thousandths; `None` where it
-/// is of another form.
-#[inline]
-fn thousandths(text: &[u8], (start, end): Span) -> Option<i32> {
+/// A short decimal with one to three decimals, as the eight columns that
+/// [`fixed8`] reads; `None` where it is of another form.
+#[inline(always)]
+fn eight_columns(text: &[u8], (start, end): Span) -> Option<u64> {
     let len = end - start;
     if !(3..=8).contains(&len) || end < 8 {
         return None;
     }
     let bytes = text[end - 8..].first_chunk()?;
-    let spaces = u64::from_le_bytes(*b"        ");
     let before = !(!0u64 << (8 * (8 - len)));
-    let mut columns = u64::from_le_bytes(*bytes) & !before | spaces & before;
+    let columns = u64::from_le_bytes(*bytes) & !before | u64::from_le_bytes(*b"        ") & before;
     // Move the point to the fifth column, with zeros after the decimals.
-    if bytes[5] == b'.' {
-        columns = columns >> 8 | u64::from(b'0') << 56;
+    Some(if bytes[5] == b'.' {
+        columns >> 8 | u64::from(b'0') << 56
     } else if bytes[6] == b'.' {
-        columns = columns >> 16 | 0x3030 << 48;
-    }
-    fixed8(columns)
+        columns >> 16 | 0x3030 << 48
+    } else {
+        columns
+    })
 }
 
-/// No coordinate: one outside the limit.
-const BAD: i32 = i32::MIN;
+#[inline(always)]
+fn thousandths(text: &[u8], span: Span) -> Option<i32> {
+    fixed8([eight_columns(text, span)?]).map(|[value]| value)
+}
 
-/// A coordinate, and whether it was rounded. [`BAD`] where it is none.
-#[inline]
-fn coordinate(text: &[u8], span: Span) -> (i32, bool) {
-    match thousandths(text, span) {
-        Some(value) => (value, false),
-        None => decimal::milli(&text[span.0..span.1]).unwrap_or((BAD, false)),
-    }
+#[inline(always)]
+fn usual_coordinates(text: &[u8], [x, y, z]: [Span; 3]) -> Option<[i32; 3]> {
+    fixed8([
+        eight_columns(text, x)?,
+        eight_columns(text, y)?,
+        eight_columns(text, z)?,
+    ])
 }
 
 #[inline]
@@ -356,17 +373,17 @@ fn b_factor(text: &[u8], span: Span) -> f32 {
 
 /// The element of the symbol or, where there is none, of the atom's name.
 #[inline]
-fn element(text: &[u8], symbol: Span, name: Text8, comp: Span) -> u8 {
-    let number = match text[symbol.0..symbol.1] {
+fn element(text: &[u8], (start, end): Span, name: Text8) -> u8 {
+    let number = match text[start..end] {
         [first] => element::from_symbol([first, b' ']),
         [first, second] => element::from_symbol([first, second]),
         _ => 0,
     };
-    if number != 0 {
-        return number;
+    if number == 0 {
+        element::from_name([name[0], name[1], name[2], name[3]])
+    } else {
+        number
     }
-    let in_polymer = components::lookup(padded8(text, comp)).is_some();
-    element::from_name(element::aligned(name.trim_ascii(), in_polymer), in_polymer)
 }
 
 /// The author's residue number, and the insertion code that old files write

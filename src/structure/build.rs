@@ -63,19 +63,7 @@ impl<'a> Builder<'a> {
         if !self.in_rows || atoms.is_empty() {
             return;
         }
-        let [mut n, mut ca, mut c, mut o, mut cb] = [MISSING; 5];
-        for (index, atom) in (start..).zip(atoms) {
-            let place = match &atom.name {
-                b"N       " => &mut n,
-                // In the same columns as calcium where there is no element.
-                b"CA      " if matches!(atom.element, 0 | 6) => &mut ca,
-                b"C       " => &mut c,
-                b"O       " => &mut o,
-                b"CB      " => &mut cb,
-                _ => continue,
-            };
-            *place = (*place).min(index);
-        }
+        let [n, ca, c, o, cb] = backbone(start, atoms);
         if self.chain != Some(run.chain) {
             self.start_chain(run.chain);
         }
@@ -181,4 +169,34 @@ impl<'a> Builder<'a> {
             position,
         })
     }
+}
+
+/// The indices of N, CA, C, O and CB, of each the first; `start` is that of the
+/// first atom.
+fn backbone(start: u32, atoms: &[Atom]) -> [u32; 5] {
+    const NAMES: [u64; 5] = [
+        u64::from_le_bytes(*b"N       "),
+        u64::from_le_bytes(*b"CA      "),
+        u64::from_le_bytes(*b"C       "),
+        u64::from_le_bytes(*b"O       "),
+        u64::from_le_bytes(*b"CB      "),
+    ];
+    let mut found = [MISSING; 5];
+    let mut missing = found.len();
+    for (index, atom) in (start..).zip(atoms) {
+        let name = u64::from_le_bytes(atom.name);
+        let Some(place) = NAMES.iter().position(|&known| known == name) else {
+            continue;
+        };
+        // Calcium has the same name but for the column.
+        let is_calcium = place == 1 && !matches!(atom.element, 0 | 6);
+        if found[place] == MISSING && !is_calcium {
+            found[place] = index;
+            missing -= 1;
+            if missing == 0 {
+                break;
+            }
+        }
+    }
+    found
 }

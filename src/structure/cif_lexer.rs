@@ -214,7 +214,7 @@ impl<'a> Rows<'a> {
     pub(super) fn next(&mut self) -> Result<bool> {
         let wanted = 2 * self.columns;
         (self.last_start, self.start) = (self.start, self.end);
-        if self.find_edges(wanted) < wanted {
+        if !self.words.take(&mut self.edges[..wanted]) {
             return self.next_slowly();
         }
         let edges = &self.edges[..wanted];
@@ -231,18 +231,6 @@ impl<'a> Rows<'a> {
         }
         self.end = end;
         Ok(true)
-    }
-
-    /// Takes the next `wanted` edges, or as many as there are.
-    #[inline]
-    fn find_edges(&mut self, wanted: usize) -> usize {
-        for (found, edge) in self.edges[..wanted].iter_mut().enumerate() {
-            match self.words.next_edge() {
-                Some(next) => *edge = next,
-                None => return found,
-            }
-        }
-        wanted
     }
 
     /// Takes the quotes off quoted words; false where one goes on past a blank.
@@ -273,7 +261,7 @@ impl<'a> Rows<'a> {
                 return if column == 0 {
                     self.check_last_row()
                 } else {
-                    Err(self.row_cut(span.start))
+                    Err(self.row_cut(self.start))
                 };
             }
             self.edges[2 * column] = span.start as u32;
@@ -286,23 +274,28 @@ impl<'a> Rows<'a> {
 
     /// Where only words are looked at, `loop_` or `data_x` may have filled up
     /// a last row that is cut short.
-    fn check_last_row(&mut self) -> Result<bool> {
+    fn check_last_row(&self) -> Result<bool> {
         let mut lexer = Lexer {
             text: self.text,
             pos: self.last_start,
         };
         while lexer.pos < self.start {
-            let (span, token) = lexer.next()?;
-            if !matches!(token, Token::Value(_)) {
-                return Err(self.row_cut(span.start));
+            if !matches!(lexer.next()?.1, Token::Value(_)) {
+                return Err(self.row_cut(self.last_start));
             }
         }
         Ok(false)
     }
 
-    fn row_cut(&self, at: usize) -> Error {
+    /// `end_before` is where the row before ends.
+    fn row_cut(&self, end_before: usize) -> Error {
+        let mut lexer = Lexer {
+            text: self.text,
+            pos: end_before,
+        };
+        lexer.skip_blank();
         let message = format!("a row of {} values is cut short", self.columns);
-        at_line(self.text, at, &message).fix(CUT_SHORT)
+        at_line(self.text, lexer.pos, &message).fix(CUT_SHORT)
     }
 }
 
@@ -330,18 +323,25 @@ impl<'a> Words<'a> {
         words
     }
 
-    /// Where the next word starts, then where it ends, and so on.
+    /// Fills `edges` with where words start and end, in turn; false when the
+    /// text has no more.
     #[inline]
-    fn next_edge(&mut self) -> Option<u32> {
-        while self.pending == 0 {
-            if self.block + 64 > self.text.len() {
-                return None;
+    fn take(&mut self, edges: &mut [u32]) -> bool {
+        let mut pending = self.pending;
+        for edge in edges {
+            while pending == 0 {
+                if self.block + 64 > self.text.len() {
+                    self.pending = 0;
+                    return false;
+                }
+                self.load(self.block + 64);
+                pending = self.pending;
             }
-            self.load(self.block + 64);
+            *edge = self.block as u32 + pending.trailing_zeros();
+            pending &= pending - 1;
         }
-        let edge = self.block as u32 + self.pending.trailing_zeros();
-        self.pending &= self.pending - 1;
-        Some(edge)
+        self.pending = pending;
+        true
     }
 
     #[inline]

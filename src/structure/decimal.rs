@@ -4,49 +4,55 @@
 //! from zero; that is decided on the digits, so no binary fraction gets in
 //! between.
 
+use std::fmt;
+
 /// Coordinates beyond this many 0.001 A (100,000 A) are rejected.
-pub(super) const LIMIT_MILLI: i32 = 100_000_000;
+const LIMIT_MILLI: i32 = 100_000_000;
 
 const SPACES: u64 = u64::from_le_bytes(*b"        ");
 
-/// Reads eight columns of the form `  -1.234`: three decimals, right-aligned.
-/// `None` says only that the text is not of this form; [`milli`] reads the rest.
+/// Reads fields of eight columns of the form `  -1.234`: three decimals,
+/// right-aligned. `None` says only that one is of another form.
 ///
-/// Nearly every coordinate of every file takes this way, without a branch that
-/// depends on the digits.
+/// Nearly every coordinate of every file takes this way, so it has one branch
+/// for all fields and none that depends on a digit or a sign.
 #[inline(always)]
-pub(super) fn fixed8(columns: u64) -> Option<i32> {
-    const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+pub(super) fn fixed8<const N: usize>(fields: [u64; N]) -> Option<[i32; N]> {
+    let mut values = [0; N];
+    let mut odd = 0;
+    for (value, columns) in values.iter_mut().zip(fields) {
+        let (number, oddness) = fixed8_unchecked(columns);
+        *value = number;
+        odd |= oddness;
+    }
+    (odd == 0).then_some(values)
+}
+
+/// The value of a field, and what is not zero where it is of another form.
+#[inline(always)]
+fn fixed8_unchecked(columns: u64) -> (i32, u64) {
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let digits = columns ^ 0x3030_3030_3030_3030;
-    // The high bit of each byte that is no digit. The point is one of them.
-    let other = (((digits & LOW7) + 0x7676_7676_7676_7676) | digits) & HIGH;
-    if (columns >> 32) as u8 != b'.' || other >> 40 != 0 {
-        return None;
-    }
-    // What stands before the first digit must be blanks and at most one minus,
-    // the last of them.
-    let lead = other as u32;
-    let lead_bits = 32 - lead.leading_zeros();
-    if lead_bits == 32 {
-        return None;
-    }
-    let keep = !0u64 << lead_bits;
-    let minus = (u64::from(b'-' ^ b' ') << lead_bits) >> 8;
-    let prefix = (columns ^ SPACES) & !keep;
-    // Signs are as good as random, so no branch may hang on one.
-    let left_over = if prefix == minus { 0 } else { prefix };
-    if left_over != 0 {
-        return None;
-    }
+    let digits = columns ^ u64::from_le_bytes(*b"00000000");
+    // The high bit of each byte that is no digit. What carries over from a byte
+    // beyond ASCII can only add to them.
+    let other = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGH;
+    // All ones in those of the first four bytes. They must be the leading ones:
+    // blanks, the last one perhaps a minus.
+    let lead = other & 0x8080_8080;
+    let blank = (lead << 1) - (lead >> 7);
+    let gaps = blank & (blank + 1);
+    let sign = (columns ^ SPACES) & blank;
+    let minus = u64::from(b'-' ^ b' ') * ((blank >> 8) + 1);
+    let bad_sign = if sign == minus { 0 } else { sign };
+    // Of the last four, the point and only the point is no digit.
+    let bad_point = u64::from((columns >> 32) as u8 ^ b'.') | (other >> 32 ^ 0x80);
     // Close the gap that the point leaves, then pair digits up three times.
-    let digits = digits & keep;
-    let eight = (digits << 8) & 0x0000_00ff_ffff_ff00 | digits & 0xffff_ff00_0000_0000;
-    let two = (eight & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(2561) >> 8;
-    let four = (two & 0x00ff_00ff_00ff_00ff).wrapping_mul(6_553_601) >> 16;
-    let value = ((four & 0x0000_ffff_0000_ffff).wrapping_mul(42_949_672_960_001) >> 32) as i32;
-    let negative = i32::from(prefix != 0);
-    Some((value ^ -negative) + negative)
+    let eight = (digits & !blank & 0xffff_ffff) << 8 | digits >> 40 << 40;
+    let two = eight.wrapping_mul(2561) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let four = two.wrapping_mul(6_553_601) >> 16 & 0x0000_ffff_0000_ffff;
+    let value = (four.wrapping_mul(42_949_672_960_001) >> 32) as i32;
+    let negative = i32::from(sign != 0);
+    ((value ^ -negative) + negative, gaps | bad_sign | bad_point)
 }
 
 /// Thousandths as a float: the one nearest, because the product is off by far
@@ -165,8 +171,16 @@ pub(super) enum BadCoordinate {
     TooFar,
 }
 
+impl fmt::Display for BadCoordinate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadCoordinate::NotANumber => f.write_str("is not a number"),
+            BadCoordinate::TooFar => write!(f, "is beyond {} A", LIMIT_MILLI / 1000),
+        }
+    }
+}
+
 /// A coordinate in 0.001 A, and whether it was rounded.
-#[cold]
 pub(super) fn milli(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
     let number = Decimal::parse(text).ok_or(BadCoordinate::NotANumber)?;
     match number.scaled(3) {
@@ -234,7 +248,7 @@ mod tests {
     use super::*;
 
     fn fixed(text: &[u8; 8]) -> Option<i32> {
-        fixed8(u64::from_le_bytes(*text))
+        fixed8([u64::from_le_bytes(*text)]).map(|[value]| value)
     }
 
     #[test]
@@ -244,14 +258,13 @@ mod tests {
         assert_eq!(fixed(b"9999.999"), Some(9_999_999));
         assert_eq!(fixed(b"   0.001"), Some(1));
         assert_eq!(fixed(b"  -0.000"), Some(0));
+        assert_eq!(fixed(b"   -.123"), Some(-123));
         assert_eq!(fixed(b"0000.000"), Some(0));
     }
 
     #[test]
     fn columns_of_another_form_are_left_to_the_general_reader() {
         for text in [
-            b"    .123",
-            b"   -.123",
             b"  +1.234",
             b" - 1.234",
             b"1 23.456",

@@ -48,18 +48,18 @@ pub(super) fn from_symbol([first, second]: [u8; 2]) -> u8 {
     NUMBERS[index(first, second)] * u8::from(plain)
 }
 
-/// The atomic number that the name of an atom suggests.
+/// The atomic number that the name of an atom of a polymer suggests.
 ///
-/// `name` is the four name columns of a PDB line, where an element of one
-/// letter stands in the second column; a free-form name is given as if it were
-/// aligned that way (see [`aligned`]). Simulation programs start the name in
-/// the first column instead, so inside a polymer component (`in_polymer`) a
-/// letter and a remoteness letter (`CA`, `CD`, `HG`, `NE`, ...) are C, H, N, O
-/// or S at that position and never calcium, cadmium, mercury or neon.
-pub(super) fn from_name(name: [u8; 4], in_polymer: bool) -> u8 {
+/// `name` is the four name columns of a PDB line, where an element of one letter
+/// stands in the second column. Simulation programs start all names in the first
+/// column, so a letter of an amino acid or nucleotide and a remoteness letter
+/// (`CA`, `CD`, `HG`, `NE`, ...) are carbon, hydrogen, nitrogen, oxygen or sulfur
+/// in either column, and never calcium, cadmium, mercury or neon: ions are no
+/// polymer atoms.
+pub(super) fn from_name(name: [u8; 4]) -> u8 {
     let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
     if first == b' ' || first.is_ascii_digit() {
-        return NUMBERS[index(second, b' ')] * u8::from(second.is_ascii_alphabetic());
+        return from_symbol([second, b' ']);
     }
     if !second.is_ascii_alphabetic() {
         return from_symbol([first, b' ']);
@@ -69,7 +69,7 @@ pub(super) fn from_name(name: [u8; 4], in_polymer: bool) -> u8 {
         return HYDROGEN;
     }
     let both = from_symbol([first, second]);
-    if both == 0 || (in_polymer && is_remoteness(first, second)) {
+    if both == 0 || is_remoteness(first, second) {
         return from_symbol([first, b' ']);
     }
     both
@@ -82,19 +82,6 @@ fn is_remoteness(element: u8, letter: u8) -> bool {
             b'A' | b'B' | b'G' | b'D' | b'E' | b'Z' | b'H' | b'O'
         )
         && [element, letter] != *b"SE"
-}
-
-/// A free-form name in four columns, as [`from_name`] takes it: names of polymer
-/// atoms that are shorter than four letters start in the second column.
-pub(super) fn aligned(name: &[u8], in_polymer: bool) -> [u8; 4] {
-    let mut out = [b' '; 4];
-    let two_letters = name.len() >= 2 && from_symbol([name[0], name[1]]) != 0;
-    let remoteness = in_polymer && name.len() >= 2 && is_remoteness(name[0], name[1]);
-    let start = usize::from(name.len() < 4 && (!two_letters || remoteness));
-    for (to, &from) in out[start..].iter_mut().zip(name) {
-        *to = from;
-    }
-    out
 }
 
 #[cfg(test)]
@@ -115,42 +102,47 @@ mod tests {
     }
 
     #[test]
-    fn alpha_carbon_and_calcium_are_told_apart() {
-        assert_eq!(from_name(*b" CA ", true), 6);
-        assert_eq!(from_name(*b"CA  ", false), 20);
-        assert_eq!(
-            from_name(*b"CA  ", true),
-            6,
-            "left-aligned by a simulation program"
-        );
+    fn names_in_either_column() {
+        for (name, number) in [
+            (b" CA ", 6),
+            (b"CA  ", 6),
+            (b"NE  ", 7),
+            (b"OG1 ", 8),
+            (b" SG ", 16),
+            (b"C210", 6),
+            (b" P  ", 15),
+        ] {
+            assert_eq!(
+                from_name(*name),
+                number,
+                "{}",
+                String::from_utf8_lossy(name)
+            );
+        }
     }
 
     #[test]
     fn hydrogen_names_old_and_new() {
         for name in [
-            b"1HB ", b" HA ", b"HG11", b"HH12", b"2HD1", b" D  ", b"DD22",
+            b"1HB ", b" HA ", b"HA  ", b"HG11", b"HH12", b"2HD1", b" D  ", b"DD22", b"HG  ",
+            b"HE1 ",
         ] {
-            assert_eq!(from_name(*name, true), HYDROGEN, "{name:?}");
+            assert_eq!(
+                from_name(*name),
+                HYDROGEN,
+                "{}",
+                String::from_utf8_lossy(name)
+            );
         }
-        assert_eq!(from_name(*b"HG  ", true), HYDROGEN);
-        assert_eq!(from_name(*b"HG  ", false), 80);
     }
 
     #[test]
-    fn selenium_and_halogens_survive_inside_a_polymer() {
-        assert_eq!(from_name(*b"SE  ", true), 34);
-        assert_eq!(from_name(*b"BR  ", true), 35);
-        assert_eq!(from_name(*b" SG ", true), 16);
-        assert_eq!(from_name(*b"C210", false), 6);
-        assert_eq!(from_name(*b"    ", true), 0);
-    }
-
-    #[test]
-    fn free_form_names_find_their_columns() {
-        assert_eq!(aligned(b"CA", true), *b" CA ");
-        assert_eq!(aligned(b"CA", false), *b"CA  ");
-        assert_eq!(aligned(b"N", true), *b" N  ");
-        assert_eq!(aligned(b"SE", true), *b"SE  ");
-        assert_eq!(aligned(b"HG11", true), *b"HG11");
+    fn selenium_and_halogens_are_not_taken_for_sulfur_or_carbon() {
+        assert_eq!(from_name(*b"SE  "), 34);
+        assert_eq!(from_name(*b"BR  "), 35);
+        assert_eq!(from_name(*b"CL  "), 17);
+        for none in [b"    ", b" X  ", b" 1  ", b"****"] {
+            assert_eq!(from_name(*none), 0);
+        }
     }
 }

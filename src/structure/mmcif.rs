@@ -64,12 +64,20 @@ pub(super) fn read(
     let mut lexer = Lexer::new(text);
     let mut block = Block::default();
     let mut seen = Seen::default();
+    let mut in_block = false;
     loop {
         let (span, token) = lexer.next()?;
         match token {
             Token::End => break,
+            Token::Tag(_) | Token::Loop | Token::Value(_) if !in_block => {
+                return Err(
+                    at_line(text, span.start, "there is no data block before this")
+                        .fix("give an mmCIF file; if this is one, its start is missing"),
+                );
+            }
             Token::Data(_) if block.has_atoms => break,
             Token::Data(name) => {
+                in_block = true;
                 block = Block {
                     name,
                     ..Block::default()

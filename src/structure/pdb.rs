@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use memchr::memchr;
 
-use super::decimal::{self, BadCoordinate, LIMIT_MILLI, OCCUPANCY_ONE, fixed8, int};
+use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
 use super::{Models, components, element};
 use crate::{Error, Result};
@@ -32,7 +32,6 @@ pub(super) fn read(text: &[u8], models: Models, table: &mut AtomTable) -> Result
         in_model: false,
         model_number: None,
         key: None,
-        in_polymer: false,
         modified: HashSet::new(),
         half_reference: None,
     };
@@ -61,8 +60,6 @@ struct PdbReader<'a> {
     model_number: Option<i32>,
     /// The residue of the last atom, in this model.
     key: Option<ResidueKey>,
-    /// Whether that residue's component is one of a polymer.
-    in_polymer: bool,
     /// Residues named by MODRES.
     modified: HashSet<ResidueKey>,
     /// Chain, range and UniProt name of a DBREF1 that waits for its DBREF2.
@@ -110,44 +107,44 @@ impl PdbReader<'_> {
         if self.key != Some(key) {
             self.start_run(key, at, hetero);
         }
-        let (x, x_cut) = coordinate(take(columns, 30));
-        let (y, y_cut) = coordinate(take(columns, 38));
-        let (z, z_cut) = coordinate(take(columns, 46));
-        if x == BAD || y == BAD || z == BAD {
-            return Err(self.bad_coordinate(columns, at));
-        }
+        let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
+        let (xyz, rounded) = match fixed8(fields) {
+            Some(xyz) => (xyz, false),
+            None => self.odd_coordinates(columns, at)?,
+        };
         let name: [u8; 4] = take(columns, 12);
         let mut element = element::from_symbol(take(columns, 76));
         if element == 0 {
-            element = element::from_name(name, self.in_polymer);
+            element = element::from_name(name);
         }
         self.table.push(Atom {
-            xyz: [x, y, z],
+            xyz,
             b_factor: b_factor(columns),
             occupancy: occupancy(columns),
             name: atom_name(name),
             element,
             altloc: if columns[16] == b' ' { 0 } else { columns[16] },
-            rounded: x_cut | y_cut | z_cut,
+            rounded,
         });
         Ok(())
     }
 
+    /// Coordinates that are not all of the usual form, and whether one was
+    /// rounded.
     #[cold]
-    fn bad_coordinate(&self, columns: &Columns, at: usize) -> Error {
-        for (axis, first) in [("x", 30), ("y", 38), ("z", 46)] {
+    fn odd_coordinates(&self, columns: &Columns, at: usize) -> Result<([i32; 3], bool)> {
+        let (mut xyz, mut rounded) = ([0; 3], false);
+        for (axis, first) in [30, 38, 46].into_iter().enumerate() {
             let text = trimmed(&columns[first..first + 8]);
-            let what = match decimal::milli(text) {
-                Ok(_) => continue,
-                Err(BadCoordinate::NotANumber) => "is not a number".to_string(),
-                Err(BadCoordinate::TooFar) => {
-                    format!("is beyond {} A", LIMIT_MILLI / 1000)
-                }
-            };
-            let text = String::from_utf8_lossy(text);
-            return at_line(self.text, at, &format!("{axis} coordinate {text:?} {what}"));
+            let (value, changed) = decimal::milli(text).map_err(|bad| {
+                let name = ["x", "y", "z"][axis];
+                let text = String::from_utf8_lossy(text);
+                at_line(self.text, at, &format!("{name} coordinate {text:?} {bad}"))
+            })?;
+            xyz[axis] = value;
+            rounded |= changed;
         }
-        at_line(self.text, at, "a coordinate cannot be read")
+        Ok((xyz, rounded))
     }
 
     /// Starts the run of the residue `key`. Once a residue, so off the hot path.
@@ -160,13 +157,13 @@ impl PdbReader<'_> {
                 .push(self.model_number.take().unwrap_or(ordinal));
             self.in_model = true;
         }
+        let (comp, chain_id) = names(&key);
         let chain = match self.table.runs.last() {
-            Some(run) if self.key.is_some_and(|last| last[3..5] == key[3..5]) => run.chain,
-            _ => self.table.chain(trimmed(&key[3..5]), b"", b""),
+            Some(run) if self.key.is_some_and(|last| names(&last).1 == chain_id) => run.chain,
+            _ => self.table.chain(trimmed(chain_id), b"", b""),
         };
         self.key = Some(key);
-        let comp = text8(trimmed(&key[..3]));
-        self.in_polymer = components::lookup(comp).is_some();
+        let comp = text8(trimmed(comp));
         let run = Run {
             atoms: self.table.atoms.len() as u32..0,
             model: self.table.models.len() as u32 - 1,
@@ -280,30 +277,13 @@ impl PdbReader<'_> {
 const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
 const HETATM: u32 = u32::from_le_bytes(*b"HETA");
 
-/// No coordinate: one outside the limit.
-const BAD: i32 = i32::MIN;
-
-/// A coordinate field, and whether it was rounded. [`BAD`] where it is none.
-#[inline(always)]
-fn coordinate(field: [u8; 8]) -> (i32, bool) {
-    match fixed8(u64::from_le_bytes(field)) {
-        Some(value) => (value, false),
-        None => odd_coordinate(field),
-    }
-}
-
-#[cold]
-fn odd_coordinate(field: [u8; 8]) -> (i32, bool) {
-    decimal::milli(trimmed(&field)).unwrap_or((BAD, false))
-}
-
 /// Two decimals of six columns (`  1.00`) as if they were three of eight. The
 /// columns before and after the field come along, to read all as one word.
 #[inline]
 fn hundredths(columns: [u8; 8]) -> Option<i32> {
     const FIELD: u64 = 0x00ff_ffff_ffff_ff00;
     const AROUND: u64 = u64::from_le_bytes(*b" \0\0\0\0\0\x000");
-    fixed8(u64::from_le_bytes(columns) & FIELD | AROUND)
+    fixed8([u64::from_le_bytes(columns) & FIELD | AROUND]).map(|[value]| value)
 }
 
 /// Occupancy: columns 55 to 60.
@@ -338,6 +318,19 @@ fn atom_name(columns: [u8; 4]) -> Text8 {
         text8(trimmed(&columns))
     } else {
         name.to_le_bytes()
+    }
+}
+
+/// Component and chain id. Column 21 is the first of a chain id of two, or the
+/// fourth of a component id that simulation packages write (`LYSH`, `TIP3`):
+/// that, where the id is known or no chain id follows.
+fn names(key: &ResidueKey) -> (&[u8], &[u8]) {
+    let four = key[3] != b' '
+        && (key[4] == b' ' || components::lookup(text8(trimmed(&key[..4]))).is_some());
+    if four {
+        (&key[..4], &key[4..5])
+    } else {
+        (&key[..3], &key[3..5])
     }
 }
 

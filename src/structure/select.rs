@@ -28,6 +28,7 @@ use super::ReadOptions;
 use super::build::Builder;
 use super::components::{self, Component, Kind};
 use super::conformer::Conformers;
+use super::element::HYDROGEN;
 use super::model::Structure;
 use super::table::{Atom, AtomTable, Entity, Run, Text8, at_line};
 use crate::{Error, Result};
@@ -92,7 +93,7 @@ impl Selector {
             self.find_candidates(table, runs);
             self.drop_unlinked(table, runs);
             self.check_numbers(text, runs)?;
-            has_polymer |= !self.candidates.is_empty();
+            has_polymer |= self.has_heavy_atoms(table, runs);
             structures.push(self.build(table, runs, options));
         }
         if !has_polymer {
@@ -101,6 +102,14 @@ impl Selector {
             ));
         }
         Ok(structures)
+    }
+
+    fn has_heavy_atoms(&self, table: &AtomTable, runs: &[Run]) -> bool {
+        let mut atoms = self
+            .candidates
+            .iter()
+            .flat_map(|c| self.atoms_of(table, runs, c));
+        atoms.any(|atom| atom.element != HYDROGEN)
     }
 
     /// Rule 1, and what of rule 2 the names decide.

@@ -11,14 +11,16 @@ use std::path::PathBuf;
 /// NVRTC, opened when it is first needed, and the cache of what it made.
 pub(super) struct Compiler {
     nvrtc_path: Option<PathBuf>,
+    driver_version: u32,
     nvrtc: Mutex<Option<Nvrtc>>,
     cache: Cache,
 }
 
 impl Compiler {
-    pub(super) fn new(options: &CudaOptions) -> Compiler {
+    pub(super) fn new(options: &CudaOptions, driver_version: u32) -> Compiler {
         Compiler {
             nvrtc_path: options.nvrtc_path.clone(),
+            driver_version,
             nvrtc: Mutex::new(None),
             cache: Cache::new(options.cache_dir.as_deref()),
         }
@@ -29,7 +31,10 @@ impl Compiler {
         let mut nvrtc = self.nvrtc.lock();
         let nvrtc = match &mut *nvrtc {
             Some(nvrtc) => nvrtc,
-            none => none.insert(Nvrtc::open(self.nvrtc_path.as_deref())?),
+            none => none.insert(Nvrtc::open(
+                self.nvrtc_path.as_deref(),
+                self.driver_version,
+            )?),
         };
         let target = nvrtc.target(capability)?;
         let version = format!("{}.{}", nvrtc.version.0, nvrtc.version.1);
@@ -71,11 +76,12 @@ mod tests {
 
     /// `None`, with a line that says so, where NVRTC is missing.
     fn compiler(cache: &std::path::Path) -> Option<Compiler> {
-        let compiler = Compiler::new(&CudaOptions {
+        let options = CudaOptions {
             cache_dir: Some(cache.to_owned()),
             ..CudaOptions::default()
-        });
-        match Nvrtc::open(None) {
+        };
+        let compiler = Compiler::new(&options, 0);
+        match Nvrtc::open(None, 0) {
             Ok(_) => Some(compiler),
             Err(error) => {
                 println!("skipped: no NVRTC: {error}");

@@ -103,7 +103,8 @@ fn embedded(kernels: KernelBuild<'_>, capabilities: &[(u32, u32)]) -> Finding {
 }
 
 fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
-    match Nvrtc::open(options.nvrtc_path.as_deref()) {
+    let driver_version = driver::library().and_then(|library| driver::version(library).ok());
+    match Nvrtc::open(options.nvrtc_path.as_deref(), driver_version.unwrap_or(0)) {
         Ok(nvrtc) => {
             let (major, minor) = nvrtc.version;
             let detail = format!("{} is version {major}.{minor}", nvrtc.path.display());

@@ -3,11 +3,11 @@
 //! This folder is the home of the crate's unsafe code. It rests on three rules:
 //!
 //! - The driver's functions come from one table whose signatures are checked
-//!   against the bindings at compile time ([`driver`]); handles live in types
-//!   that own them and hold their [`context::Context`].
-//! - A lane gives the device no host or device address but its own ([`share`]),
+//!   against the bindings at compile time (`driver`); handles live in types
+//!   that own them and hold their context (`context`).
+//! - A lane gives the device no host or device address but its own (`share`),
 //!   and shows the host side of its memory only while nothing is in flight
-//!   ([`lane`]); dropping it waits first.
+//!   (`lane`); dropping it waits first.
 //! - After an error that loses the context nothing on the device is touched or
 //!   freed any more, only leaked.
 
@@ -69,7 +69,7 @@ impl CudaBackend {
             Err(absent) => return Ok(Err(absent.to_owned())),
         };
         let context = Context::retain(device)?;
-        let compiler = compile::Compiler::new(options);
+        let compiler = compile::Compiler::new(options, device.driver.version);
         Ok(Ok(CudaBackend {
             info: device.info(),
             functions: Arc::new(module::Functions::new(&context, compiler)),

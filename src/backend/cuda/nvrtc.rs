@@ -109,15 +109,22 @@ pub(super) struct Nvrtc {
 
 impl Nvrtc {
     /// Opens the library at `path`, else at the path in [`PATH_VARIABLE`], else
-    /// by name.
-    pub(super) fn open(path: Option<&Path>) -> Result<Nvrtc> {
+    /// by name: a driver takes no code of a newer CUDA, so one older than 13
+    /// (0 if there is none) is asked for NVRTC 12 first.
+    pub(super) fn open(path: Option<&Path>, driver_version: u32) -> Result<Nvrtc> {
         let named = path
             .map(Path::to_owned)
             .or_else(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from))
             .filter(|path| !path.as_os_str().is_empty());
         let candidates = match named {
             Some(path) => vec![path],
-            None => FILE_NAMES.map(PathBuf::from).to_vec(),
+            None => {
+                let mut names = FILE_NAMES.map(PathBuf::from);
+                if (1..13_000).contains(&driver_version) {
+                    names.rotate_left(1);
+                }
+                names.to_vec()
+            }
         };
         let mut refusals = Vec::new();
         for path in candidates {
@@ -320,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_library_that_is_not_there_is_named_with_what_to_do() {
-        let error = Nvrtc::open(Some(Path::new("/nowhere/libnvrtc.so")))
+        let error = Nvrtc::open(Some(Path::new("/nowhere/libnvrtc.so")), 0)
             .err()
             .unwrap();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
