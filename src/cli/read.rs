@@ -15,6 +15,11 @@ use std::time::Instant;
 /// that a large one does not leave the others without work.
 const FILES_AHEAD: usize = 4;
 
+/// Files beyond this size leave no buffers behind: one large file after the
+/// other would leave buffers of the largest with every thread, and for such a
+/// file new ones cost nothing beside reading it.
+const KEEP_FILE_BYTES_MAX: u64 = 256 << 10;
+
 thread_local! {
     // Each thread keeps its reader's buffers from file to file.
     static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
@@ -46,9 +51,13 @@ fn read(source: &Source, options: ReadOptions) -> Result<Vec<Structure>> {
     if let Some(problem) = &source.problem {
         return Err(problem.clone());
     }
-    READER.with_borrow_mut(|reader| {
-        let reader = reader.get_or_insert_with(|| Reader::new(options));
+    READER.with_borrow_mut(|kept| {
+        let mut reader = kept.take().unwrap_or_else(|| Reader::new(options));
         let structures = reader.read_path(&source.path)?;
+        let file_bytes = source.path.metadata().map_or(0, |meta| meta.len());
+        if file_bytes <= KEEP_FILE_BYTES_MAX {
+            *kept = Some(reader);
+        }
         if structures.is_empty() {
             return Err(Error::input("the file holds no model"));
         }
