@@ -1,6 +1,6 @@
 //! The command line program: a config to a run, and a run to its tables.
 //!
-//! [`config`](self) is resolved into a plan (`plan`), `inputs` walks what it
+//! A config (`config`) is resolved into a plan (`plan`), `inputs` walks what it
 //! names, `read` turns files into structures on the pool, the engine computes,
 //! and `sink` puts the results into the tables (`tables`) of the output folder
 //! (`output`). Beside that, `tally` counts, `progress` shows, and `report` says

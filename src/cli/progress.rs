@@ -103,12 +103,12 @@ impl Display {
     fn show(&mut self, counts: &Counts) {
         match self {
             Display::Bar(bar) => {
+                bar.set_message(rates(counts, bar.elapsed()));
                 if let (None, Some(total)) = (bar.length(), counts.inputs_total) {
                     bar.set_length(total);
-                    bar.set_style(style("{elapsed} [{bar:30}] {pos}/{len}, {msg}, ETA {eta}"));
+                    bar.set_style(style("{elapsed} [{bar:20}] {pos}/{len}, {msg}, ETA {eta}"));
                 }
                 bar.set_position(counts.inputs);
-                bar.set_message(rates(counts, bar.elapsed()));
             }
             Display::Lines(started) => {
                 let of = counts

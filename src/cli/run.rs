@@ -47,7 +47,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         args.quiet,
     );
     let (tables, folder, rejected) = results.into_parts();
-    // Without the error's part: what is not whole is dropped.
+    // After an error the open parts are dropped, and leave nothing behind.
     let finished = streamed.and_then(|()| {
         let start = Instant::now();
         let parts = tables.finish();

@@ -1,7 +1,7 @@
 //! The config: as written in a file and on the command line ([`Written`]), and
 //! as resolved, every key with a value of its type ([`Config`]).
 //!
-//! A [`Form`](form::Form) turns the one into the other. It is asked for every
+//! A [`Form`] turns the one into the other. It is asked for every
 //! key once, so there is one place that knows the keys: [`Config::resolve`].
 //! `docs/CONFIG.md` explains them.
 
