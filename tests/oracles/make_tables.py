@@ -44,7 +44,8 @@ Features of a residue; "others" are the other rows of the same model:
   b_z           (b_ca - mean) / sd over the chain's C-alphas, sd of the
                 population; null where the values are all equal or b_ca is null
 
-Of a structure (one model): residues, atoms, chains (with rows), breaks, rg_ca and
+Of a structure (one model): residues, atoms, chains (with rows), breaks (rows not
+linked to the row before them, of the same chain), rg_ca and
 rg (root mean square distance from the centroid, unweighted, in A).
 
 Golden tables name a source by its file name alone. hse_a_* is also computed by
@@ -268,11 +269,12 @@ def residue_features(residues):
 
 def structure_features(residues, atoms_xyz):
     ca, has_ca = residues.xyz["ca"]
+    same_chain = residues.chain[1:] == residues.chain[:-1]
     return {
         "residues": len(has_ca),
         "atoms": len(atoms_xyz),
         "chains": len(set(residues.chain)),
-        "breaks": int(residues.break_before.sum()),
+        "breaks": int((residues.break_before[1:] & same_chain).sum()),
         "rg_ca": radius_of_gyration(ca[has_ca]),
         "rg": radius_of_gyration(atoms_xyz),
     }
