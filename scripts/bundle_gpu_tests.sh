@@ -21,11 +21,11 @@ messages=$(cargo test --release --no-run --message-format=json "$@")
 executables() {
     echo "$messages" | sed -n "s/.*$1.*\"executable\":\"\([^\"]*\)\".*/\1/p"
 }
-for binary in $(executables '"test":true}'); do
+for binary in $(executables '"profile":{[^}]*"test":true}'); do
     name=$(basename "$binary")
     strip -o "$folder/bin/${name%-*}" "$binary"
 done
-program=$(executables '"kind":\["bin"\].*"test":false}')
+program=$(executables '"kind":\["bin"\].*"profile":{[^}]*"test":false}')
 if [ -n "$program" ]; then
     strip -o "$folder/tapeloop" "$program"
 fi

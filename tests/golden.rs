@@ -154,7 +154,9 @@ fn the_samples_match_the_golden_tables() {
         );
         assert_eq!(structure.xyz.len(), count("atoms"), "{source}: atoms");
         let pairs = structure.residues.windows(2);
-        let breaks = pairs.filter(|p| p[1].break_before && p[0].chain == p[1].chain).count();
+        let breaks = pairs
+            .filter(|p| p[1].break_before && p[0].chain == p[1].chain)
+            .count();
         assert_eq!(breaks, count("breaks"), "{source}: breaks");
         for (decl, column) in config.structure_columns().iter().zip(&table.structure) {
             let expected = row[structures.column(&decl.name)].as_str();
