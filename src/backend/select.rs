@@ -107,7 +107,7 @@ fn open_gpu(options: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
         Ok(backend) => Ok(Arc::new(backend)),
         Err(reason) => Err(Absent {
             reason,
-            fix: "install the NVIDIA driver, or set backend = \"cpu\"",
+            fix: "install the NVIDIA driver and make a device visible, or set backend = \"cpu\"",
         }),
     })
 }

@@ -11,6 +11,7 @@ mod config;
 mod inputs;
 mod interrupt;
 mod listing;
+mod memory;
 mod output;
 mod plan;
 mod progress;
@@ -38,6 +39,7 @@ const REJECTED: u8 = 3;
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
+    memory::give_back_large_blocks();
     let cli = Cli::parse();
     start_log();
     let outcome = match cli.command {
