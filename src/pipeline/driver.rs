@@ -162,27 +162,42 @@ impl<W: Workload> Upload<W> {
         let (target, max) = (shared.batcher_target, shared.batcher_max);
         let mut batcher = Batcher::new(axes, target, max, shared.batch_wait);
         loop {
-            let closed = match self.next(batcher.closes_at()) {
-                Next::Message(Message::Item {
-                    item,
-                    extent,
-                    reply,
-                    deadline,
-                }) => batcher.push(item, extent, reply, Instant::now(), deadline),
-                Next::Message(Message::Flush) | Next::Due => batcher.flush(),
-                Next::Message(Message::Results(results)) => {
-                    if let Some(batch) = batcher.flush() {
-                        self.dispatch(batch);
-                    }
-                    self.results = results;
-                    None
-                }
+            match self.next(batcher.closes_at()) {
+                Next::Message(message) => self.take(&mut batcher, message),
+                Next::Due => self.flush(&mut batcher),
                 Next::End => break,
-            };
-            if let Some(batch) = closed {
-                self.dispatch(batch);
             }
         }
+        self.flush(&mut batcher);
+    }
+
+    fn take(&mut self, batcher: &mut Batcher<W>, message: Message<W>) {
+        match message {
+            Message::Item {
+                item,
+                extent,
+                reply,
+                deadline,
+            } => {
+                if let Some(batch) = batcher.push(item, extent, reply, Instant::now(), deadline) {
+                    self.dispatch(batch);
+                }
+            }
+            Message::Flush => {
+                // Urgent items that were submitted before come by another channel.
+                while let Ok(urgent) = self.urgent.try_recv() {
+                    self.take(batcher, urgent);
+                }
+                self.flush(batcher);
+            }
+            Message::Results(results) => {
+                self.take(batcher, Message::Flush);
+                self.results = results;
+            }
+        }
+    }
+
+    fn flush(&mut self, batcher: &mut Batcher<W>) {
         if let Some(batch) = batcher.flush() {
             self.dispatch(batch);
         }
