@@ -3,6 +3,7 @@
 #![cfg(feature = "features")]
 
 mod made_up;
+mod tables;
 
 use made_up::{moved, structure};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -15,7 +16,7 @@ use tapeloop::features::{
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::Mode;
 use tapeloop::structure::{MISSING, Residue, Structure};
-use tapeloop::workload::{Completion, Extent};
+use tapeloop::workload::Extent;
 
 fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
     (0..3)
@@ -190,23 +191,7 @@ fn compute_with(
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
     let workload = Features::new(features).unwrap();
     let mut engine = Engine::new(workload, &[backend], pool, config).unwrap();
-    let inputs = structures.iter().cloned().map(|structure| Input {
-        source: String::new(),
-        ordinal: 0,
-        structure: Ok(structure),
-    });
-    let mut tables = Vec::new();
-    let mut sink = |done: Completion<Features>| {
-        tables.push(done.result?);
-        Ok(())
-    };
-    engine.run(inputs, &mut sink).unwrap();
-    assert_eq!(
-        tables.len(),
-        structures.len(),
-        "every structure has its table"
-    );
-    tables
+    tables::tables(&mut engine, structures.iter())
 }
 
 /// Tables compare by bits, so that null is equal to null.
@@ -511,17 +496,10 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
     let config = EngineConfig::new(Features::capacity(1024));
     let workload = Features::new(FeatureConfig::default()).unwrap();
     let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
-    let inputs = all.into_iter().map(|structure| Input {
-        source: String::new(),
-        ordinal: 0,
-        structure: Ok(structure),
-    });
-    let mut results = Vec::new();
-    let mut sink = |done: Completion<Features>| {
-        results.push(done.result.map_err(|error| error.message().to_owned()));
-        Ok(())
-    };
-    engine.run(inputs, &mut sink).unwrap();
+    let results: Vec<_> = tables::outcomes(&mut engine, all.iter())
+        .into_iter()
+        .map(|outcome| outcome.map_err(|error| error.message().to_owned()))
+        .collect();
     assert_eq!(
         bits(slice::from_ref(results[0].as_ref().unwrap())),
         bits(slice::from_ref(results[5].as_ref().unwrap()))

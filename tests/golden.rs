@@ -2,6 +2,8 @@
 //! SciPy and Biopython computed from atoms that gemmi read.
 #![cfg(feature = "features")]
 
+mod tables;
+
 use flate2::read::GzDecoder;
 use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
@@ -10,10 +12,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input, NULL_COUNT};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, NULL_COUNT};
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
-use tapeloop::workload::Completion;
 
 const RELATIVE_TOLERANCE: f64 = 1e-4;
 /// For values near zero, as `b_z` at the mean.
@@ -86,19 +87,7 @@ fn compute(samples: &[(String, Structure)]) -> Vec<FeatureTable> {
     let mut config = EngineConfig::new(Features::capacity(2048));
     config.buckets.push(Features::capacity(32_768));
     let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
-    let inputs = samples.iter().map(|(source, structure)| Input {
-        source: source.clone(),
-        ordinal: 0,
-        structure: Ok(structure.clone()),
-    });
-    let mut tables = Vec::new();
-    let mut sink = |done: Completion<Features>| {
-        tables.push(done.result.unwrap());
-        Ok(())
-    };
-    engine.run(inputs, &mut sink).unwrap();
-    assert_eq!(tables.len(), samples.len(), "every sample has its table");
-    tables
+    tables::tables(&mut engine, samples.iter().map(|(_, structure)| structure))
 }
 
 /// Compares one column; an empty field is null.

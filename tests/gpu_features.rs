@@ -6,17 +6,17 @@
 
 mod gpu;
 mod made_up;
+mod tables;
 
 use made_up::structure;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::Mode;
 use tapeloop::structure::{ReadOptions, Reader, Structure};
-use tapeloop::workload::Completion;
 
 const RELATIVE_TOLERANCE: f32 = 1e-4;
 
@@ -46,23 +46,7 @@ impl Run<'_> {
         config.buckets.push(Features::capacity(131_072));
         let backends = [Arc::clone(self.backend)];
         let mut engine = Engine::new(workload, &backends, Arc::clone(self.pool), &config).unwrap();
-        let inputs = structures.iter().cloned().map(|structure| Input {
-            source: String::new(),
-            ordinal: 0,
-            structure: Ok(structure),
-        });
-        let mut tables = Vec::new();
-        let mut sink = |done: Completion<Features>| {
-            tables.push(done.result?);
-            Ok(())
-        };
-        engine.run(inputs, &mut sink).unwrap();
-        assert_eq!(
-            tables.len(),
-            structures.len(),
-            "every structure has its table"
-        );
-        tables
+        tables::tables(&mut engine, structures.iter())
     }
 }
 
