@@ -5,7 +5,6 @@ use super::cpu::CpuBackend;
 use crate::error::{Error, ErrorKind, Result};
 use rayon::ThreadPool;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 /// The backend that the user asks for.
@@ -18,21 +17,6 @@ pub enum Choice {
     Cuda,
     /// The CPU.
     Cpu,
-}
-
-impl FromStr for Choice {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "auto" => Ok(Choice::Auto),
-            "cuda" => Ok(Choice::Cuda),
-            "cpu" => Ok(Choice::Cpu),
-            _ => Err(Error::config(format!(
-                "backend {text:?} is none of \"auto\", \"cuda\", \"cpu\""
-            ))),
-        }
-    }
 }
 
 /// Settings of the CUDA backend; without meaning to the others.

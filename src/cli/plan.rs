@@ -158,19 +158,16 @@ pub(super) fn cuda_options(config: &Config) -> CudaOptions {
 }
 
 fn engine_config(config: &Config) -> EngineConfig {
-    let batch = Features::capacity(config.batch.residues);
-    let largest = Features::capacity(config.batch.residues_max);
-    let mut buckets = vec![batch, largest];
-    buckets.dedup();
+    let batch = config.batch;
     EngineConfig {
         slots: config.slots,
         mode: config.mode,
-        buckets,
+        buckets: Features::buckets(batch.residues, batch.residues_max),
         memory_bytes_max: config.memory_bytes_max,
         wait: match config.wait {
             Wait::Spin => pipeline::Wait::Spin,
             Wait::Block | Wait::Sleep => pipeline::Wait::Block,
         },
-        ..EngineConfig::new(batch)
+        ..EngineConfig::new(Features::capacity(batch.residues))
     }
 }

@@ -4,7 +4,6 @@ use super::plan::Plan;
 use super::tally::Counts;
 use crate::error::Error;
 use crate::pipeline::{Counters, MemoryPlan};
-use crate::replay::Mode;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -81,7 +80,7 @@ impl Outcome {
                 "compute_capability": device.compute_capability,
                 "driver_version": device.driver_version,
             },
-            "mode": mode_name(plan.config.mode),
+            "mode": plan.config.mode.name(),
             "slots": plan.config.slots,
             "threads": plan.pool.current_num_threads(),
             "counts": {
@@ -124,7 +123,7 @@ impl Outcome {
             self.elapsed.as_secs_f64(),
             device.backend,
             device.name,
-            mode_name(plan.config.mode),
+            plan.config.mode.name(),
             plan.config.slots,
             plan.pool.current_num_threads()
         );
@@ -157,13 +156,6 @@ impl Outcome {
             }
         }
         text
-    }
-}
-
-fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Graph => "graph",
-        Mode::Stream => "stream",
     }
 }
 

@@ -3,17 +3,13 @@
 use super::batch::{Batch, Entry};
 use super::program::Program;
 use super::slot::{Done, Slot};
-use super::upload::guarded;
+use super::upload::{PARALLEL_BYTES_MIN, guarded};
 use crate::error::{Context, Result};
 use crate::record::BUFFERS_MAX;
 use crate::workload::{ReadViews, Workload};
 use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use rayon::prelude::*;
-
-/// Batches under this much are read by one thread: less than it takes to ask
-/// another.
-const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
 /// Reads every item of a batch, in order; those without a place keep their error.
 pub(crate) fn unpack<W: Workload>(

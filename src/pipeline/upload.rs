@@ -11,9 +11,9 @@ use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// Batches under this much are written by one thread: less than it takes to ask
-/// another.
-const PARALLEL_BYTES_MIN: usize = 1 << 16;
+/// Batches under this much are written, and read, by one thread: less than it
+/// takes to ask another.
+pub(super) const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
 /// Writes the batch into the slot and chooses its bucket.
 pub(crate) fn fill<W: Workload>(

@@ -2,10 +2,9 @@
 
 use super::capture::capture;
 use super::{Bindings, lower};
-use crate::backend::{GraphId, Lane, Op};
-use crate::error::{Context, Error, Result};
+use crate::backend::{FunctionId, GraphId, Lane, Op};
+use crate::error::{Context, Result};
 use crate::record::Recording;
-use std::str::FromStr;
 
 /// How a batch reaches the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,20 +14,6 @@ pub enum Mode {
     Graph,
     /// One call for each command.
     Stream,
-}
-
-impl FromStr for Mode {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "graph" => Ok(Mode::Graph),
-            "stream" => Ok(Mode::Stream),
-            _ => Err(Error::config(format!(
-                "mode {text:?} is none of \"graph\", \"stream\""
-            ))),
-        }
-    }
 }
 
 impl Mode {
@@ -59,7 +44,7 @@ impl Executor {
     pub fn new(
         lane: &mut dyn Lane,
         buckets: &[Recording],
-        functions: &[Vec<crate::backend::FunctionId>],
+        functions: &[Vec<FunctionId>],
         mode: Mode,
     ) -> Result<Self> {
         let ready = |(index, (recording, functions)): (usize, (&Recording, &Vec<_>))| {

@@ -105,7 +105,7 @@ impl Config {
         let device = form.integer("device", 0, 0..=1023) as u32;
         let nvrtc = resolve_path(&mut form, "nvrtc");
         let kernel_cache = resolve_path(&mut form, "kernel_cache");
-        let modes = [("graph", Mode::Graph), ("stream", Mode::Stream)];
+        let modes = [Mode::Graph, Mode::Stream].map(|mode| (mode.name(), mode));
         let mode = form.choice("mode", &modes);
         let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
         let threads = form.integer("threads", 0, 0..=4096) as usize;

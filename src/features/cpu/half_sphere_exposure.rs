@@ -5,6 +5,7 @@ use super::super::layout::{Position, RESIDUES, Tile};
 use super::near::TileBoxes;
 use super::{for_each_tile, squared, tiles};
 use crate::record::TwinLaunch;
+use std::ops::Range;
 
 /// The normal of a residue's plane: the directions from its neighbours, and the
 /// lengths that make them unit vectors.
@@ -56,14 +57,12 @@ pub(in super::super) fn half_sphere_exposure(launch: &mut TwinLaunch<'_>) {
     let cutoff2: u32 = launch.scalar();
 
     let boxes = TileBoxes::new(tiles, positions);
-    let count = |index: usize, tile: &Tile, residue: usize| {
+    let count = |near_tiles: &[Range<usize>], tile: &Tile, residue: usize| {
         let plane = Plane::of(residue, tile, positions, links)?;
         let own = positions[residue];
         let (mut above, mut near) = (0, 0);
-        for other in boxes
-            .near(index, cutoff2)
-            .flat_map(|range| &positions[range])
-        {
+        let others = near_tiles.iter().cloned();
+        for other in others.flat_map(|range| &positions[range]) {
             if squared(own.x - other.x, own.y - other.y, own.z - other.z) < cutoff2 {
                 above += i32::from(plane.is_above(other.minus(own)));
                 near += 1;
@@ -74,8 +73,9 @@ pub(in super::super) fn half_sphere_exposure(launch: &mut TwinLaunch<'_>) {
     };
     let mut both = vec![(NULL_COUNT, NULL_COUNT); header[RESIDUES] as usize];
     for_each_tile(tiles, &mut both, |index, tile, both| {
+        let near_tiles: Vec<_> = boxes.near(index, cutoff2).collect();
         for (both, residue) in both.iter_mut().zip(tile.range()) {
-            *both = count(index, tile, residue).unwrap_or((NULL_COUNT, NULL_COUNT));
+            *both = count(&near_tiles, tile, residue).unwrap_or((NULL_COUNT, NULL_COUNT));
         }
     });
     for ((both, up), down) in both.iter().zip(up).zip(down) {

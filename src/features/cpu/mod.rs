@@ -1,6 +1,6 @@
 //! The kernels' CPU twins, a file each, named as in `kernels/`. A twin does the
-//! same arithmetic in the same order, so that counts are equal and reals are
-//! equal to the last bit but for the square root's and division's last place.
+//! same arithmetic in the same order, and every operation in use is rounded
+//! correctly on both sides, so that results are equal in every bit.
 
 mod b_factor_z;
 mod contact_number;
