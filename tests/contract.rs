@@ -8,7 +8,8 @@ use scale::{Scale, doubled, vectors};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tapeloop::backend::{
-    Addresses, Backend, DeviceInfo, FunctionId, GraphId, HostViews, Lane, Op, cpu::CpuBackend,
+    Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
+    Lane, Node, Op, Queue, Space, Streams, cpu::CpuBackend,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -77,7 +78,12 @@ impl Backend for Wrapped {
         self.cpu.load(kernel)
     }
 
-    fn open_lanes(&self, buffers: &[BufferDecl], lanes: usize) -> Result<Vec<Box<dyn Lane>>> {
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
         let wrap = |cpu| -> Box<dyn Lane> {
             let script = Arc::clone(&self.script);
             Box::new(WrappedLane {
@@ -89,10 +95,37 @@ impl Backend for Wrapped {
         };
         Ok(self
             .cpu
-            .open_lanes(buffers, lanes)?
+            .open_lanes(buffers, lanes, streams)?
             .into_iter()
             .map(wrap)
             .collect())
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        self.cpu.allocate(space, bytes)
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        self.cpu.write(from, to, to_offset)
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.cpu.read(from, from_offset, to)
+    }
+
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.cpu.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.cpu.driver_calls()
     }
 }
 
@@ -109,9 +142,41 @@ impl Lane for WrappedLane {
         self.cpu.host_mut(buffers)
     }
 
-    fn enqueue(&mut self, op: &Op) -> Result<()> {
+    fn adopt(&mut self, block: &Block) -> Result<()> {
+        self.cpu.adopt(block)
+    }
+
+    fn disown(&mut self, block: &Block) {
+        self.cpu.disown(block);
+    }
+
+    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         self.script.call("enqueue")?;
-        self.cpu.enqueue(op)
+        self.cpu.enqueue(queue, op)
+    }
+
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        self.cpu.join(earlier, later)
+    }
+
+    fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        self.cpu.build_graph(nodes, into)
+    }
+
+    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        self.cpu.set_params(graph, node, op)
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        self.cpu.graph_ops(graph)
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        self.cpu.drop_graph(graph);
     }
 
     fn begin_capture(&mut self) -> Result<()> {
@@ -119,9 +184,9 @@ impl Lane for WrappedLane {
         self.cpu.begin_capture()
     }
 
-    fn end_capture(&mut self) -> Result<GraphId> {
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         self.script.call("end_capture")?;
-        self.cpu.end_capture()
+        self.cpu.end_capture(into)
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
@@ -178,7 +243,7 @@ fn wrapped(script: Script, pool: &Arc<ThreadPool>) -> (Arc<dyn Backend>, Arc<Scr
 
 fn config(mode: Mode) -> EngineConfig {
     let mut config = EngineConfig::new([200, 200]);
-    (config.mode, config.slots, config.wait) = (mode, 4, Wait::Spin);
+    (config.policy.mode, config.slots, config.wait) = (mode, 4, Wait::Spin);
     config
 }
 

@@ -30,7 +30,7 @@ fn a_run_gives_every_result_in_order_whatever_the_shape() {
         for (batch, wait) in [(50, Wait::Block), (333, Wait::Spin), (100_000, Wait::Block)] {
             for mode in [Mode::Graph, Mode::Stream] {
                 let mut config = EngineConfig::new([batch, batch]);
-                (config.slots, config.mode, config.wait) = (slots, mode, wait);
+                (config.slots, config.policy.mode, config.wait) = (slots, mode, wait);
                 let mut engine = engine(&config, 3);
                 let mut seen = 0;
                 let mut sink = |done: Completion<Scale>| {
@@ -52,7 +52,7 @@ fn a_graph_replay_is_two_calls_however_many_commands() {
     let mut calls = Vec::new();
     for mode in [Mode::Graph, Mode::Stream] {
         let mut config = EngineConfig::new([100, 100]);
-        config.mode = mode;
+        config.policy.mode = mode;
         let mut engine = engine(&config, 1);
         engine
             .run(vectors(100).into_iter(), &mut |_: Completion<Scale>| Ok(()))

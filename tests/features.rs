@@ -233,7 +233,7 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
         (5, 4096, 2, Mode::Graph, Wait::Spin),
     ] {
         let mut config = EngineConfig::new(Features::capacity(residues));
-        (config.slots, config.mode, config.wait) = (slots, mode, wait);
+        (config.slots, config.policy.mode, config.wait) = (slots, mode, wait);
         config.buckets = Features::buckets(residues, 1024.max(residues));
         assert_eq!(
             bits(&compute(&structures, &config, threads)),

@@ -42,7 +42,7 @@ impl Run<'_> {
     fn tables(&self, structures: &[Structure]) -> Vec<FeatureTable> {
         let workload = Features::new(FeatureConfig::default()).unwrap();
         let mut config = EngineConfig::new(Features::capacity(self.residues));
-        (config.mode, config.slots, config.wait) = (self.mode, self.slots, self.wait);
+        (config.policy.mode, config.slots, config.wait) = (self.mode, self.slots, self.wait);
         config.buckets.push(Features::capacity(131_072));
         let backends = [Arc::clone(self.backend)];
         let mut engine = Engine::new(workload, &backends, Arc::clone(self.pool), &config).unwrap();

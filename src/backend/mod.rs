@@ -2,46 +2,92 @@
 //!
 //! # The ordering contract
 //!
-//! A [`Lane`] is one slot's share of a device: its buffers, its stream, and the
-//! graphs captured on that stream.
+//! A [`Lane`] is one slot's share of a device: its buffers, its queues, and the
+//! graphs made for it.
 //!
-//! 1. Operations given to one lane run in the order they were given, each after
-//!    the one before is done; those of different lanes run in any order and at
-//!    the same time.
-//! 2. [`Lane::enqueue`], [`Lane::launch_graph`] and [`Lane::fence`] return
-//!    before the work is done. Host memory that the work reads or writes is not
-//!    touched until a later [`Lane::is_done`] says true or [`Lane::wait`]
-//!    returns.
+//! 1. A lane has three [`Queue`]s. Operations given to one queue run in the
+//!    order they were given, each after the one before is done. With
+//!    [`Streams::PerSlot`] the three are one stream, the lane's own, so
+//!    everything given to the lane runs in order, and lanes run beside each
+//!    other. With [`Streams::PerStage`] each queue is a stream that all lanes
+//!    share; queues run beside each other, and only [`Lane::join`] orders them.
+//! 2. [`Lane::enqueue`], [`Lane::launch_graph`], [`Lane::join`] and
+//!    [`Lane::fence`] return before the work is done. Host memory that the work
+//!    reads or writes is not touched until a later [`Lane::is_done`] says true
+//!    or [`Lane::wait`] returns.
 //! 3. Between [`Lane::begin_capture`] and [`Lane::end_capture`] operations are
-//!    taken down and not run. `end_capture` is always called, also after an
-//!    error.
-//! 4. A graph runs with the addresses that it was captured with, and may be
-//!    launched again as soon as its last launch was given to the same lane.
-//! 5. After an error from any call but a refused argument, the lane takes
+//!    taken down and not run, nothing is allocated and nothing waited for.
+//!    `end_capture` is always called, also after an error. A capture that took
+//!    nothing down is an error.
+//! 4. A graph runs on the compute queue, with the parameters that it has when it
+//!    is launched: an update touches later launches only. Each launch of one
+//!    graph is ordered after the one before.
+//! 5. Operations address the lane's own buffers, and [`Block`]s that the lane
+//!    has adopted; any other address is refused. While work that uses a block is
+//!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
+//!    it was made with, whatever happens to the embedder's handles.
+//! 6. After an error from any call but a refused argument, the lane takes
 //!    nothing more; dropping it waits for what it can and frees the rest.
 
+mod block;
+mod calls;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod doctor;
+mod layout;
 mod select;
 
 use crate::error::Result;
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
+pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
+pub use calls::{Call, CallCounters};
+pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
 
 /// A kernel that a backend has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FunctionId(pub u32);
 
-/// A graph that a lane has captured.
+/// A graph of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GraphId(pub u32);
 
-/// One operation with everything resolved. Addresses are the lane's own and
-/// mean nothing elsewhere.
+/// The stage that an operation belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queue {
+    /// Copies to the device.
+    Upload,
+    /// Kernels, memsets and graphs.
+    Compute,
+    /// Copies to the host, and the marks of batches.
+    Download,
+}
+
+/// Which streams the queues of lanes are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Streams {
+    /// One stream for each lane: kernels of different slots overlap.
+    #[default]
+    PerSlot,
+    /// One stream for each queue, shared by all lanes.
+    PerStage,
+}
+
+impl Streams {
+    /// The name in configs and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Streams::PerSlot => "per_slot",
+            Streams::PerStage => "per_stage",
+        }
+    }
+}
+
+/// One operation with everything resolved. Addresses are the lane's own, or
+/// those of blocks that it adopted, and mean nothing elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Copies host to device.
@@ -81,8 +127,8 @@ pub enum Op {
         block: [u32; 3],
         /// Dynamic shared memory a block, in bytes.
         shared_bytes: u32,
-        /// Each parameter in the low end of one little-endian word: a device
-        /// address, or a value.
+        /// Each parameter in the low end of one little-endian word: an address,
+        /// or a value. Kernels take host addresses of pinned memory too.
         args: Box<[u64]>,
     },
 }
@@ -94,6 +140,43 @@ pub struct Addresses {
     pub device: u64,
     /// On the host, for buffers that the host sees.
     pub host: Option<u64>,
+}
+
+/// A node of a graph that is built by hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// What it does.
+    pub op: &'a Op,
+    /// The nodes that it runs after, by their place; all of them come earlier.
+    pub after: &'a [usize],
+}
+
+/// How a lane came to a graph that does what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Built {
+    /// Made anew.
+    Instantiated,
+    /// The graph that there was took the new parameters.
+    Updated,
+    /// The graph that there was has another topology, and was replaced.
+    Reinstantiated {
+        /// What the device said, with the node where it differs.
+        reason: String,
+    },
+}
+
+/// Calls made to a device since it was opened, by what they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverCalls {
+    /// Allocations of device or pinned memory.
+    pub allocations: u64,
+    /// Calls that give work or marks to a stream: copies, launches, graph
+    /// launches, event records, stream waits.
+    pub submissions: u64,
+    /// Calls that make, change or drop graphs, captures included.
+    pub graph_edits: u64,
+    /// Queries of events, and waits for them.
+    pub polls: u64,
 }
 
 /// Host sides of buffers.
@@ -112,13 +195,57 @@ pub trait Backend: Send + Sync {
     /// without code or without a twin.
     fn load(&self, kernel: &Kernel) -> Result<FunctionId>;
 
-    /// Takes the memory of `lanes` slots with these buffers, and their streams.
-    /// Buffers start zeroed.
+    /// Takes the memory of `lanes` slots with these buffers, one arena on each
+    /// side for all of them, and their streams. Buffers start zeroed.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), or what the
     /// device says.
-    fn open_lanes(&self, buffers: &[BufferDecl], lanes: usize) -> Result<Vec<Box<dyn Lane>>>;
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>>;
+
+    /// Takes a block of memory beside the lanes' arenas. It starts zeroed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), or what the
+    /// device says.
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block>;
+
+    /// Copies from the host's own memory into a block and returns when it is
+    /// done.
+    ///
+    /// # Errors
+    /// As [`Backend::copy`].
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()>;
+
+    /// Copies out of a block into the host's own memory, and returns when it is
+    /// done.
+    ///
+    /// # Errors
+    /// As [`Backend::copy`].
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()>;
+
+    /// Copies between two blocks of any spaces and returns when it is done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range outside its
+    /// block, for overlapping ranges of one block, and for blocks that work in
+    /// flight or a guard holds; or what the device says.
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()>;
+
+    /// How often the device was called so far.
+    fn driver_calls(&self) -> DriverCalls;
 }
 
 /// One slot's share of a device. See the module for the order of things.
@@ -138,32 +265,83 @@ pub trait Lane: Send {
     /// If the host does not see one of them, or they do not ascend.
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_>;
 
-    /// Gives an operation to the stream, or to the capture in progress.
+    /// Lets operations of this lane use a block of the same backend.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a block of another
+    /// backend.
+    fn adopt(&mut self, block: &Block) -> Result<()>;
+
+    /// Takes that back. Graphs that use the block keep it.
+    fn disown(&mut self, block: &Block);
+
+    /// Gives an operation to a queue, or to the capture in progress.
+    ///
+    /// # Errors
+    /// What the device says; [`ErrorKind::Usage`](crate::ErrorKind::Usage) for
+    /// an address that is not the lane's, and for a block that the host or
+    /// another lane holds.
+    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;
+
+    /// What is given to `later` from now on runs after all that this lane gave
+    /// to `earlier`. Without effect where both are one stream.
     ///
     /// # Errors
     /// What the device says.
-    fn enqueue(&mut self, op: &Op) -> Result<()>;
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()>;
 
-    /// Starts taking down operations.
+    /// Starts taking down operations, whatever their queue.
     ///
     /// # Errors
     /// What the device says.
     fn begin_capture(&mut self) -> Result<()>;
 
-    /// Ends the capture and makes a launchable graph of it.
+    /// Ends the capture and makes a graph of it, or gives its parameters to the
+    /// graph `into`, which must come from a capture too.
+    ///
+    /// A graph of another topology is made anew under the same name; every other
+    /// refusal is an error, and leaves `into` as it was.
     ///
     /// # Errors
     /// What the device says; the capture is over in any case.
-    fn end_capture(&mut self) -> Result<GraphId>;
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)>;
 
-    /// Gives a whole graph to the stream.
+    /// Makes a graph node by node, or gives the nodes' parameters to the graph
+    /// `into`, which must have been made so too. As [`Lane::end_capture`].
     ///
     /// # Errors
     /// What the device says.
+    fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)>;
+
+    /// Gives the `node`-th operation of a graph other parameters. It stays of
+    /// the same kind.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
+
+    /// The operations of a graph as the device holds them since it was made or
+    /// last replaced, in the order they were given.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>>;
+
+    /// Drops a graph. A launch in flight ends undisturbed.
+    fn drop_graph(&mut self, graph: GraphId);
+
+    /// Gives a whole graph to the compute queue.
+    ///
+    /// # Errors
+    /// As [`Lane::enqueue`].
     fn launch_graph(&mut self, graph: GraphId) -> Result<()>;
 
-    /// Marks the end of a batch: [`Lane::is_done`] and [`Lane::wait`] speak of
-    /// everything given before the last mark.
+    /// Marks the end of a batch on the download queue: [`Lane::is_done`] and
+    /// [`Lane::wait`] speak of everything before the last mark there.
     ///
     /// # Errors
     /// What the device says.

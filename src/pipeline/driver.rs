@@ -253,10 +253,10 @@ impl<W: Workload> Upload<W> {
             let filled = fill(&shared.program, &shared.pool, slot, batch);
             let start = add_since(&counters.fill_ns, start);
             match filled.submit() {
-                Ok((slot, calls)) => {
+                Ok((slot, replay)) => {
                     add_since(&counters.submit_ns, start);
                     add(&counters.batches, 1);
-                    add(&counters.driver_calls, calls);
+                    add(&counters.driver_calls, replay.calls);
                     self.submitted
                         .send(slot)
                         .expect("the compute stage outlives this one");

@@ -9,7 +9,7 @@ use super::ticket::Ticket;
 use super::upload::guarded;
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::replay::{Executor, Mode, load_functions};
+use crate::replay::{Buckets, Executor, Policy};
 use crate::workload::{DeviceInfo, Extent, Sink, Workload};
 use rayon::ThreadPool;
 use std::sync::{Arc, OnceLock};
@@ -34,8 +34,8 @@ pub enum Wait {
 pub struct EngineConfig {
     /// Slots of each device; 3 keep upload, compute and download busy at once.
     pub slots: usize,
-    /// Graph replay or plain launches.
-    pub mode: Mode,
+    /// Graph replay or plain launches, and what belongs to that.
+    pub policy: Policy,
     /// A batch closes before it exceeds this.
     pub batch: Extent,
     /// Capacities that batches are recorded for, smallest first; a batch runs in
@@ -55,7 +55,7 @@ impl EngineConfig {
         let batch = batch.into();
         EngineConfig {
             slots: 3,
-            mode: Mode::Graph,
+            policy: Policy::default(),
             batch,
             buckets: vec![batch],
             batch_wait: Duration::from_millis(2),
@@ -71,6 +71,7 @@ impl EngineConfig {
                 self.slots
             )));
         }
+        self.policy.check()?;
         match self.buckets.last() {
             Some(largest) if self.batch.fits(*largest) => Ok(()),
             _ => Err(Error::config(format!(
@@ -110,10 +111,9 @@ impl<W: Workload> Engine<W> {
         config: &EngineConfig,
     ) -> Result<MemoryPlan> {
         config.check()?;
-        let (recordings, _) = record_buckets(workload, &config.buckets, device)?;
-        let largest = recordings.last().expect("one for each bucket");
+        let (buckets, _) = record_buckets(workload, &config.buckets, device)?;
         Ok(MemoryPlan::new(
-            largest.buffers(),
+            buckets.largest().recording.buffers(),
             config.slots,
             device.shares_host_memory,
         ))
@@ -139,13 +139,14 @@ impl<W: Workload> Engine<W> {
         };
         let device = first.device().clone();
         let program = Program::new(workload, &config.buckets, &device)?;
-        let buffers = program.largest().buffers();
+        let buckets = program.buckets();
+        let buffers = buckets.largest().recording.buffers();
         let slots_in_all = config.slots * backends.len();
         let memory = MemoryPlan::new(buffers, slots_in_all, device.shares_host_memory);
         memory.within_budget(config.memory_bytes_max)?;
         let mut slots = Vec::with_capacity(slots_in_all);
         for backend in backends {
-            open_slots(&program, &**backend, config, &mut slots)?;
+            open_slots(&buckets, backend, config, &mut slots)?;
         }
         let shared = Arc::new(Shared {
             batcher_target: config.batch,
@@ -260,21 +261,17 @@ impl<W: Workload> Drop for Engine<W> {
     }
 }
 
-fn open_slots<W: Workload>(
-    program: &Program<W>,
-    backend: &dyn Backend,
+fn open_slots(
+    buckets: &Arc<Buckets>,
+    backend: &Arc<dyn Backend>,
     config: &EngineConfig,
     slots: &mut Vec<Slot<Free>>,
 ) -> Result<()> {
-    let functions = program
-        .recordings
-        .iter()
-        .map(|recording| load_functions(backend, recording))
-        .collect::<Result<Vec<_>>>()?;
-    let lanes = backend.open_lanes(program.largest().buffers(), config.slots)?;
-    for mut lane in lanes {
+    let policy = &config.policy;
+    let buffers = buckets.largest().recording.buffers();
+    for mut lane in backend.open_lanes(buffers, config.slots, policy.streams)? {
         let index = slots.len();
-        let executor = Executor::new(&mut *lane, &program.recordings, &functions, config.mode)
+        let executor = Executor::new(backend, &mut *lane, buckets, policy)
             .within(|| format!("slot {index}"))?;
         slots.push(Slot::new(index, lane, executor));
     }

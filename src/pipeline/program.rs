@@ -2,14 +2,16 @@
 
 use crate::error::{Context, Error, Result};
 use crate::record::{AXES_MAX, BufferId, Command, Recorder, Recording, View};
+use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
+use parking_lot::RwLock;
+use std::sync::Arc;
 
 /// What every stage knows of the workload.
 pub(crate) struct Program<W: Workload> {
     pub(crate) workload: W,
     pub(crate) buffers: W::Buffers,
-    pub(crate) recordings: Vec<Recording>,
-    buckets: Vec<Extent>,
+    buckets: RwLock<Arc<Buckets>>,
     /// Uploaded buffers that the host writes, the header among them, by id.
     pub(crate) upload_ids: Vec<BufferId>,
     pub(crate) header: Option<BufferId>,
@@ -20,10 +22,10 @@ pub(crate) struct Program<W: Workload> {
 
 impl<W: Workload> Program<W> {
     pub(crate) fn new(workload: W, buckets: &[Extent], device: &DeviceInfo) -> Result<Self> {
-        let (recordings, buffers) = record_buckets(&workload, buckets, device)?;
-        let largest = recordings.last().expect("one for each bucket");
-        let uploads = ViewLayout::new(largest, View::Upload);
-        let downloads = ViewLayout::new(largest, View::Download);
+        let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
+        let largest = Arc::clone(&buckets.largest().recording);
+        let uploads = ViewLayout::new(&largest, View::Upload);
+        let downloads = ViewLayout::new(&largest, View::Download);
         let header = largest.header();
         let mut upload_ids: Vec<_> = uploads.buffers().chain(header).collect();
         upload_ids.sort_unstable();
@@ -33,25 +35,15 @@ impl<W: Workload> Program<W> {
             download_ids: downloads.buffers().collect(),
             uploads,
             downloads,
-            buckets: buckets.to_vec(),
+            buckets: RwLock::new(Arc::new(buckets)),
             buffers,
-            recordings,
             workload,
         })
     }
 
-    /// The recording that the slots' memory is sized for.
-    pub(crate) fn largest(&self) -> &Recording {
-        self.recordings.last().expect("at least one bucket")
-    }
-
-    /// The smallest bucket that holds a batch.
-    pub(crate) fn bucket_for(&self, total: Extent) -> usize {
-        let fits = |bucket: &Extent| total.fits(*bucket);
-        self.buckets
-            .iter()
-            .position(fits)
-            .expect("batches are formed within the largest bucket")
+    /// The buckets that batches run in now.
+    pub(crate) fn buckets(&self) -> Arc<Buckets> {
+        Arc::clone(&self.buckets.read())
     }
 }
 
@@ -60,40 +52,31 @@ pub(crate) fn record_buckets<W: Workload>(
     workload: &W,
     buckets: &[Extent],
     device: &DeviceInfo,
-) -> Result<(Vec<Recording>, W::Buffers)> {
-    check_buckets(buckets)?;
+) -> Result<(Buckets, W::Buffers)> {
+    check_ladder(buckets.iter().copied())?;
     let axes = workload.axes().len();
     if axes > AXES_MAX {
         return Err(Error::usage(format!(
             "{axes} axes; a workload has at most {AXES_MAX}"
         )));
     }
-    let mut recordings: Vec<Recording> = Vec::with_capacity(buckets.len());
+    let mut recorded: Vec<Bucket> = Vec::with_capacity(buckets.len());
     let mut handles = None;
-    for bucket in buckets {
-        let place = || format!("recording of bucket {bucket}");
-        let mut recorder = Recorder::new(&bucket.as_slice()[..axes]);
+    for &capacity in buckets {
+        let place = || format!("recording of bucket {capacity}");
+        let mut recorder = Recorder::new(&capacity.as_slice()[..axes]);
         handles = Some(workload.record(&mut recorder, device).within(place)?);
         let recording = recorder.finish().within(place)?;
-        if let Some(first) = recordings.first() {
-            check_same_shape(first, &recording).within(place)?;
+        if let Some(first) = recorded.first() {
+            check_same_shape(&first.recording, &recording).within(place)?;
         }
-        recordings.push(recording);
+        recorded.push(Bucket {
+            capacity,
+            recording: Arc::new(recording),
+        });
     }
-    Ok((recordings, handles.expect("at least one bucket")))
-}
-
-fn check_buckets(buckets: &[Extent]) -> Result<()> {
-    if buckets.is_empty() {
-        return Err(Error::usage("the engine has no bucket"));
-    }
-    match buckets.windows(2).find(|pair| !pair[0].fits(pair[1])) {
-        Some(pair) => Err(Error::usage(format!(
-            "bucket {} does not fit in the next one, {}; order them by size",
-            pair[0], pair[1]
-        ))),
-        None => Ok(()),
-    }
+    let handles = handles.expect("at least one bucket");
+    Ok((Buckets::new(recorded)?, handles))
 }
 
 /// Slots hold one set of buffers for all buckets, so the recordings may differ

@@ -7,7 +7,9 @@
 use crate::backend::{HostViews, Lane};
 use crate::error::{Error, Result};
 use crate::record::BufferId;
-use crate::replay::Executor;
+use crate::replay::{Buckets, Executor, Replay};
+use crate::workload::Extent;
+use std::sync::Arc;
 
 /// One slot, in state `S`.
 pub(crate) struct Slot<S> {
@@ -25,10 +27,11 @@ struct Core {
 pub(crate) struct Free(());
 /// Host memory is being written.
 pub(crate) struct Filling(());
-/// Ready to submit: a batch, and the bucket that it runs in.
+/// Ready to submit: a batch, what it spans, and the buckets that it may run in.
 pub(crate) struct Filled<B> {
     batch: B,
-    bucket: usize,
+    live: Extent,
+    buckets: Arc<Buckets>,
 }
 /// On the device.
 pub(crate) struct InFlight<B> {
@@ -47,14 +50,25 @@ pub(crate) struct Failed<B> {
     pub(crate) slot: Slot<Free>,
 }
 
-/// A slot given to the device and the driver calls that took, or its failure.
-pub(crate) type Submitted<B> = Result<(Slot<InFlight<B>>, usize), Box<Failed<B>>>;
+/// A slot given to the device and what that took, or its failure.
+pub(crate) type Submitted<B> = Result<(Slot<InFlight<B>>, Replay), Box<Failed<B>>>;
 
 /// What became of a slot in flight.
 pub(crate) enum Progress<B> {
     Pending(Slot<InFlight<B>>),
     Done(Slot<Done<B>>),
     Failed(Box<Failed<B>>),
+}
+
+impl Core {
+    fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>) -> Result<Replay> {
+        if !Arc::ptr_eq(self.executor.buckets(), buckets) {
+            self.executor.take_buckets(&mut *self.lane, buckets)?;
+        }
+        let bucket = buckets.find(live);
+        let bucket = bucket.expect("batches are formed within the largest bucket");
+        self.executor.replay(&mut *self.lane, bucket, live)
+    }
 }
 
 impl<S> Slot<S> {
@@ -103,18 +117,25 @@ impl Slot<Filling> {
         self.core.lane.host_mut(buffers)
     }
 
-    pub(crate) fn filled<B>(self, batch: B, bucket: usize) -> Slot<Filled<B>> {
-        self.with(|_| Filled { batch, bucket })
+    pub(crate) fn filled<B>(
+        self,
+        batch: B,
+        live: Extent,
+        buckets: Arc<Buckets>,
+    ) -> Slot<Filled<B>> {
+        self.with(|_| Filled {
+            batch,
+            live,
+            buckets,
+        })
     }
 }
 
 impl<B> Slot<Filled<B>> {
-    /// Gives the batch to the device; also says how many driver calls it took.
+    /// Gives the batch to the device, in the smallest bucket that holds it.
     pub(crate) fn submit(mut self) -> Submitted<B> {
-        let core = &mut *self.core;
-        let calls = core.executor.calls(self.state.bucket);
-        match core.executor.replay(&mut *core.lane, self.state.bucket) {
-            Ok(()) => Ok((self.with(|Filled { batch, .. }| InFlight { batch }), calls)),
+        match self.core.replay(self.state.live, &self.state.buckets) {
+            Ok(replay) => Ok((self.with(|Filled { batch, .. }| InFlight { batch }), replay)),
             Err(error) => Err(self.fail(error.within("submit"), |state| state.batch)),
         }
     }

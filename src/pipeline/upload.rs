@@ -37,8 +37,8 @@ pub(crate) fn fill<W: Workload>(
         pool.install(|| write_entries(program, entries, views));
     }
     batch.submitted_at = Some(Instant::now());
-    let bucket = program.bucket_for(batch.total);
-    slot.filled(batch, bucket)
+    let total = batch.total;
+    slot.filled(batch, total, program.buckets())
 }
 
 fn write_header<W: Workload>(header: &mut [u32], batch: &Batch<W>) {

@@ -173,6 +173,11 @@ fn check_shape(kernel: &Kernel, grid: [u32; 3]) -> Result<()> {
             kernel.block
         )));
     }
+    check_grid(grid)
+}
+
+/// Refuses a grid that CUDA cannot launch.
+pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
     if grid.iter().zip(GRID_MAX).any(|(&n, max)| n == 0 || n > max) {
         return Err(Error::usage(format!(
             "a grid of {grid:?} blocks; each side is at least 1 and at most {GRID_MAX:?}"

@@ -12,6 +12,7 @@ mod kernel;
 mod recorder;
 
 pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
+pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording};

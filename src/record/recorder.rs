@@ -207,11 +207,16 @@ impl Recording {
         ids.zip(&self.buffers)
     }
 
-    /// The kernels in the order of their launches.
-    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+    /// The launches in order.
+    pub fn launches(&self) -> impl Iterator<Item = &Launch> {
         self.commands.iter().filter_map(|command| match command {
-            Command::Launch(launch) => Some(&launch.kernel),
+            Command::Launch(launch) => Some(launch),
             _ => None,
         })
+    }
+
+    /// The kernels in the order of their launches.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.launches().map(|launch| &launch.kernel)
     }
 }

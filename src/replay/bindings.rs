@@ -1,43 +1,298 @@
 //! What a recording's names stand for in one slot.
 
-use crate::backend::{Addresses, Backend, FunctionId, Lane};
-use crate::error::{Context, Result};
-use crate::record::Recording;
+use super::Policy;
+use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, Space};
+use crate::error::{Context, Error, Result};
+use crate::record::{
+    Access, Buffer, BufferId, Command, Element, ParamKind, Recording, Scalar, View, check_grid,
+};
+use std::sync::Arc;
 
-/// The functions of a recording's launches on one device, in order.
-pub(crate) type Functions = Vec<FunctionId>;
-
-/// Loads the kernels of a recording.
+/// Addresses of a recording's buffers, sizes of its copies, and functions, grids
+/// and values of its launches: all that may change between two replays of it.
 ///
-/// # Errors
-/// By the kernel's name, when the backend cannot load it.
-pub(crate) fn load_functions(backend: &dyn Backend, recording: &Recording) -> Result<Functions> {
-    let load = |kernel| backend.load(kernel);
-    recording
-        .kernels()
-        .map(|kernel| load(kernel).within(|| format!("kernel {}", kernel.name)))
-        .collect()
-}
-
-/// Addresses of a recording's buffers in one slot, and its functions on the
-/// slot's device.
+/// It starts as recorded, over the lane's own memory.
 #[derive(Clone, Debug)]
 pub struct Bindings {
-    /// By buffer index.
-    pub addresses: Vec<Addresses>,
-    /// By launch, in order.
-    pub functions: Vec<FunctionId>,
+    recording: Arc<Recording>,
+    places: Vec<Place>,
+    launches: Vec<BoundLaunch>,
+}
+
+/// Where one buffer is.
+#[derive(Clone, Debug)]
+struct Place {
+    own: Addresses,
+    device: Option<BlockView>,
+    host: Option<BlockView>,
+    /// What is copied of it.
+    bytes: usize,
+    /// Kernels use the host side, and nothing is copied.
+    mapped: bool,
+}
+
+/// One launch with all that it takes.
+#[derive(Clone, Debug)]
+pub(super) struct BoundLaunch {
+    pub(super) function: FunctionId,
+    pub(super) grid: [u32; 3],
+    /// Values that replace the recorded ones, by parameter.
+    scalars: Vec<Option<Scalar>>,
 }
 
 impl Bindings {
-    /// The recording's buffers as they lie in `lane`.
-    pub fn new(recording: &Recording, lane: &dyn Lane, functions: Vec<FunctionId>) -> Self {
-        Bindings {
-            addresses: recording
-                .buffers_by_id()
-                .map(|(id, _)| lane.addresses(id))
-                .collect(),
-            functions,
+    /// The recording's buffers as they lie in `lane`, and its kernels as
+    /// `backend` loads them.
+    ///
+    /// # Errors
+    /// By the kernel's name, when the backend cannot load it.
+    pub fn new(
+        recording: &Arc<Recording>,
+        backend: &dyn Backend,
+        lane: &dyn Lane,
+        policy: &Policy,
+    ) -> Result<Self> {
+        let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
+            own: lane.addresses(id),
+            device: None,
+            host: None,
+            bytes: decl.size_bytes(),
+            mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
+        };
+        let launches = recording.launches().map(|launch| {
+            let kernel = &launch.kernel;
+            Ok(BoundLaunch {
+                function: backend
+                    .load(kernel)
+                    .within(|| format!("kernel {}", kernel.name))?,
+                grid: launch.grid,
+                scalars: vec![None; launch.args.len()],
+            })
+        });
+        Ok(Bindings {
+            recording: Arc::clone(recording),
+            places: recording.buffers_by_id().map(place).collect(),
+            launches: launches.collect::<Result<_>>()?,
+        })
+    }
+
+    /// The recording that this is for.
+    pub fn recording(&self) -> &Arc<Recording> {
+        &self.recording
+    }
+
+    /// Puts the device side of a buffer into an embedder's memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for pinned memory, a view
+    /// that is too small or misaligned for the elements, and one that another
+    /// buffer of the recording lies in.
+    pub fn bind_device<T: Element>(&mut self, buffer: Buffer<T>, view: BlockView) -> Result<()> {
+        self.check_view(buffer.id(), &view, Space::Device)?;
+        self.places[buffer.id().index()].device = Some(view);
+        Ok(())
+    }
+
+    /// Puts the host side of a buffer into an embedder's pinned memory.
+    ///
+    /// # Errors
+    /// As [`Bindings::bind_device`], and for a buffer that the host does not see.
+    pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: BlockView) -> Result<()> {
+        let decl = &self.recording.buffers()[buffer.id().index()];
+        if decl.view == View::Device {
+            return Err(Error::usage("it has no host side").within(buffer_place(&decl.name)));
+        }
+        self.check_view(buffer.id(), &view, Space::Pinned)?;
+        self.places[buffer.id().index()].host = Some(view);
+        Ok(())
+    }
+
+    /// Copies only the first `elements` elements of a buffer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for none, and for more than
+    /// were declared.
+    pub fn set_copy_len<T: Element>(&mut self, buffer: Buffer<T>, elements: usize) -> Result<()> {
+        let decl = &self.recording.buffers()[buffer.id().index()];
+        if elements == 0 || elements > decl.len {
+            let message = format!("a copy of {elements} elements; 1 to {} can be", decl.len);
+            return Err(Error::usage(message).within(buffer_place(&decl.name)));
+        }
+        self.places[buffer.id().index()].bytes = elements * decl.dtype.size_bytes();
+        Ok(())
+    }
+
+    /// Whether kernels use the host side of a buffer in place of a copy.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a buffer that more than
+    /// one launch touches, or that one reads and writes.
+    pub fn set_mapped<T: Element>(&mut self, buffer: Buffer<T>, mapped: bool) -> Result<()> {
+        let decl = &self.recording.buffers()[buffer.id().index()];
+        if mapped && !is_mappable(&self.recording, buffer.id()) {
+            let message = "only a buffer that a single launch reads, or writes, can be mapped";
+            return Err(Error::usage(message).within(buffer_place(&decl.name)));
+        }
+        self.places[buffer.id().index()].mapped = mapped;
+        Ok(())
+    }
+
+    /// Sets the blocks of the `launch`-th launch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch that is not
+    /// there, and for a grid beyond CUDA's limits.
+    pub fn set_grid(&mut self, launch: usize, grid: [u32; 3]) -> Result<()> {
+        check_grid(grid)?;
+        self.launch_mut(launch)?.grid = grid;
+        Ok(())
+    }
+
+    /// Sets a value that the `launch`-th launch passes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter
+    /// that is not there, and for another type than declared.
+    pub fn set_scalar<T: Element>(&mut self, launch: usize, param: &str, value: T) -> Result<()> {
+        let value = Scalar::from(value);
+        let recorded = self.recording.launches().nth(launch);
+        let kernel = &recorded.ok_or_else(|| no_launch(launch))?.kernel;
+        let known = kernel.params.iter().position(|known| known.name == param);
+        let index = known.ok_or_else(|| {
+            Error::usage(format!(
+                "kernel {} has no parameter named {param}",
+                kernel.name
+            ))
+        })?;
+        match kernel.params[index].kind {
+            ParamKind::Scalar { dtype } if dtype == value.dtype => {}
+            kind => {
+                let message = format!("it takes {kind:?}, and got a {:?} value", value.dtype);
+                return Err(Error::usage(message)
+                    .within(format!("kernel {}, parameter {param}", kernel.name)));
+            }
+        }
+        self.launch_mut(launch)?.scalars[index] = Some(value);
+        Ok(())
+    }
+
+    fn launch_mut(&mut self, launch: usize) -> Result<&mut BoundLaunch> {
+        let bound = self.launches.get_mut(launch);
+        bound.ok_or_else(|| no_launch(launch))
+    }
+
+    fn check_view(&self, id: BufferId, view: &BlockView, space: Space) -> Result<()> {
+        let decl = &self.recording.buffers()[id.index()];
+        let refused = |message: String| Err(Error::usage(message).within(buffer_place(&decl.name)));
+        if view.block().space() != space {
+            return refused(format!(
+                "it is bound to {} memory, and takes {} memory here",
+                view.block().space().name(),
+                space.name()
+            ));
+        }
+        if view.bytes() < decl.size_bytes() {
+            return refused(format!(
+                "it takes {} bytes, and is bound to {}",
+                decl.size_bytes(),
+                view.bytes()
+            ));
+        }
+        let align = decl.dtype.size_bytes() as u64;
+        if !view.address().is_multiple_of(align) {
+            return refused(format!(
+                "it is bound to {:#x}, which is no multiple of {align}",
+                view.address()
+            ));
+        }
+        // What depends on what is known by buffer, so no two may share a byte.
+        let others = self.recording.buffers_by_id().zip(&self.places);
+        for ((other, decl), place) in others {
+            let views = place.device.iter().chain(&place.host);
+            if other != id && views.into_iter().any(|used| used.overlaps(view)) {
+                return refused(format!("buffer {} is bound to the same memory", decl.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks that the work uses.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let views = self
+            .places
+            .iter()
+            .flat_map(|place| place.device.iter().chain(&place.host));
+        views.map(BlockView::block)
+    }
+
+    /// The address that kernels and copies use on the device side.
+    pub(super) fn device(&self, id: BufferId) -> u64 {
+        let place = &self.places[id.index()];
+        match (&place.device, place.mapped) {
+            (_, true) => self.host(id),
+            (Some(view), false) => view.address(),
+            (None, false) => place.own.device,
         }
     }
+
+    pub(super) fn host(&self, id: BufferId) -> u64 {
+        let place = &self.places[id.index()];
+        match &place.host {
+            Some(view) => view.address(),
+            None => place.own.host.expect("a buffer that the host sees"),
+        }
+    }
+
+    pub(super) fn bytes(&self, id: BufferId) -> usize {
+        self.places[id.index()].bytes
+    }
+
+    pub(super) fn is_mapped(&self, id: BufferId) -> bool {
+        self.places[id.index()].mapped
+    }
+
+    pub(super) fn launch(&self, index: usize) -> &BoundLaunch {
+        &self.launches[index]
+    }
+}
+
+impl BoundLaunch {
+    /// The value that is passed for a parameter.
+    pub(super) fn scalar(&self, param: usize, recorded: Scalar) -> u64 {
+        self.scalars[param].unwrap_or(recorded).bits
+    }
+}
+
+fn no_launch(launch: usize) -> Error {
+    Error::usage(format!("the recording has no launch {launch}"))
+}
+
+fn buffer_place(name: &str) -> String {
+    format!("buffer {name}")
+}
+
+/// Whether a kernel may use a buffer's host side in its place: one launch alone
+/// touches it, and reads it if it is uploaded, or writes it if it is downloaded.
+/// What a kernel updates it may update atomically, or more than once.
+fn is_mappable(recording: &Recording, id: BufferId) -> bool {
+    let wanted = match recording.buffers()[id.index()].view {
+        View::Upload => Access::Read,
+        View::Download => Access::Write,
+        View::Device => return false,
+    };
+    let mut launches = 0;
+    let mut fits = true;
+    for command in recording.commands() {
+        match command {
+            Command::Upload(_) | Command::Download(_) => {}
+            Command::Memset { buffer, .. } => fits &= *buffer != id,
+            Command::Launch(_) => command.visit_buffers(|touched, reads, writes| {
+                if touched == id {
+                    launches += 1;
+                    fits &= (reads, writes) == (wanted.reads(), wanted.writes());
+                }
+            }),
+        }
+    }
+    fits && launches == 1
 }

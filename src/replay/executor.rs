@@ -1,92 +1,310 @@
 //! One slot's ready-to-run batches, one for each bucket.
 
-use super::capture::capture;
-use super::{Bindings, lower};
-use crate::backend::{FunctionId, GraphId, Lane, Op};
+use super::graph::make_graph;
+use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
+use crate::backend::{Backend, GraphId, Lane, Op, Queue, Streams};
 use crate::error::{Context, Result};
-use crate::record::Recording;
+use crate::record::{BufferId, Command, Unit};
+use crate::workload::Extent;
+use std::sync::Arc;
 
-/// How a batch reaches the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// One graph launch for the whole batch.
-    #[default]
-    Graph,
-    /// One call for each command.
-    Stream,
-}
-
-impl Mode {
-    /// The name in configs and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Graph => "graph",
-            Mode::Stream => "stream",
-        }
-    }
-}
-
-/// The lowered commands of each bucket, and in graph mode their graphs.
+/// Replays batches on one lane. Each bucket is made ready (lowered, and in graph
+/// mode turned into a graph) when the executor is made or at its first batch.
 pub struct Executor {
-    batches: Vec<Replayable>,
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) policy: Policy,
+    pub(super) updates: Updates,
+    buckets: Arc<Buckets>,
+    ready: Vec<Option<Ready>>,
+    replays: u64,
 }
 
-enum Replayable {
-    Graph(GraphId),
-    Stream(Vec<Op>),
+/// One bucket, ready to run.
+pub(super) struct Ready {
+    pub(super) bindings: Bindings,
+    pub(super) batch: Batch,
+    pub(super) graph: Option<GraphId>,
+    last_used: u64,
+}
+
+/// Lowered commands: those that the graph holds, and the copies around it.
+pub(super) struct Batch {
+    before: Vec<Copy>,
+    pub(super) body: Vec<Lowered>,
+    after: Vec<Copy>,
+    /// What the copies in the body move, and what of it is live.
+    inside: Vec<Copy>,
+}
+
+/// A copy whose size follows the batch.
+struct Copy {
+    command: usize,
+    op: Op,
+    bytes: usize,
+    unit: Unit,
+    element_bytes: usize,
+}
+
+/// What one replay did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replay {
+    /// Driver calls that gave work or marks.
+    pub calls: usize,
+    /// Bytes that copies moved.
+    pub copied_bytes: usize,
+    /// How many of them the batch had no use for.
+    pub padding_bytes: usize,
+    /// Whether the bucket had to be made ready first.
+    pub missed: bool,
+    /// Whether another bucket was dropped for it.
+    pub evicted: bool,
 }
 
 impl Executor {
-    /// Lowers each bucket's recording against the lane, and captures it.
+    /// An executor for `lane`, with its buckets ready if the policy says so.
     ///
     /// # Errors
-    /// What the device says of the capture, with the command it came to.
+    /// A policy whose settings do not go together; a kernel that cannot be
+    /// loaded; what the device says of a graph, with the command it came to.
     pub fn new(
+        backend: &Arc<dyn Backend>,
         lane: &mut dyn Lane,
-        buckets: &[Recording],
-        functions: &[Vec<FunctionId>],
-        mode: Mode,
+        buckets: &Arc<Buckets>,
+        policy: &Policy,
     ) -> Result<Self> {
-        let ready = |(index, (recording, functions)): (usize, (&Recording, &Vec<_>))| {
-            let bindings = Bindings::new(recording, &*lane, functions.clone());
-            let ops = lower(recording, &bindings);
-            match mode {
-                Mode::Stream => Ok(Replayable::Stream(ops)),
-                Mode::Graph => capture(&mut *lane, &ops)
-                    .map(Replayable::Graph)
-                    .within(|| format!("bucket {index}")),
-            }
+        policy.check()?;
+        let mut executor = Executor {
+            backend: Arc::clone(backend),
+            policy: *policy,
+            updates: Updates::default(),
+            buckets: Arc::clone(buckets),
+            ready: Vec::new(),
+            replays: 0,
         };
-        let batches = buckets
-            .iter()
-            .zip(functions)
-            .enumerate()
-            .map(ready)
-            .collect::<Result<_>>()?;
-        Ok(Executor { batches })
+        executor.take_buckets(lane, buckets)?;
+        Ok(executor)
     }
 
-    /// Gives one batch of a bucket to the lane, and marks its end.
+    /// Runs batches of other buckets from here on, over the same buffers. Nothing
+    /// may be in flight.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<()> {
+        for index in 0..self.ready.len() {
+            self.drop_ready(lane, index);
+        }
+        self.buckets = Arc::clone(buckets);
+        self.ready = buckets.as_slice().iter().map(|_| None).collect();
+        if self.policy.warm_up {
+            for index in 0..self.ready.len().min(self.policy.ready_max) {
+                self.prepare(lane, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The buckets that it runs.
+    pub fn buckets(&self) -> &Arc<Buckets> {
+        &self.buckets
+    }
+
+    /// How often each way of updating was taken.
+    pub fn updates(&self) -> &Updates {
+        &self.updates
+    }
+
+    /// Gives one batch that spans `live` to the lane, in a bucket that holds it,
+    /// and marks its end.
     ///
     /// # Errors
     /// What the device says.
-    pub fn replay(&self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
-        match &self.batches[bucket] {
-            Replayable::Graph(graph) => lane.launch_graph(*graph).within(|| "graph launch")?,
-            Replayable::Stream(ops) => {
-                for (index, op) in ops.iter().enumerate() {
-                    lane.enqueue(op).within(|| format!("command {index}"))?;
+    pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
+        let mut replay = self.make_ready(lane, bucket)?;
+        self.replays += 1;
+        let ready = self.ready[bucket].as_mut().expect("made ready above");
+        ready.last_used = self.replays;
+        let per_stage = self.policy.streams == Streams::PerStage;
+        for copy in &ready.batch.before {
+            copy.enqueue(lane, Queue::Upload, live, &mut replay)?;
+        }
+        if per_stage {
+            lane.join(Queue::Upload, Queue::Compute)
+                .within(|| "wait for uploads")?;
+            replay.calls += 2;
+        }
+        match ready.graph {
+            Some(graph) => {
+                lane.launch_graph(graph).within(|| "graph launch")?;
+                replay.calls += 1;
+            }
+            None => {
+                for lowered in &ready.batch.body {
+                    lane.enqueue(lowered.queue, &lowered.op)
+                        .within(|| format!("command {}", lowered.command))?;
+                }
+                replay.calls += ready.batch.body.len();
+            }
+        }
+        for copy in &ready.batch.inside {
+            replay.copied_bytes += copy.bytes;
+            replay.padding_bytes += copy.bytes - copy.live_bytes(live);
+        }
+        if per_stage {
+            lane.join(Queue::Compute, Queue::Download)
+                .within(|| "wait for kernels")?;
+            replay.calls += 2;
+        }
+        for copy in &ready.batch.after {
+            copy.enqueue(lane, Queue::Download, live, &mut replay)?;
+        }
+        lane.fence().within(|| "fence")?;
+        replay.calls += 1;
+        Ok(replay)
+    }
+
+    /// Makes a bucket ready unless it is.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub(super) fn make_ready(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<Replay> {
+        let mut replay = Replay::default();
+        if self.ready[bucket].is_some() {
+            return Ok(replay);
+        }
+        replay.missed = true;
+        let kept = self.ready.iter().flatten().count();
+        if kept >= self.policy.ready_max {
+            let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
+            let held = (0..self.ready.len()).filter(|index| used(index).is_some());
+            let oldest = held.min_by_key(used).expect("at least one is kept");
+            self.drop_ready(lane, oldest);
+            replay.evicted = true;
+        }
+        self.prepare(lane, bucket)?;
+        Ok(replay)
+    }
+
+    pub(super) fn ready_mut(&mut self, bucket: usize) -> Option<&mut Ready> {
+        self.ready[bucket].as_mut()
+    }
+
+    fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
+        let place = || format!("bucket {bucket}");
+        let recording = &self.buckets.as_slice()[bucket].recording;
+        let bindings =
+            Bindings::new(recording, &*self.backend, lane, &self.policy).within(place)?;
+        let batch = Batch::new(&bindings, self.policy.scope);
+        let graph = match self.policy.mode {
+            Mode::Stream => None,
+            Mode::Graph => {
+                let build = self.policy.build;
+                let made = make_graph(lane, recording, &batch.body, build, None);
+                Some(made.within(place)?.0)
+            }
+        };
+        self.ready[bucket] = Some(Ready {
+            bindings,
+            batch,
+            graph,
+            last_used: self.replays,
+        });
+        Ok(())
+    }
+
+    pub(super) fn drop_ready(&mut self, lane: &mut dyn Lane, bucket: usize) {
+        let Some(ready) = self.ready[bucket].take() else {
+            return;
+        };
+        if let Some(graph) = ready.graph {
+            lane.drop_graph(graph);
+        }
+        self.disown_unused(lane, &ready.bindings);
+    }
+
+    /// Takes the lane's right to the blocks of `bindings` that no bucket uses.
+    pub(super) fn disown_unused(&self, lane: &mut dyn Lane, bindings: &Bindings) {
+        for block in bindings.blocks() {
+            let ready = self.ready.iter().flatten();
+            let mut used = ready.flat_map(|ready| ready.bindings.blocks());
+            if !used.any(|used| used.is(block)) {
+                lane.disown(block);
+            }
+        }
+    }
+}
+
+impl Batch {
+    pub(super) fn new(bindings: &Bindings, scope: Scope) -> Self {
+        let mut batch = Batch {
+            before: Vec::new(),
+            body: Vec::new(),
+            after: Vec::new(),
+            inside: Vec::new(),
+        };
+        for lowered in lower(bindings) {
+            // Nothing touches a buffer before its upload or writes it after its
+            // download, so copies may leave their place for the ends.
+            let copy = Copy::of(bindings, &lowered);
+            match (scope, copy, lowered.queue) {
+                (Scope::Kernels, Some(copy), Queue::Upload) => batch.before.push(copy),
+                (Scope::Kernels, Some(copy), _) => batch.after.push(copy),
+                (_, copy, _) => {
+                    batch.inside.extend(copy);
+                    batch.body.push(lowered);
                 }
             }
         }
-        lane.fence().within(|| "fence")
+        batch
+    }
+}
+
+impl Copy {
+    fn of(bindings: &Bindings, lowered: &Lowered) -> Option<Self> {
+        let recording = bindings.recording();
+        let id: BufferId = match &recording.commands()[lowered.command] {
+            Command::Upload(id) | Command::Download(id) => *id,
+            _ => return None,
+        };
+        let decl = &recording.buffers()[id.index()];
+        Some(Copy {
+            command: lowered.command,
+            op: lowered.op.clone(),
+            bytes: bindings.bytes(id),
+            unit: decl.unit,
+            element_bytes: decl.dtype.size_bytes(),
+        })
     }
 
-    /// Driver calls that one replay of a bucket makes, the mark included.
-    pub fn calls(&self, bucket: usize) -> usize {
-        1 + match &self.batches[bucket] {
-            Replayable::Graph(_) => 1,
-            Replayable::Stream(ops) => ops.len(),
+    fn live_bytes(&self, live: Extent) -> usize {
+        match self.unit {
+            Unit::PerBatch { .. } => self.bytes,
+            Unit::PerAxis { axis, elements } => {
+                (live[axis] as usize * elements * self.element_bytes).min(self.bytes)
+            }
         }
+    }
+
+    /// Gives the live part to the lane; nothing where nothing is live.
+    fn enqueue(
+        &self,
+        lane: &mut dyn Lane,
+        queue: Queue,
+        live: Extent,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        let live = self.live_bytes(live);
+        if live == 0 {
+            return Ok(());
+        }
+        let mut op = self.op.clone();
+        if let Op::Upload { bytes, .. } | Op::Download { bytes, .. } = &mut op {
+            *bytes = live;
+        }
+        lane.enqueue(queue, &op)
+            .within(|| format!("command {}", self.command))?;
+        replay.calls += 1;
+        replay.copied_bytes += live;
+        Ok(())
     }
 }

@@ -1,46 +1,73 @@
 //! The one lowering.
 
 use super::Bindings;
-use crate::backend::Op;
-use crate::record::{Arg, BufferId, Command, Recording};
+use crate::backend::{Op, Queue};
+use crate::record::{Arg, Command};
+
+/// A command with everything resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lowered {
+    /// Its place in the recording.
+    pub command: usize,
+    /// Where it goes if it goes by itself.
+    pub queue: Queue,
+    /// What it is.
+    pub op: Op,
+}
 
 /// Resolves every command of a recording: addresses, byte counts, grids and
-/// arguments.
-pub fn lower(recording: &Recording, bindings: &Bindings) -> Vec<Op> {
-    let mut functions = bindings.functions.iter();
-    let addresses = |id: BufferId| bindings.addresses[id.index()];
-    let host = |id: BufferId| addresses(id).host.expect("a buffer that the host sees");
-    let bytes = |id: BufferId| recording.buffers()[id.index()].size_bytes();
-    let lower_one = |command: &Command| match command {
-        Command::Upload(id) => Op::Upload {
-            host: host(*id),
-            device: addresses(*id).device,
-            bytes: bytes(*id),
-        },
-        Command::Download(id) => Op::Download {
-            device: addresses(*id).device,
-            host: host(*id),
-            bytes: bytes(*id),
-        },
-        Command::Memset { buffer, byte } => Op::Memset {
-            device: addresses(*buffer).device,
-            byte: *byte,
-            bytes: bytes(*buffer),
-        },
-        Command::Launch(launch) => Op::Launch {
-            function: *functions.next().expect("one function for each launch"),
-            grid: launch.grid,
-            block: launch.kernel.block,
-            shared_bytes: launch.kernel.shared_bytes,
-            args: launch
-                .args
-                .iter()
-                .map(|arg| match arg {
-                    Arg::Buffer(id) => addresses(*id).device,
-                    Arg::Scalar(scalar) => scalar.bits,
-                })
-                .collect(),
-        },
+/// arguments. Copies of mapped buffers vanish.
+pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
+    let mut launches = 0..;
+    let lower_one = |(index, command): (usize, &Command)| {
+        let (queue, op) = match command {
+            Command::Upload(id) | Command::Download(id) if bindings.is_mapped(*id) => return None,
+            Command::Upload(id) => (
+                Queue::Upload,
+                Op::Upload {
+                    host: bindings.host(*id),
+                    device: bindings.device(*id),
+                    bytes: bindings.bytes(*id),
+                },
+            ),
+            Command::Download(id) => (
+                Queue::Download,
+                Op::Download {
+                    device: bindings.device(*id),
+                    host: bindings.host(*id),
+                    bytes: bindings.bytes(*id),
+                },
+            ),
+            Command::Memset { buffer, byte } => (
+                Queue::Compute,
+                Op::Memset {
+                    device: bindings.device(*buffer),
+                    byte: *byte,
+                    bytes: bindings.recording().buffers()[buffer.index()].size_bytes(),
+                },
+            ),
+            Command::Launch(launch) => {
+                let bound = bindings.launch(launches.next().expect("without end"));
+                let arg = |(param, arg): (usize, &Arg)| match arg {
+                    Arg::Buffer(id) => bindings.device(*id),
+                    Arg::Scalar(recorded) => bound.scalar(param, *recorded),
+                };
+                let op = Op::Launch {
+                    function: bound.function,
+                    grid: bound.grid,
+                    block: launch.kernel.block,
+                    shared_bytes: launch.kernel.shared_bytes,
+                    args: launch.args.iter().enumerate().map(arg).collect(),
+                };
+                (Queue::Compute, op)
+            }
+        };
+        Some(Lowered {
+            command: index,
+            queue,
+            op,
+        })
     };
-    recording.commands().iter().map(lower_one).collect()
+    let commands = bindings.recording().commands().iter().enumerate();
+    commands.filter_map(lower_one).collect()
 }

@@ -1,64 +1,10 @@
-//! Pinned and device memory: one arena of each for all lanes, cut up by a plan.
+//! Pinned and device memory.
 
 use super::code;
 use super::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{BufferDecl, View};
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// Every buffer starts at a multiple of this, as cuMemAlloc's own blocks do, so
-/// that kernels may read vectors and coalesce from a buffer's first element.
-const ALIGN_BYTES: usize = 256;
-
-/// Where one buffer lies in its lane's share of the arenas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) bytes: usize,
-    pub(super) device: usize,
-    /// `None` for buffers that the host does not see.
-    pub(super) host: Option<usize>,
-}
-
-/// How a lane's share is cut up. Places of one arena do not overlap.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub(super) places: Vec<Place>,
-    pub(super) device_bytes: usize,
-    pub(super) host_bytes: usize,
-}
-
-impl Layout {
-    /// `None` if the sum overflows.
-    pub(super) fn new(buffers: &[BufferDecl]) -> Option<Layout> {
-        let mut layout = Layout {
-            places: Vec::with_capacity(buffers.len()),
-            device_bytes: 0,
-            host_bytes: 0,
-        };
-        for buffer in buffers {
-            let bytes = buffer.len.checked_mul(buffer.dtype.size_bytes())?;
-            let take = |end: &mut usize| {
-                let start = *end;
-                *end = start
-                    .checked_add(bytes)?
-                    .checked_next_multiple_of(ALIGN_BYTES)?;
-                Some(start)
-            };
-            let device = take(&mut layout.device_bytes)?;
-            let host = match buffer.view {
-                View::Device => None,
-                View::Upload | View::Download => Some(take(&mut layout.host_bytes)?),
-            };
-            layout.places.push(Place {
-                bytes,
-                device,
-                host,
-            });
-        }
-        Some(layout)
-    }
-}
 
 /// Page-locked host memory, zeroed.
 pub(super) struct Pinned {
@@ -177,39 +123,4 @@ pub(super) fn out_of_memory(message: String) -> Error {
 pub(super) fn size_text(bytes: usize) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
     format!("{bytes} bytes ({mib:.1} MiB)")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::{DType, Unit};
-
-    fn decl(len: usize, view: View) -> BufferDecl {
-        BufferDecl {
-            name: "b".to_owned(),
-            dtype: DType::F32,
-            unit: Unit::PerBatch { elements: len },
-            view,
-            len,
-        }
-    }
-
-    #[test]
-    fn buffers_start_aligned_and_only_visible_ones_have_a_host_side() {
-        let buffers = [
-            decl(1, View::Upload),
-            decl(65, View::Device),
-            decl(64, View::Download),
-        ];
-        let layout = Layout::new(&buffers).unwrap();
-        let starts: Vec<_> = layout.places.iter().map(|p| (p.device, p.host)).collect();
-        assert_eq!(starts, [(0, Some(0)), (256, None), (768, Some(256))]);
-        assert_eq!((layout.device_bytes, layout.host_bytes), (1024, 512));
-    }
-
-    #[test]
-    fn a_size_beyond_the_address_space_is_no_layout() {
-        assert_eq!(Layout::new(&[decl(usize::MAX, View::Device)]), None);
-        assert_eq!(Layout::new(&[decl(usize::MAX / 4, View::Device)]), None);
-    }
 }

@@ -25,7 +25,7 @@ mod nvrtc;
 mod share;
 mod stream;
 
-use super::{Backend, CudaOptions, DeviceInfo, FunctionId, Lane};
+use super::{Backend, CudaOptions, DeviceInfo, FunctionId, Lane, Layout};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 pub use code::Code;
@@ -33,7 +33,7 @@ use context::{Context, Device};
 pub(super) use doctor::gpu_findings;
 use driver::OR_CPU;
 use lane::CudaLane;
-use memory::{DeviceMemory, Layout, Pinned, out_of_memory};
+use memory::{DeviceMemory, Pinned, out_of_memory};
 use share::Share;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! One lane's share of the arenas.
 
-use super::memory::{DeviceMemory, Layout, Pinned};
-use crate::backend::{Addresses, HostViews};
+use super::memory::{DeviceMemory, Pinned};
+use crate::backend::{Addresses, HostViews, Layout};
 use crate::error::{Error, Result};
 use crate::record::BufferId;
 use std::sync::Arc;

@@ -1,0 +1,310 @@
+//! Memory that an embedder owns, beside the arenas of lanes.
+//!
+//! The lock of a block is what keeps host and device apart: a guard is the
+//! host's turn, a [`Lease`] is the device's. Whoever comes second is refused, and
+//! never waits.
+
+use crate::error::{Error, Result};
+use crate::record::Access;
+use parking_lot::lock_api::{ArcRwLockReadGuard, ArcRwLockWriteGuard};
+use parking_lot::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
+    RwLockWriteGuard,
+};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Where memory lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// On the device.
+    Device,
+    /// On the host, page-locked, so that the device reaches it.
+    Pinned,
+}
+
+impl Space {
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Space::Device => "device",
+            Space::Pinned => "pinned",
+        }
+    }
+}
+
+/// Names one open backend, so that its blocks are told from others'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home(u64);
+
+impl Home {
+    /// A name that no other has.
+    #[allow(clippy::new_without_default, reason = "every call gives another value")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Home(NEXT.fetch_add(1, Relaxed))
+    }
+}
+
+/// What a backend keeps behind a block; dropping it frees the memory.
+pub trait Region: Send + Sync {
+    /// The bytes, where the host can reach them.
+    fn bytes(&self) -> Option<&[u8]>;
+
+    /// The bytes, where the host can reach them.
+    fn bytes_mut(&mut self) -> Option<&mut [u8]>;
+}
+
+type Locked = RwLock<Box<dyn Region>>;
+/// Pinned memory while the host reads it.
+pub type ReadGuard<'a> = MappedRwLockReadGuard<'a, [u8]>;
+/// Pinned memory while the host writes it.
+pub type WriteGuard<'a> = MappedRwLockWriteGuard<'a, [u8]>;
+
+/// A block of memory. Clones are handles of the same memory, which is freed
+/// with the last of them.
+#[derive(Clone)]
+pub struct Block {
+    home: Home,
+    space: Space,
+    address: u64,
+    bytes: usize,
+    region: Arc<Locked>,
+}
+
+/// The device's turn on a block, for as long as it lives.
+pub enum Lease {
+    /// Others may read too.
+    Read(ArcRwLockReadGuard<RawRwLock, Box<dyn Region>>),
+    /// Nobody else touches it.
+    Write(ArcRwLockWriteGuard<RawRwLock, Box<dyn Region>>),
+}
+
+impl Block {
+    /// A block of `bytes` bytes whose first is at `address`, as operations of
+    /// the backend `home` address it.
+    pub fn new(
+        home: Home,
+        space: Space,
+        address: u64,
+        bytes: usize,
+        region: Box<dyn Region>,
+    ) -> Self {
+        Block {
+            home,
+            space,
+            address,
+            bytes,
+            region: Arc::new(RwLock::new(region)),
+        }
+    }
+
+    /// Refuses a block of another backend than `home`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
+    pub fn check_home(&self, home: Home) -> Result<()> {
+        match self.home == home {
+            true => Ok(()),
+            false => Err(Error::usage("the memory is of another backend")),
+        }
+    }
+
+    /// Where it lies.
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// The address of its first byte, as operations take it.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether `other` is a handle of the same memory.
+    pub fn is(&self, other: &Block) -> bool {
+        Arc::ptr_eq(&self.region, &other.region)
+    }
+
+    /// Whether `bytes` bytes at `address` are inside.
+    pub fn contains(&self, address: u64, bytes: usize) -> bool {
+        address
+            .checked_sub(self.address)
+            .and_then(|offset| offset.checked_add(bytes as u64))
+            .is_some_and(|end| end <= self.bytes as u64)
+    }
+
+    /// Refuses a range that is not inside.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with the range and the size.
+    pub fn check_range(&self, offset: usize, bytes: usize) -> Result<()> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(()),
+            _ => Err(self.out_of_range(offset, bytes)),
+        }
+    }
+
+    /// Refuses a copy inside one block whose ranges overlap.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
+    pub fn check_disjoint(from: usize, to: usize, bytes: usize) -> Result<()> {
+        match from.abs_diff(to) >= bytes {
+            true => Ok(()),
+            false => Err(Error::usage(format!(
+                "a copy of {bytes} bytes from {from} to {to} of one block overlaps itself"
+            ))),
+        }
+    }
+
+    pub(super) fn out_of_range(&self, offset: usize, bytes: usize) -> Error {
+        let (all, space) = (self.bytes, self.space.name());
+        Error::usage(format!(
+            "{bytes} bytes from {offset} are not inside {all} bytes of {space} memory"
+        ))
+    }
+
+    /// The host's turn to read pinned memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for device memory, and while
+    /// work in flight or another guard writes the block.
+    pub fn read(&self) -> Result<ReadGuard<'_>> {
+        self.expect_pinned()?;
+        let guard = self.region.try_read().ok_or_else(|| self.in_use())?;
+        Ok(RwLockReadGuard::map(guard, |region| {
+            region.bytes().expect("the host sees pinned memory")
+        }))
+    }
+
+    /// The host's turn to write pinned memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for device memory, and while
+    /// work in flight or another guard uses the block.
+    pub fn write(&self) -> Result<WriteGuard<'_>> {
+        self.expect_pinned()?;
+        let guard = self.region.try_write().ok_or_else(|| self.in_use())?;
+        Ok(RwLockWriteGuard::map(guard, |region| {
+            region.bytes_mut().expect("the host sees pinned memory")
+        }))
+    }
+
+    /// The device's turn, for a backend.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while other work in flight or
+    /// a guard is in the way.
+    pub fn lease(&self, access: Access) -> Result<Lease> {
+        let lease = match access.writes() {
+            false => self.region.try_read_arc().map(Lease::Read),
+            true => self.region.try_write_arc().map(Lease::Write),
+        };
+        lease.ok_or_else(|| self.in_use())
+    }
+
+    fn expect_pinned(&self) -> Result<()> {
+        match self.space {
+            Space::Pinned => Ok(()),
+            Space::Device => Err(Error::usage("the host cannot see device memory")
+                .fix("copy it to pinned memory first")),
+        }
+    }
+
+    fn in_use(&self) -> Error {
+        let space = self.space.name();
+        let (bytes, address) = (self.bytes, self.address);
+        Error::usage(format!(
+            "{bytes} bytes of {space} memory at {address:#x} are in use"
+        ))
+        .fix("wait for the work in flight, and drop guards before giving new work")
+    }
+}
+
+/// A part of a block, as work is bound to it. It keeps the block.
+#[derive(Clone, Debug)]
+pub struct BlockView {
+    block: Block,
+    offset: usize,
+    bytes: usize,
+}
+
+impl BlockView {
+    /// `bytes` bytes of `block` from `offset` on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    pub fn new(block: &Block, offset: usize, bytes: usize) -> Result<Self> {
+        block.check_range(offset, bytes)?;
+        Ok(BlockView {
+            block: block.clone(),
+            offset,
+            bytes,
+        })
+    }
+
+    /// The block.
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// The address of its first byte.
+    pub fn address(&self) -> u64 {
+        self.block.address() + self.offset as u64
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether both have a byte in common.
+    pub fn overlaps(&self, other: &BlockView) -> bool {
+        let end = |view: &BlockView| view.offset + view.bytes;
+        self.block.is(&other.block) && self.offset < end(other) && other.offset < end(self)
+    }
+}
+
+impl Lease {
+    /// Whether the device may write the block too.
+    pub fn writes(&self) -> bool {
+        matches!(self, Lease::Write(_))
+    }
+
+    /// The bytes, to read.
+    ///
+    /// # Panics
+    /// If the host does not reach them.
+    pub fn shared(&self) -> &[u8] {
+        let bytes = match self {
+            Lease::Read(guard) => guard.bytes(),
+            Lease::Write(guard) => guard.bytes(),
+        };
+        bytes.expect("memory that the host reaches")
+    }
+
+    /// The bytes, to write.
+    ///
+    /// # Panics
+    /// If the lease is one to read, or the host does not reach the bytes.
+    pub fn exclusive(&mut self) -> &mut [u8] {
+        let bytes = match self {
+            Lease::Read(_) => panic!("a lease to read gives nothing to write"),
+            Lease::Write(guard) => guard.bytes_mut(),
+        };
+        bytes.expect("memory that the host reaches")
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (space, bytes, address) = (self.space.name(), self.bytes, self.address);
+        write!(f, "Block({space}, {bytes} bytes at {address:#x})")
+    }
+}

@@ -1,0 +1,384 @@
+//! A lane that takes work down and does it when asked whether it is done.
+
+use super::Shared;
+use super::memory::{Blocks, Location, Storage};
+use super::twin::run_twin;
+use crate::backend::{Addresses, Block, Built, Call, GraphId, HostViews, Lane, Node, Op, Queue};
+use crate::error::{Error, Result};
+use crate::record::{Access, BufferId, ParamKind};
+use std::sync::Arc;
+
+/// An operation with the blocks that it uses.
+#[derive(Clone)]
+struct Step {
+    op: Op,
+    uses: Vec<(Block, Access)>,
+}
+
+struct Graph {
+    // Shared with the launches in flight, which an update does not touch.
+    steps: Arc<Vec<Step>>,
+    captured: bool,
+}
+
+enum Work {
+    Step(Step),
+    Graph(Arc<Vec<Step>>),
+}
+
+pub(super) struct CpuLane {
+    buffers: Vec<Storage>,
+    blocks: Blocks,
+    shared: Arc<Shared>,
+    graphs: Vec<Option<Graph>>,
+    capture: Option<Vec<Step>>,
+    queue: Vec<Work>,
+    failed: Option<Error>,
+}
+
+impl CpuLane {
+    pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
+        CpuLane {
+            buffers,
+            blocks: Blocks::default(),
+            shared,
+            graphs: Vec::new(),
+            capture: None,
+            queue: Vec::new(),
+            failed: None,
+        }
+    }
+
+    fn locate(&self, address: u64, bytes: usize) -> Result<Location> {
+        match self.buffers.get(address as usize) {
+            Some(own) if bytes <= own.as_slice().len() => Ok(Location::Own(address as usize)),
+            _ => self
+                .blocks
+                .find(address, bytes)
+                .map(|block| Location::Block {
+                    block: block.address(),
+                    offset: (address - block.address()) as usize,
+                }),
+        }
+    }
+
+    /// Checks every address, and finds the blocks behind them.
+    fn step(&self, op: &Op) -> Result<Step> {
+        let mut uses = Vec::new();
+        let mut touch = |address: u64, bytes: usize, access: Access| -> Result<()> {
+            if let Location::Block { .. } = self.locate(address, bytes)? {
+                uses.push((self.blocks.find(address, bytes)?.clone(), access));
+            }
+            Ok(())
+        };
+        match op {
+            &Op::Upload {
+                host,
+                device,
+                bytes,
+            } => {
+                touch(host, bytes, Access::Read)?;
+                touch(device, bytes, Access::Write)?;
+            }
+            &Op::Download {
+                device,
+                host,
+                bytes,
+            } => {
+                touch(device, bytes, Access::Read)?;
+                touch(host, bytes, Access::Write)?;
+            }
+            &Op::Memset { device, bytes, .. } => touch(device, bytes, Access::Write)?,
+            Op::Launch { function, args, .. } => {
+                let functions = self.shared.functions.read();
+                let kernel = functions.get(function.0 as usize);
+                let kernel = kernel.ok_or_else(|| Error::usage("no such function is loaded"))?;
+                for (param, &arg) in kernel.params.iter().zip(args) {
+                    if let ParamKind::Buffer { access, .. } = param.kind {
+                        touch(arg, 1, access)?;
+                    }
+                }
+            }
+        }
+        Ok(Step {
+            op: op.clone(),
+            uses,
+        })
+    }
+
+    fn lease(&mut self, steps: &[Step]) -> Result<()> {
+        for (block, access) in steps.iter().flat_map(|step| &step.uses) {
+            self.blocks.lease(block, *access)?;
+        }
+        Ok(())
+    }
+
+    fn graph(&mut self, id: GraphId) -> Result<&mut Graph> {
+        let graph = self.graphs.get_mut(id.0 as usize).and_then(Option::as_mut);
+        graph.ok_or_else(|| Error::usage("the lane has no such graph"))
+    }
+
+    fn finish_graph(
+        &mut self,
+        steps: Vec<Step>,
+        captured: bool,
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        self.shared.calls.add(Call::GraphEdit);
+        if steps.is_empty() {
+            return Err(Error::usage("the graph has no operation"));
+        }
+        let graph = Graph {
+            steps: Arc::new(steps),
+            captured,
+        };
+        let Some(id) = into else {
+            self.graphs.push(Some(graph));
+            return Ok((GraphId(self.graphs.len() as u32 - 1), Built::Instantiated));
+        };
+        let old = self.graph(id)?;
+        if old.captured != captured {
+            return Err(Error::usage(
+                "a graph is updated only from its own kind of build",
+            ));
+        }
+        let kinds = |graph: &Graph| -> Vec<_> {
+            let steps = graph.steps.iter();
+            steps.map(|step| std::mem::discriminant(&step.op)).collect()
+        };
+        let built = match kinds(old) == kinds(&graph) {
+            true => Built::Updated,
+            false => Built::Reinstantiated {
+                reason: "the graph topology changed".to_owned(),
+            },
+        };
+        *old = graph;
+        Ok((id, built))
+    }
+
+    fn drain(&mut self) -> Result<()> {
+        for work in std::mem::take(&mut self.queue) {
+            match work {
+                Work::Step(step) => self.run(&step.op)?,
+                Work::Graph(steps) => steps.iter().try_for_each(|step| self.run(&step.op))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, op: &Op) -> Result<()> {
+        match op {
+            &Op::Upload {
+                host,
+                device,
+                bytes,
+            } => self.copy(host, device, bytes),
+            &Op::Download {
+                device,
+                host,
+                bytes,
+            } => self.copy(device, host, bytes),
+            &Op::Memset {
+                device,
+                byte,
+                bytes,
+            } => {
+                let location = self.locate_leased(device);
+                self.bytes_mut(location)[..bytes].fill(byte);
+                Ok(())
+            }
+            Op::Launch {
+                function,
+                grid,
+                args,
+                ..
+            } => {
+                let kernel = Arc::clone(&self.shared.functions.read()[function.0 as usize]);
+                let args: Vec<_> = kernel
+                    .params
+                    .iter()
+                    .zip(args)
+                    .map(|(param, &bits)| match param.kind {
+                        ParamKind::Buffer { .. } => (Some(self.locate_leased(bits)), bits),
+                        ParamKind::Scalar { .. } => (None, bits),
+                    })
+                    .collect();
+                run_twin(
+                    &self.shared.pool,
+                    &kernel,
+                    *grid,
+                    &args,
+                    &mut self.buffers,
+                    &mut self.blocks,
+                )
+            }
+        }
+    }
+
+    /// As [`CpuLane::locate`], for an address that [`CpuLane::step`] let through:
+    /// the block may be disowned since, and is leased.
+    fn locate_leased(&mut self, address: u64) -> Location {
+        match self.buffers.get(address as usize) {
+            Some(_) => Location::Own(address as usize),
+            None => self.blocks.locate_leased(address),
+        }
+    }
+
+    fn bytes_mut(&mut self, location: Location) -> &mut [u8] {
+        match location {
+            Location::Own(index) => self.buffers[index].as_mut_slice(),
+            Location::Block { block, offset } => &mut self.blocks.leased_mut(block)[offset..],
+        }
+    }
+
+    fn bytes(&self, location: Location) -> &[u8] {
+        match location {
+            Location::Own(index) => self.buffers[index].as_slice(),
+            Location::Block { block, offset } => &self.blocks.leased(block)[offset..],
+        }
+    }
+
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        // Both sides of an own buffer are one.
+        if from != to {
+            let (from, to) = (self.locate_leased(from), self.locate_leased(to));
+            let copied = self.bytes(from)[..bytes].to_vec();
+            self.bytes_mut(to)[..bytes].copy_from_slice(&copied);
+        }
+        Ok(())
+    }
+}
+
+impl Lane for CpuLane {
+    fn addresses(&self, buffer: BufferId) -> Addresses {
+        let address = buffer.index() as u64;
+        Addresses {
+            device: address,
+            host: Some(address),
+        }
+    }
+
+    fn host(&self, buffer: BufferId) -> &[u8] {
+        self.buffers[buffer.index()].as_slice()
+    }
+
+    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        assert!(buffers.is_sorted(), "buffers ascend");
+        let mut wanted = buffers.iter().map(|buffer| buffer.index()).peekable();
+        let all = self.buffers.iter_mut().enumerate();
+        let views: HostViews<'_> = all
+            .filter(|(index, _)| wanted.next_if_eq(index).is_some())
+            .map(|(_, storage)| storage.as_mut_slice())
+            .collect();
+        assert_eq!(views.len(), buffers.len(), "buffers ascend and exist");
+        views
+    }
+
+    fn adopt(&mut self, block: &Block) -> Result<()> {
+        block.check_home(self.shared.home)?;
+        self.blocks.adopt(block);
+        Ok(())
+    }
+
+    fn disown(&mut self, block: &Block) {
+        self.blocks.disown(block);
+    }
+
+    fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
+        let step = self.step(op)?;
+        if let Some(steps) = &mut self.capture {
+            steps.push(step);
+            return Ok(());
+        }
+        self.shared.calls.add(Call::Submission);
+        self.lease(std::slice::from_ref(&step))?;
+        self.queue.push(Work::Step(step));
+        Ok(())
+    }
+
+    fn join(&mut self, _: Queue, _: Queue) -> Result<()> {
+        Ok(())
+    }
+
+    fn begin_capture(&mut self) -> Result<()> {
+        if self.capture.is_some() {
+            return Err(Error::usage("a capture was begun during a capture"));
+        }
+        self.shared.calls.add(Call::GraphEdit);
+        self.capture = Some(Vec::new());
+        Ok(())
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        let steps = self.capture.take();
+        let steps = steps.ok_or_else(|| Error::usage("no capture is in progress"))?;
+        if steps.is_empty() {
+            return Err(Error::usage("the capture took nothing down"));
+        }
+        self.finish_graph(steps, true, into)
+    }
+
+    fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        let steps = nodes.iter().map(|node| self.step(node.op));
+        let steps = steps.collect::<Result<_>>()?;
+        self.finish_graph(steps, false, into)
+    }
+
+    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        self.shared.calls.add(Call::GraphEdit);
+        let step = self.step(op)?;
+        let steps = Arc::make_mut(&mut self.graph(graph)?.steps);
+        let old = steps.get_mut(node);
+        let old = old.ok_or_else(|| Error::usage("the graph has no such operation"))?;
+        if std::mem::discriminant(&old.op) != std::mem::discriminant(op) {
+            return Err(Error::usage("an operation stays of its kind"));
+        }
+        *old = step;
+        Ok(())
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        let graph = self.graphs.get(graph.0 as usize).and_then(Option::as_ref);
+        let graph = graph.ok_or_else(|| Error::usage("the lane has no such graph"))?;
+        Ok(graph.steps.iter().map(|step| step.op.clone()).collect())
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        self.shared.calls.add(Call::GraphEdit);
+        if let Some(graph) = self.graphs.get_mut(graph.0 as usize) {
+            *graph = None;
+        }
+    }
+
+    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.shared.calls.add(Call::Submission);
+        let steps = Arc::clone(&self.graph(graph)?.steps);
+        self.lease(&steps)?;
+        self.queue.push(Work::Graph(steps));
+        Ok(())
+    }
+
+    fn fence(&mut self) -> Result<()> {
+        self.shared.calls.add(Call::Submission);
+        Ok(())
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        self.wait().map(|()| true)
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.shared.calls.add(Call::Poll);
+        if self.failed.is_none()
+            && let Err(error) = self.drain()
+        {
+            self.failed = Some(error);
+        }
+        self.blocks.release();
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+}

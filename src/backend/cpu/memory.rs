@@ -1,0 +1,144 @@
+//! The CPU's memory: a lane's own buffers, and blocks that it has adopted.
+
+use crate::backend::{Block, Home, Lease, Region, Space};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::Access;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes aligned for every element type.
+#[derive(Default)]
+pub(super) struct Storage {
+    words: Vec<u128>,
+    bytes: usize,
+}
+
+impl Storage {
+    pub(super) fn zeroed(bytes: usize) -> Result<Self> {
+        let words = bytes.div_ceil(size_of::<u128>());
+        // Asked first, since a plain vector aborts when it is refused. The second
+        // comes zeroed from the system and takes no memory until it is touched.
+        let refused = Vec::<u128>::new().try_reserve_exact(words).is_err();
+        if refused {
+            let message = format!("{bytes} bytes of memory were refused");
+            return Err(Error::new(ErrorKind::OutOfMemory, message)
+                .fix("take fewer slots or smaller batches"));
+        }
+        Ok(Storage {
+            words: vec![0; words],
+            bytes,
+        })
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.bytes]
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
+    }
+}
+
+impl Region for Storage {
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(self.as_slice())
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        Some(self.as_mut_slice())
+    }
+}
+
+/// Blocks start above all buffer indices, so that an address tells which it is,
+/// and no two blocks of a process ever had the same.
+const BLOCKS_START: u64 = 1 << 32;
+
+/// A block of zeros.
+pub(super) fn allocate(home: Home, space: Space, bytes: usize) -> Result<Block> {
+    static NEXT: AtomicU64 = AtomicU64::new(BLOCKS_START);
+    let storage = Storage::zeroed(bytes)?;
+    // Views of a block start at multiples of the alignment of its elements.
+    let room = (bytes as u64 + 1).next_multiple_of(4096);
+    let address = NEXT.fetch_add(room, Relaxed);
+    Ok(Block::new(home, space, address, bytes, Box::new(storage)))
+}
+
+/// What an address means in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Location {
+    /// An own buffer, from its start.
+    Own(usize),
+    /// Inside the block that starts at `block`.
+    Block { block: u64, offset: usize },
+}
+
+/// The blocks that a lane knows, and its leases on those in use.
+#[derive(Default)]
+pub(super) struct Blocks {
+    adopted: Vec<Block>,
+    /// By the block's address.
+    leased: BTreeMap<u64, Lease>,
+}
+
+impl Blocks {
+    pub(super) fn adopt(&mut self, block: &Block) {
+        if !self.adopted.iter().any(|known| known.is(block)) {
+            self.adopted.push(block.clone());
+        }
+    }
+
+    pub(super) fn disown(&mut self, block: &Block) {
+        self.adopted.retain(|known| !known.is(block));
+    }
+
+    /// The adopted block that holds the range.
+    pub(super) fn find(&self, address: u64, bytes: usize) -> Result<&Block> {
+        let holds = |block: &&Block| block.contains(address, bytes);
+        self.adopted.iter().find(holds).ok_or_else(|| {
+            Error::usage(format!(
+                "{bytes} bytes at address {address:#x} are not the lane's own"
+            ))
+        })
+    }
+
+    /// Holds `block` until [`Blocks::release`].
+    pub(super) fn lease(&mut self, block: &Block, access: Access) -> Result<()> {
+        let held = self.leased.get(&block.address());
+        if held.is_some_and(|lease| lease.writes() || !access.writes()) {
+            return Ok(());
+        }
+        // A lease to read becomes one to write: nobody else may hold one then.
+        self.leased.remove(&block.address());
+        self.leased.insert(block.address(), block.lease(access)?);
+        Ok(())
+    }
+
+    /// Gives all leases back.
+    pub(super) fn release(&mut self) {
+        self.leased.clear();
+    }
+
+    /// Where `address` is in a leased block.
+    pub(super) fn locate_leased(&self, address: u64) -> Location {
+        let (&block, _) = self.leased.range(..=address).next_back().expect("leased");
+        Location::Block {
+            block,
+            offset: (address - block) as usize,
+        }
+    }
+
+    pub(super) fn leased(&self, block: u64) -> &[u8] {
+        self.leased[&block].shared()
+    }
+
+    pub(super) fn leased_mut(&mut self, block: u64) -> &mut [u8] {
+        let lease = self.leased.get_mut(&block);
+        lease.expect("leased when it was given").exclusive()
+    }
+
+    pub(super) fn leases_mut(&mut self) -> impl Iterator<Item = (u64, &mut Lease)> {
+        self.leased
+            .iter_mut()
+            .map(|(&address, lease)| (address, lease))
+    }
+}

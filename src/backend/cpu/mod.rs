@@ -1,0 +1,172 @@
+//! The CPU backend: kernels run as their twins, on all cores.
+//!
+//! Host and device sides of a lane's buffer are one, so its uploads and downloads
+//! copy nothing. A lane takes work down and does it when it is asked whether the
+//! work is done: the engine's completion stage computes while its upload stage
+//! fills the next slot, and what is read too early is stale here as on a GPU.
+
+mod lane;
+mod memory;
+mod twin;
+
+use super::{
+    Backend, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Space,
+    Streams,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Access, BufferDecl, Kernel};
+use lane::CpuLane;
+use memory::Storage;
+use parking_lot::RwLock;
+use rayon::ThreadPool;
+use std::sync::Arc;
+
+/// Runs the twins on a thread pool.
+pub struct CpuBackend {
+    device: DeviceInfo,
+    shared: Arc<Shared>,
+}
+
+/// What lanes have in common.
+struct Shared {
+    home: Home,
+    pool: Arc<ThreadPool>,
+    /// By their [`FunctionId`].
+    functions: RwLock<Vec<Arc<Kernel>>>,
+    calls: CallCounters,
+}
+
+impl CpuBackend {
+    /// A backend that computes on `pool`.
+    pub fn new(pool: Arc<ThreadPool>) -> Self {
+        CpuBackend {
+            device: DeviceInfo {
+                backend: "cpu",
+                name: processor_name(),
+                compute_capability: None,
+                multiprocessors: pool.current_num_threads() as u32,
+                memory_bytes: memory_bytes(),
+                driver_version: 0,
+                shares_host_memory: true,
+            },
+            shared: Arc::new(Shared {
+                home: Home::new(),
+                pool,
+                functions: RwLock::default(),
+                calls: CallCounters::default(),
+            }),
+        }
+    }
+}
+
+impl Backend for CpuBackend {
+    fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        if kernel.twin.is_none() {
+            return Err(Error::new(
+                ErrorKind::Kernel,
+                format!("kernel {} has no CPU twin", kernel.name),
+            )
+            .fix("give the kernel a twin with Kernel::twin, or use a GPU"));
+        }
+        let mut functions = self.shared.functions.write();
+        let known = functions
+            .iter()
+            .position(|known| is_same_twin(known, kernel));
+        let index = known.unwrap_or_else(|| {
+            functions.push(Arc::new(kernel.clone()));
+            functions.len() - 1
+        });
+        Ok(FunctionId(index as u32))
+    }
+
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        _: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let open = |_| -> Result<Box<dyn Lane>> {
+            let storage = |decl: &BufferDecl| Storage::zeroed(decl.size_bytes());
+            let buffers = buffers.iter().map(storage).collect::<Result<_>>()?;
+            self.shared.calls.add(Call::Allocation);
+            Ok(Box::new(CpuLane::new(buffers, Arc::clone(&self.shared))))
+        };
+        (0..lanes).map(open).collect()
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        self.shared.calls.add(Call::Allocation);
+        memory::allocate(self.shared.home, space, bytes)
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        to.check_home(self.shared.home)?;
+        to.check_range(to_offset, from.len())?;
+        let mut lease = to.lease(Access::Write)?;
+        lease.exclusive()[to_offset..to_offset + from.len()].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        from.check_home(self.shared.home)?;
+        from.check_range(from_offset, to.len())?;
+        let lease = from.lease(Access::Read)?;
+        to.copy_from_slice(&lease.shared()[from_offset..from_offset + to.len()]);
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        from.check_home(self.shared.home)?;
+        from.check_range(from_offset, bytes)?;
+        to.check_range(to_offset, bytes)?;
+        let range = from_offset..from_offset + bytes;
+        if from.is(to) {
+            Block::check_disjoint(from_offset, to_offset, bytes)?;
+            let mut lease = to.lease(Access::Write)?;
+            lease.exclusive().copy_within(range, to_offset);
+            return Ok(());
+        }
+        let lease = from.lease(Access::Read)?;
+        self.write(&lease.shared()[range], to, to_offset)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.shared.calls.snapshot()
+    }
+}
+
+/// Whether two declarations run the same code on the same parameters.
+fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
+    let same_code = match (a.twin, b.twin) {
+        (Some(a), Some(b)) => std::ptr::fn_addr_eq(a, b),
+        _ => false,
+    };
+    same_code && a.name == b.name && a.params == b.params
+}
+
+fn proc_field(path: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn processor_name() -> String {
+    proc_field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+fn memory_bytes() -> u64 {
+    proc_field("/proc/meminfo", "MemTotal")
+        .and_then(|field| field.strip_suffix(" kB")?.parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}

@@ -1,0 +1,51 @@
+//! Making graphs of lowered commands, by capture or by hand.
+
+use super::{Build, Lowered, hazards};
+use crate::backend::{Built, GraphId, Lane, Node};
+use crate::error::{Context, Result};
+use crate::record::Recording;
+
+/// Makes a graph of `body`, or gives its parameters to the graph `into`.
+///
+/// # Errors
+/// What the device says, with the command it came to.
+pub(super) fn make_graph(
+    lane: &mut dyn Lane,
+    recording: &Recording,
+    body: &[Lowered],
+    build: Build,
+    into: Option<GraphId>,
+) -> Result<(GraphId, Built)> {
+    match build {
+        Build::Capture => capture(lane, body, into),
+        Build::Explicit => {
+            let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
+            let after = hazards(recording, &commands);
+            let nodes: Vec<Node<'_>> = body
+                .iter()
+                .zip(&after)
+                .map(|(lowered, after)| Node {
+                    op: &lowered.op,
+                    after,
+                })
+                .collect();
+            lane.build_graph(&nodes, into).within(|| "build the graph")
+        }
+    }
+}
+
+/// Captures on the lane's stream. The capture is over when this returns, also
+/// with an error, which is then the first thing that went wrong.
+fn capture(
+    lane: &mut dyn Lane,
+    body: &[Lowered],
+    into: Option<GraphId>,
+) -> Result<(GraphId, Built)> {
+    lane.begin_capture().within(|| "begin capture")?;
+    let taken_down = body.iter().try_for_each(|lowered| {
+        lane.enqueue(lowered.queue, &lowered.op)
+            .within(|| format!("capture of command {}", lowered.command))
+    });
+    let ended = lane.end_capture(into).within(|| "end capture");
+    taken_down.and(ended)
+}

@@ -1,0 +1,88 @@
+//! What has to wait for what.
+
+use crate::record::{BUFFERS_MAX, Recording};
+
+/// For each of `commands` (places in the recording, ascending), the earlier ones
+/// that it must run after: it reads what they wrote, or writes what they wrote
+/// or read. Those that follow from others are left out.
+pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
+    let mut last_write: [Option<usize>; BUFFERS_MAX] = [None; BUFFERS_MAX];
+    let mut reads_since: Vec<Vec<usize>> = vec![Vec::new(); BUFFERS_MAX];
+    let mut after: Vec<Vec<usize>> = Vec::with_capacity(commands.len());
+    // Everything that each one comes after, directly or not.
+    let mut reached: Vec<Vec<bool>> = Vec::with_capacity(commands.len());
+    for (node, &command) in commands.iter().enumerate() {
+        let mut direct = Vec::new();
+        recording.commands()[command].visit_buffers(|id, _, writes| {
+            direct.extend(last_write[id.index()]);
+            if writes {
+                direct.extend(&reads_since[id.index()]);
+            }
+        });
+        // Latest first: what one of them comes after needs no edge of its own.
+        direct.sort_unstable_by(|a, b| b.cmp(a));
+        direct.dedup();
+        let mut reach = vec![false; node];
+        let mut kept = Vec::new();
+        for earlier in direct {
+            if !reach[earlier] {
+                kept.push(earlier);
+                reach[earlier] = true;
+                let further = reached[earlier].iter().enumerate();
+                further.for_each(|(index, &reached)| reach[index] |= reached);
+            }
+        }
+        kept.reverse();
+        after.push(kept);
+        reached.push(reach);
+        recording.commands()[command].visit_buffers(|id, _, writes| {
+            if writes {
+                last_write[id.index()] = Some(node);
+                reads_since[id.index()].clear();
+            } else {
+                reads_since[id.index()].push(node);
+            }
+        });
+    }
+    after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Arg, Image, Kernel, Recorder, Unit};
+
+    #[test]
+    fn edges_are_the_hazards_and_no_more() {
+        let image = Image::cuda("test.cu", "");
+        let kernel = Kernel::new("k", &image)
+            .reads::<f32>("x")
+            .writes::<f32>("y");
+        let mut recorder = Recorder::new(&[8]);
+        let x = recorder.upload_buffer::<f32>("x", 0, 1);
+        let unit = Unit::PerAxis {
+            axis: 0,
+            elements: 1,
+        };
+        let left = recorder.device_buffer::<f32>("left", unit);
+        let right = recorder.device_buffer::<f32>("right", unit);
+        let y = recorder.download_buffer::<f32>("y", 0, 1);
+        let z = recorder.download_buffer::<f32>("z", 0, 1);
+        recorder.upload(x); // 0
+        recorder.memset(left, 0); // 1
+        recorder.launch(&kernel, 1, &[x.into(), left.into()]); // 2
+        recorder.launch(&kernel, 1, &[x.into(), right.into()]); // 3
+        recorder.launch(&kernel, 1, &[left.into(), y.into()]); // 4
+        recorder.launch(&kernel, 1, &[right.into(), left.into()]); // 5
+        recorder.launch(&kernel, 1, &[Arg::from(left), z.into()]); // 6
+        recorder.download(y); // 7
+        recorder.download(z); // 8
+        let recording = recorder.finish().unwrap();
+        let all: Vec<usize> = (0..9).collect();
+        let expected: [&[usize]; 9] = [&[], &[], &[0, 1], &[0], &[2], &[3, 4], &[5], &[4], &[6]];
+        assert_eq!(hazards(&recording, &all), expected);
+        // Without the copies the same, by new places.
+        let expected: [&[usize]; 6] = [&[], &[0], &[], &[1], &[2, 3], &[4]];
+        assert_eq!(hazards(&recording, &all[1..7]), expected);
+    }
+}

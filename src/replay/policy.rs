@@ -1,0 +1,164 @@
+//! The ways to replay, and which of them go together.
+
+use crate::backend::Streams;
+use crate::error::{Error, Result};
+
+/// Declares an enum with the names that configs and reports use.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// The name in configs and reports.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+named! {
+    /// How a batch reaches the device.
+    Mode {
+        /// One graph launch.
+        #[default]
+        Graph = "graph",
+        /// One call for each command.
+        Stream = "stream",
+    }
+}
+
+named! {
+    /// How a graph is made of the commands.
+    Build {
+        /// By capturing them on a stream, in their order.
+        #[default]
+        Capture = "capture",
+        /// Node by node, each after those that its buffers depend on: what is
+        /// independent runs side by side.
+        Explicit = "explicit",
+    }
+}
+
+named! {
+    /// What a graph holds.
+    Scope {
+        /// The whole batch. Copies are of the bucket's size.
+        #[default]
+        Batch = "batch",
+        /// Kernels and memsets. Copies are calls beside it, of the live size.
+        Kernels = "kernels",
+    }
+}
+
+named! {
+    /// How kernels come to the host's buffers.
+    Transfer {
+        /// By copies to and from the device.
+        #[default]
+        Copy = "copy",
+        /// In place, in pinned memory, where a single launch touches the buffer,
+        /// and reads or writes it only; the others are copied.
+        Mapped = "mapped",
+        /// In place up to [`Policy::mapped_bytes_max`], by copies beyond.
+        Auto = "auto",
+    }
+}
+
+/// How batches are replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Graph or plain calls.
+    pub mode: Mode,
+    /// How graphs are made; without meaning to [`Mode::Stream`].
+    pub build: Build,
+    /// What a graph holds; [`Mode::Stream`] moves the same bytes.
+    pub scope: Scope,
+    /// Which streams work goes to.
+    pub streams: Streams,
+    /// How kernels come to the host's buffers.
+    pub transfer: Transfer,
+    /// The largest buffer in bytes that [`Transfer::Auto`] leaves on the host.
+    pub mapped_bytes_max: usize,
+    /// The most buckets that a slot keeps ready; beyond, the least recently used
+    /// one is dropped. At least 1.
+    pub ready_max: usize,
+    /// Makes all buckets ready when the engine is built, up to
+    /// [`Policy::ready_max`]; otherwise each at its first batch.
+    pub warm_up: bool,
+}
+
+/// Up to this size a mapped buffer was faster than a copied one; see
+/// docs/ARCHITECTURE.md for the measurement.
+pub const MAPPED_BYTES_MAX: usize = 64 << 10;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            mode: Mode::default(),
+            build: Build::default(),
+            scope: Scope::default(),
+            streams: Streams::default(),
+            transfer: Transfer::default(),
+            mapped_bytes_max: MAPPED_BYTES_MAX,
+            ready_max: usize::MAX,
+            warm_up: true,
+        }
+    }
+}
+
+impl Policy {
+    /// The default policy in another mode.
+    pub fn of(mode: Mode) -> Self {
+        Policy {
+            mode,
+            ..Policy::default()
+        }
+    }
+
+    /// Whether the settings go together.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), naming the legal choices.
+    pub fn check(&self) -> Result<()> {
+        let refused = |message: &str, fix: &str| Err(Error::config(message).fix(fix));
+        if self.streams == Streams::PerStage && self.scope != Scope::Kernels {
+            return refused(
+                "streams = \"per_stage\" with scope = \"batch\": a whole batch is one graph on \
+                 one stream",
+                "set scope = \"kernels\", or streams = \"per_slot\"",
+            );
+        }
+        if self.streams == Streams::PerStage && self.transfer == Transfer::Mapped {
+            return refused(
+                "streams = \"per_stage\" with transfer = \"mapped\": there are no copies to give \
+                 streams of their own",
+                "set transfer = \"copy\" or \"auto\", or streams = \"per_slot\"",
+            );
+        }
+        if self.mode == Mode::Stream && self.build == Build::Explicit {
+            return refused(
+                "build = \"explicit\" with mode = \"stream\": there is no graph to build",
+                "set mode = \"graph\", or leave build out",
+            );
+        }
+        if self.ready_max == 0 {
+            return refused("ready_max = 0 keeps no bucket ready", "set at least 1");
+        }
+        Ok(())
+    }
+
+    /// Whether a buffer of this size may stay on the host.
+    pub(super) fn maps(&self, bytes: usize) -> bool {
+        match (self.streams, self.transfer) {
+            (Streams::PerStage, _) | (_, Transfer::Copy) => false,
+            (_, Transfer::Mapped) => true,
+            (_, Transfer::Auto) => bytes <= self.mapped_bytes_max,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The update ladder: other bindings for a graph that exists.
+//!
+//! Parameters in place, then the whole graph's parameters at once, then a new
+//! graph. The cheapest that can do it is taken, and only a change of topology
+//! leads to the last.
+
+use super::executor::{Batch, Executor, Ready};
+use super::graph::make_graph;
+use super::{Bindings, Lowered};
+use crate::backend::{Built, Lane, Op};
+use crate::error::{Context, Error, Result};
+use std::mem::discriminant;
+
+/// A way to give a graph other parameters, cheapest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// The graph needed no change.
+    Unchanged,
+    /// Parameters of single nodes.
+    Params,
+    /// All parameters, by another capture or build of the same topology.
+    Update,
+    /// A new graph, for another topology.
+    Instantiate,
+}
+
+/// How often each rung was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Updates {
+    /// [`Rung::Unchanged`].
+    pub unchanged: u64,
+    /// [`Rung::Params`].
+    pub params: u64,
+    /// Nodes that [`Rung::Params`] set in all.
+    pub params_nodes: u64,
+    /// [`Rung::Update`].
+    pub updates: u64,
+    /// [`Rung::Instantiate`].
+    pub instantiations: u64,
+    /// Why the last new graph was made.
+    pub last_reason: Option<String>,
+}
+
+/// Measured on an H200 (docs/ARCHITECTURE.md), in nanoseconds: the parameters of
+/// a kernel node, of a copy or memset node, and a recapture with its update, for
+/// each node.
+const KERNEL_PARAMS_NS: usize = 290;
+const COPY_PARAMS_NS: usize = 290;
+const UPDATE_NODE_NS: usize = 460;
+
+impl Executor {
+    /// What a bucket is bound to; made ready first if it is not.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub fn bindings(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<&Bindings> {
+        self.make_ready(lane, bucket)?;
+        let ready = self.ready_mut(bucket).expect("made ready above");
+        Ok(&ready.bindings)
+    }
+
+    /// Replays a bucket with other bindings from here on. Launches that are in
+    /// flight keep theirs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another
+    /// recording, or what the device says, with the command; then the bucket runs
+    /// as before.
+    pub fn update(
+        &mut self,
+        lane: &mut dyn Lane,
+        bucket: usize,
+        bindings: Bindings,
+    ) -> Result<Rung> {
+        self.update_from(lane, bucket, bindings, Rung::Unchanged)
+    }
+
+    /// [`Executor::update`], by no cheaper rung than `least`.
+    ///
+    /// # Errors
+    /// As [`Executor::update`].
+    pub fn update_from(
+        &mut self,
+        lane: &mut dyn Lane,
+        bucket: usize,
+        bindings: Bindings,
+        least: Rung,
+    ) -> Result<Rung> {
+        self.make_ready(lane, bucket)?;
+        let place = || format!("update of bucket {bucket}");
+        let old = self.ready_mut(bucket).expect("made ready above");
+        if !std::sync::Arc::ptr_eq(old.bindings.recording(), bindings.recording()) {
+            let message = "the bindings are of another recording";
+            return Err(Error::usage(message).within(place()));
+        }
+        for block in bindings.blocks() {
+            lane.adopt(block).within(place)?;
+        }
+        let batch = Batch::new(&bindings, self.policy.scope);
+        let rung = self.climb(lane, bucket, &bindings, &batch, least);
+        let ready = self.ready_mut(bucket).expect("made ready above");
+        let unused = match &rung {
+            Ok(_) => {
+                ready.batch = batch;
+                std::mem::replace(&mut ready.bindings, bindings)
+            }
+            Err(_) => bindings,
+        };
+        self.disown_unused(lane, &unused);
+        rung.within(place)
+    }
+
+    fn climb(
+        &mut self,
+        lane: &mut dyn Lane,
+        bucket: usize,
+        bindings: &Bindings,
+        batch: &Batch,
+        least: Rung,
+    ) -> Result<Rung> {
+        let build = self.policy.build;
+        let ready = self.ready_mut(bucket).expect("made ready by the caller");
+        let Some(graph) = ready.graph else {
+            self.updates.unchanged += 1;
+            return Ok(Rung::Unchanged);
+        };
+        let changed = changed_nodes(&ready.batch.body, &batch.body);
+        match choose(changed.as_deref(), &batch.body).max(least) {
+            Rung::Unchanged => {
+                self.updates.unchanged += 1;
+                Ok(Rung::Unchanged)
+            }
+            Rung::Params => {
+                // Asked for where nothing changed, it sets nothing.
+                let changed = changed.unwrap_or_default();
+                set_params(lane, ready, graph, &batch.body, &changed)?;
+                self.updates.params += 1;
+                self.updates.params_nodes += changed.len() as u64;
+                Ok(Rung::Params)
+            }
+            Rung::Update => {
+                let into = Some(graph);
+                let made = make_graph(lane, bindings.recording(), &batch.body, build, into)?;
+                Ok(self.count(made.1))
+            }
+            Rung::Instantiate => {
+                let made = make_graph(lane, bindings.recording(), &batch.body, build, None)?;
+                lane.drop_graph(graph);
+                let ready = self.ready_mut(bucket).expect("made ready by the caller");
+                ready.graph = Some(made.0);
+                Ok(self.count(made.1))
+            }
+        }
+    }
+
+    fn count(&mut self, built: Built) -> Rung {
+        match built {
+            Built::Updated => {
+                self.updates.updates += 1;
+                Rung::Update
+            }
+            Built::Instantiated => {
+                self.updates.instantiations += 1;
+                self.updates.last_reason = None;
+                Rung::Instantiate
+            }
+            Built::Reinstantiated { reason } => {
+                tracing::debug!(reason, "a graph was made anew");
+                self.updates.instantiations += 1;
+                self.updates.last_reason = Some(reason);
+                Rung::Instantiate
+            }
+        }
+    }
+}
+
+/// Sets the changed nodes, or none: what was set before a failure is set back.
+fn set_params(
+    lane: &mut dyn Lane,
+    ready: &Ready,
+    graph: crate::backend::GraphId,
+    body: &[Lowered],
+    changed: &[usize],
+) -> Result<()> {
+    for (done, &node) in changed.iter().enumerate() {
+        let set = lane.set_params(graph, node, &body[node].op);
+        if let Err(error) = set {
+            for &node in &changed[..done] {
+                lane.set_params(graph, node, &ready.batch.body[node].op)
+                    .within(|| "set back after a failure")?;
+            }
+            return Err(error.within(format!("command {}", body[node].command)));
+        }
+    }
+    Ok(())
+}
+
+/// The nodes whose operation is another; `None` where the topology is.
+fn changed_nodes(old: &[Lowered], new: &[Lowered]) -> Option<Vec<usize>> {
+    let same = |(a, b): (&Lowered, &Lowered)| {
+        a.command == b.command && discriminant::<Op>(&a.op) == discriminant(&b.op)
+    };
+    if old.len() != new.len() || !old.iter().zip(new).all(same) {
+        return None;
+    }
+    let pairs = old.iter().zip(new).enumerate();
+    Some(
+        pairs
+            .filter(|(_, (a, b))| a.op != b.op)
+            .map(|(node, _)| node)
+            .collect(),
+    )
+}
+
+/// The cheapest rung that can do it.
+fn choose(changed: Option<&[usize]>, body: &[Lowered]) -> Rung {
+    let Some(changed) = changed else {
+        return Rung::Update;
+    };
+    let cost = |node: &usize| match body[*node].op {
+        Op::Launch { .. } => KERNEL_PARAMS_NS,
+        _ => COPY_PARAMS_NS,
+    };
+    let in_place: usize = changed.iter().map(cost).sum();
+    match changed.is_empty() {
+        true => Rung::Unchanged,
+        false if in_place <= body.len() * UPDATE_NODE_NS => Rung::Params,
+        false => Rung::Update,
+    }
+}
