@@ -41,6 +41,8 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) total: Extent,
     /// Entries with a place.
     pub(crate) items: u32,
+    /// The number of the first entry, counted since the engine was built.
+    pub(crate) first: u64,
     /// Set on the way into a slot, for batches of a run.
     pub(crate) ordered: Option<Ordered<W>>,
     /// Set when the device takes it.
@@ -54,9 +56,10 @@ pub(crate) struct Ordered<W: Workload> {
 }
 
 impl<W: Workload> Batch<W> {
-    fn new() -> Self {
+    fn new(first: u64, entries: Vec<Entry<W>>) -> Self {
         Batch {
-            entries: Vec::new(),
+            first,
+            entries,
             total: Extent::default(),
             items: 0,
             ordered: None,
@@ -75,6 +78,9 @@ pub(crate) struct Batcher<W: Workload> {
     max: Extent,
     wait: Duration,
     open: Batch<W>,
+    pushed: u64,
+    /// Entries of a batch that is through, for the next one.
+    spare: Vec<Entry<W>>,
     closes_at: Option<Instant>,
 }
 
@@ -90,7 +96,9 @@ impl<W: Workload> Batcher<W> {
             target,
             max,
             wait,
-            open: Batch::new(),
+            open: Batch::new(0, Vec::new()),
+            pushed: 0,
+            spare: Vec::new(),
             closes_at: None,
         }
     }
@@ -125,6 +133,7 @@ impl<W: Workload> Batcher<W> {
         self.open.items += u32::from(extent.is_ok());
         let place = extent.map(|extent| Place { at, extent });
         self.open.entries.push(Entry { item, place, reply });
+        self.pushed += 1;
         let waited = now.checked_add(self.wait);
         self.closes_at = [self.closes_at, waited, deadline]
             .into_iter()
@@ -141,7 +150,27 @@ impl<W: Workload> Batcher<W> {
     /// Gives out the open batch, if it holds anything.
     pub(crate) fn flush(&mut self) -> Option<Batch<W>> {
         self.closes_at = None;
-        (!self.open.entries.is_empty()).then(|| std::mem::replace(&mut self.open, Batch::new()))
+        (!self.open.entries.is_empty()).then(|| {
+            let next = Batch::new(self.pushed, std::mem::take(&mut self.spare));
+            std::mem::replace(&mut self.open, next)
+        })
+    }
+
+    /// Whether an item waits for its batch to close.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.open.entries.is_empty()
+    }
+
+    /// The number that the next item gets.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.pushed
+    }
+
+    /// Takes the empty entries of a batch that is through, so that the next one
+    /// need not allocate any.
+    pub(crate) fn recycle(&mut self, entries: Vec<Entry<W>>) {
+        debug_assert!(entries.is_empty(), "completed");
+        self.spare = entries;
     }
 
     fn admit(&self, extent: Extent) -> Result<Extent> {
@@ -206,7 +235,7 @@ mod tests {
         let closed = batcher.push(
             length,
             Lengths.extent(&length),
-            Reply::Ordered,
+            Reply::Caller,
             now,
             deadline,
         );

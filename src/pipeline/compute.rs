@@ -1,9 +1,9 @@
 //! Stage two: slots on the device, out again in whatever order they finish.
 
-use super::engine::Wait;
-use super::ring::{Finished, InFlightSet};
+use super::engine::SLOTS_MAX;
+use super::ring::{Finished, InFlightSet, Wait};
 use super::slot::{InFlight, Slot};
-use crossbeam_channel::{Receiver, TryRecvError};
+use super::sync::{Receiver, yield_now};
 
 /// Yields finished slots until no more are submitted and all have finished.
 pub(crate) struct Completions<B> {
@@ -13,10 +13,10 @@ pub(crate) struct Completions<B> {
 }
 
 impl<B> Completions<B> {
-    pub(crate) fn new(submitted: Receiver<Slot<InFlight<B>>>, wait: Wait) -> Self {
+    pub(super) fn new(submitted: Receiver<Slot<InFlight<B>>>, wait: Wait) -> Self {
         Completions {
             submitted,
-            in_flight: InFlightSet::new(),
+            in_flight: InFlightSet::with_capacity(SLOTS_MAX),
             wait,
         }
     }
@@ -30,12 +30,10 @@ impl<B> Completions<B> {
                 Err(_) => return false,
             }
         }
-        loop {
-            match self.submitted.try_recv() {
-                Ok(slot) => self.in_flight.insert(slot),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return true,
-            }
+        while let Ok(slot) = self.submitted.try_recv() {
+            self.in_flight.insert(slot);
         }
+        true
     }
 }
 
@@ -53,7 +51,7 @@ impl<B> Iterator for Completions<B> {
             match self.wait {
                 Wait::Block => return self.in_flight.wait_oldest(),
                 // Another thread of this core may be the one that fills slots.
-                Wait::Spin => std::thread::yield_now(),
+                Wait::Spin => yield_now(),
             }
         }
     }

@@ -11,12 +11,14 @@ use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-/// Reads every item of a batch, in order; those without a place keep their error.
+/// Reads every item of a batch, in order, into `outputs`; those without a place
+/// keep their error.
 pub(crate) fn unpack<W: Workload>(
     program: &Program<W>,
     pool: &ThreadPool,
     slot: &Slot<Done<Batch<W>>>,
-) -> Vec<Result<W::Output>> {
+    outputs: &mut Vec<Result<W::Output>>,
+) {
     let buffers: ArrayVec<&[u8], BUFFERS_MAX> = program
         .download_ids
         .iter()
@@ -34,8 +36,8 @@ pub(crate) fn unpack<W: Workload>(
     };
     let batch = slot.batch();
     if program.downloads.bytes(batch.total) < PARALLEL_BYTES_MIN {
-        batch.entries.iter().map(read).collect()
+        outputs.extend(batch.entries.iter().map(read));
     } else {
-        pool.install(|| batch.entries.par_iter().map(read).collect())
+        pool.install(|| outputs.par_extend(batch.entries.par_iter().map(read)));
     }
 }

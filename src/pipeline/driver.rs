@@ -1,40 +1,23 @@
 //! The stages on threads, bounded channels between them. The only file that
 //! starts pipeline threads.
 
-use super::batch::{Batch, Batcher, Entry, Ordered};
+use super::batch::{Batch, Batcher, Ordered};
 use super::compute::Completions;
-use super::download::unpack;
-use super::engine::Wait;
-use super::program::Program;
-use super::ring::{Finished, Reorder};
-use super::slot::{Failed, Free, InFlight, Slot};
-use super::stats::{AtomicCounters, add, add_since};
+use super::ring::{Finished, Reorder, Wait};
+use super::slot::{Free, InFlight, Slot};
+use super::stages::{Given, Shared};
+use super::stats::add_since;
+use super::sync::{Builder, JoinHandle, Received, Receiver, Sender, bounded, receive};
 use super::ticket::Reply;
-use super::upload::{fill, guarded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
-use crossbeam_channel::{Receiver, Sender, bounded, never, select_biased};
-use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Items that may wait for the upload stage.
 const INTAKE_ITEMS_MAX: usize = 8;
-
-/// What all stages share.
-pub(super) struct Shared<W: Workload> {
-    pub(super) program: Program<W>,
-    pub(super) pool: Arc<ThreadPool>,
-    pub(super) batcher_target: Extent,
-    pub(super) batcher_max: Extent,
-    pub(super) batch_wait: Duration,
-    pub(super) counters: AtomicCounters,
-    /// Set by the first device failure; nothing is given to the device after.
-    pub(super) poison: OnceLock<Error>,
-}
 
 /// The caller's end of the first channels.
 pub(super) struct Intake<W: Workload> {
@@ -103,7 +86,8 @@ pub(super) fn start<W: Workload>(
     let (submitted, submitted_slots) = bounded(count);
     let (finished, finished_slots) = bounded(count);
     for slot in slots {
-        free.send(slot).expect("its receiver is here");
+        let sent = free.send(slot);
+        assert!(sent.is_ok(), "its receiver is here");
     }
     let (normal, normal_items) = bounded(INTAKE_ITEMS_MAX);
     let (urgent, urgent_items) = bounded(INTAKE_ITEMS_MAX);
@@ -131,7 +115,7 @@ pub(super) fn start<W: Workload>(
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    std::thread::Builder::new()
+    Builder::new()
         .name(name.to_owned())
         .spawn(work)
         .map_err(Error::io)
@@ -149,23 +133,16 @@ struct Upload<W: Workload> {
     ordered_batches: u64,
 }
 
-enum Next<W: Workload> {
-    Message(Message<W>),
-    Due,
-    End,
-}
-
 impl<W: Workload> Upload<W> {
     fn run(mut self) {
-        let shared = Arc::clone(&self.shared);
-        let axes = shared.program.workload.axes();
-        let (target, max) = (shared.batcher_target, shared.batcher_max);
-        let mut batcher = Batcher::new(axes, target, max, shared.batch_wait);
+        let mut batcher = self.shared.batcher();
         loop {
-            match self.next(batcher.closes_at()) {
-                Next::Message(message) => self.take(&mut batcher, message),
-                Next::Due => self.flush(&mut batcher),
-                Next::End => break,
+            // A run closes its batches by size alone, not by the clock.
+            let closes_at = batcher.closes_at().filter(|_| self.results.is_none());
+            match receive(&self.urgent, &self.normal, closes_at) {
+                Received::Message(message) => self.take(&mut batcher, message),
+                Received::Due => self.flush(&mut batcher),
+                Received::Closed => break,
             }
         }
         self.flush(&mut batcher);
@@ -203,34 +180,7 @@ impl<W: Workload> Upload<W> {
         }
     }
 
-    fn next(&mut self, closes_at: Option<Instant>) -> Next<W> {
-        // A run closes its batches by size alone, not by the clock.
-        let closes_at = closes_at.filter(|_| self.results.is_none());
-        loop {
-            let until = |at: Instant| at.saturating_duration_since(Instant::now());
-            let left = closes_at.map_or(Duration::MAX, until);
-            if left.is_zero() {
-                return Next::Due;
-            }
-            select_biased! {
-                recv(self.urgent) -> message => match message {
-                    Ok(message) => return Next::Message(message),
-                    Err(_) => self.urgent = never(),
-                },
-                recv(self.normal) -> message => return match message {
-                    Ok(message) => Next::Message(message),
-                    // Both ends close together, and an urgent item may have come
-                    // between the two looks.
-                    Err(_) => self.urgent.try_recv().map_or(Next::End, Next::Message),
-                },
-                default(left) => return Next::Due,
-            }
-        }
-    }
-
     fn dispatch(&mut self, mut batch: Batch<W>) {
-        let shared = Arc::clone(&self.shared);
-        let counters = &shared.counters;
         if let Some(results) = &self.results {
             batch.ordered = Some(Ordered {
                 number: self.ordered_batches,
@@ -239,45 +189,14 @@ impl<W: Workload> Upload<W> {
             self.ordered_batches += 1;
         }
         let start = Instant::now();
-        let slot = self
-            .free
-            .recv()
-            .expect("slots come back while this stage runs");
-        let start = add_since(&counters.stall_ns, start);
-        let finished = if let Some(error) = shared.poison.get() {
-            let error = Error::new(ErrorKind::Closed, format!("the engine stopped: {error}"));
-            Err(Box::new(Failed { error, batch, slot }))
-        } else if batch.items == 0 {
-            Ok(slot.pass(batch))
-        } else {
-            let filled = fill(&shared.program, &shared.pool, slot, batch);
-            let start = add_since(&counters.fill_ns, start);
-            match filled.submit() {
-                Ok((slot, replay)) => {
-                    add_since(&counters.submit_ns, start);
-                    add(&counters.batches, 1);
-                    add(&counters.driver_calls, replay.calls);
-                    self.submitted
-                        .send(slot)
-                        .expect("the compute stage outlives this one");
-                    return;
-                }
-                Err(failed) => {
-                    poison(&shared, &failed.error);
-                    Err(failed)
-                }
-            }
-        };
-        self.finished
-            .send(finished)
-            .expect("the unpack stage outlives this one");
-    }
-}
-
-fn poison<W: Workload>(shared: &Shared<W>, error: &Error) {
-    // Only the first failure is the cause; later ones follow from it.
-    if shared.poison.set(error.clone()).is_ok() {
-        tracing::error!(%error, "the device failed; the engine takes no more work");
+        let slot = self.free.recv();
+        let slot = slot.expect("slots come back while this stage runs");
+        add_since(&self.shared.counters.stall_ns, start);
+        match self.shared.give(slot, batch) {
+            Given::InFlight(slot) => self.submitted.send(slot).ok(),
+            Given::Finished(finished) => self.finished.send(finished).ok(),
+        }
+        .expect("the later stages outlive this one");
     }
 }
 
@@ -288,17 +207,9 @@ fn complete<W: Workload>(
     finished: &Sender<Finished<Batch<W>>>,
 ) {
     for outcome in completions {
-        match &outcome {
-            Ok(slot) => {
-                if let Some(submitted_at) = slot.batch().submitted_at {
-                    add_since(&shared.counters.compute_ns, submitted_at);
-                }
-            }
-            Err(failed) => poison(shared, &failed.error),
-        }
-        finished
-            .send(outcome)
-            .expect("the unpack stage outlives this one");
+        shared.seen(&outcome);
+        let sent = finished.send(outcome);
+        assert!(sent.is_ok(), "the unpack stage outlives this one");
     }
 }
 
@@ -309,17 +220,18 @@ fn deliver<W: Workload>(
     free: &Sender<Slot<Free>>,
 ) {
     let mut reorder = Reorder::new();
-    for outcome in finished {
+    let mut outputs = Vec::new();
+    while let Ok(outcome) = finished.recv() {
         let ordered = match &outcome {
             Ok(slot) => slot.batch().ordered.as_ref(),
             Err(failed) => failed.batch.ordered.as_ref(),
         };
         match ordered.map(|ordered| ordered.number) {
-            None => deliver_one(shared, outcome, free),
+            None => deliver_one(shared, outcome, &mut outputs, free),
             Some(number) => {
                 reorder.insert(number, outcome);
                 while let Some(next) = reorder.pop() {
-                    deliver_one(shared, next, free);
+                    deliver_one(shared, next, &mut outputs, free);
                 }
             }
         }
@@ -329,37 +241,21 @@ fn deliver<W: Workload>(
 fn deliver_one<W: Workload>(
     shared: &Shared<W>,
     outcome: Finished<Batch<W>>,
+    outputs: &mut Vec<Result<W::Output>>,
     free: &Sender<Slot<Free>>,
 ) {
-    let counters = &shared.counters;
-    let start = Instant::now();
-    let (slot, batch, outputs, failure) = match outcome {
-        Ok(slot) => {
-            let outputs = unpack(&shared.program, &shared.pool, &slot);
-            let (slot, batch) = slot.release();
-            (slot, batch, outputs, None)
-        }
-        Err(failed) => {
-            let Failed { error, batch, slot } = *failed;
-            // What was wrong with an item before stays what is wrong with it.
-            let own = |entry: &Entry<W>| entry.place.as_ref().err().unwrap_or(&error).clone();
-            let outputs = batch.entries.iter().map(|entry| Err(own(entry))).collect();
-            (slot, batch, outputs, Some(error))
-        }
-    };
-    add_since(&counters.unpack_ns, start);
+    let taken = shared.take_back(outcome, outputs);
     // The upload stage may be gone when the engine is closing.
-    let _ = free.send(slot);
-    let done = outputs.iter().filter(|output| output.is_ok()).count();
-    add(&counters.items_done, done);
-    add(&counters.items_rejected, outputs.len() - done);
-    let entries = batch.entries.into_iter().zip(outputs);
+    let _ = free.send(taken.slot);
+    let entries = taken.batch.entries.into_iter().zip(outputs.drain(..));
     let completions = entries
         .filter_map(|(entry, output)| entry.complete(output))
         .collect();
-    if let Some(ordered) = batch.ordered {
+    if let Some(ordered) = taken.batch.ordered {
         // A run that ended early has nobody left to read.
-        let _ = ordered.results.send(failure.map_or(Ok(completions), Err));
+        let _ = ordered
+            .results
+            .send(taken.failure.map_or(Ok(completions), Err));
     }
 }
 
@@ -392,8 +288,8 @@ where
                 if stop.load(Relaxed) {
                     break;
                 }
-                let extent = guarded(|| shared.program.workload.extent(&item));
-                intake.send(false, item, extent, Reply::Ordered, None)?;
+                let extent = shared.extent(&item);
+                intake.send(false, item, extent, Reply::Caller, None)?;
                 sent += 1;
             }
             Ok(sent)
@@ -412,12 +308,15 @@ where
             .map_err(Error::io)?;
         let stop_producer = StopOnDrop(&stop);
         let mut accepted = 0;
-        let consumed = completions.iter().try_for_each(|batch| {
-            batch?.into_iter().try_for_each(|completion| {
-                accepted += 1;
-                accept(completion)
-            })
-        });
+        let mut consumed = Ok(());
+        while let (Ok(()), Ok(batch)) = (&consumed, completions.recv()) {
+            consumed = batch.and_then(|batch| {
+                batch.into_iter().try_for_each(|completion| {
+                    accepted += 1;
+                    accept(completion)
+                })
+            });
+        }
         drop(stop_producer);
         drop(completions);
         let sent = producer.join().unwrap_or_else(|panic| resume_unwind(panic));

@@ -1,33 +1,26 @@
 //! The engine: a workload on one or more devices.
 
-use super::driver::{self, Intake, Shared};
+use super::driver::{self, Intake};
 use super::plan::MemoryPlan;
 use super::program::{Program, record_buckets};
-use super::slot::{Free, Slot};
+use super::ring::Wait;
+use super::sizes::SizesSeen;
+use super::slot::{Free, Slot, open_slots};
+use super::stages::Shared;
 use super::stats::{AtomicCounters, Counters};
+use super::sync::JoinHandle;
 use super::ticket::Ticket;
-use super::upload::guarded;
 use crate::backend::{Backend, Choice, select};
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::replay::{Buckets, Executor, Policy};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::Scalar;
+use crate::replay::Policy;
 use crate::workload::{DeviceInfo, Extent, Sink, Workload};
 use rayon::ThreadPool;
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The most slots of one device.
 pub const SLOTS_MAX: usize = 64;
-
-/// How the completion stage waits for the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wait {
-    /// Looks at all slots in flight, over and over: lowest latency, one busy core.
-    Spin,
-    /// Waits for the oldest slot.
-    #[default]
-    Block,
-}
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]
@@ -133,30 +126,9 @@ impl<W: Workload> Engine<W> {
         pool: Arc<ThreadPool>,
         config: &EngineConfig,
     ) -> Result<Self> {
-        config.check()?;
-        let Some(first) = backends.first() else {
-            return Err(Error::usage("the engine has no backend"));
-        };
-        let device = first.device().clone();
-        let program = Program::new(workload, &config.buckets, &device)?;
-        let buckets = program.buckets();
-        let buffers = buckets.largest().recording.buffers();
-        let slots_in_all = config.slots * backends.len();
-        let memory = MemoryPlan::new(buffers, slots_in_all, device.shares_host_memory);
-        memory.within_budget(config.memory_bytes_max)?;
-        let mut slots = Vec::with_capacity(slots_in_all);
-        for backend in backends {
-            open_slots(&buckets, backend, config, &mut slots)?;
-        }
-        let shared = Arc::new(Shared {
-            batcher_target: config.batch,
-            batcher_max: *config.buckets.last().expect("checked"),
-            batch_wait: config.batch_wait,
-            program,
-            pool,
-            counters: AtomicCounters::default(),
-            poison: OnceLock::new(),
-        });
+        let (shared, slots, memory) = build(workload, backends, pool, config)?;
+        let shared = Arc::new(shared);
+        let device = backends[0].device().clone();
         let (intake, threads) = driver::start(&shared, slots, config.wait)?;
         Ok(Engine {
             shared,
@@ -198,7 +170,7 @@ impl<W: Workload> Engine<W> {
     /// # Errors
     /// As [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
-        let extent = guarded(|| self.shared.program.workload.extent(&item));
+        let extent = self.shared.extent(&item);
         let (ticket, reply) = Ticket::new();
         self.intake()
             .send(options.urgent, item, extent, reply, options.deadline)?;
@@ -227,6 +199,30 @@ impl<W: Workload> Engine<W> {
     {
         let accept = |completion| sink.accept(completion);
         driver::run_ordered(self.intake(), &self.shared, source, accept)
+    }
+
+    /// Sets a uniform of the recording for the batches that are filled from here
+    /// on. Graphs stay as they are: the value travels in the header.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a name that is not there and for another type.
+    pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
+        self.shared.program.set_uniform(name, value.into())
+    }
+
+    /// Replaces the buckets by at most `count` that fit the sizes of the latest
+    /// batches, and returns their capacities. The largest stays, and with it the
+    /// memory; each slot makes the new ones ready at its next batch.
+    ///
+    /// # Errors
+    /// What is wrong with the recording of a new bucket; then the old ones stay.
+    pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
+        self.shared.fit_buckets(count)
+    }
+
+    /// The sizes of the latest batches, at most 1,024 of them, oldest first.
+    pub fn sizes_seen(&self) -> Vec<Extent> {
+        self.shared.sizes.to_vec()
     }
 
     /// What the engine did so far.
@@ -261,19 +257,41 @@ impl<W: Workload> Drop for Engine<W> {
     }
 }
 
-fn open_slots(
-    buckets: &Arc<Buckets>,
-    backend: &Arc<dyn Backend>,
+/// Records the workload, takes all memory and makes all slots ready.
+pub(super) fn build<W: Workload>(
+    workload: W,
+    backends: &[Arc<dyn Backend>],
+    pool: Arc<ThreadPool>,
     config: &EngineConfig,
-    slots: &mut Vec<Slot<Free>>,
-) -> Result<()> {
-    let policy = &config.policy;
-    let buffers = buckets.largest().recording.buffers();
-    for mut lane in backend.open_lanes(buffers, config.slots, policy.streams)? {
-        let index = slots.len();
-        let executor = Executor::new(backend, &mut *lane, buckets, policy)
-            .within(|| format!("slot {index}"))?;
-        slots.push(Slot::new(index, lane, executor));
+) -> Result<(Shared<W>, Vec<Slot<Free>>, MemoryPlan)> {
+    config.check()?;
+    let Some(first) = backends.first() else {
+        return Err(Error::usage("the engine has no backend"));
+    };
+    let device = first.device();
+    let program = Program::new(workload, &config.buckets, device)?;
+    let buckets = program.buckets();
+    let largest = buckets.largest();
+    let slots_in_all = config.slots * backends.len();
+    let memory = MemoryPlan::new(
+        largest.recording.buffers(),
+        slots_in_all,
+        device.shares_host_memory,
+    );
+    memory.within_budget(config.memory_bytes_max)?;
+    let mut slots = Vec::with_capacity(slots_in_all);
+    for backend in backends {
+        open_slots(backend, &buckets, config.slots, &config.policy, &mut slots)?;
     }
-    Ok(())
+    let shared = Shared {
+        batch_target: config.batch,
+        batch_max: largest.capacity,
+        batch_wait: config.batch_wait,
+        program,
+        pool,
+        counters: AtomicCounters::default(),
+        sizes: SizesSeen::new(),
+        poison: OnceLock::new(),
+    };
+    Ok((shared, slots, memory))
 }

@@ -7,10 +7,14 @@
 //! ```
 //!
 //! `slot` makes the life of a slot a chain of types, `batch` forms batches,
-//! `ring` holds what is in flight and restores order; none of them has
-//! threads. `driver` runs the stages on threads with bounded channels between.
+//! `ring` sends slots round, `stages` is one step of each stage; none of them has
+//! threads. There are three fronts over them: [`Ring`] for whole batches that the
+//! caller fills in place, [`Pipeline`] for items on the caller's own thread, and
+//! [`Engine`], whose `driver` runs the stages on threads with bounded channels
+//! between.
 
 mod batch;
+mod caller;
 mod compute;
 mod download;
 mod driver;
@@ -19,13 +23,20 @@ mod ordered_map;
 mod plan;
 mod program;
 mod ring;
+mod sizes;
 mod slot;
+mod stages;
 mod stats;
+mod sync;
 mod ticket;
 mod upload;
 
-pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions, Wait};
+pub use caller::{Delivery, Pipeline, Refused};
+pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions};
 pub use ordered_map::OrderedMap;
 pub use plan::{MemoryLine, MemoryPlan};
+pub use ring::{Finished, Ring, Wait};
+pub use sizes::fit_buckets;
+pub use slot::{Done, Failed, Filling, Free, Slot};
 pub use stats::Counters;
 pub use ticket::Ticket;

@@ -1,20 +1,24 @@
 //! A workload with its recordings, one a bucket, checked against each other.
 
 use crate::error::{Context, Error, Result};
-use crate::record::{AXES_MAX, BufferId, Command, Recorder, Recording, View};
+use crate::record::{AXES_MAX, BufferId, Command, Recorder, Recording, Scalar, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What every stage knows of the workload.
 pub(crate) struct Program<W: Workload> {
     pub(crate) workload: W,
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
+    device: DeviceInfo,
     /// Uploaded buffers that the host writes, the header among them, by id.
     pub(crate) upload_ids: Vec<BufferId>,
     pub(crate) header: Option<BufferId>,
+    /// Bits of the uniforms, as the next header gets them.
+    uniforms: Vec<AtomicU32>,
     pub(crate) uploads: ViewLayout,
     pub(crate) downloads: ViewLayout,
     pub(crate) download_ids: Vec<BufferId>,
@@ -32,13 +36,64 @@ impl<W: Workload> Program<W> {
         Ok(Program {
             upload_ids,
             header,
+            uniforms: largest
+                .uniforms()
+                .iter()
+                .map(|uniform| AtomicU32::new(uniform.bits))
+                .collect(),
             download_ids: downloads.buffers().collect(),
             uploads,
             downloads,
             buckets: RwLock::new(Arc::new(buckets)),
+            device: device.clone(),
             buffers,
             workload,
         })
+    }
+
+    /// Bits of the uniforms in their order.
+    pub(crate) fn uniforms(&self) -> impl Iterator<Item = u32> {
+        self.uniforms.iter().map(|bits| bits.load(Relaxed))
+    }
+
+    /// Sets a uniform for the batches that are filled from here on.
+    pub(crate) fn set_uniform(&self, name: &str, value: Scalar) -> Result<()> {
+        let buckets = self.buckets();
+        let known = buckets.largest().recording.uniforms();
+        let Some(index) = known.iter().position(|uniform| uniform.name == name) else {
+            let names: Vec<&str> = known.iter().map(|uniform| uniform.name.as_str()).collect();
+            return Err(Error::usage(format!("no uniform is named {name}"))
+                .fix(format!("there are: {}", names.join(", "))));
+        };
+        if known[index].dtype != value.dtype {
+            let (takes, got) = (known[index].dtype, value.dtype);
+            return Err(Error::usage(format!("it takes {takes:?}, and got {got:?}"))
+                .within(format!("uniform {name}")));
+        }
+        self.uniforms[index].store(value.bits as u32, Relaxed);
+        Ok(())
+    }
+
+    /// Bytes copied for each unit along each axis, both ways.
+    pub(crate) fn copied_bytes_per_unit(&self) -> Vec<usize> {
+        (0..AXES_MAX)
+            .map(|axis| self.uploads.unit_bytes(axis) + self.downloads.unit_bytes(axis))
+            .collect()
+    }
+
+    /// Records the workload for other buckets, the largest of which stays.
+    pub(crate) fn record_again(&self, capacities: &[Extent]) -> Result<()> {
+        let (buckets, _) = record_buckets(&self.workload, capacities, &self.device)?;
+        let (old, new) = (self.buckets(), buckets.largest());
+        check_same_shape(&old.largest().recording, &new.recording)?;
+        if new.capacity != old.largest().capacity {
+            let (new, old) = (new.capacity, old.largest().capacity);
+            return Err(Error::usage(format!(
+                "the largest bucket is {new}, and the slots hold {old}"
+            )));
+        }
+        *self.buckets.write() = Arc::new(buckets);
+        Ok(())
     }
 
     /// The buckets that batches run in now.
@@ -99,7 +154,7 @@ fn check_same_shape(first: &Recording, other: &Recording) -> Result<()> {
                 (Command::Launch(a), Command::Launch(b)) => a.kernel.name == b.kernel.name,
                 _ => false,
             });
-    if buffers_agree && commands_agree {
+    if buffers_agree && commands_agree && first.uniforms() == other.uniforms() {
         Ok(())
     } else {
         Err(

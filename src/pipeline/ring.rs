@@ -1,21 +1,150 @@
-//! What is in flight, and the order that results come out in. No threads.
+//! Slots going round: free, filled, in flight, done, free again. No threads.
 
-use super::slot::{Done, Failed, InFlight, Progress, Slot};
+use super::slot::{Done, Failed, Filling, Free, InFlight, Progress, Slot, open_slots};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::replay::{Buckets, Policy, Replay};
+use crate::workload::Extent;
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How to wait for the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// Looks at all slots in flight, over and over: lowest latency, one busy core.
+    Spin,
+    /// Waits for the oldest slot.
+    #[default]
+    Block,
+}
+
+/// A slot that left the device, one way or the other.
+pub type Finished<B> = Result<Slot<Done<B>>, Box<Failed<B>>>;
+
+/// Slots for whole batches that the caller forms: acquired, filled in place,
+/// submitted, polled, and released. `B` is what the caller attaches to a batch.
+///
+/// Nothing here starts a thread or allocates once it is built.
+pub struct Ring<B> {
+    free: Vec<Slot<Free>>,
+    in_flight: InFlightSet<B>,
+    buckets: Arc<Buckets>,
+    wait: Wait,
+}
+
+impl<B> Ring<B> {
+    /// Takes the memory of `slots` slots on `backend` and makes their buckets
+    /// ready.
+    ///
+    /// # Errors
+    /// A policy whose settings do not go together, a kernel that cannot be
+    /// loaded, memory that is not there.
+    pub fn new(
+        backend: &Arc<dyn Backend>,
+        buckets: &Arc<Buckets>,
+        slots: usize,
+        policy: &Policy,
+        wait: Wait,
+    ) -> Result<Self> {
+        let mut free = Vec::with_capacity(slots);
+        open_slots(backend, buckets, slots, policy, &mut free)?;
+        Ok(Ring::of(free, buckets, wait))
+    }
+
+    /// A ring of open slots.
+    pub(crate) fn of(free: Vec<Slot<Free>>, buckets: &Arc<Buckets>, wait: Wait) -> Self {
+        Ring {
+            in_flight: InFlightSet::with_capacity(free.len()),
+            free,
+            buckets: Arc::clone(buckets),
+            wait,
+        }
+    }
+
+    /// A free slot to fill in place; `None` while all are in use.
+    pub fn acquire(&mut self) -> Option<Slot<Filling>> {
+        self.free.pop().map(Slot::begin)
+    }
+
+    /// Gives a filled slot to the device as a batch that spans `live`.
+    ///
+    /// # Errors
+    /// What the device says, with the batch. [`Ring::release`] takes that too.
+    ///
+    /// # Panics
+    /// If no bucket holds `live`.
+    pub fn submit(
+        &mut self,
+        slot: Slot<Filling>,
+        live: Extent,
+        batch: B,
+    ) -> Result<Replay, Box<Failed<B>>> {
+        let filled = slot.filled(batch, live, Arc::clone(&self.buckets));
+        let (slot, replay) = filled.submit()?;
+        self.in_flight.insert(slot);
+        Ok(replay)
+    }
+
+    /// Looks at every slot in flight once, oldest first, and gives out one that
+    /// has finished.
+    pub fn poll(&mut self) -> Option<Finished<B>> {
+        self.in_flight.poll()
+    }
+
+    /// Waits until one has finished; `None` if nothing is in flight.
+    pub fn wait(&mut self) -> Option<Finished<B>> {
+        self.in_flight.wait(self.wait)
+    }
+
+    /// Frees a slot for the next batch; gives back what was attached to it, and
+    /// the device's failure if it had one.
+    pub fn release(&mut self, outcome: Finished<B>) -> (B, Option<Error>) {
+        let (slot, batch, error) = match outcome {
+            Ok(done) => {
+                let (slot, batch) = done.release();
+                (slot, batch, None)
+            }
+            Err(failed) => {
+                let Failed { error, batch, slot } = *failed;
+                (slot, batch, Some(error))
+            }
+        };
+        self.free.push(slot);
+        (batch, error)
+    }
+
+    pub(crate) fn take_free(&mut self) -> Option<Slot<Free>> {
+        self.free.pop()
+    }
+
+    pub(crate) fn put_free(&mut self, slot: Slot<Free>) {
+        self.free.push(slot);
+    }
+
+    pub(crate) fn insert(&mut self, slot: Slot<InFlight<B>>) {
+        self.in_flight.insert(slot);
+    }
+
+    /// Batches that the device has.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+}
 
 /// Slots on the device, oldest first; they may finish in any order.
 pub(crate) struct InFlightSet<B> {
     slots: VecDeque<Slot<InFlight<B>>>,
 }
 
-/// A slot that left the device, one way or the other.
-pub(crate) type Finished<B> = Result<Slot<Done<B>>, Box<Failed<B>>>;
-
 impl<B> InFlightSet<B> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn with_capacity(slots: usize) -> Self {
         InFlightSet {
-            slots: VecDeque::new(),
+            slots: VecDeque::with_capacity(slots),
         }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -45,6 +174,19 @@ impl<B> InFlightSet<B> {
             Progress::Failed(failed) => Some(Err(failed)),
             Progress::Pending(_) => unreachable!("wait returns when the slot is done"),
         }
+    }
+
+    fn wait(&mut self, wait: Wait) -> Option<Finished<B>> {
+        if wait == Wait::Block {
+            return self.wait_oldest();
+        }
+        while !self.is_empty() {
+            if let Some(finished) = self.poll() {
+                return Some(finished);
+            }
+            std::hint::spin_loop();
+        }
+        None
     }
 }
 

@@ -4,15 +4,17 @@
 //! written in `Filling` only and read in `Done` only, so a program that refills
 //! a slot in flight, or reads it before it is done, does not compile.
 
-use crate::backend::{HostViews, Lane};
-use crate::error::{Error, Result};
-use crate::record::BufferId;
-use crate::replay::{Buckets, Executor, Replay};
+use crate::backend::{Backend, HostViews, Lane};
+use crate::error::{Context, Error, Result};
+use crate::record::{Buffer, BufferId, Element, View};
+use crate::replay::{Buckets, Executor, Policy, Replay};
 use crate::workload::Extent;
 use std::sync::Arc;
 
-/// One slot, in state `S`.
-pub(crate) struct Slot<S> {
+/// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
+/// slot less.
+#[must_use = "a slot that is dropped is gone from its ring"]
+pub struct Slot<S> {
     core: Box<Core>,
     state: S,
 }
@@ -24,9 +26,9 @@ struct Core {
 }
 
 /// Holds nothing.
-pub(crate) struct Free(());
+pub struct Free(());
 /// Host memory is being written.
-pub(crate) struct Filling(());
+pub struct Filling(());
 /// Ready to submit: a batch, what it spans, and the buckets that it may run in.
 pub(crate) struct Filled<B> {
     batch: B,
@@ -38,15 +40,17 @@ pub(crate) struct InFlight<B> {
     batch: B,
 }
 /// Results can be read.
-pub(crate) struct Done<B> {
+pub struct Done<B> {
     batch: B,
 }
 
 /// A batch that the device failed, and its slot, which the device will not take
 /// work from again.
-pub(crate) struct Failed<B> {
-    pub(crate) error: Error,
-    pub(crate) batch: B,
+pub struct Failed<B> {
+    /// What happened.
+    pub error: Error,
+    /// What was attached to the batch.
+    pub batch: B,
     pub(crate) slot: Slot<Free>,
 }
 
@@ -60,7 +64,39 @@ pub(crate) enum Progress<B> {
     Failed(Box<Failed<B>>),
 }
 
+/// Opens `count` slots on a backend and makes their buckets ready.
+pub(crate) fn open_slots(
+    backend: &Arc<dyn Backend>,
+    buckets: &Arc<Buckets>,
+    count: usize,
+    policy: &Policy,
+    slots: &mut Vec<Slot<Free>>,
+) -> Result<()> {
+    let buffers = buckets.largest().recording.buffers();
+    for mut lane in backend.open_lanes(buffers, count, policy.streams)? {
+        let index = slots.len();
+        let executor = Executor::new(backend, &mut *lane, buckets, policy)
+            .within(|| format!("slot {index}"))?;
+        slots.push(Slot {
+            core: Box::new(Core {
+                index,
+                lane,
+                executor,
+            }),
+            state: Free(()),
+        });
+    }
+    Ok(())
+}
+
 impl Core {
+    fn expect_view(&self, id: BufferId, view: View) {
+        let recording = &self.executor.buckets().largest().recording;
+        let decl = recording.buffers().get(id.index());
+        let fits = decl.is_some_and(|decl| decl.view == view);
+        assert!(fits, "the recording has no such {view:?} buffer");
+    }
+
     fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>) -> Result<Replay> {
         if !Arc::ptr_eq(self.executor.buckets(), buckets) {
             self.executor.take_buckets(&mut *self.lane, buckets)?;
@@ -91,17 +127,6 @@ impl<S> Slot<S> {
 }
 
 impl Slot<Free> {
-    pub(crate) fn new(index: usize, lane: Box<dyn Lane>, executor: Executor) -> Self {
-        Slot {
-            core: Box::new(Core {
-                index,
-                lane,
-                executor,
-            }),
-            state: Free(()),
-        }
-    }
-
     pub(crate) fn begin(self) -> Slot<Filling> {
         self.with(|_| Filling(()))
     }
@@ -113,6 +138,16 @@ impl Slot<Free> {
 }
 
 impl Slot<Filling> {
+    /// The host side of an upload buffer. It holds what an earlier batch left.
+    ///
+    /// # Panics
+    /// If the recording has no such upload buffer.
+    pub fn write<T: Element>(&mut self, buffer: Buffer<T>) -> &mut [T] {
+        self.core.expect_view(buffer.id(), View::Upload);
+        let mut views = self.core.lane.host_mut(&[buffer.id()]);
+        bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
+    }
+
     pub(crate) fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         self.core.lane.host_mut(buffers)
     }
@@ -132,6 +167,10 @@ impl Slot<Filling> {
 }
 
 impl<B> Slot<Filled<B>> {
+    pub(crate) fn batch_mut(&mut self) -> &mut B {
+        &mut self.state.batch
+    }
+
     /// Gives the batch to the device, in the smallest bucket that holds it.
     pub(crate) fn submit(mut self) -> Submitted<B> {
         match self.core.replay(self.state.live, &self.state.buckets) {
@@ -161,7 +200,17 @@ impl<B> Slot<InFlight<B>> {
 }
 
 impl<B> Slot<Done<B>> {
-    pub(crate) fn batch(&self) -> &B {
+    /// The host side of a download buffer.
+    ///
+    /// # Panics
+    /// If the recording has no such download buffer.
+    pub fn read<T: Element>(&self, buffer: Buffer<T>) -> &[T] {
+        self.core.expect_view(buffer.id(), View::Download);
+        bytemuck::cast_slice(self.core.lane.host(buffer.id()))
+    }
+
+    /// What was attached to the batch.
+    pub fn batch(&self) -> &B {
         &self.state.batch
     }
 

@@ -1,5 +1,6 @@
 //! What the engine did, counted.
 
+use crate::replay::Replay;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -32,6 +33,16 @@ counters! {
     batches,
     /// Driver calls of those batches: launches or graph launches, copies, marks.
     driver_calls,
+    /// Batches whose bucket was ready.
+    bucket_hits,
+    /// Batches whose bucket had to be made ready first.
+    bucket_misses,
+    /// Buckets dropped from a slot to make room for another.
+    bucket_evictions,
+    /// Bytes that copies moved.
+    copied_bytes,
+    /// Bytes among them that only fill up a bucket.
+    padding_bytes,
     /// Time that the upload stage waited for a free slot.
     stall_ns,
     /// Time that items were written into pinned memory.
@@ -49,6 +60,19 @@ pub(crate) fn add_since(counter: &AtomicU64, start: Instant) -> Instant {
     let now = Instant::now();
     counter.fetch_add((now - start).as_nanos() as u64, Relaxed);
     now
+}
+
+impl AtomicCounters {
+    /// Counts a batch that was given to the device.
+    pub(crate) fn add_replay(&self, replay: &Replay) {
+        add(&self.batches, 1);
+        add(&self.driver_calls, replay.calls);
+        add(&self.bucket_hits, usize::from(!replay.missed));
+        add(&self.bucket_misses, usize::from(replay.missed));
+        add(&self.bucket_evictions, usize::from(replay.evicted));
+        add(&self.copied_bytes, replay.copied_bytes);
+        add(&self.padding_bytes, replay.padding_bytes);
+    }
 }
 
 /// Adds `count` to `counter`.

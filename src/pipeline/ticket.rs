@@ -1,8 +1,8 @@
 //! Claims on results.
 
+use super::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
 /// A claim on one item's result.
@@ -21,10 +21,10 @@ enum State<W: Workload> {
     Lost,
 }
 
-/// The engine's end of a ticket, or nothing where results go to a sink.
+/// The engine's end of a ticket, or nothing where the results go to the caller.
 pub(crate) enum Reply<W: Workload> {
     Ticket(TicketReply<W>),
-    Ordered,
+    Caller,
 }
 
 pub(crate) struct TicketReply<W: Workload> {
@@ -77,7 +77,7 @@ impl<W: Workload> Reply<W> {
     /// Answers the ticket; without one, gives the completion back.
     pub(crate) fn deliver(self, completion: Completion<W>) -> Option<Completion<W>> {
         match self {
-            Reply::Ordered => Some(completion),
+            Reply::Caller => Some(completion),
             Reply::Ticket(ticket) => {
                 *ticket.cell.state.lock() = State::Ready(completion);
                 None

@@ -5,11 +5,10 @@ use super::batch::{Batch, Entry};
 use super::program::Program;
 use super::slot::{Filled, Free, Slot};
 use crate::error::{Context, Error, ErrorKind, Result, panic_text};
-use crate::record::HEADER_ITEMS;
+use crate::record::{HEADER_ITEMS, HEADER_LEN};
 use crate::workload::{Extent, Workload, WriteViews};
 use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 /// Batches under this much are written, and read, by one thread: less than it
 /// takes to ask another.
@@ -27,7 +26,7 @@ pub(crate) fn fill<W: Workload>(
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);
         let bytes = views.remove(position.expect("the header is an upload"));
-        write_header(bytemuck::cast_slice_mut(bytes), &batch);
+        write_header(program, bytemuck::cast_slice_mut(bytes), &batch);
     }
     let views = WriteViews::new(&program.uploads, views);
     let entries = &mut batch.entries[..];
@@ -36,16 +35,19 @@ pub(crate) fn fill<W: Workload>(
     } else {
         pool.install(|| write_entries(program, entries, views));
     }
-    batch.submitted_at = Some(Instant::now());
     let total = batch.total;
     slot.filled(batch, total, program.buckets())
 }
 
-fn write_header<W: Workload>(header: &mut [u32], batch: &Batch<W>) {
+fn write_header<W: Workload>(program: &Program<W>, header: &mut [u32], batch: &Batch<W>) {
     let totals = batch.total.as_slice();
-    header.fill(0);
-    header[..totals.len()].copy_from_slice(totals);
-    header[HEADER_ITEMS] = batch.items;
+    let (counts, uniforms) = header.split_at_mut(HEADER_LEN);
+    counts.fill(0);
+    counts[..totals.len()].copy_from_slice(totals);
+    counts[HEADER_ITEMS] = batch.items;
+    for (bits, value) in uniforms.iter_mut().zip(program.uniforms()) {
+        *bits = value;
+    }
 }
 
 fn write_in_turn<W: Workload>(

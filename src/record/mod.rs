@@ -15,7 +15,7 @@ pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, Vie
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
-pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording};
+pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 
 /// The most axes that an extent has.
 pub const AXES_MAX: usize = 6;

@@ -1,6 +1,6 @@
 //! Taking down the commands of one batch.
 
-use super::buffer::{Buffer, BufferDecl, BufferId, Element, Unit, View};
+use super::buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
 use super::command::{Arg, Command, Launch};
 use super::kernel::Kernel;
 use super::{AXES_MAX, check};
@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 /// The most buffers in a recording.
 pub const BUFFERS_MAX: usize = 64;
 
-/// Elements of the header: the batch's total along axis `a` at index `a`, the
-/// number of items at [`HEADER_ITEMS`], zeros elsewhere.
+/// Elements of the header before the uniforms: the batch's total along axis `a`
+/// at index `a`, the number of items at [`HEADER_ITEMS`], zeros elsewhere.
 pub const HEADER_LEN: usize = 8;
 
 /// Where the header holds the number of items, whatever the number of axes.
@@ -19,12 +19,25 @@ const _: () = assert!(HEADER_ITEMS < HEADER_LEN);
 
 const HEADER_NAME: &str = "header";
 
+/// A value that travels in the header of every batch, and so may change between
+/// two batches without a change to the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uniform {
+    /// Its name, unique in the recording.
+    pub name: String,
+    /// Its type, of 4 bytes.
+    pub dtype: DType,
+    /// The bits that it starts with.
+    pub bits: u32,
+}
+
 /// Takes down buffers and commands for batches of one capacity.
 pub struct Recorder {
     capacity: Vec<u32>,
     buffers: Vec<BufferDecl>,
     commands: Vec<Command>,
     header: Option<Buffer<u32>>,
+    uniforms: Vec<Uniform>,
     // The first misuse; reported by `finish`, so that recording reads straight.
     misuse: Option<Error>,
 }
@@ -36,6 +49,7 @@ pub struct Recording {
     pub(super) buffers: Vec<BufferDecl>,
     pub(super) commands: Vec<Command>,
     pub(super) header: Option<BufferId>,
+    pub(super) uniforms: Vec<Uniform>,
 }
 
 impl Recorder {
@@ -46,6 +60,7 @@ impl Recorder {
             buffers: Vec::new(),
             commands: Vec::new(),
             header: None,
+            uniforms: Vec::new(),
             misuse: None,
         }
     }
@@ -84,8 +99,8 @@ impl Recorder {
     }
 
     /// The header that the engine fills, [`HEADER_LEN`] elements: the batch's total
-    /// along axis `a` at index `a`, the number of items at [`HEADER_ITEMS`].
-    /// Kernels read from it how much of the capacity is live.
+    /// along axis `a` at index `a`, the number of items at [`HEADER_ITEMS`]; the
+    /// uniforms follow. Kernels read from it how much of the capacity is live.
     pub fn header(&mut self) -> Buffer<u32> {
         if let Some(header) = self.header {
             return header;
@@ -96,6 +111,32 @@ impl Recorder {
         let header = self.declare(HEADER_NAME, unit, View::Upload);
         self.header = Some(header);
         header
+    }
+
+    /// A value that the engine puts into the header of every batch, and that may
+    /// change while the engine runs. Kernels read its bits from the returned
+    /// index of the header.
+    pub fn uniform<T: Element>(&mut self, name: &str, value: T) -> usize {
+        if T::DTYPE.size_bytes() != size_of::<u32>() {
+            let message = format!("a uniform of {:?}; it takes 4 bytes", T::DTYPE);
+            self.misuse
+                .get_or_insert_with(|| Error::usage(message).within(format!("uniform {name}")));
+        }
+        if self.uniforms.iter().any(|known| known.name == name) {
+            let message = "two uniforms have this name";
+            self.misuse
+                .get_or_insert_with(|| Error::usage(message).within(format!("uniform {name}")));
+        }
+        let header = self.header();
+        self.uniforms.push(Uniform {
+            name: name.to_owned(),
+            dtype: T::DTYPE,
+            bits: Scalar::from(value).bits as u32,
+        });
+        let len = HEADER_LEN + self.uniforms.len();
+        let decl = &mut self.buffers[header.id().index()];
+        (decl.len, decl.unit) = (len, Unit::PerBatch { elements: len });
+        len - 1
     }
 
     /// Records the upload of a whole buffer.
@@ -137,6 +178,7 @@ impl Recorder {
             buffers: self.buffers,
             commands: self.commands,
             header: self.header.map(|header| header.id()),
+            uniforms: self.uniforms,
         };
         check::check(&recording)?;
         Ok(recording)
@@ -199,6 +241,11 @@ impl Recording {
     /// The header that the engine fills, if the recording uses one.
     pub fn header(&self) -> Option<BufferId> {
         self.header
+    }
+
+    /// The values after the first [`HEADER_LEN`] elements of the header.
+    pub fn uniforms(&self) -> &[Uniform] {
+        &self.uniforms
     }
 
     /// The buffers' handles with their declarations.

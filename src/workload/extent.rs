@@ -40,6 +40,20 @@ impl Extent {
         Some(Extent(sum))
     }
 
+    /// The larger length along each axis.
+    #[must_use]
+    pub fn max(self, other: Extent) -> Extent {
+        Extent(std::array::from_fn(|axis| self.0[axis].max(other.0[axis])))
+    }
+
+    /// At least 1 along the axes that `capacity` has, as a capacity must be.
+    #[must_use]
+    pub(crate) fn at_least_one(self, capacity: Extent) -> Extent {
+        Extent(std::array::from_fn(|axis| {
+            self.0[axis].max(capacity.0[axis].min(1))
+        }))
+    }
+
     /// Whether it is within `capacity` along every axis.
     #[must_use]
     pub fn fits(self, capacity: Extent) -> bool {

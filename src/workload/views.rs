@@ -51,6 +51,12 @@ impl ViewLayout {
         self.parts.iter().map(|part| part.bytes(extent)).sum()
     }
 
+    /// What one unit along `axis` takes of all buffers together.
+    pub(crate) fn unit_bytes(&self, axis: usize) -> usize {
+        let along = self.parts.iter().filter(|part| part.axis == axis);
+        along.map(|part| part.unit_bytes).sum()
+    }
+
     fn position(&self, buffer: BufferId) -> usize {
         self.parts
             .iter()

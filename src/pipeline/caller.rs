@@ -1,0 +1,235 @@
+//! The front without threads: items through a ring, driven by the caller.
+
+use super::batch::{Batch, Batcher};
+use super::engine::{EngineConfig, SubmitOptions, build};
+use super::plan::MemoryPlan;
+use super::ring::{Finished, Ring};
+use super::stages::{Given, Shared};
+use super::stats::Counters;
+use super::ticket::Reply;
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::record::Scalar;
+use crate::workload::{Extent, Workload};
+use rayon::ThreadPool;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A workload on devices, driven by its caller: the same slots and stages as in
+/// an [`Engine`](super::Engine), on the calling thread.
+///
+/// The lowest latency there is: nothing is handed to another thread. Results come
+/// out in whatever order batches finish, with the numbers of their items.
+pub struct Pipeline<W: Workload> {
+    shared: Shared<W>,
+    ring: Ring<Batch<W>>,
+    batcher: Batcher<W>,
+    /// A batch that closed while no slot was free.
+    waiting: Option<Batch<W>>,
+    outputs: Vec<Result<W::Output>>,
+    done: VecDeque<Delivery<W>>,
+    memory: MemoryPlan,
+}
+
+/// An item that came through, with what became of it.
+#[derive(Debug)]
+pub struct Delivery<W: Workload> {
+    /// The number that [`Pipeline::submit`] gave it.
+    pub number: u64,
+    /// The item as it was submitted.
+    pub item: W::Item,
+    /// Its result, or why there is none.
+    pub result: Result<W::Output>,
+}
+
+/// An item that was not taken, as every slot is in use: poll, then try again.
+#[derive(Debug)]
+pub struct Refused<W: Workload>(pub W::Item);
+
+impl<W: Workload> Pipeline<W> {
+    /// As [`Engine::new`](super::Engine::new), without its threads.
+    /// [`EngineConfig::wait`] says how [`Pipeline::wait`] waits.
+    ///
+    /// # Errors
+    /// As [`Engine::new`](super::Engine::new).
+    pub fn new(
+        workload: W,
+        backends: &[Arc<dyn Backend>],
+        pool: Arc<ThreadPool>,
+        config: &EngineConfig,
+    ) -> Result<Self> {
+        let (shared, slots, memory) = build(workload, backends, pool, config)?;
+        let ring = Ring::of(slots, &shared.program.buckets(), config.wait);
+        Ok(Pipeline {
+            batcher: shared.batcher(),
+            shared,
+            ring,
+            waiting: None,
+            outputs: Vec::new(),
+            done: VecDeque::new(),
+            memory,
+        })
+    }
+
+    /// Takes an item; gives it a number, counted from 0.
+    ///
+    /// # Errors
+    /// The item itself, if a closed batch still waits for a slot.
+    pub fn submit(&mut self, item: W::Item) -> Result<u64, Refused<W>> {
+        self.submit_at(item, SubmitOptions::default(), Instant::now())
+    }
+
+    /// [`Pipeline::submit`] with options, at a moment that the caller knows. No
+    /// item goes before another here, so `urgent` closes its batch at once.
+    ///
+    /// # Errors
+    /// As [`Pipeline::submit`].
+    pub fn submit_at(
+        &mut self,
+        item: W::Item,
+        options: SubmitOptions,
+        now: Instant,
+    ) -> Result<u64, Refused<W>> {
+        if self.waiting.is_some() {
+            self.look();
+        }
+        if self.waiting.is_some() {
+            return Err(Refused(item));
+        }
+        let extent = self.shared.extent(&item);
+        let number = self.batcher.next_number();
+        let closed = self
+            .batcher
+            .push(item, extent, Reply::Caller, now, options.deadline);
+        if let Some(batch) = closed {
+            self.dispatch(batch);
+        }
+        if options.urgent {
+            self.flush();
+        }
+        Ok(number)
+    }
+
+    /// Closes the open batch without waiting for it to fill. It stays open while
+    /// the one before still waits for a slot.
+    pub fn flush(&mut self) {
+        if self.waiting.is_none()
+            && let Some(batch) = self.batcher.flush()
+        {
+            self.dispatch(batch);
+        }
+    }
+
+    /// Closes the open batch if it is due, looks at every batch in flight once,
+    /// and gives out one item that came through.
+    pub fn poll(&mut self) -> Option<Delivery<W>> {
+        self.poll_at(Instant::now())
+    }
+
+    /// [`Pipeline::poll`] at a moment that the caller knows.
+    pub fn poll_at(&mut self, now: Instant) -> Option<Delivery<W>> {
+        if let Some(done) = self.done.pop_front() {
+            return Some(done);
+        }
+        if self.batcher.closes_at().is_some_and(|at| at <= now) {
+            self.flush();
+        }
+        self.look();
+        self.done.pop_front()
+    }
+
+    /// Gives out one item that came through, waiting for it; `None` once there is
+    /// nothing left. Closes the open batch, as nobody can add to it meanwhile.
+    pub fn wait(&mut self) -> Option<Delivery<W>> {
+        loop {
+            if let Some(done) = self.done.pop_front() {
+                return Some(done);
+            }
+            self.flush();
+            match self.ring.wait() {
+                Some(finished) => self.collect(finished),
+                None if self.done.is_empty() => return None,
+                None => {}
+            }
+        }
+    }
+
+    /// Items that were taken and did not come out yet.
+    pub fn is_idle(&self) -> bool {
+        self.ring.in_flight() == 0
+            && self.waiting.is_none()
+            && !self.batcher.is_open()
+            && self.done.is_empty()
+    }
+
+    /// When [`Pipeline::poll`] will close the open batch, if there is one.
+    pub fn closes_at(&self) -> Option<Instant> {
+        self.batcher.closes_at()
+    }
+
+    /// As [`Engine::set_uniform`](super::Engine::set_uniform).
+    ///
+    /// # Errors
+    /// As [`Engine::set_uniform`](super::Engine::set_uniform).
+    pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
+        self.shared.program.set_uniform(name, value.into())
+    }
+
+    /// As [`Engine::fit_buckets`](super::Engine::fit_buckets).
+    ///
+    /// # Errors
+    /// As [`Engine::fit_buckets`](super::Engine::fit_buckets).
+    pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
+        self.shared.fit_buckets(count)
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.counters.snapshot()
+    }
+
+    /// The memory that it took.
+    pub fn memory(&self) -> &MemoryPlan {
+        &self.memory
+    }
+
+    fn look(&mut self) {
+        while let Some(finished) = self.ring.poll() {
+            self.collect(finished);
+        }
+    }
+
+    fn dispatch(&mut self, batch: Batch<W>) {
+        let Some(slot) = self.ring.take_free() else {
+            debug_assert!(self.waiting.is_none(), "nothing closes while one waits");
+            self.waiting = Some(batch);
+            return;
+        };
+        match self.shared.give(slot, batch) {
+            Given::InFlight(slot) => self.ring.insert(slot),
+            Given::Finished(finished) => self.collect(finished),
+        }
+    }
+
+    fn collect(&mut self, finished: Finished<Batch<W>>) {
+        self.shared.seen(&finished);
+        let taken = self.shared.take_back(finished, &mut self.outputs);
+        self.ring.put_free(taken.slot);
+        let mut entries = taken.batch.entries;
+        let numbers = taken.batch.first..;
+        let through = numbers.zip(entries.drain(..)).zip(self.outputs.drain(..));
+        for ((number, entry), result) in through {
+            let item = entry.item;
+            self.done.push_back(Delivery {
+                number,
+                item,
+                result,
+            });
+        }
+        self.batcher.recycle(entries);
+        if let Some(batch) = self.waiting.take() {
+            self.dispatch(batch);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The sizes of batches seen, and buckets that fit them.
+
+use crate::workload::Extent;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+
+/// So many of the latest batches are remembered.
+const SIZES_MAX: usize = 1024;
+
+/// The sizes of the latest batches.
+#[derive(Default)]
+pub(super) struct SizesSeen(Mutex<VecDeque<Extent>>);
+
+impl SizesSeen {
+    /// Room for all that will be remembered, so that nothing is allocated later.
+    pub(super) fn new() -> Self {
+        SizesSeen(Mutex::new(VecDeque::with_capacity(SIZES_MAX)))
+    }
+
+    pub(super) fn add(&self, total: Extent) {
+        let mut sizes = self.0.lock();
+        if sizes.len() == SIZES_MAX {
+            sizes.pop_front();
+        }
+        sizes.push_back(total);
+    }
+
+    /// Oldest first.
+    pub(super) fn to_vec(&self) -> Vec<Extent> {
+        self.0.lock().iter().copied().collect()
+    }
+}
+
+/// At most `count` capacities, the last of them `largest`, that batches of the
+/// sizes `seen` waste the least in.
+///
+/// A batch that takes `size` of a bucket wastes `weights[axis] * (capacity[axis]
+/// - size[axis])` along each axis; weights are usually bytes copied for each
+/// unit. Sizes beyond `largest` are left out. Optimal for one axis; with several,
+/// sizes are taken in the order of the largest share that they take of `largest`,
+/// and the best cuts of that order are found, by dynamic programming over it.
+pub fn fit_buckets(
+    seen: &[Extent],
+    largest: Extent,
+    weights: &[usize],
+    count: usize,
+) -> Vec<Extent> {
+    let mut sizes: Vec<Extent> = seen
+        .iter()
+        .copied()
+        .filter(|size| size.fits(largest))
+        .collect();
+    let share = |size: &Extent| {
+        let axes = size.as_slice().iter().zip(largest.as_slice());
+        axes.map(|(&length, &max)| f64::from(length) / f64::from(max.max(1)))
+            .fold(0.0, f64::max)
+    };
+    sizes.sort_by(|a, b| {
+        let by_share = share(a).total_cmp(&share(b));
+        by_share.then_with(|| a.as_slice().cmp(b.as_slice()))
+    });
+    // A bucket that ends at a size holds it and all before.
+    let mut held = Extent::default();
+    let ends: Vec<Extent> = sizes
+        .iter()
+        .map(|size| {
+            held = held.max(*size).at_least_one(largest);
+            held
+        })
+        .collect();
+    let cuts = best_cuts(&sizes, &ends, largest, weights, count.max(1));
+    let mut capacities: Vec<Extent> = cuts.into_iter().map(|cut| ends[cut]).collect();
+    capacities.push(largest);
+    capacities.dedup();
+    capacities
+}
+
+/// The places after which to cut, at most `count - 1` of them, so that the waste
+/// of all sizes is least; what follows the last cut goes to `largest`.
+fn best_cuts(
+    sizes: &[Extent],
+    ends: &[Extent],
+    largest: Extent,
+    weights: &[usize],
+    count: usize,
+) -> Vec<usize> {
+    let weigh = |extent: Extent| -> f64 {
+        let axes = extent.as_slice().iter().zip(weights);
+        axes.map(|(&length, &weight)| f64::from(length) * weight as f64)
+            .sum()
+    };
+    let mut used = vec![0.0];
+    for size in sizes {
+        used.push(used[used.len() - 1] + weigh(*size));
+    }
+    let waste = |from: usize, to: usize, capacity: Extent| {
+        (to - from) as f64 * weigh(capacity) - (used[to] - used[from])
+    };
+    // best[to]: the least waste of the first `to` sizes, and the cuts that give it.
+    let mut best: Vec<(f64, Vec<usize>)> = vec![(f64::INFINITY, Vec::new()); sizes.len() + 1];
+    best[0] = (0.0, Vec::new());
+    for _ in 1..count {
+        let mut next = best.clone();
+        for to in 1..=sizes.len() {
+            for from in 0..to {
+                let cost = best[from].0 + waste(from, to, ends[to - 1]);
+                if cost < next[to].0 {
+                    let mut cuts = best[from].1.clone();
+                    cuts.push(to - 1);
+                    next[to] = (cost, cuts);
+                }
+            }
+        }
+        best = next;
+    }
+    let total =
+        |(from, (cost, _)): &(usize, &(f64, Vec<usize>))| cost + waste(*from, sizes.len(), largest);
+    let least = best
+        .iter()
+        .enumerate()
+        .min_by(|a, b| total(a).total_cmp(&total(b)));
+    least.map(|(_, (_, cuts))| cuts.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(lengths: &[u32]) -> Vec<Extent> {
+        lengths
+            .iter()
+            .map(|&length| Extent::from([length]))
+            .collect()
+    }
+
+    #[test]
+    fn buckets_end_where_sizes_gather() {
+        let seen = sizes(&[10, 11, 12, 50, 51, 52, 52, 90]);
+        let largest = Extent::from([100]);
+        let fit = |count| fit_buckets(&seen, largest, &[4], count);
+        assert_eq!(fit(1), sizes(&[100]));
+        assert_eq!(fit(2), sizes(&[52, 100]));
+        assert_eq!(fit(3), sizes(&[12, 52, 100]));
+        assert_eq!(fit(4), sizes(&[12, 52, 90, 100]));
+        assert_eq!(
+            fit(50).len(),
+            8,
+            "no more than there are sizes, and the largest"
+        );
+    }
+
+    #[test]
+    fn nothing_seen_leaves_the_largest() {
+        assert_eq!(fit_buckets(&[], Extent::from([7, 3]), &[1, 1], 4).len(), 1);
+    }
+
+    #[test]
+    fn several_axes_nest() {
+        let seen: Vec<Extent> = (1..200_u32)
+            .map(|n| Extent::from([n * 37 % 100, n * 53 % 64, 0]))
+            .collect();
+        let largest = Extent::from([100, 64, 8]);
+        let fitted = fit_buckets(&seen, largest, &[12, 4, 1], 5);
+        assert!(fitted.len() > 2);
+        assert!(fitted.is_sorted_by(|a, b| a.fits(*b)));
+        assert!(
+            fitted.iter().all(|bucket| bucket[2] > 0),
+            "no axis is empty"
+        );
+        assert_eq!(fitted.last(), Some(&largest));
+        assert!(
+            seen.iter()
+                .all(|size| fitted.iter().any(|bucket| size.fits(*bucket)))
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! What the threads of the driver meet at: channels, locks, and threads
+//! themselves. Compiled with `--cfg loom` they are models, which the tests of
+//! `driver` run through every order of events.
+
+#[cfg(loom)]
+mod model;
+
+#[cfg(loom)]
+pub(super) use model::*;
+
+#[cfg(not(loom))]
+pub(super) use real::*;
+
+use std::time::Instant;
+
+/// What came first.
+pub(super) enum Received<T> {
+    Message(T),
+    /// The deadline.
+    Due,
+    /// Nothing more will come.
+    Closed,
+}
+
+#[cfg(not(loom))]
+mod real {
+    use super::{Instant, Received};
+    use crossbeam_channel::select_biased;
+    pub(in crate::pipeline) use crossbeam_channel::{Receiver, Sender, bounded};
+    pub(in crate::pipeline) use parking_lot::{Condvar, Mutex};
+    pub(in crate::pipeline) use std::thread::{Builder, JoinHandle, yield_now};
+    use std::time::Duration;
+
+    /// The next message, an urgent one before others, or the deadline. `urgent`
+    /// and `normal` close together.
+    pub(in crate::pipeline) fn receive<T>(
+        urgent: &Receiver<T>,
+        normal: &Receiver<T>,
+        deadline: Option<Instant>,
+    ) -> Received<T> {
+        if let Ok(message) = urgent.try_recv() {
+            return Received::Message(message);
+        }
+        let until = |at: Instant| at.saturating_duration_since(Instant::now());
+        let left = deadline.map_or(Duration::MAX, until);
+        if left.is_zero() {
+            return Received::Due;
+        }
+        select_biased! {
+            recv(urgent) -> message => match message {
+                Ok(message) => Received::Message(message),
+                Err(_) => normal.recv().map_or(Received::Closed, Received::Message),
+            },
+            recv(normal) -> message => match message {
+                Ok(message) => Received::Message(message),
+                // An urgent item may have come between the two looks.
+                Err(_) => urgent.try_recv().map_or(Received::Closed, Received::Message),
+            },
+            default(left) => Received::Due,
+        }
+    }
+}

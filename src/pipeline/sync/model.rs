@@ -1,0 +1,204 @@
+//! Models of what `sync` offers, over loom.
+
+use super::{Instant, Received};
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+pub(in crate::pipeline) use loom::thread::{Builder, JoinHandle, yield_now};
+
+loom::lazy_static! {
+    /// One lock and one condition for all channels, so that a thread can wait for
+    /// either of two, and that loom has fewer orders to try.
+    static ref WORLD: World = World::default();
+}
+
+#[derive(Default)]
+struct World {
+    lock: loom::sync::Mutex<()>,
+    changed: loom::sync::Condvar,
+}
+
+/// A bounded channel as crossbeam's: senders and receivers are counted, a full
+/// one blocks, and what was sent before the last sender went is still received.
+struct Channel<T> {
+    // Locked under the world's lock only, so never contended.
+    state: std::sync::Mutex<State<T>>,
+}
+
+struct State<T> {
+    queue: VecDeque<T>,
+    room: usize,
+    senders: usize,
+    receivers: usize,
+}
+
+pub(in crate::pipeline) struct Sender<T>(Arc<Channel<T>>);
+pub(in crate::pipeline) struct Receiver<T>(Arc<Channel<T>>);
+/// The other end is gone.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Disconnected;
+
+pub(in crate::pipeline) fn bounded<T>(room: usize) -> (Sender<T>, Receiver<T>) {
+    let channel = Arc::new(Channel {
+        state: std::sync::Mutex::new(State {
+            queue: VecDeque::new(),
+            room,
+            senders: 1,
+            receivers: 1,
+        }),
+    });
+    (Sender(Arc::clone(&channel)), Receiver(channel))
+}
+
+/// Looks at the state until `step` has an answer, waiting for changes between.
+fn until<A>(mut step: impl FnMut() -> Option<A>) -> A {
+    let mut world = WORLD.lock.lock().unwrap();
+    loop {
+        if let Some(answer) = step() {
+            WORLD.changed.notify_all();
+            return answer;
+        }
+        world = WORLD.changed.wait(world).unwrap();
+    }
+}
+
+impl<T> State<T> {
+    fn next(&mut self) -> Option<Result<T, Disconnected>> {
+        match self.queue.pop_front() {
+            Some(message) => Some(Ok(message)),
+            None if self.senders == 0 => Some(Err(Disconnected)),
+            None => None,
+        }
+    }
+}
+
+impl<T> Sender<T> {
+    pub(in crate::pipeline) fn send(&self, message: T) -> Result<(), Disconnected> {
+        let mut message = Some(message);
+        until(|| {
+            let mut state = self.0.state.lock().unwrap();
+            if state.receivers == 0 {
+                return Some(Err(Disconnected));
+            }
+            (state.queue.len() < state.room).then(|| {
+                state.queue.extend(message.take());
+                Ok(())
+            })
+        })
+    }
+}
+
+impl<T> Receiver<T> {
+    pub(in crate::pipeline) fn recv(&self) -> Result<T, Disconnected> {
+        until(|| self.0.state.lock().unwrap().next())
+    }
+
+    pub(in crate::pipeline) fn try_recv(&self) -> Result<T, Disconnected> {
+        until(|| {
+            let next = self.0.state.lock().unwrap().next();
+            Some(next.unwrap_or(Err(Disconnected)))
+        })
+    }
+}
+
+/// As the real one; time stands still, so nothing is ever due.
+pub(in crate::pipeline) fn receive<T>(
+    urgent: &Receiver<T>,
+    normal: &Receiver<T>,
+    _: Option<Instant>,
+) -> Received<T> {
+    until(|| {
+        let urgent = urgent.0.state.lock().unwrap().next();
+        if let Some(Ok(message)) = urgent {
+            return Some(Received::Message(message));
+        }
+        match normal.0.state.lock().unwrap().next() {
+            Some(Ok(message)) => Some(Received::Message(message)),
+            Some(Err(Disconnected)) if urgent.is_some() => Some(Received::Closed),
+            _ => None,
+        }
+    })
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        let channel = Arc::clone(&self.0);
+        until(|| {
+            channel.state.lock().unwrap().senders += 1;
+            Some(())
+        });
+        Sender(channel)
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        until(|| {
+            self.0.state.lock().unwrap().senders -= 1;
+            Some(())
+        });
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let left = until(|| {
+            let mut state = self.0.state.lock().unwrap();
+            state.receivers -= 1;
+            // What nobody will receive is dropped at once, as crossbeam does.
+            Some(match state.receivers {
+                0 => std::mem::take(&mut state.queue),
+                _ => VecDeque::new(),
+            })
+        });
+        drop(left);
+    }
+}
+
+/// `parking_lot::Mutex`.
+pub(in crate::pipeline) struct Mutex<T>(loom::sync::Mutex<T>);
+/// `parking_lot::MutexGuard`; taken while its thread waits.
+pub(in crate::pipeline) struct Guard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
+/// `parking_lot::Condvar`.
+#[derive(Default)]
+pub(in crate::pipeline) struct Condvar(loom::sync::Condvar);
+
+impl<T> Mutex<T> {
+    pub(in crate::pipeline) fn new(value: T) -> Self {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+
+    pub(in crate::pipeline) fn lock(&self) -> Guard<'_, T> {
+        Guard(Some(self.0.lock().unwrap()))
+    }
+}
+
+impl Condvar {
+    pub(in crate::pipeline) fn new() -> Self {
+        Condvar::default()
+    }
+
+    pub(in crate::pipeline) fn wait<T>(&self, guard: &mut Guard<'_, T>) {
+        let held = guard.0.take().expect("held outside of wait");
+        guard.0 = Some(self.0.wait(held).unwrap());
+    }
+
+    pub(in crate::pipeline) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_deref().expect("held outside of wait")
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_deref_mut().expect("held outside of wait")
+    }
+}
