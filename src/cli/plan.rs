@@ -161,7 +161,7 @@ fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
     EngineConfig {
         slots: config.slots,
-        mode: config.mode,
+        policy: config.policy,
         buckets: Features::buckets(batch.residues, batch.residues_max),
         memory_bytes_max: config.memory_bytes_max,
         wait: match config.wait {

@@ -80,7 +80,7 @@ impl Outcome {
                 "compute_capability": device.compute_capability,
                 "driver_version": device.driver_version,
             },
-            "mode": plan.config.mode.name(),
+            "mode": plan.config.policy.mode.name(),
             "slots": plan.config.slots,
             "threads": plan.pool.current_num_threads(),
             "counts": {
@@ -92,6 +92,8 @@ impl Outcome {
                 "parts": self.parts,
                 "batches": self.counters.batches,
                 "driver_calls": self.counters.driver_calls,
+                "copied_bytes": self.counters.copied_bytes,
+                "padding_bytes": self.counters.padding_bytes,
             },
             "per_second": {
                 "structures": self.per_second(counts.structures),
@@ -123,7 +125,7 @@ impl Outcome {
             self.elapsed.as_secs_f64(),
             device.backend,
             device.name,
-            plan.config.mode.name(),
+            plan.config.policy.mode.name(),
             plan.config.slots,
             plan.pool.current_num_threads()
         );

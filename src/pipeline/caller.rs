@@ -13,6 +13,7 @@ use crate::record::Scalar;
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -33,7 +34,6 @@ pub struct Pipeline<W: Workload> {
 }
 
 /// An item that came through, with what became of it.
-#[derive(Debug)]
 pub struct Delivery<W: Workload> {
     /// The number that [`Pipeline::submit`] gave it.
     pub number: u64,
@@ -44,8 +44,13 @@ pub struct Delivery<W: Workload> {
 }
 
 /// An item that was not taken, as every slot is in use: poll, then try again.
-#[derive(Debug)]
-pub struct Refused<W: Workload>(pub W::Item);
+pub struct Refused<I>(pub I);
+
+impl<I> fmt::Debug for Refused<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Refused: every slot is in use")
+    }
+}
 
 impl<W: Workload> Pipeline<W> {
     /// As [`Engine::new`](super::Engine::new), without its threads.
@@ -76,7 +81,7 @@ impl<W: Workload> Pipeline<W> {
     ///
     /// # Errors
     /// The item itself, if a closed batch still waits for a slot.
-    pub fn submit(&mut self, item: W::Item) -> Result<u64, Refused<W>> {
+    pub fn submit(&mut self, item: W::Item) -> Result<u64, Refused<W::Item>> {
         self.submit_at(item, SubmitOptions::default(), Instant::now())
     }
 
@@ -90,7 +95,7 @@ impl<W: Workload> Pipeline<W> {
         item: W::Item,
         options: SubmitOptions,
         now: Instant,
-    ) -> Result<u64, Refused<W>> {
+    ) -> Result<u64, Refused<W::Item>> {
         if self.waiting.is_some() {
             self.look();
         }

@@ -9,6 +9,7 @@ use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, View};
 use crate::replay::{Buckets, Executor, Policy, Replay};
 use crate::workload::Extent;
+use std::fmt;
 use std::sync::Arc;
 
 /// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
@@ -52,6 +53,12 @@ pub struct Failed<B> {
     /// What was attached to the batch.
     pub batch: B,
     pub(crate) slot: Slot<Free>,
+}
+
+impl<B> fmt::Debug for Failed<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Failed: {}", self.error)
+    }
 }
 
 /// A slot given to the device and what that took, or its failure.

@@ -6,6 +6,7 @@
 //! `docs/CONFIG.md` explains them.
 
 mod form;
+mod replay;
 mod suggest;
 mod written;
 
@@ -14,9 +15,10 @@ use crate::backend::Choice;
 use crate::error::{Error, Result};
 use crate::features::{Cutoff, FeatureConfig, FeatureName};
 use crate::pipeline::SLOTS_MAX;
-use crate::replay::Mode;
+use crate::replay::Policy;
 use crate::structure::{Models, ReadOptions};
 use form::Form;
+use replay::resolve_policy;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 
@@ -48,7 +50,7 @@ pub(super) struct Config {
     pub(super) features: FeatureConfig,
     pub(super) backend: Choice,
     pub(super) device: u32,
-    pub(super) mode: Mode,
+    pub(super) policy: Policy,
     pub(super) slots: usize,
     /// Threads to read, compute and write with, 0 for all cores.
     pub(super) threads: usize,
@@ -105,8 +107,7 @@ impl Config {
         let device = form.integer("device", 0, 0..=1023) as u32;
         let nvrtc = resolve_path(&mut form, "nvrtc");
         let kernel_cache = resolve_path(&mut form, "kernel_cache");
-        let modes = [Mode::Graph, Mode::Stream].map(|mode| (mode.name(), mode));
-        let mode = form.choice("mode", &modes);
+        let policy = resolve_policy(&mut form);
         let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
         let threads = form.integer("threads", 0, 0..=4096) as usize;
         let waits = [
@@ -131,7 +132,7 @@ impl Config {
             features,
             backend,
             device,
-            mode,
+            policy,
             slots,
             threads,
             batch,

@@ -52,6 +52,14 @@ fn mistakes_name_file_line_key_and_neighbour() {
         "jobs/run.toml:1: `mode`: \"grpah\" is none of \"graph\", \"stream\" (did you mean \"graph\"?)"
     );
     assert_eq!(
+        message("scope = \"batch\"\nstreams = \"per_stage\""),
+        "jobs/run.toml:2: `streams`: streams = \"per_stage\" with scope = \"batch\": a whole batch \
+         is one graph on one stream; set scope = \"kernels\", or streams = \"per_slot\""
+    );
+    assert!(
+        message("mode = \"stream\"\nbuild = \"explicit\"").starts_with("jobs/run.toml:2: `build`")
+    );
+    assert_eq!(
         message("features = [\"wnc\"]"),
         "jobs/run.toml:1: `features`: unknown name `wnc` (did you mean `wcn`?)"
     );
@@ -94,7 +102,7 @@ fn options_win_over_the_file_and_later_ones_over_earlier_ones() {
     written.set_integer("--threads", "threads", None);
     let config = Config::resolve(written).unwrap();
     assert_eq!(config.slots, 4);
-    assert_eq!(config.mode, Mode::Stream);
+    assert_eq!(config.policy.mode, crate::replay::Mode::Stream);
     assert_eq!(config.batch.residues, 8192);
 }
 

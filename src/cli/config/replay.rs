@@ -1,0 +1,40 @@
+//! The keys that say how batches are replayed.
+
+use super::form::Form;
+use crate::backend::Streams;
+use crate::replay::{Build, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer};
+
+/// The replay policy; settings that do not go together are a problem of the one
+/// that is not the default.
+pub(super) fn resolve_policy(form: &mut Form) -> Policy {
+    let modes: Vec<_> = Mode::ALL.iter().map(|it| (it.name(), *it)).collect();
+    let mode = form.choice("mode", &modes);
+    let builds: Vec<_> = Build::ALL.iter().map(|it| (it.name(), *it)).collect();
+    let build = form.choice("build", &builds);
+    let scopes: Vec<_> = Scope::ALL.iter().map(|it| (it.name(), *it)).collect();
+    let scope = form.choice("scope", &scopes);
+    let streams = [Streams::PerSlot, Streams::PerStage].map(|it| (it.name(), it));
+    let streams = form.choice("streams", &streams);
+    let transfers: Vec<_> = Transfer::ALL.iter().map(|it| (it.name(), *it)).collect();
+    let transfer = form.choice("transfer", &transfers);
+    let mapped_bytes_max =
+        form.integer("mapped_bytes_max", MAPPED_BYTES_MAX as i64, 0..=i64::MAX) as usize;
+    let policy = Policy {
+        mode,
+        build,
+        scope,
+        streams,
+        transfer,
+        mapped_bytes_max,
+        ..Policy::default()
+    };
+    if let Err(error) = policy.check() {
+        let key = match streams {
+            Streams::PerStage => "streams",
+            Streams::PerSlot => "build",
+        };
+        let fix = error.fix_text().unwrap_or_default();
+        form.problem(key, format!("{}; {fix}", error.message()));
+    }
+    policy
+}

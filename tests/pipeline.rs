@@ -1,0 +1,340 @@
+//! The fronts without threads, on the CPU backend.
+
+mod scale;
+
+use rayon::ThreadPoolBuilder;
+use scale::{READ_FAILS, Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled, vectors};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::pipeline::{Delivery, EngineConfig, Pipeline, Refused, Ring, SubmitOptions, Wait};
+use tapeloop::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::replay::{Buckets, Mode, Policy, Scope};
+use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::{ErrorKind, Result};
+
+fn cpu() -> (Arc<dyn Backend>, Arc<rayon::ThreadPool>) {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    (Arc::new(CpuBackend::new(Arc::clone(&pool))), pool)
+}
+
+fn pipeline<W: Workload>(workload: W, config: &EngineConfig) -> Pipeline<W> {
+    let (backend, pool) = cpu();
+    Pipeline::new(workload, &[backend], pool, config).unwrap()
+}
+
+/// Submits everything, polling where a slot is missing, and waits for the rest.
+fn drive(pipeline: &mut Pipeline<Scale>, items: &[Vec<f32>]) -> Vec<Delivery<Scale>> {
+    let mut out = Vec::new();
+    for item in items {
+        let mut item = item.clone();
+        while let Err(Refused(back)) = pipeline.submit(item) {
+            out.extend(pipeline.poll());
+            item = back;
+        }
+    }
+    out.extend(std::iter::from_fn(|| pipeline.wait()));
+    assert!(pipeline.is_idle());
+    out
+}
+
+#[test]
+fn every_item_comes_out_once_with_its_number() {
+    let items = vectors(1000);
+    for (slots, wait) in [(1, Wait::Block), (3, Wait::Spin)] {
+        for mode in [Mode::Graph, Mode::Stream] {
+            let mut config = EngineConfig::new([100, 100]);
+            (config.slots, config.wait, config.policy.mode) = (slots, wait, mode);
+            let mut pipeline = pipeline(Scale::new(2.0), &config);
+            let mut seen = BTreeMap::new();
+            for delivery in drive(&mut pipeline, &items) {
+                assert_eq!(delivery.item, items[delivery.number as usize]);
+                assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+                assert_eq!(seen.insert(delivery.number, ()), None);
+            }
+            assert_eq!(seen.len(), items.len());
+            assert_eq!(pipeline.counters().items_done, items.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_full_pipeline_gives_the_item_back() {
+    let mut config = EngineConfig::new([10, 10]);
+    config.slots = 2;
+    // The CPU finishes whenever it is asked, so only what was never polled is
+    // in the way: two slots in flight, one closed batch, one that is open.
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let taken = (0..4).filter(|_| pipeline.submit(vec![1.0; 10]).is_ok());
+    assert_eq!(taken.count(), 4);
+    assert_eq!(pipeline.submit(vec![2.0; 10]).ok(), Some(4), "after a look");
+    let numbers: Vec<u64> = std::iter::from_fn(|| pipeline.wait())
+        .map(|delivery| delivery.number)
+        .collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_batch_closes_at_its_time_and_not_before() {
+    let mut config = EngineConfig::new([100, 100]);
+    config.batch_wait = Duration::from_secs(5);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    let options = SubmitOptions::default();
+    pipeline.submit_at(vec![1.0], options, now).unwrap();
+    assert!(pipeline.poll_at(now + Duration::from_secs(4)).is_none());
+    assert_eq!(pipeline.closes_at(), Some(now + Duration::from_secs(5)));
+    let delivery = pipeline.poll_at(now + Duration::from_secs(5)).unwrap();
+    assert_eq!(delivery.result.unwrap().0, [2.0]);
+    let urgent = SubmitOptions {
+        urgent: true,
+        ..options
+    };
+    pipeline.submit_at(vec![3.0], urgent, now).unwrap();
+    assert!(
+        pipeline.poll_at(now).is_some(),
+        "an urgent item goes at once"
+    );
+    assert!(pipeline.wait().is_none(), "nothing is left");
+}
+
+#[test]
+fn bad_items_are_rejected_alone() {
+    let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([100, 100]));
+    let items = [
+        vec![1.0],
+        vec![WRITE_FAILS],
+        vec![],
+        vec![WRITE_PANICS],
+        vec![0.0; 101],
+        vec![READ_FAILS],
+        vec![2.0],
+    ];
+    let outcomes: Vec<bool> = drive(&mut pipeline, &items)
+        .into_iter()
+        .map(|delivery| delivery.result.is_ok())
+        .collect();
+    assert_eq!(outcomes, [true, false, false, false, false, false, true]);
+}
+
+#[test]
+fn after_a_failure_every_item_still_comes_back() {
+    let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([1, 1]));
+    let items = [vec![1.0], vec![TWIN_PANICS], vec![2.0]];
+    let kinds: Vec<_> = drive(&mut pipeline, &items)
+        .into_iter()
+        .map(|delivery| (delivery.item, delivery.result.err().map(|e| e.kind())))
+        .collect();
+    assert_eq!(kinds[1], (vec![TWIN_PANICS], Some(ErrorKind::Device)));
+    assert_eq!(pipeline.submit(vec![3.0]).ok(), Some(3));
+    let late = pipeline.wait().unwrap();
+    assert_eq!(late.result.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn scope_kernels_copies_what_is_live_and_pads_nothing() {
+    let run = |scope: Scope| {
+        let mut config = EngineConfig::new([1000, 10]);
+        config.policy.scope = scope;
+        let mut pipeline = pipeline(Scale::new(2.0), &config);
+        for delivery in drive(&mut pipeline, &[vec![1.0; 100], vec![2.0; 50]]) {
+            assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+        }
+        pipeline.counters()
+    };
+    // x, starts and y are 4 bytes a unit; the header is 32.
+    let (batch, kernels) = (run(Scope::Batch), run(Scope::Kernels));
+    assert_eq!(batch.copied_bytes, 4 * (1000 + 10 + 1000) + 32);
+    assert_eq!(batch.padding_bytes, 4 * (850 + 8 + 850));
+    assert_eq!(kernels.copied_bytes, 4 * (150 + 2 + 150) + 32);
+    assert_eq!(kernels.padding_bytes, 0);
+    assert_eq!((batch.driver_calls, kernels.driver_calls), (2, 6));
+}
+
+#[test]
+fn buckets_beyond_the_limit_are_made_and_dropped_as_they_are_used() {
+    let mut config = EngineConfig::new([300, 10]);
+    config.buckets = [10, 100, 300].map(|n| Extent::from([n, 10])).to_vec();
+    (config.slots, config.policy.ready_max) = (1, 2);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    // 10 and 100 are ready from the start.
+    let sizes = [5, 50, 5, 250, 50, 5, 250];
+    for size in sizes {
+        pipeline.submit(vec![size as f32; size]).unwrap();
+        let delivery = pipeline.wait().unwrap();
+        assert_eq!(delivery.result.unwrap().0, vec![2.0 * size as f32; size]);
+    }
+    let counters = pipeline.counters();
+    // 250 drops 50, which drops 5, which drops 250, which drops 50.
+    assert_eq!((counters.bucket_hits, counters.bucket_misses), (3, 4));
+    assert_eq!(counters.bucket_evictions, 4);
+}
+
+#[test]
+fn lazy_buckets_are_made_at_their_first_batch() {
+    let mut config = EngineConfig::new([300, 10]);
+    config.buckets = [10, 300].map(|n| Extent::from([n, 10])).to_vec();
+    (config.slots, config.policy.warm_up) = (1, false);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    drive(&mut pipeline, &[vec![1.0; 200]]);
+    drive(&mut pipeline, &[vec![1.0; 200]]);
+    let counters = pipeline.counters();
+    assert_eq!((counters.bucket_hits, counters.bucket_misses), (1, 1));
+}
+
+#[test]
+fn fitted_buckets_pad_less_and_compute_the_same() {
+    let mut config = EngineConfig::new([1000, 10]);
+    config.slots = 2;
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let round = |pipeline: &mut Pipeline<Scale>| {
+        let before = pipeline.counters().padding_bytes;
+        for size in [40, 45, 50, 700, 48, 44, 690] {
+            pipeline.submit(vec![size as f32; size]).unwrap();
+            let delivery = pipeline.wait().unwrap();
+            assert_eq!(delivery.result.unwrap().0, vec![2.0 * size as f32; size]);
+        }
+        pipeline.counters().padding_bytes - before
+    };
+    let wide = round(&mut pipeline);
+    let fitted = pipeline.fit_buckets(3).unwrap();
+    assert_eq!(fitted, [[50, 1], [700, 1], [1000, 10]].map(Extent::from));
+    let narrow = round(&mut pipeline);
+    assert!(narrow * 20 < wide, "{narrow} bytes of padding after {wide}");
+    let misses = pipeline.counters().bucket_misses;
+    assert_eq!(misses, 0, "new buckets are made ready before their batches");
+}
+
+/// Multiplies by a uniform of the header.
+struct Uniformed(Kernel);
+
+struct UniformBuffers {
+    x: Buffer<f32>,
+    y: Buffer<f32>,
+}
+
+fn by_uniform(launch: &mut TwinLaunch<'_>) {
+    let header: &[u32] = launch.read();
+    let x: &[f32] = launch.read();
+    let y: &mut [f32] = launch.write();
+    let factor = f32::from_bits(header[HEADER_LEN]);
+    for i in 0..header[0] as usize {
+        y[i] = x[i] * factor;
+    }
+}
+
+impl Workload for Uniformed {
+    type Item = f32;
+    type Output = f32;
+    type Buffers = UniformBuffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["values"]
+    }
+
+    fn extent(&self, _: &f32) -> Result<Extent> {
+        Ok(Extent::from([1]))
+    }
+
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<UniformBuffers> {
+        assert_eq!(recorder.uniform("factor", 2.0_f32), HEADER_LEN);
+        let header = recorder.header();
+        let x = recorder.upload_buffer("x", 0, 1);
+        let y = recorder.download_buffer("y", 0, 1);
+        recorder.upload(header);
+        recorder.upload(x);
+        recorder.launch(&self.0, 1, &[header.into(), x.into(), y.into()]);
+        recorder.download(y);
+        Ok(UniformBuffers { x, y })
+    }
+
+    fn write(
+        &self,
+        buffers: &UniformBuffers,
+        item: &f32,
+        _: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        views.take(buffers.x)[0] = *item;
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        buffers: &UniformBuffers,
+        _: &f32,
+        _: Extent,
+        views: &ReadViews<'_>,
+    ) -> Result<f32> {
+        Ok(views.get(buffers.y)[0])
+    }
+}
+
+#[test]
+fn a_uniform_changes_between_batches_and_the_graph_does_not() {
+    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+        .reads::<u32>("header")
+        .reads::<f32>("x")
+        .writes::<f32>("y")
+        .twin(by_uniform);
+    let (backend, pool) = cpu();
+    let config = EngineConfig::new([4]);
+    let mut pipeline =
+        Pipeline::new(Uniformed(kernel), &[Arc::clone(&backend)], pool, &config).unwrap();
+    let edits = backend.driver_calls().graph_edits;
+    let one = |pipeline: &mut Pipeline<Uniformed>| {
+        pipeline.submit(3.0).unwrap();
+        pipeline.wait().unwrap().result.unwrap()
+    };
+    assert_eq!(one(&mut pipeline), 6.0);
+    pipeline.set_uniform("factor", 10.0_f32).unwrap();
+    assert_eq!(one(&mut pipeline), 30.0);
+    assert_eq!(backend.driver_calls().graph_edits, edits);
+    let error = pipeline.set_uniform("factor", 10_u32).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    let error = pipeline.set_uniform("facto", 1.0_f32).unwrap_err();
+    assert_eq!(error.fix_text(), Some("there are: factor"));
+}
+
+#[test]
+fn a_ring_takes_whole_batches_filled_in_place() {
+    let (backend, _pool) = cpu();
+    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+        .reads::<u32>("header")
+        .reads::<f32>("x")
+        .writes::<f32>("y")
+        .twin(by_uniform);
+    let mut recorder = Recorder::new(&[100]);
+    recorder.uniform("factor", 2.0_f32);
+    let header = recorder.header();
+    let x = recorder.upload_buffer::<f32>("x", 0, 1);
+    let y = recorder.download_buffer::<f32>("y", 0, 1);
+    recorder.upload(header);
+    recorder.upload(x);
+    recorder.launch(&kernel, 1, &[header.into(), x.into(), y.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let mut ring: Ring<usize> =
+        Ring::new(&backend, &buckets, 2, &Policy::default(), Wait::Spin).unwrap();
+    let allocations = backend.driver_calls().allocations;
+    for round in 0..50 {
+        for tag in 0..2 {
+            let mut slot = ring.acquire().unwrap();
+            slot.write(header).fill(0);
+            slot.write(header)[0] = 100;
+            slot.write(header)[HEADER_LEN] = 3_f32.to_bits();
+            slot.write(x).fill((round + tag) as f32);
+            ring.submit(slot, Extent::from([100]), tag).unwrap();
+        }
+        assert!(ring.acquire().is_none(), "both are in flight");
+        while let Some(finished) = ring.wait() {
+            let slot = finished.as_ref().ok().unwrap();
+            let expected = 3.0 * (round + slot.batch()) as f32;
+            assert_eq!(slot.read(y), [expected; 100]);
+            let (tag, error) = ring.release(finished);
+            assert!(tag < 2 && error.is_none());
+        }
+    }
+    assert_eq!(backend.driver_calls().allocations, allocations);
+}
