@@ -1,9 +1,9 @@
 //! Forming batches from the extents of items. Time is an argument.
 
+use super::sync::Sender;
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
-use crossbeam_channel::Sender;
 use std::time::{Duration, Instant};
 
 /// The most entries of a batch, so that a flood of rejected items, which take no

@@ -7,7 +7,9 @@ use super::ring::{Finished, Reorder, Wait};
 use super::slot::{Free, InFlight, Slot};
 use super::stages::{Given, Shared};
 use super::stats::add_since;
-use super::sync::{Builder, JoinHandle, Received, Receiver, Sender, bounded, receive};
+use super::sync::{
+    Builder, JoinHandle, Received, Receiver, Sender, bounded, bounded_pair, receive,
+};
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
@@ -26,7 +28,7 @@ pub(super) struct Intake<W: Workload> {
 }
 
 /// Where a run takes its results: a batch's completions, or what ended it.
-type RunSender<W> = Sender<Result<Vec<Completion<W>>>>;
+pub(super) type RunSender<W> = Sender<Result<Vec<Completion<W>>>>;
 
 enum Message<W: Workload> {
     Item {
@@ -63,7 +65,7 @@ impl<W: Workload> Intake<W> {
         self.normal.send(Message::Flush).map_err(|_| closed())
     }
 
-    fn results(&self, results: Option<RunSender<W>>) -> Result<()> {
+    pub(super) fn results(&self, results: Option<RunSender<W>>) -> Result<()> {
         self.normal
             .send(Message::Results(results))
             .map_err(|_| closed())
@@ -89,8 +91,7 @@ pub(super) fn start<W: Workload>(
         let sent = free.send(slot);
         assert!(sent.is_ok(), "its receiver is here");
     }
-    let (normal, normal_items) = bounded(INTAKE_ITEMS_MAX);
-    let (urgent, urgent_items) = bounded(INTAKE_ITEMS_MAX);
+    let ((normal, normal_items), (urgent, urgent_items)) = bounded_pair(INTAKE_ITEMS_MAX);
     let upload = Upload {
         shared: Arc::clone(shared),
         normal: normal_items,

@@ -240,7 +240,7 @@ impl<W: Workload> Engine<W> {
         &self.device
     }
 
-    fn intake(&self) -> &Intake<W> {
+    pub(super) fn intake(&self) -> &Intake<W> {
         self.intake.as_ref().expect("taken by drop only")
     }
 }

@@ -19,6 +19,8 @@ mod compute;
 mod download;
 mod driver;
 mod engine;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod ordered_map;
 mod plan;
 mod program;

@@ -17,6 +17,7 @@ use std::time::Instant;
 pub(super) enum Received<T> {
     Message(T),
     /// The deadline.
+    #[cfg_attr(loom, allow(dead_code, reason = "time stands still there"))]
     Due,
     /// Nothing more will come.
     Closed,
@@ -30,6 +31,14 @@ mod real {
     pub(in crate::pipeline) use parking_lot::{Condvar, Mutex};
     pub(in crate::pipeline) use std::thread::{Builder, JoinHandle, yield_now};
     use std::time::Duration;
+
+    /// Both ends of a channel.
+    type Ends<T> = (Sender<T>, Receiver<T>);
+
+    /// Two channels that [`receive`] can wait for at once.
+    pub(in crate::pipeline) fn bounded_pair<T>(room: usize) -> (Ends<T>, Ends<T>) {
+        (bounded(room), bounded(room))
+    }
 
     /// The next message, an urgent one before others, or the deadline. `urgent`
     /// and `normal` close together.

@@ -204,7 +204,7 @@ impl CpuLane {
                     })
                     .collect();
                 run_twin(
-                    &self.shared.pool,
+                    self.shared.pool.as_deref(),
                     &kernel,
                     *grid,
                     &args,

@@ -30,7 +30,8 @@ pub struct CpuBackend {
 /// What lanes have in common.
 struct Shared {
     home: Home,
-    pool: Arc<ThreadPool>,
+    /// Where twins run; on the thread that waits, if there is none.
+    pool: Option<Arc<ThreadPool>>,
     /// By their [`FunctionId`].
     functions: RwLock<Vec<Arc<Kernel>>>,
     calls: CallCounters,
@@ -39,12 +40,23 @@ struct Shared {
 impl CpuBackend {
     /// A backend that computes on `pool`.
     pub fn new(pool: Arc<ThreadPool>) -> Self {
+        CpuBackend::on(Some(pool))
+    }
+
+    /// A backend that computes on the thread that waits for the result. Twins may
+    /// still use rayon's global pool.
+    pub fn inline() -> Self {
+        CpuBackend::on(None)
+    }
+
+    fn on(pool: Option<Arc<ThreadPool>>) -> Self {
+        let threads = pool.as_ref().map_or(1, |pool| pool.current_num_threads());
         CpuBackend {
             device: DeviceInfo {
                 backend: "cpu",
                 name: processor_name(),
                 compute_capability: None,
-                multiprocessors: pool.current_num_threads() as u32,
+                multiprocessors: threads as u32,
                 memory_bytes: memory_bytes(),
                 driver_version: 0,
                 shares_host_memory: true,

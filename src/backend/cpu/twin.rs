@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the twin of `kernel`. An argument is a location, or the bits of a value.
 pub(super) fn run_twin(
-    pool: &ThreadPool,
+    pool: Option<&ThreadPool>,
     kernel: &Kernel,
     grid: [u32; 3],
     args: &[(Option<Location>, u64)],
@@ -52,7 +52,10 @@ pub(super) fn run_twin(
         );
         let mut launch = TwinLaunch::new(grid, twin_args.collect());
         let twin = kernel.twin.expect("checked by load");
-        catch_unwind(AssertUnwindSafe(|| pool.install(|| twin(&mut launch))))
+        catch_unwind(AssertUnwindSafe(|| match pool {
+            Some(pool) => pool.install(|| twin(&mut launch)),
+            None => twin(&mut launch),
+        }))
     };
     for (index, storage) in taken {
         buffers[index] = storage;

@@ -7,14 +7,10 @@ use std::sync::Arc;
 
 pub(in crate::pipeline) use loom::thread::{Builder, JoinHandle, yield_now};
 
-loom::lazy_static! {
-    /// One lock and one condition for all channels, so that a thread can wait for
-    /// either of two, and that loom has fewer orders to try.
-    static ref WORLD: World = World::default();
-}
-
+/// What the ends of a channel wait at; a pair of channels shares one, so that a
+/// thread can wait for either.
 #[derive(Default)]
-struct World {
+struct Meeting {
     lock: loom::sync::Mutex<()>,
     changed: loom::sync::Condvar,
 }
@@ -22,7 +18,8 @@ struct World {
 /// A bounded channel as crossbeam's: senders and receivers are counted, a full
 /// one blocks, and what was sent before the last sender went is still received.
 struct Channel<T> {
-    // Locked under the world's lock only, so never contended.
+    meeting: Arc<Meeting>,
+    // Locked under the meeting's lock only, so never contended.
     state: std::sync::Mutex<State<T>>,
 }
 
@@ -39,8 +36,21 @@ pub(in crate::pipeline) struct Receiver<T>(Arc<Channel<T>>);
 #[derive(Debug)]
 pub(in crate::pipeline) struct Disconnected;
 
-pub(in crate::pipeline) fn bounded<T>(room: usize) -> (Sender<T>, Receiver<T>) {
+/// Both ends of a channel.
+type Ends<T> = (Sender<T>, Receiver<T>);
+
+pub(in crate::pipeline) fn bounded<T>(room: usize) -> Ends<T> {
+    bounded_at(&Arc::default(), room)
+}
+
+pub(in crate::pipeline) fn bounded_pair<T>(room: usize) -> (Ends<T>, Ends<T>) {
+    let meeting = Arc::default();
+    (bounded_at(&meeting, room), bounded_at(&meeting, room))
+}
+
+fn bounded_at<T>(meeting: &Arc<Meeting>, room: usize) -> Ends<T> {
     let channel = Arc::new(Channel {
+        meeting: Arc::clone(meeting),
         state: std::sync::Mutex::new(State {
             queue: VecDeque::new(),
             room,
@@ -51,15 +61,17 @@ pub(in crate::pipeline) fn bounded<T>(room: usize) -> (Sender<T>, Receiver<T>) {
     (Sender(Arc::clone(&channel)), Receiver(channel))
 }
 
-/// Looks at the state until `step` has an answer, waiting for changes between.
-fn until<A>(mut step: impl FnMut() -> Option<A>) -> A {
-    let mut world = WORLD.lock.lock().unwrap();
-    loop {
-        if let Some(answer) = step() {
-            WORLD.changed.notify_all();
-            return answer;
+impl Meeting {
+    /// Looks until `step` has an answer, waiting for changes between.
+    fn until<A>(&self, mut step: impl FnMut() -> Option<A>) -> A {
+        let mut held = self.lock.lock().unwrap();
+        loop {
+            if let Some(answer) = step() {
+                self.changed.notify_all();
+                return answer;
+            }
+            held = self.changed.wait(held).unwrap();
         }
-        world = WORLD.changed.wait(world).unwrap();
     }
 }
 
@@ -76,7 +88,7 @@ impl<T> State<T> {
 impl<T> Sender<T> {
     pub(in crate::pipeline) fn send(&self, message: T) -> Result<(), Disconnected> {
         let mut message = Some(message);
-        until(|| {
+        self.0.meeting.until(|| {
             let mut state = self.0.state.lock().unwrap();
             if state.receivers == 0 {
                 return Some(Err(Disconnected));
@@ -91,11 +103,11 @@ impl<T> Sender<T> {
 
 impl<T> Receiver<T> {
     pub(in crate::pipeline) fn recv(&self) -> Result<T, Disconnected> {
-        until(|| self.0.state.lock().unwrap().next())
+        self.0.meeting.until(|| self.0.state.lock().unwrap().next())
     }
 
     pub(in crate::pipeline) fn try_recv(&self) -> Result<T, Disconnected> {
-        until(|| {
+        self.0.meeting.until(|| {
             let next = self.0.state.lock().unwrap().next();
             Some(next.unwrap_or(Err(Disconnected)))
         })
@@ -108,7 +120,7 @@ pub(in crate::pipeline) fn receive<T>(
     normal: &Receiver<T>,
     _: Option<Instant>,
 ) -> Received<T> {
-    until(|| {
+    urgent.0.meeting.until(|| {
         let urgent = urgent.0.state.lock().unwrap().next();
         if let Some(Ok(message)) = urgent {
             return Some(Received::Message(message));
@@ -124,7 +136,7 @@ pub(in crate::pipeline) fn receive<T>(
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         let channel = Arc::clone(&self.0);
-        until(|| {
+        channel.meeting.until(|| {
             channel.state.lock().unwrap().senders += 1;
             Some(())
         });
@@ -134,7 +146,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        until(|| {
+        self.0.meeting.until(|| {
             self.0.state.lock().unwrap().senders -= 1;
             Some(())
         });
@@ -143,7 +155,7 @@ impl<T> Drop for Sender<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        let left = until(|| {
+        let left = self.0.meeting.until(|| {
             let mut state = self.0.state.lock().unwrap();
             state.receivers -= 1;
             // What nobody will receive is dropped at once, as crossbeam does.

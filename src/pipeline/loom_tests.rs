@@ -1,0 +1,209 @@
+//! The driver's hand-offs under loom: every order of events, up to a number of
+//! preemptions, with models of the channels.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --lib --release --no-default-features loom_`
+
+use super::sync::{Builder, bounded};
+use super::ticket::Reply;
+use super::{Engine, EngineConfig, SubmitOptions, Ticket};
+use crate::backend::{Backend, cpu::CpuBackend};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
+use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use rayon::ThreadPool;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Doubles numbers; 0 is no item, and 13 makes the device fail.
+struct Double(Kernel);
+
+fn double(launch: &mut TwinLaunch<'_>) {
+    let x: &[u32] = launch.read();
+    let y: &mut [u32] = launch.write();
+    for (y, x) in y.iter_mut().zip(x) {
+        assert!(*x != 13, "planted");
+        *y = x * 2;
+    }
+}
+
+struct Buffers {
+    x: Buffer<u32>,
+    y: Buffer<u32>,
+}
+
+impl Workload for Double {
+    type Item = u32;
+    type Output = u32;
+    type Buffers = Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["numbers"]
+    }
+
+    fn extent(&self, item: &u32) -> Result<Extent> {
+        match item {
+            0 => Err(Error::input("planted")),
+            _ => Ok(Extent::from([1])),
+        }
+    }
+
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
+        let x = recorder.upload_buffer("x", 0, 1);
+        let y = recorder.download_buffer("y", 0, 1);
+        recorder.upload(x);
+        recorder.launch(&self.0, 1, &[x.into(), y.into()]);
+        recorder.download(y);
+        Ok(Buffers { x, y })
+    }
+
+    fn write(
+        &self,
+        buffers: &Buffers,
+        item: &u32,
+        _: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        views.take(buffers.x)[0] = *item;
+        Ok(())
+    }
+
+    fn read(&self, buffers: &Buffers, _: &u32, _: Extent, views: &ReadViews<'_>) -> Result<u32> {
+        Ok(views.get(buffers.y)[0])
+    }
+}
+
+/// Runs `test` on a new engine of `slots` slots, one item a batch, in every order
+/// of events with at most `preemptions` preemptions.
+fn check(slots: usize, preemptions: usize, test: impl Fn(Engine<Double>) + Send + Sync + 'static) {
+    let pool: Arc<ThreadPool> = Arc::new(
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .unwrap(),
+    );
+    let orders = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&orders);
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let kernel = Kernel::new("double", &Image::cuda("double.cu", ""))
+            .reads::<u32>("x")
+            .writes::<u32>("y")
+            .twin(double);
+        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+        let mut config = EngineConfig::new([1]);
+        (config.slots, config.batch_wait) = (slots, Duration::MAX);
+        let pool = Arc::clone(&pool);
+        test(Engine::new(Double(kernel), &[backend], pool, &config).unwrap());
+    });
+    println!(
+        "{} orders of events",
+        orders.load(std::sync::atomic::Ordering::Relaxed)
+    );
+}
+
+fn value(ticket: Ticket<Double>) -> Result<u32> {
+    ticket.wait()?.result
+}
+
+#[test]
+fn loom_every_ticket_is_answered() {
+    check(1, 2, |engine| {
+        let tickets: Vec<_> = [3, 0, 5].map(|item| engine.submit(item).unwrap()).into();
+        engine.flush().unwrap();
+        let values: Vec<_> = tickets.into_iter().map(value).collect();
+        assert!(matches!(values[..], [Ok(6), Err(_), Ok(10)]));
+    });
+}
+
+#[test]
+fn loom_dropping_the_engine_finishes_what_was_submitted() {
+    check(2, 2, |engine| {
+        let first = engine.submit(4).unwrap();
+        let second = engine.submit(5).unwrap();
+        drop(engine);
+        assert!(first.is_done() && second.is_done());
+        assert_eq!((value(first).unwrap(), value(second).unwrap()), (8, 10));
+    });
+}
+
+#[test]
+fn loom_two_producers_share_an_engine() {
+    check(1, 1, |engine| {
+        let engine = Arc::new(engine);
+        let other = Arc::clone(&engine);
+        let urgent = SubmitOptions {
+            urgent: true,
+            deadline: None,
+        };
+        let producer = Builder::new()
+            .spawn(move || {
+                let ticket = other.submit_with(7, urgent).unwrap();
+                other.flush().unwrap();
+                drop(other);
+                assert_eq!(value(ticket).unwrap(), 14);
+            })
+            .unwrap();
+        let ticket = engine.submit(8).unwrap();
+        engine.flush().unwrap();
+        assert_eq!(value(ticket).unwrap(), 16);
+        drop(engine);
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_failed_device_answers_every_ticket() {
+    check(1, 2, |engine| {
+        let failing = engine.submit(13).unwrap();
+        let after = engine.submit(2).unwrap();
+        engine.flush().unwrap();
+        let failed = failing.wait().unwrap();
+        assert_eq!(failed.item, 13);
+        assert_eq!(failed.result.unwrap_err().kind(), ErrorKind::Device);
+        let after = after.wait().unwrap();
+        assert_eq!(after.item, 2, "handed back");
+        assert!(after.result.is_err());
+    });
+}
+
+#[test]
+fn loom_a_run_comes_out_in_order_and_may_end_early() {
+    for all in [true, false] {
+        check(2, 1, move |engine| {
+            let intake = engine.intake();
+            let (results, batches) = bounded(1);
+            intake.results(Some(results)).unwrap();
+            for item in [1, 2, 3] {
+                let extent = Ok(Extent::from([1]));
+                intake
+                    .send(false, item, extent, Reply::Caller, None)
+                    .unwrap();
+            }
+            if !all {
+                drop(batches.recv());
+                drop(batches);
+                intake.results(None).unwrap();
+                return;
+            }
+            // The channel of results holds one batch, so the end of the run must
+            // not wait behind the others.
+            let mut seen = Vec::new();
+            for _ in 0..2 {
+                let batch = batches.recv().unwrap().unwrap();
+                seen.extend(
+                    batch
+                        .into_iter()
+                        .map(|done| (done.item, done.result.unwrap())),
+                );
+            }
+            intake.results(None).unwrap();
+            while let Ok(batch) = batches.recv() {
+                let batch = batch.unwrap().into_iter();
+                seen.extend(batch.map(|done| (done.item, done.result.unwrap())));
+            }
+            assert_eq!(seen, [(1, 2), (2, 4), (3, 6)]);
+        });
+    }
+}
