@@ -43,7 +43,7 @@ struct Stores {
 impl Pool {
     /// A pool of memory of `backend`. It takes nothing before it is asked to.
     pub fn new(backend: Arc<dyn Backend>, config: PoolConfig) -> Self {
-        let store = |space, limits| Store::new(space, limits, config.tracking);
+        let store = |space, limits| Store::new(space, limits, config.tracking, Instant::now());
         let stores = Mutex::new(Stores {
             device: store(Space::Device, config.device),
             pinned: store(Space::Pinned, config.pinned),
@@ -93,13 +93,13 @@ impl Pool {
         len: usize,
         owner: Cow<'static, str>,
     ) -> Result<Owned<T, P>> {
-        let place = format!("{} buffer of {owner}", P::SPACE.name());
         let allocation = match len.checked_mul(size_of::<T>()) {
             Some(0) => Err(Error::usage("it has no elements")),
-            Some(bytes) => self.handle.shared.allocate(P::SPACE, bytes, owner),
+            Some(bytes) => self.handle.shared.allocate(P::SPACE, bytes, &owner),
             None => Err(Error::usage("its size overflows")),
         };
-        Ok(Owned::new(allocation.within(|| place)?, len))
+        let place = || format!("{} buffer of {owner}", P::SPACE.name());
+        Ok(Owned::new(allocation.within(place)?, len))
     }
 
     /// Gives back the free blocks that, at `now`, nobody took for the configured
@@ -164,7 +164,7 @@ impl Shared {
         self: &Arc<Self>,
         space: Space,
         requested: usize,
-        owner: Cow<'static, str>,
+        owner: &Cow<'static, str>,
     ) -> Result<Allocation> {
         let Some(bytes) = block_bytes(requested) else {
             return Err(Error::usage("its size overflows"));

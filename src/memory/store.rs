@@ -15,6 +15,8 @@ pub(super) struct Store {
     tracking: bool,
     /// By size; in each the one that is free the longest comes first.
     cached: BTreeMap<usize, VecDeque<Free>>,
+    /// None of them came free before this.
+    oldest: Instant,
     /// Blocks whose buffer is gone while others still hold them.
     parked: Vec<Block>,
     /// The buffers alive, if they are tracked.
@@ -46,12 +48,13 @@ pub(super) struct Loan {
 }
 
 impl Store {
-    pub(super) fn new(space: Space, limits: Limits, tracking: bool) -> Self {
+    pub(super) fn new(space: Space, limits: Limits, tracking: bool, now: Instant) -> Self {
         Store {
             space,
             limits,
             tracking,
             cached: BTreeMap::new(),
+            oldest: now,
             parked: Vec::new(),
             live: BTreeMap::new(),
             number: 0,
@@ -124,7 +127,7 @@ impl Store {
         requested: usize,
         bytes: usize,
         hit: bool,
-        owner: Cow<'static, str>,
+        owner: &Cow<'static, str>,
         now: Instant,
     ) -> Loan {
         let bytes = bytes as u64;
@@ -133,11 +136,10 @@ impl Store {
             requested_bytes: requested as u64,
         };
         if self.tracking {
-            let since = now;
             let live = Live {
-                owner,
+                owner: owner.clone(),
                 bytes,
-                since,
+                since: now,
             };
             self.live.insert(loan.number, live);
         }
@@ -175,6 +177,8 @@ impl Store {
 
     /// Frees the parked blocks that nobody holds any more.
     pub(super) fn settle(&mut self, now: Instant) {
+        // A trim may have been told of a later time than this.
+        self.oldest = self.oldest.min(now);
         let idle: Vec<Block> = self.parked.extract_if(.., Block::is_idle).collect();
         for block in idle {
             let bytes = block.bytes();
@@ -197,7 +201,15 @@ impl Store {
     /// Gives back what was free for the interval, and says how many bytes.
     pub(super) fn trim(&mut self, now: Instant) -> u64 {
         let idle_trim = self.limits.idle_trim;
-        self.give(|free| now.saturating_duration_since(free.since) >= idle_trim)
+        let is_due = |since: Instant| now.saturating_duration_since(since) >= idle_trim;
+        // Most calls end here, without a look at any block.
+        if !is_due(self.oldest) {
+            return 0;
+        }
+        let given = self.give(|free| is_due(free.since));
+        let fronts = self.cached.values().filter_map(VecDeque::front);
+        self.oldest = fronts.map(|free| free.since).min().unwrap_or(now);
+        given
     }
 
     /// Gives all free blocks back, and says how many bytes.
