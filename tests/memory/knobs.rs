@@ -216,3 +216,25 @@ fn the_longest_free_make_room_and_only_if_that_helps() {
         assert_eq!(stats(&pool, space).held_bytes(), 2560);
     }
 }
+
+#[test]
+fn blocks_are_idle_from_when_they_came_free() {
+    let idle = Duration::from_millis(20);
+    for space in SPACES {
+        let mut config = roomy();
+        limits(&mut config, space).idle_trim = idle;
+        let pool = Pool::new(backend(), config);
+        let buffer = take(&pool, space, 256, "me").unwrap();
+        std::thread::sleep(idle);
+        let before = Instant::now();
+        drop(buffer);
+        assert_eq!(pool.trim(before + idle - Duration::from_nanos(1)), 0);
+        assert_eq!(pool.trim(Instant::now() + idle), 256);
+
+        // Without a call to trim, the next buffer finds out.
+        drop(take(&pool, space, 256, "me").unwrap());
+        std::thread::sleep(idle);
+        drop(take(&pool, space, 1000, "me").unwrap());
+        assert_eq!(stats(&pool, space).trims, 2);
+    }
+}

@@ -124,7 +124,8 @@ fn memory_that_the_backend_refuses_is_asked_for_again_without_the_caches() {
         assert_eq!(stats(&pool, other).refused, 1);
 
         // A pool that closes keeps nothing back from the others.
-        drop((held, pool));
+        drop(pool);
+        drop(held);
         assert_eq!(used.load(SeqCst), 7168);
         drop(large);
         assert_eq!(used.load(SeqCst), 0);
