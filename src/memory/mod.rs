@@ -81,11 +81,10 @@
 //!
 //! # Buffers that graphs run on
 //!
-//! [`Owned::view`] and [`Slice::view`] are what
-//! [`Bindings`](crate::replay::Bindings) take. A view holds the block, and so do
-//! a graph and work in flight. The block of a dropped buffer that one of them
-//! still holds is *parked*: it counts as held, and it is lent to nobody until the
-//! last of them lets go.
+//! [`Owned::view`] and [`Slice::view`] are what a recording's `Bindings` take. A
+//! view holds the block, and so do a graph and work in flight. The block of a
+//! dropped buffer that one of them still holds is *parked*: it counts as held,
+//! and it is lent to nobody until the last of them lets go.
 
 mod class;
 mod config;

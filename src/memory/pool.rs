@@ -95,7 +95,7 @@ impl Pool {
     ) -> Result<Owned<T, P>> {
         let allocation = match len.checked_mul(size_of::<T>()) {
             Some(0) => Err(Error::usage("it has no elements")),
-            Some(bytes) => self.handle.shared.allocate(P::SPACE, bytes, &owner),
+            Some(bytes) => self.handle.shared.allocate(P::SPACE, bytes, owner.clone()),
             None => Err(Error::usage("its size overflows")),
         };
         let place = || format!("{} buffer of {owner}", P::SPACE.name());
@@ -164,7 +164,7 @@ impl Shared {
         self: &Arc<Self>,
         space: Space,
         requested: usize,
-        owner: &Cow<'static, str>,
+        owner: Cow<'static, str>,
     ) -> Result<Allocation> {
         let Some(bytes) = block_bytes(requested) else {
             return Err(Error::usage("its size overflows"));

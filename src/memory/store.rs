@@ -127,7 +127,7 @@ impl Store {
         requested: usize,
         bytes: usize,
         hit: bool,
-        owner: &Cow<'static, str>,
+        owner: Cow<'static, str>,
         now: Instant,
     ) -> Loan {
         let bytes = bytes as u64;
@@ -137,7 +137,7 @@ impl Store {
         };
         if self.tracking {
             let live = Live {
-                owner: owner.clone(),
+                owner,
                 bytes,
                 since: now,
             };

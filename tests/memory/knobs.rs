@@ -231,10 +231,16 @@ fn blocks_are_idle_from_when_they_came_free() {
         assert_eq!(pool.trim(before + idle - Duration::from_nanos(1)), 0);
         assert_eq!(pool.trim(Instant::now() + idle), 256);
 
-        // Without a call to trim, the next buffer finds out.
-        drop(take(&pool, space, 256, "me").unwrap());
-        std::thread::sleep(idle);
-        drop(take(&pool, space, 1000, "me").unwrap());
+        // Without a call to trim, taking a buffer finds out, and so does a drop.
+        let idle_block = || {
+            drop(take(&pool, space, 256, "me").unwrap());
+            std::thread::sleep(idle);
+        };
+        idle_block();
+        let held = take(&pool, space, 1000, "me").unwrap();
         assert_eq!(stats(&pool, space).trims, 2);
+        idle_block();
+        drop(held);
+        assert_eq!(stats(&pool, space).trims, 3);
     }
 }
