@@ -14,6 +14,7 @@
 //! - [`record`]: *what* runs, as plain data: buffers, kernels, commands, checked once
 //! - [`workload`]: *why*: the trait that an embedder implements
 //! - [`backend`]: *where*: a device's contract, and the CPU and CUDA ones
+//! - [`memory`]: an embedder's own buffers beside the engine's, from a pool
 //! - [`replay`]: *how*: a recording against a slot's addresses, captured and launched
 //! - [`pipeline`]: *when*: batches, slots and stages; [`Engine`]
 //! - `structure`, `features`, `cli`: the feature streamer, each behind its Cargo
@@ -32,6 +33,7 @@ pub mod cli;
 pub mod error;
 #[cfg(feature = "features")]
 pub mod features;
+pub mod memory;
 pub mod pipeline;
 pub mod record;
 pub mod replay;

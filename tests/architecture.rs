@@ -10,10 +10,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("record", &["error"]),
     ("workload", &["error", "record"]),
     ("backend", &["error", "record", "workload"]),
+    ("memory", &["error", "record", "backend"]),
     ("replay", &["error", "record", "workload", "backend"]),
     (
         "pipeline",
-        &["error", "record", "workload", "backend", "replay"],
+        &["error", "record", "workload", "backend", "memory", "replay"],
     ),
     ("structure", &["error", "record", "workload"]),
     ("features", &["error", "record", "workload", "structure"]),

@@ -266,9 +266,11 @@ fn settings_that_cannot_work_are_named() {
         message.contains("budget of 1000 bytes") && message.contains("starts"),
         "{message}"
     );
-    // x and y of 100 floats, 10 starts, a header of 8 words; three slots.
+    // x and y of 100 floats, 10 starts, a header of 8 words, each from a multiple
+    // of 256 bytes on; three slots.
+    let aligned = 512 + 512 + 256 + 256;
     assert!(
-        message.contains(&format!("{} B of memory", 3 * (400 + 400 + 40 + 32))),
+        message.contains(&format!("{} B of memory", 3 * aligned)),
         "{message}"
     );
 }

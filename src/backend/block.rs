@@ -131,6 +131,12 @@ impl Block {
         Arc::ptr_eq(&self.region, &other.region)
     }
 
+    /// Whether this is the only handle, and neither a guard nor a lease holds
+    /// the memory: then nobody can come to it any more but through this handle.
+    pub fn is_idle(&mut self) -> bool {
+        Arc::get_mut(&mut self.region).is_some_and(|region| !region.is_locked())
+    }
+
     /// Whether `bytes` bytes at `address` are inside.
     pub fn contains(&self, address: u64, bytes: usize) -> bool {
         address

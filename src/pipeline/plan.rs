@@ -1,24 +1,25 @@
 //! What memory an engine takes, before it takes it.
 
+use crate::backend::Layout;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, View};
 use std::fmt;
 
-/// One buffer's share.
+/// One part of a slot's share of the arenas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryLine {
-    /// The buffer's name.
+    /// The buffer's name. The last line is what starts of buffers are aligned by.
     pub name: String,
-    /// Its size in one slot, in bytes.
-    pub slot_bytes: u64,
-    /// Whether it has a pinned host side beside the device side.
-    pub on_host: bool,
+    /// Device memory in one slot, in bytes; on a CPU, the memory.
+    pub slot_device_bytes: u64,
+    /// Pinned memory in one slot, in bytes; on a CPU none beside the device side.
+    pub slot_host_bytes: u64,
 }
 
-/// The derived sum of all buffers of all slots.
+/// The sum of the arenas of all slots, to the byte, line by line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// By buffer.
+    /// By buffer, and at last the alignment.
     pub lines: Vec<MemoryLine>,
     /// Slots of all devices.
     pub slots: usize,
@@ -27,40 +28,50 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
+    /// What [`Backend::open_lanes`](crate::backend::Backend::open_lanes) takes for
+    /// `slots` lanes with these buffers.
     pub(crate) fn new(buffers: &[BufferDecl], slots: usize, shared: bool) -> Self {
-        let line = |decl: &BufferDecl| MemoryLine {
-            name: decl.name.clone(),
-            slot_bytes: decl.size_bytes() as u64,
-            on_host: decl.view != View::Device,
+        let line = |decl: &BufferDecl| {
+            let element_bytes = decl.dtype.size_bytes() as u64;
+            let bytes = (decl.len as u64).saturating_mul(element_bytes);
+            let on_host = decl.view != View::Device && !shared;
+            MemoryLine {
+                name: decl.name.clone(),
+                slot_device_bytes: bytes,
+                slot_host_bytes: if on_host { bytes } else { 0 },
+            }
         };
-        MemoryPlan {
+        let mut plan = MemoryPlan {
             lines: buffers.iter().map(line).collect(),
             slots,
             shared,
-        }
+        };
+        // Buffers without a layout are larger than any budget, and than memory.
+        let (device, host) = Layout::new(buffers).map_or((u64::MAX, u64::MAX), |layout| {
+            (layout.device_bytes as u64, layout.host_bytes as u64)
+        });
+        let host = if shared { 0 } else { host };
+        plan.lines.push(MemoryLine {
+            name: "alignment".to_owned(),
+            slot_device_bytes: device.saturating_sub(plan.slot_sum(DEVICE)),
+            slot_host_bytes: host.saturating_sub(plan.slot_sum(HOST)),
+        });
+        plan
     }
 
     /// Device memory of all slots, in bytes; on a CPU, the memory.
     pub fn device_bytes(&self) -> u64 {
-        self.sum(|_| true)
+        self.slot_sum(DEVICE).saturating_mul(self.slots as u64)
     }
 
     /// Pinned host memory of all slots, in bytes; on a CPU none beside the
     /// device side.
     pub fn host_bytes(&self) -> u64 {
-        if self.shared {
-            0
-        } else {
-            self.sum(|line| line.on_host)
-        }
+        self.slot_sum(HOST).saturating_mul(self.slots as u64)
     }
 
-    fn sum(&self, counts: impl Fn(&MemoryLine) -> bool) -> u64 {
-        let counted = self.lines.iter().filter(|line| counts(line));
-        let slot = counted
-            .map(|line| line.slot_bytes)
-            .fold(0, u64::saturating_add);
-        slot.saturating_mul(self.slots as u64)
+    fn slot_sum(&self, side: fn(&MemoryLine) -> u64) -> u64 {
+        self.lines.iter().map(side).fold(0, u64::saturating_add)
     }
 
     pub(crate) fn within_budget(&self, budget: Option<u64>) -> Result<()> {
@@ -77,35 +88,89 @@ impl MemoryPlan {
     }
 }
 
+const DEVICE: fn(&MemoryLine) -> u64 = |line| line.slot_device_bytes;
+const HOST: fn(&MemoryLine) -> u64 = |line| line.slot_host_bytes;
+
 impl fmt::Display for MemoryPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (slots, device, host) = (self.slots, self.device_bytes(), self.host_bytes());
         for line in &self.lines {
-            let sides = match (self.shared, line.on_host) {
-                (false, true) => "device and pinned",
-                (false, false) => "device",
-                (true, _) => "memory",
-            };
-            writeln!(
-                f,
-                "  {:<24} {:>14} B a slot  {sides}",
-                line.name, line.slot_bytes
-            )?;
+            let (name, device, host) = (&line.name, line.slot_device_bytes, line.slot_host_bytes);
+            match self.shared {
+                true => writeln!(f, "  {name:<24} {device:>14} B a slot")?,
+                false => writeln!(
+                    f,
+                    "  {name:<24} {device:>14} B a slot on the device {host:>14} B pinned"
+                )?,
+            }
         }
-        if self.shared {
-            write!(
+        match self.shared {
+            true => write!(f, "  {slots} slots: {device} B of memory"),
+            false => write!(
                 f,
-                "  {} slots: {} B of memory",
-                self.slots,
-                self.device_bytes()
-            )
-        } else {
-            write!(
-                f,
-                "  {} slots: {} B on the device, {} B pinned",
-                self.slots,
-                self.device_bytes(),
-                self.host_bytes()
-            )
+                "  {slots} slots: {device} B on the device, {host} B pinned"
+            ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{DType, Unit};
+
+    fn decl(name: &str, len: usize, view: View) -> BufferDecl {
+        BufferDecl {
+            name: name.to_owned(),
+            dtype: DType::F32,
+            unit: Unit::PerBatch { elements: len },
+            view,
+            len,
+        }
+    }
+
+    fn buffers() -> [BufferDecl; 3] {
+        [
+            decl("x", 1, View::Upload),
+            decl("work", 65, View::Device),
+            decl("y", 128, View::Download),
+        ]
+    }
+
+    #[test]
+    fn the_sum_is_the_layout_of_every_slot() {
+        let plan = MemoryPlan::new(&buffers(), 3, false);
+        let layout = Layout::new(&buffers()).unwrap();
+        assert_eq!(plan.device_bytes(), 3 * layout.device_bytes as u64);
+        assert_eq!(plan.host_bytes(), 3 * layout.host_bytes as u64);
+        let lines: Vec<_> = plan
+            .lines
+            .iter()
+            .map(|line| (&*line.name, line.slot_device_bytes, line.slot_host_bytes))
+            .collect();
+        let expected = [
+            ("x", 4, 4),
+            ("work", 260, 0),
+            ("y", 512, 512),
+            ("alignment", 504, 252),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn one_memory_is_counted_once() {
+        let plan = MemoryPlan::new(&buffers(), 3, true);
+        assert_eq!((plan.device_bytes(), plan.host_bytes()), (3 * 1280, 0));
+        assert!(plan.to_string().ends_with("3 slots: 3840 B of memory"));
+    }
+
+    #[test]
+    fn a_sum_beyond_the_address_space_is_beyond_every_budget() {
+        let huge = usize::MAX / 8;
+        let buffers = [decl("a", huge, View::Device), decl("b", huge, View::Device)];
+        let plan = MemoryPlan::new(&buffers, 2, false);
+        assert_eq!(plan.device_bytes(), u64::MAX);
+        assert!(plan.within_budget(Some(1 << 60)).is_err());
+        assert!(plan.within_budget(None).is_ok());
     }
 }

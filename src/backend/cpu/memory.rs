@@ -1,8 +1,8 @@
 //! The CPU's memory: a lane's own buffers, and blocks that it has adopted.
 
-use crate::backend::{Block, Home, Lease, Region, Space};
+use crate::backend::{ALIGN_BYTES, Block, Home, Lease, Region, Space};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::Access;
+use crate::record::{Access, BufferDecl};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,7 +15,12 @@ pub(super) struct Storage {
 
 impl Storage {
     pub(super) fn zeroed(bytes: usize) -> Result<Self> {
-        let words = bytes.div_ceil(size_of::<u128>());
+        Self::with_room(bytes, bytes)
+    }
+
+    /// `bytes` zeros in memory for `room`.
+    fn with_room(bytes: usize, room: usize) -> Result<Self> {
+        let words = room.div_ceil(size_of::<u128>());
         // Asked first, since a plain vector aborts when it is refused. The second
         // comes zeroed from the system and takes no memory until it is touched.
         let refused = Vec::<u128>::new().try_reserve_exact(words).is_err();
@@ -37,6 +42,17 @@ impl Storage {
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
     }
+}
+
+/// The buffers of one lane. Each takes what it has in a
+/// [`Layout`](crate::backend::Layout), so that a plan is right on every backend.
+pub(super) fn lane_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
+    let storage = |decl: &BufferDecl| {
+        let bytes = decl.size_bytes();
+        let room = bytes.checked_next_multiple_of(ALIGN_BYTES);
+        Storage::with_room(bytes, room.unwrap_or(usize::MAX))
+    };
+    buffers.iter().map(storage).collect()
 }
 
 impl Region for Storage {
@@ -140,5 +156,30 @@ impl Blocks {
         self.leased
             .iter_mut()
             .map(|(&address, lease)| (address, lease))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Layout;
+    use crate::record::{DType, Unit, View};
+
+    #[test]
+    fn a_lane_takes_what_its_layout_says() {
+        let decl = |len| BufferDecl {
+            name: "b".to_owned(),
+            dtype: DType::U8,
+            unit: Unit::PerBatch { elements: len },
+            view: View::Upload,
+            len,
+        };
+        let buffers = [1, 255, 256, 257, 1000].map(decl);
+        let taken: usize = lane_buffers(&buffers)
+            .unwrap()
+            .iter()
+            .map(|storage| size_of_val(&*storage.words))
+            .sum();
+        assert_eq!(taken, Layout::new(&buffers).unwrap().device_bytes);
     }
 }

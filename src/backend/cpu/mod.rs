@@ -16,7 +16,6 @@ use super::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Access, BufferDecl, Kernel};
 use lane::CpuLane;
-use memory::Storage;
 use parking_lot::RwLock;
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -102,8 +101,7 @@ impl Backend for CpuBackend {
         _: Streams,
     ) -> Result<Vec<Box<dyn Lane>>> {
         let open = |_| -> Result<Box<dyn Lane>> {
-            let storage = |decl: &BufferDecl| Storage::zeroed(decl.size_bytes());
-            let buffers = buffers.iter().map(storage).collect::<Result<_>>()?;
+            let buffers = memory::lane_buffers(buffers)?;
             self.shared.calls.add(Call::Allocation);
             Ok(Box::new(CpuLane::new(buffers, Arc::clone(&self.shared))))
         };

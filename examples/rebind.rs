@@ -1,0 +1,174 @@
+//! An embedder's own memory under a recorded graph, changed between replays.
+//!
+//! ```sh
+//! cargo run --release --no-default-features --example rebind                           # the CPU
+//! cargo run --release --no-default-features --features cuda-12040 --example rebind     # a GPU, if there is one
+//! ```
+//!
+//! Records `y = a * x` once, and replays it over the lane's own buffers, then over
+//! buffers of a pool. Prints what each rebinding took of the graph, and fails if
+//! any result is wrong.
+
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+use tapeloop::backend::{Choice, Lane, Streams, select};
+use tapeloop::memory::{Pool, PoolConfig};
+use tapeloop::record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
+use tapeloop::replay::{Bindings, Buckets, Executor, Policy};
+use tapeloop::workload::Extent;
+use tapeloop::{Error, Result};
+
+const LEN: u32 = 1 << 16;
+const THREADS: u32 = 128;
+
+const SOURCE: &str = r#"
+extern "C" __global__ void scale(const float* x, float* y, float a, unsigned len) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < len) y[i] = a * x[i];
+}
+"#;
+
+/// Computes what the text above computes, where there is no GPU.
+fn scale(launch: &mut TwinLaunch<'_>) {
+    let x: &[f32] = launch.read();
+    let y: &mut [f32] = launch.write();
+    let a: f32 = launch.scalar();
+    let len: u32 = launch.scalar();
+    for i in 0..len as usize {
+        y[i] = a * x[i];
+    }
+}
+
+struct Handles {
+    x: Buffer<f32>,
+    y: Buffer<f32>,
+}
+
+fn record() -> Result<(Recording, Handles)> {
+    let kernel = Kernel::new("scale", &Image::cuda("scale.cu", SOURCE))
+        .block(THREADS)
+        .reads::<f32>("x")
+        .writes::<f32>("y")
+        .scalar::<f32>("a")
+        .scalar::<u32>("len")
+        .twin(scale);
+    let mut recorder = Recorder::new(&[LEN]);
+    let x = recorder.upload_buffer("x", 0, 1);
+    let y = recorder.download_buffer("y", 0, 1);
+    recorder.upload(x);
+    let args = [x.into(), y.into(), 2.0_f32.into(), LEN.into()];
+    recorder.launch(&kernel, LEN.div_ceil(THREADS), &args);
+    recorder.download(y);
+    Ok((recorder.finish()?, Handles { x, y }))
+}
+
+/// A lane and what replays on it.
+struct Player {
+    lane: Box<dyn Lane>,
+    executor: Executor,
+}
+
+impl Player {
+    fn bindings(&mut self) -> Result<Bindings> {
+        Ok(self.executor.bindings(&mut *self.lane, 0)?.clone())
+    }
+
+    fn rebind(&mut self, what: &str, bindings: Bindings) -> Result<()> {
+        let rung = self.executor.update(&mut *self.lane, 0, bindings)?;
+        println!("{what:<44} {rung:?}");
+        Ok(())
+    }
+
+    fn replay(&mut self) -> Result<()> {
+        let all = Extent::from([LEN]);
+        self.executor.replay(&mut *self.lane, 0, all)?;
+        self.lane.wait()
+    }
+}
+
+fn numbers(start: f32) -> impl Iterator<Item = f32> {
+    (0..LEN).map(move |i| start + (i % 1000) as f32)
+}
+
+fn fill(elements: &mut [f32], start: f32) {
+    for (element, number) in elements.iter_mut().zip(numbers(start)) {
+        *element = number;
+    }
+}
+
+/// Refuses anything but `a` times [`numbers`].
+fn check(y: &[f32], a: f32, start: f32) -> Result<()> {
+    match y.iter().copied().eq(numbers(start).map(|x| a * x)) {
+        true => Ok(()),
+        false => Err(Error::usage("the results are wrong")),
+    }
+}
+
+fn main() -> Result<()> {
+    let threads = Arc::new(ThreadPoolBuilder::new().build().expect("threads start"));
+    let selected = select(Choice::Auto, &threads)?;
+    let backend = selected.backend;
+    println!("{}: {}", backend.device().name, selected.reason);
+
+    let (recording, Handles { x, y }) = record()?;
+    let buffers = recording.buffers().to_vec();
+    let mut lanes = backend.open_lanes(&buffers, 1, Streams::PerSlot)?;
+    let mut lane = lanes.pop().expect("one was asked for");
+    let buckets = Arc::new(Buckets::single(recording));
+    let executor = Executor::new(&backend, &mut *lane, &buckets, &Policy::default())?;
+    let mut player = Player { lane, executor };
+
+    let mut own = player.lane.host_mut(&[x.id()]);
+    fill(bytemuck::cast_slice_mut(own[0]), 1.0);
+    drop(own);
+    player.replay()?;
+    check(bytemuck::cast_slice(player.lane.host(y.id())), 2.0, 1.0)?;
+    println!("{:<44} as recorded", "the lane's own buffers");
+
+    let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
+    let mut inputs = [
+        pool.pinned::<f32>(LEN as usize, "first")?,
+        pool.pinned(LEN as usize, "second")?,
+    ];
+    let output = pool.pinned::<f32>(LEN as usize, "output")?;
+    // Both device sides are parts of one buffer.
+    let work = pool.device::<f32>(2 * LEN as usize, "work")?;
+
+    let mut bindings = player.bindings()?;
+    bindings.bind_device(x, work.slice(..LEN as usize)?.view())?;
+    bindings.bind_device(y, work.slice(LEN as usize..)?.view())?;
+    bindings.bind_host(y, output.view())?;
+    for (index, input) in inputs.iter_mut().enumerate() {
+        let start = 10.0 * (index + 1) as f32;
+        fill(&mut input.write()?, start);
+        bindings.bind_host(x, input.view())?;
+        player.rebind(&format!("input {index}, from the pool"), bindings.clone())?;
+        player.replay()?;
+        check(&output.read()?, 2.0, start)?;
+    }
+    player.rebind("the same once more", bindings.clone())?;
+
+    bindings.set_scalar(0, "a", 3.0_f32)?;
+    player.rebind("another factor", bindings.clone())?;
+    player.replay()?;
+    check(&output.read()?, 3.0, 20.0)?;
+
+    bindings.set_mapped(x, true)?;
+    player.rebind("the input in place, without its copy", bindings)?;
+    player.replay()?;
+    check(&output.read()?, 3.0, 20.0)?;
+    // The part of the work buffer that the copy went to holds what came last.
+    let mut copied = vec![0.0; LEN as usize];
+    work.slice(..LEN as usize)?.download(&mut copied)?;
+    check(&copied, 1.0, 20.0)?;
+
+    println!("{:?}", player.executor.updates());
+    drop(inputs);
+    let stats = pool.stats().pinned;
+    println!(
+        "pinned: {} B in use, {} B parked, as the graph holds them, {} B free",
+        stats.in_use_bytes, stats.parked_bytes, stats.cached_bytes
+    );
+    println!("{}", pool.leaks());
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Memory of an embedder's own, beside the engine's arenas.
+//!
+//! A [`Pool`] lends typed buffers in device and pinned memory and keeps the
+//! blocks of those that came back, for the next of their size. Sizes are four to
+//! a doubling, so a block is less than a quarter larger than what was asked for.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tapeloop::backend::{Choice, select};
+//! use tapeloop::memory::{Pool, PoolConfig};
+//!
+//! # fn main() -> tapeloop::Result<()> {
+//! let threads = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
+//! let backend = select(Choice::Auto, &threads)?.backend;
+//! let pool = Pool::new(backend, PoolConfig::development());
+//!
+//! let mut staged = pool.pinned::<f32>(100, "reader")?;
+//! staged.write()?.fill(1.5);
+//! let mut points = pool.device::<f32>(1000, "model")?;
+//! points.slice_mut(200..300)?.copy_from(staged.as_slice())?;
+//!
+//! let mut host = [0.0; 2];
+//! points.slice(298..300)?.download(&mut host)?;
+//! assert_eq!(host, [1.5, 1.5]);
+//!
+//! drop(staged);
+//! let report = pool.leaks();
+//! assert_eq!((report.buffers(), report.bytes()), (1, 4096));
+//! assert!(report.to_string().contains("model"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Parts of a buffer end with it
+//!
+//! ```
+//! # use tapeloop::memory::Pool;
+//! fn last(pool: &Pool) -> tapeloop::Result<f32> {
+//!     let buffer = pool.device::<f32>(16, "mine")?;
+//!     let part = buffer.slice(15..)?;
+//!     let mut host = [0.0];
+//!     part.download(&mut host)?;
+//!     drop(buffer);
+//!     Ok(host[0])
+//! }
+//! ```
+//!
+//! With the last two steps changed over, it does not compile:
+//!
+//! ```compile_fail,E0505
+//! # use tapeloop::memory::Pool;
+//! fn last(pool: &Pool) -> tapeloop::Result<f32> {
+//!     let buffer = pool.device::<f32>(16, "mine")?;
+//!     let part = buffer.slice(15..)?;
+//!     let mut host = [0.0];
+//!     drop(buffer);
+//!     part.download(&mut host)?;
+//!     Ok(host[0])
+//! }
+//! ```
+//!
+//! Nor does reading a part of a buffer while another part of it may be written:
+//!
+//! ```compile_fail,E0502
+//! # use tapeloop::memory::DeviceBuffer;
+//! fn shift(buffer: &mut DeviceBuffer<f32>) -> tapeloop::Result<()> {
+//!     let mut to = buffer.slice_mut(8..)?;
+//!     to.copy_from(buffer.slice(..8)?)
+//! }
+//! ```
+//!
+//! [`SliceMut::split_at`] does:
+//!
+//! ```
+//! # use tapeloop::memory::DeviceBuffer;
+//! fn shift(buffer: &mut DeviceBuffer<f32>) -> tapeloop::Result<()> {
+//!     let (from, mut to) = buffer.as_slice_mut().split_at(8)?;
+//!     to.copy_from(from.as_slice())
+//! }
+//! ```
+//!
+//! # Buffers that graphs run on
+//!
+//! [`Owned::view`] and [`Slice::view`] are what a recording's `Bindings` take. A
+//! view holds the block, and so do a graph and work in flight. The block of a
+//! dropped buffer that one of them still holds is *parked*: it counts as held,
+//! and it is lent to nobody until the last of them lets go.
+
+mod class;
+mod config;
+mod leaks;
+mod owned;
+mod pool;
+mod slice;
+mod stats;
+mod store;
+
+pub use config::{Limits, PoolConfig};
+pub use leaks::{LeakLine, LeakReport};
+pub use owned::{Device, DeviceBuffer, Owned, Pinned, PinnedBuffer, Place};
+pub use pool::Pool;
+pub use slice::{Read, Slice, SliceMut, Write};
+pub use stats::{PoolStats, SpaceStats};
+
+/// Some of the elements of a [`DeviceBuffer`].
+pub type DeviceSlice<'a, T> = Slice<'a, T, Device>;
+/// Some of the elements of a [`DeviceBuffer`], to write.
+pub type DeviceSliceMut<'a, T> = SliceMut<'a, T, Device>;
+/// Some of the elements of a [`PinnedBuffer`].
+pub type PinnedSlice<'a, T> = Slice<'a, T, Pinned>;
+/// Some of the elements of a [`PinnedBuffer`], to write.
+pub type PinnedSliceMut<'a, T> = SliceMut<'a, T, Pinned>;

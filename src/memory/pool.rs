@@ -1,0 +1,306 @@
+//! The pool, and what a buffer keeps of it.
+
+use super::class::block_bytes;
+use super::owned::{Device, Owned, Pinned, Place};
+use super::store::{Loan, Store};
+use super::{DeviceBuffer, LeakReport, Limits, PinnedBuffer, PoolConfig, PoolStats};
+use crate::backend::{Backend, Block, Space};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::record::Element;
+use parking_lot::{Mutex, MutexGuard};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A pool of device and pinned memory. Clones are handles of the same pool.
+///
+/// With the last handle the pool closes: it gives back what is free, and warns
+/// of buffers that are still alive. Those go on to work.
+#[derive(Clone)]
+pub struct Pool {
+    handle: Arc<Handle>,
+}
+
+/// Dropped with the last [`Pool`]; buffers hold what is behind it.
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+/// What the pool's handles and its buffers have in common.
+pub(super) struct Shared {
+    backend: Arc<dyn Backend>,
+    config: PoolConfig,
+    // Held through calls of the backend, so that limits and counts are exact at
+    // every moment. Only misses and releases make such calls.
+    stores: Mutex<Stores>,
+}
+
+struct Stores {
+    device: Store,
+    pinned: Store,
+}
+
+impl Pool {
+    /// A pool of memory of `backend`. It takes nothing before it is asked to.
+    pub fn new(backend: Arc<dyn Backend>, config: PoolConfig) -> Self {
+        let store = |space, limits| Store::new(space, limits, config.tracking, Instant::now());
+        let stores = Mutex::new(Stores {
+            device: store(Space::Device, config.device),
+            pinned: store(Space::Pinned, config.pinned),
+        });
+        let shared = Shared {
+            backend,
+            config,
+            stores,
+        };
+        Pool {
+            handle: Arc::new(Handle {
+                shared: Arc::new(shared),
+            }),
+        }
+    }
+
+    /// A buffer of `len` elements on the device. The owner is named in errors and
+    /// in the leak report. Unless the configuration fills it, its contents are
+    /// unspecified.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for no elements, [`ErrorKind::OutOfMemory`] with what
+    /// the pool holds, or what the device says.
+    pub fn device<T: Element>(
+        &self,
+        len: usize,
+        owner: impl Into<Cow<'static, str>>,
+    ) -> Result<DeviceBuffer<T>> {
+        self.lend::<T, Device>(len, owner.into())
+    }
+
+    /// A buffer of `len` elements in pinned memory; otherwise as
+    /// [`Pool::device`].
+    ///
+    /// # Errors
+    /// As [`Pool::device`].
+    pub fn pinned<T: Element>(
+        &self,
+        len: usize,
+        owner: impl Into<Cow<'static, str>>,
+    ) -> Result<PinnedBuffer<T>> {
+        self.lend::<T, Pinned>(len, owner.into())
+    }
+
+    fn lend<T: Element, P: Place>(
+        &self,
+        len: usize,
+        owner: Cow<'static, str>,
+    ) -> Result<Owned<T, P>> {
+        let allocation = match len.checked_mul(size_of::<T>()) {
+            Some(0) => Err(Error::usage("it has no elements")),
+            Some(bytes) => self.handle.shared.allocate(P::SPACE, bytes, owner.clone()),
+            None => Err(Error::usage("its size overflows")),
+        };
+        let place = || format!("{} buffer of {owner}", P::SPACE.name());
+        Ok(Owned::new(allocation.within(place)?, len))
+    }
+
+    /// Gives back the free blocks that, at `now`, nobody took for the configured
+    /// time, and returns how many bytes. Taking and dropping buffers does so too;
+    /// a program that does neither for long calls this.
+    pub fn trim(&self, now: Instant) -> u64 {
+        self.stores(now).trim(now)
+    }
+
+    /// Gives back all free blocks, and returns how many bytes.
+    pub fn clear(&self) -> u64 {
+        self.stores(Instant::now()).clear()
+    }
+
+    /// What the pool holds and did.
+    pub fn stats(&self) -> PoolStats {
+        let stores = self.stores(Instant::now());
+        PoolStats {
+            device: stores.device.stats(),
+            pinned: stores.pinned.stats(),
+        }
+    }
+
+    /// Whose buffers are alive.
+    pub fn leaks(&self) -> LeakReport {
+        let now = Instant::now();
+        self.stores(now).report(now)
+    }
+
+    /// How the pool behaves.
+    pub fn config(&self) -> &PoolConfig {
+        &self.handle.shared.config
+    }
+
+    /// Where the memory comes from.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.handle.shared.backend
+    }
+
+    fn stores(&self, now: Instant) -> MutexGuard<'_, Stores> {
+        let mut stores = self.handle.shared.stores.lock();
+        stores.settle(now);
+        stores
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut stores = self.shared.stores.lock();
+        stores.device.close();
+        stores.pinned.close();
+        let report = stores.report(Instant::now());
+        drop(stores);
+        if !report.is_empty() {
+            tracing::warn!("a memory pool was dropped before its buffers: {report}");
+        }
+    }
+}
+
+impl Shared {
+    fn allocate(
+        self: &Arc<Self>,
+        space: Space,
+        requested: usize,
+        owner: Cow<'static, str>,
+    ) -> Result<Allocation> {
+        let Some(bytes) = block_bytes(requested) else {
+            return Err(Error::usage("its size overflows"));
+        };
+        let now = Instant::now();
+        let mut stores = self.stores.lock();
+        stores.settle(now);
+        // Before the trim, which may give back the very block.
+        let free = stores.of(space).take(bytes);
+        stores.trim(now);
+        let (block, hit) = match free {
+            Some(block) => (block, true),
+            None => (self.take_new(&mut stores, space, bytes)?, false),
+        };
+        let loan = stores.of(space).lend(requested, bytes, hit, owner, now);
+        drop(stores);
+        let allocation = Allocation {
+            shared: Arc::clone(self),
+            block: Some(block),
+            loan,
+        };
+        if let Some(byte) = self.config.fill {
+            self.backend
+                .write(&vec![byte; bytes], allocation.block(), 0)
+                .within(|| "fill")?;
+        }
+        Ok(allocation)
+    }
+
+    /// A new block, for which free ones are given back if it must be.
+    fn take_new(&self, stores: &mut Stores, space: Space, bytes: usize) -> Result<Block> {
+        if !stores.of(space).make_room(bytes) {
+            stores.of(space).refuse();
+            return Err(stores.beyond_limit(space, bytes));
+        }
+        let out = |error: &Error| error.kind() == ErrorKind::OutOfMemory;
+        let mut taken = self.backend.allocate(space, bytes);
+        // On some devices both kinds are one memory, so all of it may help.
+        if taken.as_ref().is_err_and(out) && stores.clear() > 0 {
+            taken = self.backend.allocate(space, bytes);
+        }
+        taken.map_err(|error| {
+            stores.of(space).refuse();
+            match out(&error) {
+                true => stores.beyond_backend(&error),
+                false => error,
+            }
+        })
+    }
+}
+
+impl Stores {
+    fn of(&mut self, space: Space) -> &mut Store {
+        match space {
+            Space::Device => &mut self.device,
+            Space::Pinned => &mut self.pinned,
+        }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.device.settle(now);
+        self.pinned.settle(now);
+    }
+
+    fn trim(&mut self, now: Instant) -> u64 {
+        self.device.trim(now) + self.pinned.trim(now)
+    }
+
+    fn clear(&mut self) -> u64 {
+        self.device.clear() + self.pinned.clear()
+    }
+
+    fn report(&self, now: Instant) -> LeakReport {
+        let mut report = LeakReport::default();
+        self.device.report(&mut report, now);
+        self.pinned.report(&mut report, now);
+        report.sorted()
+    }
+
+    fn beyond_limit(&mut self, space: Space, bytes: usize) -> Error {
+        let store = self.of(space);
+        let Limits { bytes_max, .. } = *store.limits();
+        let stats = store.stats();
+        let message = format!(
+            "a block of {bytes} bytes does not fit within the pool's {} bytes: {} are in use, {} \
+             parked; {}",
+            bytes_max.unwrap_or(u64::MAX),
+            stats.in_use_bytes,
+            stats.parked_bytes,
+            self.report(Instant::now())
+        );
+        Error::new(ErrorKind::OutOfMemory, message).fix(format!(
+            "drop buffers, or raise bytes_max of {} memory",
+            space.name()
+        ))
+    }
+
+    fn beyond_backend(&self, error: &Error) -> Error {
+        let report = self.report(Instant::now());
+        let message = format!("{}; of this pool {report}", error.message());
+        let told = Error::new(ErrorKind::OutOfMemory, message)
+            .fix("drop buffers, or give the engine fewer slots or smaller batches");
+        match error.code() {
+            Some(code) => told.with_code(code),
+            None => told,
+        }
+    }
+}
+
+/// A block on loan. Dropping it gives the block back.
+pub(super) struct Allocation {
+    shared: Arc<Shared>,
+    /// Taken by `drop` alone.
+    block: Option<Block>,
+    loan: Loan,
+}
+
+impl Allocation {
+    pub(super) fn block(&self) -> &Block {
+        self.block.as_ref().expect("there until it is dropped")
+    }
+
+    pub(super) fn backend(&self) -> &dyn Backend {
+        &*self.shared.backend
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let Some(block) = self.block.take() else {
+            return;
+        };
+        let now = Instant::now();
+        let mut stores = self.shared.stores.lock();
+        stores.of(block.space()).take_back(self.loan, block);
+        stores.settle(now);
+        stores.trim(now);
+    }
+}

@@ -1,0 +1,302 @@
+//! Parts of buffers, and copies between them.
+
+use super::owned::{Pinned, Place};
+use super::pool::Allocation;
+use crate::backend::BlockView;
+use crate::error::{Error, Result};
+use crate::record::Element;
+use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
+
+/// Pinned elements while the host reads them.
+pub type Read<'a, T> = MappedRwLockReadGuard<'a, [T]>;
+/// Pinned elements while the host writes them.
+pub type Write<'a, T> = MappedRwLockWriteGuard<'a, [T]>;
+
+/// Some of a buffer's elements.
+pub struct Slice<'a, T, P> {
+    allocation: &'a Allocation,
+    start: usize,
+    len: usize,
+    of: PhantomData<fn() -> (T, P)>,
+}
+
+/// Some of a buffer's elements, which nobody else has.
+pub struct SliceMut<'a, T, P> {
+    slice: Slice<'a, T, P>,
+    exclusive: PhantomData<&'a mut T>,
+}
+
+impl<T, P> Clone for Slice<'_, T, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, P> Copy for Slice<'_, T, P> {}
+
+impl<'a, T: Element, P: Place> Slice<'a, T, P> {
+    /// The caller keeps the elements inside.
+    pub(super) fn new(allocation: &'a Allocation, start: usize, len: usize) -> Self {
+        Slice {
+            allocation,
+            start,
+            len,
+            of: PhantomData,
+        }
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Some of the elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Slice<'a, T, P>> {
+        let Range { start, end } = checked(range, self.len)?;
+        Ok(Slice::new(self.allocation, self.start + start, end - start))
+    }
+
+    /// The elements, to bind to a recording's buffer. The memory stays as it is
+    /// for as long as the view, or a graph that was made with it, lives.
+    pub fn view(self) -> BlockView {
+        let Range { start, end } = self.bytes();
+        BlockView::new(self.allocation.block(), start, end - start).expect("inside the block")
+    }
+
+    /// Copies the elements to the host's own memory and returns when it is done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another length, and while
+    /// work in flight or a guard writes the buffer; or what the device says.
+    pub fn download(self, to: &mut [T]) -> Result<()> {
+        check_len(self.len, to.len())?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        let (backend, block) = (self.allocation.backend(), self.allocation.block());
+        backend.read(block, self.bytes().start, bytemuck::cast_slice_mut(to))
+    }
+
+    fn bytes(&self) -> Range<usize> {
+        self.start * size_of::<T>()..(self.start + self.len) * size_of::<T>()
+    }
+}
+
+impl<'a, T: Element> Slice<'a, T, Pinned> {
+    /// The host's turn to read. It is the turn of the whole buffer: work that
+    /// writes any part of it is refused meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while work in flight writes
+    /// the buffer.
+    pub fn read(self) -> Result<Read<'a, T>> {
+        let guard = self.allocation.block().read()?;
+        let range = self.bytes();
+        Ok(Read::map(guard, |bytes| {
+            bytemuck::cast_slice(&bytes[range])
+        }))
+    }
+}
+
+impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
+    /// As [`Slice::new`]; the caller has the elements to itself for `'a`.
+    pub(super) fn new(allocation: &'a Allocation, start: usize, len: usize) -> Self {
+        SliceMut {
+            slice: Slice::new(allocation, start, len),
+            exclusive: PhantomData,
+        }
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.slice.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.slice.is_empty()
+    }
+
+    /// The elements, to read.
+    pub fn as_slice(&self) -> Slice<'_, T, P> {
+        self.slice
+    }
+
+    /// Some of the elements, to read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T, P>> {
+        self.slice.slice(range)
+    }
+
+    /// Some of the elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<SliceMut<'_, T, P>> {
+        self.reborrow().into_slice(range)
+    }
+
+    /// [`SliceMut::slice_mut`] for as long as this one could live.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn into_slice(self, range: impl RangeBounds<usize>) -> Result<SliceMut<'a, T, P>> {
+        let slice = self.slice.slice(range)?;
+        let exclusive = PhantomData;
+        Ok(SliceMut { slice, exclusive })
+    }
+
+    /// The elements before `mid`, and those from there on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there are fewer.
+    pub fn split_at(self, mid: usize) -> Result<(SliceMut<'a, T, P>, SliceMut<'a, T, P>)> {
+        let Range { end: len, .. } = checked(..mid, self.len())?;
+        let Slice {
+            allocation, start, ..
+        } = self.slice;
+        Ok((
+            SliceMut::new(allocation, start, len),
+            SliceMut::new(allocation, start + len, self.len() - len),
+        ))
+    }
+
+    /// As [`Slice::view`].
+    pub fn view(&self) -> BlockView {
+        self.slice.view()
+    }
+
+    /// Copies from the host's own memory and returns when it is done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another length, and while
+    /// work in flight or a guard uses the buffer; or what the device says.
+    pub fn upload(&mut self, from: &[T]) -> Result<()> {
+        check_len(from.len(), self.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let (backend, block) = (
+            self.slice.allocation.backend(),
+            self.slice.allocation.block(),
+        );
+        backend.write(bytemuck::cast_slice(from), block, self.slice.bytes().start)
+    }
+
+    /// As [`Slice::download`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn download(&self, to: &mut [T]) -> Result<()> {
+        self.slice.download(to)
+    }
+
+    /// Copies from device or pinned memory, of this buffer or another, and returns
+    /// when it is done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another length, a buffer
+    /// of another backend, and while work in flight or a guard uses a buffer; or
+    /// what the device says.
+    pub fn copy_from<Q: Place>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
+        check_len(from.len(), self.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let (source, target) = (from.bytes(), self.slice.bytes());
+        self.slice.allocation.backend().copy(
+            from.allocation.block(),
+            source.start,
+            self.slice.allocation.block(),
+            target.start,
+            target.len(),
+        )
+    }
+
+    fn reborrow(&mut self) -> SliceMut<'_, T, P> {
+        SliceMut {
+            slice: self.slice,
+            exclusive: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Element> SliceMut<'a, T, Pinned> {
+    /// The host's turn to write. It is the turn of the whole buffer: work that
+    /// uses any part of it is refused meanwhile, and so is a guard of another part.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while work in flight or a
+    /// guard uses the buffer.
+    pub fn write(&mut self) -> Result<Write<'_, T>> {
+        self.reborrow().into_write()
+    }
+
+    /// [`SliceMut::write`] for as long as this slice could live.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn into_write(self) -> Result<Write<'a, T>> {
+        let guard = self.slice.allocation.block().write()?;
+        let range = self.slice.bytes();
+        Ok(Write::map(guard, |bytes| {
+            bytemuck::cast_slice_mut(&mut bytes[range])
+        }))
+    }
+}
+
+/// The range, inside `len` elements.
+fn checked(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
+    // Nothing is as long as the largest number, so what saturates is refused.
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => last.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    match start <= end && end <= len {
+        true => Ok(start..end),
+        false => Err(Error::usage(format!(
+            "elements {start}..{end} are not inside {len} elements"
+        ))),
+    }
+}
+
+fn check_len(from: usize, to: usize) -> Result<()> {
+    match from == to {
+        true => Ok(()),
+        false => Err(Error::usage(format!(
+            "a copy of {from} elements to {to} elements"
+        ))),
+    }
+}
+
+impl<T: Element, P: Place> fmt::Debug for Slice<'_, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (space, start, len) = (P::SPACE.name(), self.start, self.len);
+        let dtype = T::DTYPE;
+        write!(f, "{len} {dtype:?} from {start} of {space} memory")
+    }
+}
+
+impl<T: Element, P: Place> fmt::Debug for SliceMut<'_, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.slice.fmt(f)
+    }
+}

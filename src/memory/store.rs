@@ -1,0 +1,275 @@
+//! The blocks of one kind of memory: which are free, and who has the others.
+//!
+//! Plain data, without a lock and without a clock.
+
+use super::leaks::{LeakLine, LeakReport};
+use super::{Limits, SpaceStats};
+use crate::backend::{Block, Space};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+pub(super) struct Store {
+    space: Space,
+    limits: Limits,
+    tracking: bool,
+    /// By size; in each the one that is free the longest comes first.
+    cached: BTreeMap<usize, VecDeque<Free>>,
+    /// None of them came free before this.
+    oldest: Instant,
+    /// Blocks whose buffer is gone while others still hold them.
+    parked: Vec<Block>,
+    /// The buffers alive, if they are tracked.
+    live: BTreeMap<u64, Live>,
+    /// Numbers buffers, and free blocks in the order in which they came to be so.
+    number: u64,
+    /// Nothing is kept any more.
+    closed: bool,
+    counts: SpaceStats,
+}
+
+struct Free {
+    block: Block,
+    number: u64,
+    since: Instant,
+}
+
+struct Live {
+    owner: Cow<'static, str>,
+    bytes: u64,
+    since: Instant,
+}
+
+/// What a buffer says when it comes back.
+#[derive(Clone, Copy)]
+pub(super) struct Loan {
+    number: u64,
+    requested_bytes: u64,
+}
+
+impl Store {
+    pub(super) fn new(space: Space, limits: Limits, tracking: bool, now: Instant) -> Self {
+        Store {
+            space,
+            limits,
+            tracking,
+            cached: BTreeMap::new(),
+            oldest: now,
+            parked: Vec::new(),
+            live: BTreeMap::new(),
+            number: 0,
+            closed: false,
+            counts: SpaceStats::default(),
+        }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn stats(&self) -> SpaceStats {
+        let largest = self.cached.last_key_value().map_or(0, |(&size, _)| size);
+        SpaceStats {
+            largest_free_bytes: largest as u64,
+            ..self.counts
+        }
+    }
+
+    /// A free block of this size: the last that came back, as it is the likeliest
+    /// to be near at hand.
+    pub(super) fn take(&mut self, bytes: usize) -> Option<Block> {
+        let class = self.cached.get_mut(&bytes)?;
+        let free = class.pop_back().expect("empty classes are removed");
+        if class.is_empty() {
+            self.cached.remove(&bytes);
+        }
+        self.counts.cached_bytes -= bytes as u64;
+        Some(free.block)
+    }
+
+    /// Gives free blocks back until a new one of `bytes` bytes is within the
+    /// limit. False if it never will be; then nothing is given back.
+    pub(super) fn make_room(&mut self, bytes: usize) -> bool {
+        let Some(max) = self.limits.bytes_max else {
+            return true;
+        };
+        let busy = self.counts.in_use_bytes + self.counts.parked_bytes;
+        let Some(cached_max) = max.checked_sub(busy.saturating_add(bytes as u64)) else {
+            return false;
+        };
+        while self.counts.cached_bytes > cached_max {
+            self.give_oldest();
+        }
+        true
+    }
+
+    fn give_oldest(&mut self) {
+        let first = |class: &VecDeque<Free>| class.front().map(|free| free.number);
+        let oldest = self.cached.iter().min_by_key(|(_, class)| first(class));
+        let (&size, _) = oldest.expect("called while blocks are cached");
+        let class = self.cached.get_mut(&size).expect("found above");
+        class.pop_front();
+        if class.is_empty() {
+            self.cached.remove(&size);
+        }
+        self.count_trim(size);
+    }
+
+    fn count_trim(&mut self, size: usize) {
+        self.counts.cached_bytes -= size as u64;
+        self.counts.trims += 1;
+        self.counts.releases += 1;
+    }
+
+    /// Counts a buffer of `requested` bytes in a block of `bytes`.
+    pub(super) fn lend(
+        &mut self,
+        requested: usize,
+        bytes: usize,
+        hit: bool,
+        owner: Cow<'static, str>,
+        now: Instant,
+    ) -> Loan {
+        let bytes = bytes as u64;
+        let loan = Loan {
+            number: self.next_number(),
+            requested_bytes: requested as u64,
+        };
+        if self.tracking {
+            let live = Live {
+                owner,
+                bytes,
+                since: now,
+            };
+            self.live.insert(loan.number, live);
+        }
+        let counts = &mut self.counts;
+        counts.buffers += 1;
+        counts.requested_bytes += loan.requested_bytes;
+        counts.in_use_bytes += bytes;
+        counts.in_use_bytes_peak = counts.in_use_bytes_peak.max(counts.in_use_bytes);
+        counts.held_bytes_peak = counts.held_bytes_peak.max(counts.held_bytes());
+        counts.total_bytes += bytes;
+        counts.hits += u64::from(hit);
+        counts.misses += u64::from(!hit);
+        loan
+    }
+
+    pub(super) fn refuse(&mut self) {
+        self.counts.refused += 1;
+    }
+
+    /// Takes the block of a buffer that is gone. [`Store::settle`] frees it once
+    /// nobody else holds it: a graph may run on it, and a view be bound to one.
+    pub(super) fn take_back(&mut self, loan: Loan, block: Block) {
+        let bytes = block.bytes() as u64;
+        self.live.remove(&loan.number);
+        self.counts.buffers -= 1;
+        self.counts.requested_bytes -= loan.requested_bytes;
+        self.counts.in_use_bytes -= bytes;
+        if self.closed {
+            self.counts.releases += 1;
+        } else {
+            self.counts.parked_bytes += bytes;
+            self.parked.push(block);
+        }
+    }
+
+    /// Frees the parked blocks that nobody holds any more.
+    pub(super) fn settle(&mut self, now: Instant) {
+        // A trim may have been told of a later time than this.
+        self.oldest = self.oldest.min(now);
+        let idle: Vec<Block> = self.parked.extract_if(.., Block::is_idle).collect();
+        for block in idle {
+            let bytes = block.bytes();
+            self.counts.parked_bytes -= bytes as u64;
+            let kept = self.cached.get(&bytes).map_or(0, VecDeque::len);
+            if kept >= self.limits.cached_max_per_class {
+                self.counts.releases += 1;
+                continue;
+            }
+            self.counts.cached_bytes += bytes as u64;
+            let free = Free {
+                block,
+                number: self.next_number(),
+                since: now,
+            };
+            self.cached.entry(bytes).or_default().push_back(free);
+        }
+    }
+
+    /// Gives back what was free for the interval, and says how many bytes.
+    pub(super) fn trim(&mut self, now: Instant) -> u64 {
+        let idle_trim = self.limits.idle_trim;
+        let is_due = |since: Instant| now.saturating_duration_since(since) >= idle_trim;
+        // Most calls end here, without a look at any block.
+        if !is_due(self.oldest) {
+            return 0;
+        }
+        let given = self.give(|free| is_due(free.since));
+        let fronts = self.cached.values().filter_map(VecDeque::front);
+        self.oldest = fronts.map(|free| free.since).min().unwrap_or(now);
+        given
+    }
+
+    /// Gives all free blocks back, and says how many bytes.
+    pub(super) fn clear(&mut self) -> u64 {
+        self.give(|_| true)
+    }
+
+    /// Gives back the free blocks of each size up to the first that is to stay.
+    fn give(&mut self, goes: impl Fn(&Free) -> bool) -> u64 {
+        let before = self.counts.cached_bytes;
+        let mut cached = std::mem::take(&mut self.cached);
+        cached.retain(|&size, class| {
+            while class.front().is_some_and(&goes) {
+                class.pop_front();
+                self.count_trim(size);
+            }
+            !class.is_empty()
+        });
+        self.cached = cached;
+        before - self.counts.cached_bytes
+    }
+
+    /// Keeps nothing from here on, not even a share in what others hold.
+    pub(super) fn close(&mut self) {
+        self.clear();
+        self.closed = true;
+        self.counts.releases += self.parked.len() as u64;
+        self.counts.parked_bytes = 0;
+        self.parked.clear();
+    }
+
+    /// Adds what is alive to a report.
+    pub(super) fn report(&self, report: &mut LeakReport, now: Instant) {
+        if !self.tracking && self.counts.buffers > 0 {
+            report.lines.push(LeakLine {
+                owner: None,
+                space: self.space,
+                buffers: self.counts.buffers,
+                bytes: self.counts.in_use_bytes,
+                oldest: None,
+            });
+        }
+        let mut by_owner: BTreeMap<&Cow<'static, str>, LeakLine> = BTreeMap::new();
+        // By number, so the first of an owner is its oldest.
+        for live in self.live.values() {
+            let line = by_owner.entry(&live.owner).or_insert_with(|| LeakLine {
+                owner: Some(live.owner.clone()),
+                space: self.space,
+                buffers: 0,
+                bytes: 0,
+                oldest: Some(now.saturating_duration_since(live.since)),
+            });
+            line.buffers += 1;
+            line.bytes += live.bytes;
+        }
+        report.lines.extend(by_owner.into_values());
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+}

@@ -1,0 +1,133 @@
+//! A backend whose memory runs out.
+
+use super::{SPACES, backend, roomy, stats, take};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use tapeloop::backend::{
+    Backend, Block, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Region, Space, Streams,
+};
+use tapeloop::memory::Pool;
+use tapeloop::record::{BufferDecl, Kernel};
+use tapeloop::{Error, ErrorKind, Result};
+
+/// Lends so many bytes and no more; both kinds are one memory.
+struct Scarce {
+    cpu: Arc<dyn Backend>,
+    home: Home,
+    bytes_max: usize,
+    used: Arc<AtomicUsize>,
+}
+
+struct Part {
+    bytes: Vec<u8>,
+    used: Arc<AtomicUsize>,
+}
+
+impl Region for Part {
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(&self.bytes)
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        Some(&mut self.bytes)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes.len(), SeqCst);
+    }
+}
+
+impl Backend for Scarce {
+    fn device(&self) -> &DeviceInfo {
+        self.cpu.device()
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.cpu.load(kernel)
+    }
+
+    fn open_lanes(&self, _: &[BufferDecl], _: usize, _: Streams) -> Result<Vec<Box<dyn Lane>>> {
+        Ok(Vec::new())
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        if self.used.load(SeqCst) + bytes > self.bytes_max {
+            let error = Error::new(
+                ErrorKind::OutOfMemory,
+                format!("{bytes} bytes were refused"),
+            );
+            return Err(error.with_code(2));
+        }
+        self.used.fetch_add(bytes, SeqCst);
+        let part = Part {
+            bytes: vec![0; bytes],
+            used: Arc::clone(&self.used),
+        };
+        Ok(Block::new(self.home, space, 1 << 20, bytes, Box::new(part)))
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        self.cpu.write(from, to, to_offset)
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.cpu.read(from, from_offset, to)
+    }
+
+    fn copy(&self, from: &Block, at: usize, to: &Block, to_at: usize, bytes: usize) -> Result<()> {
+        self.cpu.copy(from, at, to, to_at, bytes)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.cpu.driver_calls()
+    }
+}
+
+#[test]
+fn memory_that_the_backend_refuses_is_asked_for_again_without_the_caches() {
+    for (space, other) in [(SPACES[0], SPACES[1]), (SPACES[1], SPACES[0])] {
+        let used = Arc::new(AtomicUsize::new(0));
+        let scarce = Scarce {
+            cpu: backend(),
+            home: Home::new(),
+            bytes_max: 8192,
+            used: Arc::clone(&used),
+        };
+        let pool = Pool::new(Arc::new(scarce), roomy());
+        let held = take(&pool, space, 1024, "held").unwrap();
+        drop(take(&pool, space, 2048, "free").unwrap());
+        drop(take(&pool, other, 4096, "free").unwrap());
+        assert_eq!(used.load(SeqCst), 7168);
+
+        let large = take(&pool, space, 7168, "large").unwrap();
+        assert_eq!(used.load(SeqCst), 8192, "caches of both kinds made room");
+        assert_eq!(stats(&pool, other).trims, 1);
+
+        let error = take(&pool, other, 256, "small").err().unwrap();
+        assert_eq!(
+            (error.kind(), error.code()),
+            (ErrorKind::OutOfMemory, Some(2))
+        );
+        let text = error.to_string();
+        for part in [
+            "small: 256 bytes were refused",
+            "large",
+            "held",
+            "(fix: drop",
+        ] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+        let after = stats(&pool, space);
+        assert_eq!((after.in_use_bytes, after.refused), (8192, 0));
+        assert_eq!(stats(&pool, other).refused, 1);
+
+        // A pool that closes keeps nothing back from the others.
+        drop(pool);
+        drop(held);
+        assert_eq!(used.load(SeqCst), 7168);
+        drop(large);
+        assert_eq!(used.load(SeqCst), 0);
+    }
+}
