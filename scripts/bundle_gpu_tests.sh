@@ -4,10 +4,11 @@
 #   scripts/bundle_gpu_tests.sh FOLDER [cargo options, such as --test cuda_lane]
 #
 # There, FOLDER/run.sh runs them all, and FOLDER/run.sh --sanitize runs them once
-# more under compute-sanitizer (memcheck, then racecheck).
+# more under compute-sanitizer (memcheck, then racecheck). Benches (--bench replay)
+# are packed too and not run: FOLDER/tree/scripts/compare_replay.sh FOLDER/bin/replay.
 set -eu
 if [ $# -lt 1 ]; then
-    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
     exit 2
 fi
 mkdir -p "$1"
@@ -17,6 +18,9 @@ cd "$(dirname "$0")/.."
 rm -rf "$folder/bin" "$folder/tree" "$folder/tapeloop"
 mkdir -p "$folder/bin" "$folder/tree"
 
+# What the benches' results are of.
+TAPELOOP_COMMIT=$(git describe --always --dirty)
+export TAPELOOP_COMMIT
 messages=$(cargo test --release --no-run --message-format=json "$@")
 executables() {
     echo "$messages" | sed -n "s/.*$1.*\"executable\":\"\([^\"]*\)\".*/\1/p"
@@ -24,6 +28,11 @@ executables() {
 for binary in $(executables '"profile":{[^}]*"test":true}'); do
     name=$(basename "$binary")
     strip -o "$folder/bin/${name%-*}" "$binary"
+done
+benches=
+for binary in $(executables '"kind":\["bench"\]'); do
+    name=$(basename "$binary")
+    benches="$benches ${name%-*}"
 done
 program=$(executables '"kind":\["bin"\].*"profile":{[^}]*"test":false}')
 if [ -n "$program" ]; then
@@ -45,10 +54,19 @@ link() {
 }
 link tree "$PWD"
 link tapeloop "$program"
+benches="$benches "
 RUN
 cat >>"$folder/run.sh" <<'RUN'
 failed=
-tests=${TESTS:-$(ls bin)}
+tests=${TESTS:-}
+if [ -z "$tests" ]; then
+    for name in $(ls bin); do
+        case $benches in
+        *" $name "*) ;;
+        *) tests="$tests $name" ;;
+        esac
+    done
+fi
 for name in $tests; do
     echo "== $name"
     "bin/$name" || failed="$failed $name"

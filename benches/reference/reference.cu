@@ -1,0 +1,326 @@
+// The work of benches/replay in CUDA C++, written by hand: what the engine is
+// compared with. See scripts/compare_replay.sh.
+//
+//   nvcc -O3 -arch=native -o reference reference.cu
+//   ./reference [--cases period,large,latency,host,ladder] [--reps N] [--millis N] [--samples N]
+//
+// It prints one line of JSON for each case, and fails on a wrong output.
+
+#include "reference.cuh"
+
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+struct Options {
+    std::string cases = "period,large,latency,host,ladder";
+    int reps = 5;        // repetitions of a loop, of which the median counts
+    double millis = 20;  // length of one
+    int samples = 5000;  // of a latency
+};
+
+double median(std::vector<double> values)
+{
+    std::sort(values.begin(), values.end());
+    const size_t half = values.size() / 2;
+    return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double percentile(const std::vector<double>& sorted, double part)
+{
+    return sorted[std::min(sorted.size() - 1, static_cast<size_t>(part * sorted.size()))];
+}
+
+// One line of JSON up to the figures.
+void begin_line(const char* name, const Work& work, size_t slots, bool host_copies)
+{
+    std::printf("{\"who\":\"cpp\",\"case\":\"%s\",\"bytes\":%zu,\"bytes_down\":%zu,\"kernels\":%d,"
+                "\"slots\":%zu,\"host_copies\":%s", name, work.up_bytes(), work.down_bytes(),
+                work.kernels, slots, host_copies ? "true" : "false");
+}
+
+void end_line()
+{
+    std::printf("}\n");
+    std::fflush(stdout);
+}
+
+void print_times(const char* prefix, std::vector<double> samples)
+{
+    std::sort(samples.begin(), samples.end());
+    std::printf(",\"%sp50_ns\":%.0f,\"%sp90_ns\":%.0f,\"%sp99_ns\":%.0f", prefix,
+                percentile(samples, 0.5), prefix, percentile(samples, 0.9), prefix,
+                percentile(samples, 0.99));
+}
+
+// Batches through all slots in turn, each as soon as its slot is done; returns
+// nanoseconds.
+double closed_loop(Device& device, Mode mode, bool host_copies, long batches)
+{
+    std::vector<Slot>& slots = device.slots;
+    const double start = now_ns();
+    for (long batch = 0; batch < batches; ++batch) {
+        Slot& slot = slots[batch % slots.size()];
+        if (slot.busy) {
+            spin(slot.done);
+            if (host_copies) slot.take_out(device.work);
+        }
+        if (host_copies) slot.put_in(device.work);
+        device.submit(slot, mode);
+        slot.busy = true;
+    }
+    for (Slot& slot : slots) {
+        if (!slot.busy) continue;
+        spin(slot.done);
+        if (host_copies) slot.take_out(device.work);
+        slot.busy = false;
+    }
+    return now_ns() - start;
+}
+
+void period(Device& device, const char* name, Mode mode, bool host_copies, const Options& options)
+{
+    device.check(mode, name);
+    // As long as a repetition is, to warm up and to see how many batches that is.
+    long batches = 4 * static_cast<long>(device.slots.size());
+    double took = closed_loop(device, mode, host_copies, batches);
+    while (took < options.millis * 1e6 / 2) {
+        batches *= 2;
+        took = closed_loop(device, mode, host_copies, batches);
+    }
+    batches = std::max(batches / 4, static_cast<long>(options.millis * 1e6 / (took / batches)));
+    std::vector<double> periods;
+    for (int rep = 0; rep < options.reps; ++rep)
+        periods.push_back(closed_loop(device, mode, host_copies, batches) / batches);
+    device.check_left(mode, name);
+    begin_line(name, device.work, device.slots.size(), host_copies);
+    std::printf(",\"period_ns\":%.1f,\"min_ns\":%.1f,\"max_ns\":%.1f,\"batches\":%ld",
+                median(periods), *std::min_element(periods.begin(), periods.end()),
+                *std::max_element(periods.begin(), periods.end()), batches);
+    end_line();
+}
+
+void run_period(const Options& options)
+{
+    Device device(Work{4096, 1, 12}, 4);
+    for (bool host_copies : {false, true}) {
+        period(device, "stream", Mode::Stream, host_copies, options);
+        period(device, "graph", Mode::Graph, host_copies, options);
+        period(device, "kernels_per_slot", Mode::KernelsPerSlot, host_copies, options);
+        period(device, "kernels_per_stage", Mode::KernelsPerStage, host_copies, options);
+        period(device, "mapped", Mode::Mapped, host_copies, options);
+    }
+}
+
+void run_large(const Options& options)
+{
+    Device device(Work{1 << 20, 2, 12}, 3);
+    Options longer = options;
+    longer.millis *= 2;
+    period(device, "stage_upload", Mode::Upload, false, longer);
+    period(device, "stage_kernels", Mode::Kernels, false, longer);
+    period(device, "stage_download", Mode::Download, false, longer);
+    period(device, "graph", Mode::Graph, false, longer);
+    period(device, "kernels_per_slot", Mode::KernelsPerSlot, false, longer);
+    period(device, "kernels_per_stage", Mode::KernelsPerStage, false, longer);
+    period(device, "graph", Mode::Graph, true, longer);
+}
+
+void latency(Device& device, const char* name, Mode mode, bool host_copies, const Options& options)
+{
+    device.check(mode, name);
+    Slot& slot = device.slots[0];
+    std::vector<double> samples;
+    for (int i = -options.samples / 10; i < options.samples; ++i) {
+        const double start = now_ns();
+        if (host_copies) slot.put_in(device.work);
+        device.submit_unmarked(slot, mode);
+        CHECK(cudaStreamSynchronize(slot.stream));
+        if (host_copies) slot.take_out(device.work);
+        if (i >= 0) samples.push_back(now_ns() - start);
+    }
+    device.check_left(mode, name);
+    begin_line(name, device.work, 1, host_copies);
+    print_times("", samples);
+    end_line();
+}
+
+void run_latency(const Options& options)
+{
+    Device device(Work{4096, 1, 12}, 1);
+    latency(device, "latency_stream", Mode::Stream, false, options);
+    latency(device, "latency_graph", Mode::Graph, false, options);
+    latency(device, "latency_kernels_per_slot", Mode::KernelsPerSlot, false, options);
+    latency(device, "latency_mapped", Mode::Mapped, false, options);
+    latency(device, "latency_graph", Mode::Graph, true, options);
+    latency(device, "latency_mapped", Mode::Mapped, true, options);
+}
+
+// The calling thread's time for a launch and its mark, on an idle device.
+void host(Device& device, const char* name, Mode mode, const Options& options)
+{
+    device.check(mode, name);
+    Slot& slot = device.slots[0];
+    std::vector<double> samples;
+    const int count = std::max(1, options.samples / 5);
+    for (int i = -count / 10; i < count; ++i) {
+        const double start = now_ns();
+        device.submit(slot, mode);
+        const double took = now_ns() - start;
+        spin(slot.done);
+        if (i >= 0) samples.push_back(took);
+    }
+    device.check_left(mode, name);
+    begin_line(name, device.work, 1, false);
+    print_times("host_", samples);
+    end_line();
+}
+
+void run_host(const Options& options)
+{
+    for (int kernels : {1, 3, 10, 30, 100}) {
+        Device device(Work{4096, 1, kernels}, 1);
+        host(device, "host_kernels", Mode::Kernels, options);
+        host(device, "host_batch", Mode::Graph, options);
+    }
+}
+
+// What it takes to change a graph that exists, in time of the calling thread.
+template <class Change>
+void change(Device& device, const char* name, int nodes, const Options& options, Change change)
+{
+    std::vector<double> samples;
+    const int count = std::max(2, options.samples / 10) / 2 * 2;
+    for (int i = 0; i < count; ++i) {
+        const double start = now_ns();
+        change(i % 2 == 0);
+        samples.push_back(now_ns() - start);
+    }
+    // The last change set back what the one before changed.
+    device.check(Mode::Graph, name);
+    begin_line(name, device.work, 1, false);
+    std::printf(",\"nodes\":%d", nodes);
+    print_times("host_", samples);
+    end_line();
+}
+
+void run_ladder(const Options& options)
+{
+    Device device(Work{4096, 1, 12}, 1);
+    Slot& slot = device.slots[0];
+    device.check(Mode::Graph, "ladder");
+    size_t count = 0;
+    CHECK(cudaGraphGetNodes(slot.batch_graph, nullptr, &count));
+    std::vector<cudaGraphNode_t> nodes(count);
+    CHECK(cudaGraphGetNodes(slot.batch_graph, nodes.data(), &count));
+    cudaGraphNode_t kernel = nullptr;
+    cudaGraphNode_t upload = nullptr;
+    for (cudaGraphNode_t node : nodes) {
+        cudaGraphNodeType type;
+        CHECK(cudaGraphNodeGetType(node, &type));
+        if (type == cudaGraphNodeTypeKernel) kernel = node;
+        if (type != cudaGraphNodeTypeMemcpy) continue;
+        cudaMemcpy3DParms copy;
+        CHECK(cudaGraphMemcpyNodeGetParams(node, &copy));
+        if (copy.srcPtr.ptr == slot.x_host) upload = node;
+    }
+    if (!kernel) fail("ladder", "the graph has no kernel");
+
+    cudaKernelNodeParams params;
+    CHECK(cudaGraphKernelNodeGetParams(kernel, &params));
+    float other = 0.25f;
+    void* changed[5];
+    std::copy(params.kernelParams, params.kernelParams + 5, changed);
+    changed[4] = &other;
+    cudaKernelNodeParams other_params = params;
+    other_params.kernelParams = changed;
+    CHECK(cudaGraphExecKernelNodeSetParams(slot.batch, kernel, &other_params));
+    if (device.outputs_are_right(slot, Mode::Graph)) fail("ladder", "new parameters had no effect");
+    CHECK(cudaGraphExecKernelNodeSetParams(slot.batch, kernel, &params));
+
+    change(device, "set_params_kernel", 1, options, [&](bool there) {
+        const cudaKernelNodeParams& chosen = there ? other_params : params;
+        CHECK(cudaGraphExecKernelNodeSetParams(slot.batch, kernel, &chosen));
+    });
+    const size_t bytes = device.work.up_bytes();
+    const auto set_copy = [&](bool there) {
+        CHECK(cudaGraphExecMemcpyNodeSetParams1D(slot.batch, upload, slot.x, slot.x_host,
+                                                 there ? bytes / 2 : bytes,
+                                                 cudaMemcpyHostToDevice));
+    };
+    if (upload) change(device, "set_params_copy", 1, options, set_copy);
+    else std::fprintf(stderr, "set_params_copy left out: the upload was not found\n");
+    change(device, "update_whole", device.work.kernels + 2, options, [&](bool there) {
+        cudaGraph_t graph = device.capture(slot, Mode::Stream, there ? 0.25f : 0.5f);
+        cudaGraphExecUpdateResultInfo info;
+        CHECK(cudaGraphExecUpdate(slot.batch, graph, &info));
+        CHECK(cudaGraphDestroy(graph));
+    });
+    change(device, "update_instantiate", device.work.kernels + 2, options, [&](bool) {
+        cudaGraph_t graph = device.capture(slot, Mode::Stream, 0.5f);
+        cudaGraphExec_t exec;
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaGraphDestroy(graph));
+        CHECK(cudaGraphExecDestroy(slot.batch));
+        slot.batch = exec;
+    });
+}
+
+// The clocks of an idle card are low.
+void warm_up()
+{
+    Device device(Work{4096, 1, 12}, 4);
+    const double start = now_ns();
+    while (now_ns() - start < 200e6) closed_loop(device, Mode::Graph, false, 1000);
+}
+
+void print_device()
+{
+    cudaDeviceProp properties;
+    int driver = 0;
+    CHECK(cudaGetDeviceProperties(&properties, 0));
+    CHECK(cudaDriverGetVersion(&driver));
+    std::printf("{\"who\":\"cpp\",\"case\":\"device\",\"device\":\"%s\",\"driver\":%d,"
+                "\"runtime\":%d", properties.name, driver, CUDART_VERSION);
+    end_line();
+}
+
+Options parse(int argc, char** argv)
+{
+    Options options;
+    for (int i = 1; i < argc; i += 2) {
+        const std::string name = argv[i];
+        const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
+        if (value && name == "--cases") options.cases = value;
+        else if (value && name == "--reps") options.reps = std::max(1, std::atoi(value));
+        else if (value && name == "--millis") options.millis = std::max(1.0, std::atof(value));
+        else if (value && name == "--samples") options.samples = std::max(20, std::atoi(value));
+        else {
+            std::fprintf(stderr, "usage: %s [--cases a,b] [--reps N] [--millis N] [--samples N]\n",
+                         argv[0]);
+            std::exit(2);
+        }
+    }
+    return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    const Options options = parse(argc, argv);
+    // Waits spin, as the engine's do; before anything else touches the device.
+    CHECK(cudaSetDeviceFlags(cudaDeviceScheduleSpin));
+    CHECK(cudaSetDevice(0));
+    print_device();
+    warm_up();
+    const std::pair<const char*, void (*)(const Options&)> groups[] = {
+        {"period", run_period}, {"large", run_large},   {"latency", run_latency},
+        {"host", run_host},     {"ladder", run_ladder},
+    };
+    for (const auto& [name, run] : groups)
+        if (("," + options.cases + ",").find("," + std::string(name) + ",") != std::string::npos)
+            run(options);
+    return 0;
+}

@@ -1,0 +1,280 @@
+// The work itself: slots with their memory, streams and graphs, and the ways to
+// give a batch to the device.
+#pragma once
+
+#include "kernels.cu"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#define CHECK(call) check_result((call), #call, __FILE__, __LINE__)
+
+inline void check_result(cudaError_t result, const char* call, const char* file, int line)
+{
+    if (result == cudaSuccess) return;
+    std::fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, cudaGetErrorString(result));
+    std::exit(1);
+}
+
+[[noreturn]] inline void fail(const char* name, const char* message)
+{
+    std::fprintf(stderr, "%s: %s\n", name, message);
+    std::exit(1);
+}
+
+inline double now_ns()
+{
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+inline void spin(cudaEvent_t event)
+{
+    cudaError_t result;
+    while ((result = cudaEventQuery(event)) == cudaErrorNotReady) {}
+    CHECK(result);
+}
+
+// n elements down, stride times as many up, and a chain of kernels between.
+struct Work {
+    unsigned n;
+    unsigned stride;
+    int kernels;
+
+    size_t up_bytes() const { return size_t{n} * stride * sizeof(float); }
+    size_t down_bytes() const { return size_t{n} * sizeof(float); }
+};
+
+constexpr unsigned BLOCK = 128;
+
+// The factor of the k-th kernel; the last one's can be another.
+inline float factor(int k) { return k % 2 == 0 ? 2.0f : 0.5f; }
+
+enum class Mode {
+    Stream,           // a call for each copy and kernel, on the slot's stream
+    Graph,            // the whole batch as one graph
+    KernelsPerSlot,   // copies as calls on the slot's stream around a graph of the kernels
+    KernelsPerStage,  // the same on three streams that all slots share
+    Mapped,           // one graph whose kernels read and write pinned memory
+    Upload,           // one stage alone: the copy up,
+    Kernels,          // the graph of the kernels,
+    Download,         // the copy down
+};
+
+inline bool is_stage(Mode mode)
+{
+    return mode == Mode::Upload || mode == Mode::Kernels || mode == Mode::Download;
+}
+
+struct Slot {
+    float *x_host = nullptr, *y_host = nullptr;
+    float *x = nullptr, *y = nullptr, *scratch[2] = {nullptr, nullptr};
+    cudaStream_t stream = nullptr;
+    cudaEvent_t uploaded = nullptr, computed = nullptr, done = nullptr;
+    cudaGraph_t batch_graph = nullptr;
+    cudaGraphExec_t batch = nullptr, kernels = nullptr, mapped = nullptr;
+    std::vector<float> input, output, expected;
+    bool busy = false;
+
+    // What any program does that has its data elsewhere.
+    void put_in(const Work& work) { std::memcpy(x_host, input.data(), work.up_bytes()); }
+    void take_out(const Work& work) { std::memcpy(output.data(), y_host, work.down_bytes()); }
+};
+
+class Device {
+public:
+    Work work;
+    std::vector<Slot> slots;
+
+    Device(Work work, size_t count) : work(work), slots(count)
+    {
+        for (cudaStream_t& stream : stages_)
+            CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        for (size_t i = 0; i < count; ++i) open(slots[i], static_cast<unsigned>(i));
+    }
+
+    Device(const Device&) = delete;
+
+    ~Device()
+    {
+        CHECK(cudaDeviceSynchronize());
+        for (Slot& slot : slots) {
+            for (cudaGraphExec_t exec : {slot.batch, slot.kernels, slot.mapped})
+                CHECK(cudaGraphExecDestroy(exec));
+            CHECK(cudaGraphDestroy(slot.batch_graph));
+            for (cudaEvent_t event : {slot.uploaded, slot.computed, slot.done})
+                CHECK(cudaEventDestroy(event));
+            CHECK(cudaStreamDestroy(slot.stream));
+            for (float* memory : {slot.x, slot.y, slot.scratch[0], slot.scratch[1]})
+                CHECK(cudaFree(memory));
+            for (float* memory : {slot.x_host, slot.y_host}) CHECK(cudaFreeHost(memory));
+        }
+        for (cudaStream_t stream : stages_) CHECK(cudaStreamDestroy(stream));
+    }
+
+    // Gives one batch to the device, and marks its end.
+    void submit(Slot& slot, Mode mode)
+    {
+        submit_unmarked(slot, mode);
+        CHECK(cudaEventRecord(slot.done, mode == Mode::KernelsPerStage ? stages_[2] : slot.stream));
+    }
+
+    void submit_unmarked(Slot& slot, Mode mode)
+    {
+        const cudaStream_t stream = slot.stream;
+        switch (mode) {
+        case Mode::Stream: enqueue(slot, mode, 0.0f); break;
+        case Mode::Graph: CHECK(cudaGraphLaunch(slot.batch, stream)); break;
+        case Mode::Mapped: CHECK(cudaGraphLaunch(slot.mapped, stream)); break;
+        case Mode::Kernels: CHECK(cudaGraphLaunch(slot.kernels, stream)); break;
+        case Mode::Upload: upload(slot, stream); break;
+        case Mode::Download: download(slot, stream); break;
+        case Mode::KernelsPerSlot:
+            upload(slot, stream);
+            CHECK(cudaGraphLaunch(slot.kernels, stream));
+            download(slot, stream);
+            break;
+        case Mode::KernelsPerStage:
+            upload(slot, stages_[0]);
+            CHECK(cudaEventRecord(slot.uploaded, stages_[0]));
+            CHECK(cudaStreamWaitEvent(stages_[1], slot.uploaded, 0));
+            CHECK(cudaGraphLaunch(slot.kernels, stages_[1]));
+            CHECK(cudaEventRecord(slot.computed, stages_[1]));
+            CHECK(cudaStreamWaitEvent(stages_[2], slot.computed, 0));
+            download(slot, stages_[2]);
+            break;
+        }
+    }
+
+    // The graph of a batch; `last` unless 0 is the factor of its last kernel.
+    cudaGraph_t capture(Slot& slot, Mode mode, float last)
+    {
+        cudaGraph_t graph;
+        CHECK(cudaStreamBeginCapture(slot.stream, cudaStreamCaptureModeThreadLocal));
+        enqueue(slot, mode, last);
+        CHECK(cudaStreamEndCapture(slot.stream, &graph));
+        return graph;
+    }
+
+    // Runs one batch of every slot from its inputs, and fails on a wrong output.
+    // It leaves outputs that cannot be right, for check_left after a loop.
+    void check(Mode mode, const char* name)
+    {
+        for (Slot& slot : slots) {
+            if (!outputs_are_right(slot, mode)) fail(name, "wrong outputs");
+            std::memset(slot.y_host, 0xFF, work.down_bytes());
+        }
+    }
+
+    bool outputs_are_right(Slot& slot, Mode mode)
+    {
+        slot.put_in(work);
+        std::memset(slot.y_host, 0xFF, work.down_bytes());
+        CHECK(cudaMemset(slot.y, 0xFF, work.down_bytes()));
+        CHECK(cudaDeviceSynchronize());
+        // A stage alone is checked with the others around it.
+        submit(slot, is_stage(mode) ? Mode::KernelsPerSlot : mode);
+        CHECK(cudaDeviceSynchronize());
+        return is_right(slot);
+    }
+
+    // Fails if what a loop left is wrong.
+    void check_left(Mode mode, const char* name)
+    {
+        CHECK(cudaDeviceSynchronize());
+        if (is_stage(mode)) return check(mode, name);
+        for (Slot& slot : slots)
+            if (!is_right(slot)) fail(name, "wrong outputs after the loop");
+    }
+
+private:
+    cudaStream_t stages_[3] = {nullptr, nullptr, nullptr};
+
+    bool is_right(const Slot& slot) const
+    {
+        return std::memcmp(slot.y_host, slot.expected.data(), work.down_bytes()) == 0;
+    }
+
+    void open(Slot& slot, unsigned index)
+    {
+        CHECK(cudaMallocHost(&slot.x_host, work.up_bytes()));
+        CHECK(cudaMallocHost(&slot.y_host, work.down_bytes()));
+        CHECK(cudaMalloc(&slot.x, work.up_bytes()));
+        for (float** memory : {&slot.y, &slot.scratch[0], &slot.scratch[1]})
+            CHECK(cudaMalloc(memory, work.down_bytes()));
+        CHECK(cudaStreamCreateWithFlags(&slot.stream, cudaStreamNonBlocking));
+        for (cudaEvent_t* event : {&slot.uploaded, &slot.computed, &slot.done})
+            CHECK(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+        slot.input.resize(size_t{work.n} * work.stride);
+        for (unsigned i = 0; i < slot.input.size(); ++i)
+            slot.input[i] = static_cast<float>((i * 7 + index * 13) % 1021);
+        slot.output.resize(work.n);
+        slot.expected.resize(work.n);
+        for (unsigned i = 0; i < work.n; ++i) {
+            float value = slot.input[size_t{i} * work.stride];
+            for (int k = 0; k < work.kernels; ++k) value = value * factor(k) + 1.0f;
+            slot.expected[i] = value;
+        }
+        // A kernel that is loaded at its first use must not be so under capture.
+        enqueue(slot, Mode::Stream, 0.0f);
+        CHECK(cudaStreamSynchronize(slot.stream));
+        slot.batch_graph = capture(slot, Mode::Stream, 0.0f);
+        slot.batch = instantiate(slot, slot.batch_graph);
+        for (auto [exec, mode] :
+             {std::pair{&slot.kernels, Mode::Kernels}, {&slot.mapped, Mode::Mapped}}) {
+            cudaGraph_t graph = capture(slot, mode, 0.0f);
+            *exec = instantiate(slot, graph);
+            CHECK(cudaGraphDestroy(graph));
+        }
+    }
+
+    cudaGraphExec_t instantiate(Slot& slot, cudaGraph_t graph)
+    {
+        cudaGraphExec_t exec;
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaGraphUpload(exec, slot.stream));
+        CHECK(cudaStreamSynchronize(slot.stream));
+        return exec;
+    }
+
+    void upload(Slot& slot, cudaStream_t stream)
+    {
+        CHECK(cudaMemcpyAsync(slot.x, slot.x_host, work.up_bytes(), cudaMemcpyHostToDevice,
+                              stream));
+    }
+
+    void download(Slot& slot, cudaStream_t stream)
+    {
+        CHECK(cudaMemcpyAsync(slot.y_host, slot.y, work.down_bytes(), cudaMemcpyDeviceToHost,
+                              stream));
+    }
+
+    // Every copy and kernel by itself on the slot's stream. Under capture, `mode`
+    // says what of it: Stream all, Kernels no copies, Mapped none either.
+    void enqueue(Slot& slot, Mode mode, float last)
+    {
+        const bool mapped = mode == Mode::Mapped;
+        if (mode == Mode::Stream) upload(slot, slot.stream);
+        const float* in = mapped ? slot.x_host : slot.x;
+        for (int k = 0; k < work.kernels; ++k) {
+            const bool is_last = k + 1 == work.kernels;
+            float* out = !is_last ? slot.scratch[k % 2] : mapped ? slot.y_host : slot.y;
+            unsigned n = work.n;
+            unsigned stride = k == 0 ? work.stride : 1;
+            float a = is_last && last != 0.0f ? last : factor(k);
+            void* args[] = {&in, &out, &n, &stride, &a};
+            const dim3 grid((n + BLOCK - 1) / BLOCK);
+            CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(&step), grid, dim3(BLOCK), args, 0,
+                                   slot.stream));
+            in = out;
+        }
+        if (mode == Mode::Stream) download(slot, slot.stream);
+    }
+};

@@ -1,0 +1,115 @@
+//! The pipeline that its caller drives: everything on this thread.
+
+use crate::Bench;
+use crate::latency::sample;
+use crate::period::policies;
+use crate::slots::repeat;
+use crate::work::{Chain, Shape, Spares, wrong_output};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tapeloop::pipeline::{Pipeline, Refused, Wait};
+use tapeloop::replay::Policy;
+use tapeloop::{EngineConfig, Result};
+
+/// A pipeline with what goes in and where outputs come back to.
+struct Driven {
+    pipeline: Pipeline<Chain>,
+    shape: Shape,
+    spares: Spares,
+    inputs: Vec<Arc<[f32]>>,
+}
+
+/// Throughput over four slots, and the latency of one batch over one. Items are
+/// written and results read, so these have host copies.
+pub(crate) fn pipeline(bench: &Bench) -> Result<()> {
+    for (name, policy) in policies() {
+        let case = format!("pipeline_{name}");
+        bench.attempt(&case, || throughput(bench, &case, policy));
+        if matches!(name, "graph" | "mapped" | "stream") {
+            let case = format!("latency_pipeline_{name}");
+            bench.attempt(&case, || latency(bench, &case, policy));
+        }
+    }
+    Ok(())
+}
+
+fn throughput(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
+    let mut driven = Driven::open(bench, 4, policy)?;
+    driven.pass(16, Some(case))?;
+    let reps = repeat(bench, bench.rep, 4, |items| driven.pass(items, None))?;
+    driven.pass(16, Some(case))?;
+    let line = driven.shape.line(case, 4, true);
+    line.period(reps).print();
+    Ok(())
+}
+
+fn latency(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
+    let mut driven = Driven::open(bench, 1, policy)?;
+    driven.pass(4, Some(case))?;
+    let samples = sample(bench.samples, || driven.one(case))?;
+    driven.pass(4, Some(case))?;
+    let line = driven.shape.line(case, 1, true);
+    line.times("", samples).print();
+    Ok(())
+}
+
+impl Driven {
+    fn open(bench: &Bench, slots: usize, policy: Policy) -> Result<Self> {
+        let shape = Shape::small(12);
+        let spares = Spares::default();
+        let config = EngineConfig {
+            slots,
+            policy,
+            wait: Wait::Spin,
+            ..EngineConfig::new(shape.extent())
+        };
+        let chain = Chain::new(shape, &spares);
+        let backends = [Arc::clone(&bench.backend)];
+        Ok(Driven {
+            pipeline: Pipeline::new(chain, &backends, Arc::clone(&bench.pool), &config)?,
+            shape,
+            spares,
+            inputs: (0..slots).map(|seed| shape.input(seed)).collect(),
+        })
+    }
+
+    /// One item in, and its result out.
+    fn one(&mut self, case: &str) -> Result<()> {
+        let submitted = self.pipeline.submit(Arc::clone(&self.inputs[0]));
+        submitted.map_err(|_| wrong_output(case))?;
+        self.pipeline.flush();
+        let done = self.pipeline.wait().ok_or_else(|| wrong_output(case))?;
+        self.spares.put(done.result?);
+        Ok(())
+    }
+
+    /// Items through all slots; checks the outputs for a case that is named.
+    fn pass(&mut self, items: usize, checked: Option<&str>) -> Result<Duration> {
+        let start = Instant::now();
+        let (mut sent, mut through) = (0, 0);
+        while through < items {
+            if sent < items {
+                let item = Arc::clone(&self.inputs[sent % self.inputs.len()]);
+                match self.pipeline.submit(item) {
+                    Ok(_) => {
+                        sent += 1;
+                        self.pipeline.flush();
+                    }
+                    // No slot is free; the item is only a handle.
+                    Err(Refused(_)) => {}
+                }
+            }
+            while let Some(done) = self.pipeline.poll() {
+                let output = done.result?;
+                if let Some(case) = checked
+                    && output != self.shape.output(&done.item)
+                {
+                    return Err(wrong_output(case));
+                }
+                self.spares.put(output);
+                through += 1;
+            }
+        }
+        Ok(start.elapsed())
+    }
+}
