@@ -22,7 +22,7 @@ mod work;
 
 // The caller-driven pipeline: to switch it on, take in the module and its two
 // entries in `GROUPS`.
-// mod caller;
+mod caller;
 
 use rayon::ThreadPool;
 use report::Line;
@@ -67,7 +67,7 @@ const GROUPS: &[Group] = &[
     ("latency", latency::latency),
     ("host", host::host),
     ("engine", engine::engine),
-    // ("pipeline", caller::pipeline),
+    ("pipeline", caller::pipeline),
     ("ladder", ladder::ladder),
     ("sweep", latency::sweep),
 ];
