@@ -61,6 +61,14 @@ fn a_declaration_that_its_code_does_not_fit_is_named() {
     assert!(error.message().contains("dynamic shared memory"), "{error}");
     let once = backend.load(&saxpy_kernel(&image)).unwrap();
     assert_eq!(once, backend.load(&saxpy_kernel(&image)).unwrap());
+    // What a lane checks and leases follows from the declaration.
+    let updating = Kernel::new("saxpy", &image)
+        .reads::<f32>("x")
+        .reads::<i32>("base")
+        .updates::<f32>("out")
+        .scalar::<f32>("a")
+        .scalar::<u32>("n");
+    assert_ne!(once, backend.load(&updating).unwrap());
 }
 
 #[test]
