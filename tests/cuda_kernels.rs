@@ -7,7 +7,6 @@ mod gpu;
 use gpu::*;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::Backend;
 use tapeloop::record::{Image, Kernel, Recorder};
 use tapeloop::replay::Mode;
 
@@ -62,6 +61,14 @@ fn a_declaration_that_its_code_does_not_fit_is_named() {
     assert!(error.message().contains("dynamic shared memory"), "{error}");
     let once = backend.load(&saxpy_kernel(&image)).unwrap();
     assert_eq!(once, backend.load(&saxpy_kernel(&image)).unwrap());
+    // What a lane checks and leases follows from the declaration.
+    let updating = Kernel::new("saxpy", &image)
+        .reads::<f32>("x")
+        .reads::<i32>("base")
+        .updates::<f32>("out")
+        .scalar::<f32>("a")
+        .scalar::<u32>("n");
+    assert_ne!(once, backend.load(&updating).unwrap());
 }
 
 #[test]
@@ -108,8 +115,8 @@ fn ptx_runs_by_the_driver_s_own_compiler() {
     recorder.download(out);
     let recording = recorder.finish().unwrap();
     let mut lane = one_lane(&backend, &recording);
-    let executor = ready(&backend, &recording, &mut *lane, Mode::Graph);
-    executor.replay(&mut *lane, 0).unwrap();
+    let mut executor = ready(&backend, &recording, &mut *lane, Mode::Graph);
+    replay(&mut *lane, &mut executor);
     lane.wait().unwrap();
     assert_eq!(lane.host(out.id()), 42_u32.to_le_bytes());
 }
@@ -140,9 +147,9 @@ fn more_shared_memory_than_the_default_is_opted_in_to() {
     let values: Vec<f32> = (0..N).map(|i| i as f32).collect();
     for mode in MODES {
         let mut lane = one_lane(&backend, &recording);
-        let executor = ready(&backend, &recording, &mut *lane, mode);
+        let mut executor = ready(&backend, &recording, &mut *lane, mode);
         lane.host_mut(&[x.id()])[0].copy_from_slice(bytemuck::cast_slice(&values));
-        executor.replay(&mut *lane, 0).unwrap();
+        replay(&mut *lane, &mut executor);
         lane.wait().unwrap();
         let reversed: &[f32] = bytemuck::cast_slice(lane.host(out.id()));
         assert!(reversed.iter().eq(values.iter().rev()));

@@ -6,9 +6,10 @@ mod gpu;
 use gpu::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
+use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, Lane, Op};
+use tapeloop::backend::{Backend, CudaOptions, Lane, Op, Queue, Streams};
 use tapeloop::record::{Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Executor, Mode};
 
@@ -19,9 +20,9 @@ fn stream_and_graph_give_the_expected_bytes_over_many_replays() {
     for mode in MODES {
         let mut lane = one_lane(&backend, &saxpy.recording);
         assert!(lane.host(saxpy.out.id()).iter().all(|&byte| byte == 0));
-        let executor = ready(&backend, &saxpy.recording, &mut *lane, mode);
+        let mut executor = ready(&backend, &saxpy.recording, &mut *lane, mode);
         for index in 0..300 {
-            round(&saxpy, &mut *lane, &executor, 0, index);
+            round(&saxpy, &mut *lane, &mut executor, 0, index);
         }
     }
 }
@@ -37,9 +38,9 @@ fn a_wait_that_sleeps_gives_the_same() {
     };
     let saxpy = saxpy();
     let mut lane = one_lane(&backend, &saxpy.recording);
-    let executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
     for index in 0..20 {
-        round(&saxpy, &mut *lane, &executor, 0, index);
+        round(&saxpy, &mut *lane, &mut executor, 0, index);
     }
 }
 
@@ -47,19 +48,19 @@ fn a_wait_that_sleeps_gives_the_same() {
 fn lanes_run_side_by_side_and_move_between_threads() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lanes = backend.open_lanes(saxpy.recording.buffers(), 6).unwrap();
+    let mut lanes = lanes(&backend, &saxpy.recording, 6);
     for step in 0..3 {
         std::thread::scope(|scope| {
             for (index, lane) in lanes.iter_mut().enumerate() {
                 let (backend, saxpy) = (&backend, &saxpy);
                 scope.spawn(move || {
                     let mode = MODES[(index + step) % 2];
-                    let executor = ready(backend, &saxpy.recording, &mut **lane, mode);
+                    let mut executor = ready(backend, &saxpy.recording, &mut **lane, mode);
                     for index_round in 0..100 {
                         round(
                             saxpy,
                             &mut **lane,
-                            &executor,
+                            &mut executor,
                             index,
                             step * 100 + index_round,
                         );
@@ -77,11 +78,11 @@ fn launches_queue_behind_each_other_before_one_wait() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
     let mut lane = one_lane(&backend, &saxpy.recording);
-    let executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
     let (x, out) = expected(0, 0);
     lane.host_mut(&[saxpy.x.id()])[0].copy_from_slice(bytemuck::cast_slice(&x));
     for _ in 0..1_000 {
-        executor.replay(&mut *lane, 0).unwrap();
+        replay(&mut *lane, &mut executor);
     }
     while !lane.is_done().unwrap() {}
     assert!(lane.host(saxpy.out.id()) == bytemuck::cast_slice::<_, u8>(&out));
@@ -92,8 +93,8 @@ fn host_memory_is_out_of_reach_until_the_work_is_seen_done() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
     let mut lane = one_lane(&backend, &saxpy.recording);
-    let executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Stream);
-    executor.replay(&mut *lane, 0).unwrap();
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Stream);
+    replay(&mut *lane, &mut executor);
     let early = catch_unwind(AssertUnwindSafe(|| lane.host(saxpy.out.id()).len()));
     assert!(early.is_err());
     lane.wait().unwrap();
@@ -105,15 +106,15 @@ fn an_empty_capture_is_an_error_and_the_lane_goes_on() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
     let mut lane = one_lane(&backend, &saxpy.recording);
-    assert_eq!(lane.end_capture().unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(lane.end_capture(None).unwrap_err().kind(), ErrorKind::Usage);
     lane.begin_capture().unwrap();
     assert_eq!(lane.begin_capture().unwrap_err().kind(), ErrorKind::Usage);
     assert_eq!(lane.fence().unwrap_err().kind(), ErrorKind::Usage);
-    let error = lane.end_capture().unwrap_err();
+    let error = lane.end_capture(None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.message().contains("took nothing down"), "{error}");
-    let executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
-    round(&saxpy, &mut *lane, &executor, 0, 1);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    round(&saxpy, &mut *lane, &mut executor, 0, 1);
 }
 
 #[test]
@@ -127,17 +128,20 @@ fn an_operation_refused_in_a_capture_leaves_the_lane_usable() {
         byte: 0,
         bytes: 4,
     };
-    assert_eq!(lane.enqueue(&op).unwrap_err().kind(), ErrorKind::Usage);
-    assert!(lane.end_capture().is_err());
-    let executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
-    round(&saxpy, &mut *lane, &executor, 0, 1);
+    assert_eq!(
+        lane.enqueue(Queue::Upload, &op).unwrap_err().kind(),
+        ErrorKind::Usage
+    );
+    assert!(lane.end_capture(None).is_err());
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    round(&saxpy, &mut *lane, &mut executor, 0, 1);
 }
 
 #[test]
 fn a_lane_refuses_addresses_that_are_not_its_own() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lanes = backend.open_lanes(saxpy.recording.buffers(), 2).unwrap();
+    let mut lanes = lanes(&backend, &saxpy.recording, 2);
     let other = lanes[1].addresses(saxpy.x.id());
     let own = lanes[0].addresses(saxpy.x.id());
     let bytes = LEN * size_of::<f32>();
@@ -150,13 +154,13 @@ fn a_lane_refuses_addresses_that_are_not_its_own() {
         upload(other.host, own.device),
         upload(own.host, other.device),
     ] {
-        let error = lanes[0].enqueue(&op).unwrap_err();
+        let error = lanes[0].enqueue(Queue::Upload, &op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
 }
 
 /// One launch that takes a while, on `lane`.
-fn slow(backend: &CudaBackend) -> (Recording, Box<dyn Lane>, Executor) {
+fn slow(backend: &Arc<dyn Backend>) -> (Recording, Box<dyn Lane>, Executor) {
     let mut recorder = Recorder::new(&[LEN as u32]);
     let out = recorder.download_buffer::<f32>("out", 0, 1);
     let kernel = Kernel::new("slow", &source_image(SAXPY));
@@ -172,8 +176,8 @@ fn slow(backend: &CudaBackend) -> (Recording, Box<dyn Lane>, Executor) {
 #[test]
 fn a_lane_dropped_in_flight_or_in_a_capture_takes_nothing_with_it() {
     let Some(backend) = device() else { return };
-    let (_, mut lane, executor) = slow(&backend);
-    executor.replay(&mut *lane, 0).unwrap();
+    let (_, mut lane, mut executor) = slow(&backend);
+    replay(&mut *lane, &mut executor);
     assert!(
         !lane.is_done().unwrap(),
         "the kernel is slow enough to be caught"
@@ -185,9 +189,9 @@ fn a_lane_dropped_in_flight_or_in_a_capture_takes_nothing_with_it() {
     drop(capturing);
     let mut lane = one_lane(&backend, &saxpy.recording);
     // The lane outlives its backend.
-    let executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
     drop(backend);
-    round(&saxpy, &mut *lane, &executor, 0, 1);
+    round(&saxpy, &mut *lane, &mut executor, 0, 1);
 }
 
 #[test]
@@ -204,20 +208,23 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     );
     recorder.download(out);
     let recording = recorder.finish().unwrap();
-    let error = backend.open_lanes(recording.buffers(), 1).err().unwrap();
+    let error = backend
+        .open_lanes(recording.buffers(), 1, Streams::PerSlot)
+        .err()
+        .unwrap();
     say(&format!("out of memory: {error}"));
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert!(error.message().contains("8796093022464 bytes"), "{error}");
     assert!(error.fix_text().is_some());
     let error = backend
-        .open_lanes(recording.buffers(), usize::MAX)
+        .open_lanes(recording.buffers(), usize::MAX, Streams::PerSlot)
         .err()
         .unwrap();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     let saxpy = saxpy();
     let mut lane = one_lane(&backend, &saxpy.recording);
-    let executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Stream);
-    round(&saxpy, &mut *lane, &executor, 0, 1);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Stream);
+    round(&saxpy, &mut *lane, &mut executor, 0, 1);
 }
 
 #[test]
@@ -272,8 +279,8 @@ fn a_fault_is_an_error_in_is_done_and_wait_and_drops_do_not_hang() {
     recorder.download(out);
     let recording = recorder.finish().unwrap();
     let mut lane = one_lane(&backend, &recording);
-    let executor = ready(&backend, &recording, &mut *lane, Mode::Graph);
-    executor.replay(&mut *lane, 0).unwrap();
+    let mut executor = ready(&backend, &recording, &mut *lane, Mode::Graph);
+    replay(&mut *lane, &mut executor);
     let error = loop {
         match lane.is_done() {
             Ok(false) => std::thread::yield_now(),

@@ -26,7 +26,7 @@ fn pool() -> Arc<ThreadPool> {
 
 /// The GPU, or nothing, said aloud, where there is none at all.
 fn gpu() -> Option<Arc<dyn Backend>> {
-    gpu::device().map(|device| Arc::new(device) as Arc<dyn Backend>)
+    gpu::device()
 }
 
 struct Run<'a> {

@@ -3,11 +3,10 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use tapeloop::Result;
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, FunctionId, Lane};
+use tapeloop::backend::{Backend, CudaOptions, Lane, Streams};
 use tapeloop::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
-use tapeloop::replay::{Executor, Mode};
+use tapeloop::replay::{Buckets, Executor, Mode, Policy, Replay};
 
 pub(crate) const LEN: usize = 10_000;
 pub(crate) const MODES: [Mode; 2] = [Mode::Stream, Mode::Graph];
@@ -49,7 +48,16 @@ pub(crate) fn say(line: &str) {
 }
 
 /// The device; `None`, said aloud, where there is none at all.
-pub(crate) fn device_with(options: &CudaOptions) -> Option<CudaBackend> {
+pub(crate) fn device_with(options: &CudaOptions) -> Option<Arc<dyn Backend>> {
+    cuda(options).map(|backend| Arc::new(backend) as Arc<dyn Backend>)
+}
+
+pub(crate) fn device() -> Option<Arc<dyn Backend>> {
+    device_with(&CudaOptions::default())
+}
+
+/// The device by its own type.
+pub(crate) fn cuda(options: &CudaOptions) -> Option<CudaBackend> {
     match CudaBackend::find(options).unwrap() {
         Ok(backend) => Some(backend),
         Err(reason) => {
@@ -57,10 +65,6 @@ pub(crate) fn device_with(options: &CudaOptions) -> Option<CudaBackend> {
             None
         }
     }
-}
-
-pub(crate) fn device() -> Option<CudaBackend> {
-    device_with(&CudaOptions::default())
 }
 
 pub(crate) fn source_image(text: &str) -> Arc<Image> {
@@ -129,40 +133,65 @@ pub(crate) fn expected(lane: usize, round: usize) -> (Vec<f32>, Vec<f32>) {
     (x, out)
 }
 
-fn functions(backend: &CudaBackend, recording: &Recording) -> Result<Vec<Vec<FunctionId>>> {
-    let loaded = recording.kernels().map(|kernel| backend.load(kernel));
-    Ok(vec![loaded.collect::<Result<_>>()?])
+pub(crate) fn ready_with(
+    backend: &Arc<dyn Backend>,
+    recording: &Recording,
+    lane: &mut dyn Lane,
+    policy: &Policy,
+) -> Executor {
+    let buckets = Arc::new(Buckets::single(recording.clone()));
+    Executor::new(backend, lane, &buckets, policy).unwrap()
 }
 
 pub(crate) fn ready(
-    backend: &CudaBackend,
+    backend: &Arc<dyn Backend>,
     recording: &Recording,
     lane: &mut dyn Lane,
     mode: Mode,
 ) -> Executor {
-    let functions = functions(backend, recording).unwrap();
-    let recordings = std::slice::from_ref(recording);
-    Executor::new(lane, recordings, &functions, mode).unwrap()
+    ready_with(backend, recording, lane, &Policy::of(mode))
 }
 
-pub(crate) fn one_lane(backend: &CudaBackend, recording: &Recording) -> Box<dyn Lane> {
+pub(crate) fn lanes(
+    backend: &Arc<dyn Backend>,
+    recording: &Recording,
+    count: usize,
+) -> Vec<Box<dyn Lane>> {
+    let streams = Streams::PerSlot;
     backend
-        .open_lanes(recording.buffers(), 1)
+        .open_lanes(recording.buffers(), count, streams)
         .unwrap()
-        .remove(0)
+}
+
+pub(crate) fn one_lane(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn Lane> {
+    lanes(backend, recording, 1).remove(0)
+}
+
+/// Gives a full batch.
+pub(crate) fn replay(lane: &mut dyn Lane, executor: &mut Executor) -> Replay {
+    let largest = executor.buckets().largest().capacity;
+    executor.replay(lane, 0, largest).unwrap()
+}
+
+pub(crate) fn fill(saxpy: &Saxpy, lane: &mut dyn Lane, x: &[f32]) {
+    lane.host_mut(&[saxpy.x.id()])[0].copy_from_slice(bytemuck::cast_slice(x));
+}
+
+pub(crate) fn out<'a>(saxpy: &Saxpy, lane: &'a dyn Lane) -> &'a [f32] {
+    bytemuck::cast_slice(lane.host(saxpy.out.id()))
 }
 
 pub(crate) fn round(
     saxpy: &Saxpy,
     lane: &mut dyn Lane,
-    executor: &Executor,
+    executor: &mut Executor,
     index: usize,
     round: usize,
 ) {
-    let (x, out) = expected(index, round);
-    lane.host_mut(&[saxpy.x.id()])[0].copy_from_slice(bytemuck::cast_slice(&x));
-    executor.replay(lane, 0).unwrap();
+    let (x, expected) = expected(index, round);
+    fill(saxpy, lane, &x);
+    replay(lane, executor);
     lane.wait().unwrap();
     assert!(lane.is_done().unwrap());
-    assert!(lane.host(saxpy.out.id()) == bytemuck::cast_slice::<_, u8>(&out));
+    assert!(out(saxpy, lane) == expected);
 }

@@ -34,6 +34,8 @@ pub(super) const JIT_COMPILATION_DISABLED: i32 = 223;
 pub(super) const NOT_FOUND: i32 = 500;
 /// `CUDA_ERROR_NOT_READY`.
 pub(super) const NOT_READY: i32 = 600;
+/// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
+pub(super) const GRAPH_EXEC_UPDATE_FAILURE: i32 = 910;
 
 /// A `CUresult` explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

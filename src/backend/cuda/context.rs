@@ -2,7 +2,7 @@
 
 use super::code::{self, Code};
 use super::driver::{self, Driver, OR_CPU, Presence};
-use crate::backend::DeviceInfo;
+use crate::backend::{Call, CallCounters, DeviceInfo, Home};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::ffi::CStr;
@@ -122,6 +122,10 @@ fn c_text(text: &[std::ffi::c_char]) -> String {
 /// runtime uses too, so memory can be shared with an embedder's own code.
 pub(super) struct Context {
     pub(super) device: Device,
+    /// Whose blocks are its own.
+    pub(super) home: Home,
+    /// What was called so far.
+    pub(super) calls: CallCounters,
     raw: sys::CUcontext,
     lost: AtomicBool,
 }
@@ -143,6 +147,8 @@ impl Context {
         }
         let context = Arc::new(Context {
             device,
+            home: Home::new(),
+            calls: CallCounters::default(),
             raw,
             lost: AtomicBool::new(false),
         });
@@ -169,6 +175,17 @@ impl Context {
             })?;
         }
         Ok(driver)
+    }
+
+    /// [`Context::bind`] for a call that is counted.
+    pub(super) fn bind_for(&self, call: Call) -> Result<&'static Driver> {
+        self.calls.add(call);
+        self.bind()
+    }
+
+    /// The handle, valid as long as `self` lives.
+    pub(super) fn raw(&self) -> sys::CUcontext {
+        self.raw
     }
 
     /// The driver bound as by [`Context::bind`], for freeing what is on the

@@ -79,17 +79,78 @@ driver! {
     cuMemFreeHost(*mut c_void);
     cuMemcpyHtoDAsync_v2(sys::CUdeviceptr, *const c_void, usize, sys::CUstream);
     cuMemcpyDtoHAsync_v2(*mut c_void, sys::CUdeviceptr, usize, sys::CUstream);
+    cuMemcpyAsync(sys::CUdeviceptr, sys::CUdeviceptr, usize, sys::CUstream);
     cuMemsetD8Async(sys::CUdeviceptr, c_uchar, usize, sys::CUstream);
     cuStreamCreate(*mut sys::CUstream, c_uint);
     cuStreamSynchronize(sys::CUstream);
     cuStreamDestroy_v2(sys::CUstream);
     cuStreamBeginCapture_v2(sys::CUstream, sys::CUstreamCaptureMode);
     cuStreamEndCapture(sys::CUstream, *mut sys::CUgraph);
+    cuStreamGetCaptureInfo_v3(
+        sys::CUstream,
+        *mut sys::CUstreamCaptureStatus,
+        *mut sys::cuuint64_t,
+        *mut sys::CUgraph,
+        *mut *const sys::CUgraphNode,
+        *mut *const sys::CUgraphEdgeData,
+        *mut usize,
+    );
+    cuStreamWaitEvent(sys::CUstream, sys::CUevent, c_uint);
     cuEventCreate(*mut sys::CUevent, c_uint);
     cuEventRecord(sys::CUevent, sys::CUstream);
     cuEventQuery(sys::CUevent);
     cuEventSynchronize(sys::CUevent);
     cuEventDestroy_v2(sys::CUevent);
+    cuGraphCreate(*mut sys::CUgraph, c_uint);
+    cuGraphAddKernelNode_v2(
+        *mut sys::CUgraphNode,
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        usize,
+        *const sys::CUDA_KERNEL_NODE_PARAMS,
+    );
+    cuGraphAddMemcpyNode(
+        *mut sys::CUgraphNode,
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        usize,
+        *const sys::CUDA_MEMCPY3D,
+        sys::CUcontext,
+    );
+    cuGraphAddMemsetNode(
+        *mut sys::CUgraphNode,
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        usize,
+        *const sys::CUDA_MEMSET_NODE_PARAMS,
+        sys::CUcontext,
+    );
+    cuGraphNodeGetType(sys::CUgraphNode, *mut sys::CUgraphNodeType);
+    cuGraphKernelNodeGetParams_v2(sys::CUgraphNode, *mut sys::CUDA_KERNEL_NODE_PARAMS);
+    cuGraphMemcpyNodeGetParams(sys::CUgraphNode, *mut sys::CUDA_MEMCPY3D);
+    cuGraphMemsetNodeGetParams(sys::CUgraphNode, *mut sys::CUDA_MEMSET_NODE_PARAMS);
+    cuGraphExecKernelNodeSetParams_v2(
+        sys::CUgraphExec,
+        sys::CUgraphNode,
+        *const sys::CUDA_KERNEL_NODE_PARAMS,
+    );
+    cuGraphExecMemcpyNodeSetParams(
+        sys::CUgraphExec,
+        sys::CUgraphNode,
+        *const sys::CUDA_MEMCPY3D,
+        sys::CUcontext,
+    );
+    cuGraphExecMemsetNodeSetParams(
+        sys::CUgraphExec,
+        sys::CUgraphNode,
+        *const sys::CUDA_MEMSET_NODE_PARAMS,
+        sys::CUcontext,
+    );
+    cuGraphExecUpdate_v2(
+        sys::CUgraphExec,
+        sys::CUgraph,
+        *mut sys::CUgraphExecUpdateResultInfo,
+    );
     cuGraphGetNodes(sys::CUgraph, *mut sys::CUgraphNode, *mut usize);
     cuGraphInstantiateWithFlags(*mut sys::CUgraphExec, sys::CUgraph, c_ulonglong);
     cuGraphUpload(sys::CUgraphExec, sys::CUstream);

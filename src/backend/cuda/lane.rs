@@ -1,37 +1,34 @@
-//! One slot's share of the device: a stream, its fence, its graphs, its memory.
+//! One slot's share of the device: its queues, its graphs, its memory.
 
+use super::blocks::{Blocks, Use};
+use super::capture::Capture;
 use super::context::Context;
-use super::module::{Functions, PARAMS_MAX};
+use super::graph::{Draft, Graph, Template};
+use super::module::Functions;
+use super::queues::{Queues, StreamSet};
+use super::rights::{self, Checked};
 use super::share::Share;
-use super::stream::{Event, GraphExec, Stream};
-use crate::backend::{Addresses, FunctionId, GraphId, HostViews, Lane, Op};
+use super::stream::Stream;
+use crate::backend::{Addresses, Block, Built, Call, GraphId, HostViews, Lane, Node, Op, Queue};
 use crate::error::{Error, Result};
 use crate::record::BufferId;
-use arrayvec::ArrayVec;
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// A lane of the CUDA backend. A capture is begun and ended in one thread.
 pub(super) struct CudaLane {
-    // Fields drop in this order, after `drop` has waited for the stream: what
+    // Fields drop in this order, after `drop` has waited for the streams: what
     // work may still use goes after what starts work.
-    graphs: Vec<GraphExec>,
-    mark: Event,
-    stream: Stream,
+    graphs: Vec<Option<Graph>>,
+    queues: Queues,
+    /// Where captures happen: the lane's own stream in any case, since a capture
+    /// on a shared one would take down what other lanes give.
+    capture_stream: Arc<Stream>,
+    capture: Option<Capture>,
+    /// With the leases on those that work in flight uses.
+    blocks: Blocks,
     share: Share,
     functions: Arc<Functions>,
     context: Arc<Context>,
-    capturing: bool,
-    progress: Progress,
-}
-
-/// How much work was given, marked, and seen done. The host side of the lane's
-/// memory may be touched only when all that was given is done.
-#[derive(Default)]
-struct Progress {
-    given: u64,
-    marked: u64,
-    done: u64,
 }
 
 impl CudaLane {
@@ -39,113 +36,85 @@ impl CudaLane {
         context: &Arc<Context>,
         functions: &Arc<Functions>,
         share: Share,
+        streams: StreamSet,
         blocking_wait: bool,
     ) -> Result<CudaLane> {
-        let lane = CudaLane {
+        let queues = Queues::new(context, streams, blocking_wait)?;
+        let capture_stream = match queues.are_shared() {
+            true => Arc::new(Stream::new(context)?),
+            false => Arc::clone(queues.stream(Queue::Compute)),
+        };
+        let mut lane = CudaLane {
             graphs: Vec::new(),
-            mark: Event::new(context, blocking_wait)?,
-            stream: Stream::new(context)?,
+            queues,
+            capture_stream,
+            capture: None,
+            blocks: Blocks::default(),
             share,
             functions: Arc::clone(functions),
             context: Arc::clone(context),
-            capturing: false,
-            progress: Progress::default(),
         };
-        lane.memset(lane.share.device_start(), 0, lane.share.device_bytes())?;
-        lane.stream.synchronize()?;
+        let zero = Op::Memset {
+            device: lane.share.device_start(),
+            byte: 0,
+            bytes: lane.share.device_bytes(),
+        };
+        lane.enqueue(Queue::Compute, &zero)?;
+        lane.queues.synchronize()?;
         Ok(lane)
     }
 
-    fn upload(&self, host: u64, device: u64, bytes: usize) -> Result<()> {
-        self.share.check_host(host, bytes)?;
-        self.share.check_device(device, bytes)?;
-        let driver = self.context.bind()?;
-        // SAFETY: both ranges are inside the lane's share, checked above; the
-        // share outlives the work, as `drop` waits; and `assert_quiet` keeps the
-        // host from writing it meanwhile.
-        self.context.check("cuMemcpyHtoDAsync", unsafe {
-            let host = host as *const c_void;
-            (driver.cuMemcpyHtoDAsync_v2)(device, host, bytes, self.stream.raw())
-        })
-    }
-
-    fn download(&self, device: u64, host: u64, bytes: usize) -> Result<()> {
-        self.share.check_device(device, bytes)?;
-        self.share.check_host(host, bytes)?;
-        let driver = self.context.bind()?;
-        // SAFETY: as for `upload`; the host does not read it meanwhile either.
-        self.context.check("cuMemcpyDtoHAsync", unsafe {
-            let host = host as *mut c_void;
-            (driver.cuMemcpyDtoHAsync_v2)(host, device, bytes, self.stream.raw())
-        })
-    }
-
-    fn memset(&self, device: u64, byte: u8, bytes: usize) -> Result<()> {
-        self.share.check_device(device, bytes)?;
-        let driver = self.context.bind()?;
-        // SAFETY: the range is inside the lane's share, checked above, and the
-        // share outlives the work, as `drop` waits.
-        self.context.check("cuMemsetD8Async", unsafe {
-            (driver.cuMemsetD8Async)(device, byte, bytes, self.stream.raw())
-        })
-    }
-
-    fn launch(
-        &self,
-        function: FunctionId,
-        grid: [u32; 3],
-        block: [u32; 3],
-        shared_bytes: u32,
-        args: &[u64],
-    ) -> Result<()> {
-        let function = self.functions.get(function)?;
-        if args.len() != function.params {
-            return Err(Error::usage(format!(
-                "{} arguments for {} parameters",
-                args.len(),
-                function.params
-            )));
-        }
-        let mut pointers: ArrayVec<*mut c_void, PARAMS_MAX> = args
-            .iter()
-            .map(|arg| std::ptr::from_ref(arg).cast_mut().cast())
-            .collect();
-        let driver = self.context.bind()?;
-        // SAFETY: the module of `function` lives as long as `functions`. The
-        // driver reads `function.params` pointers, which `load` counted and the
-        // check above compared, and through each at most the 8 bytes of a word,
-        // which `load` checked too. What the kernel's code does with them is its
-        // author's, as is any code that an image brings.
-        self.context.check("cuLaunchKernel", unsafe {
-            (driver.cuLaunchKernel)(
-                function.raw(),
-                grid[0],
-                grid[1],
-                grid[2],
-                block[0],
-                block[1],
-                block[2],
-                shared_bytes,
-                self.stream.raw(),
-                pointers.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        })
+    fn check<'a>(&self, op: &'a Op) -> Result<Checked<'a>> {
+        rights::check(op, &self.share, &self.blocks, &self.functions)
     }
 
     fn assert_quiet(&self) {
         assert!(
-            self.progress.done == self.progress.given,
-            "host memory is touched while the lane works: mark the work with fence, then wait"
+            self.queues.are_quiet(),
+            "host memory is touched while the lane works: join the queues into the download \
+             queue, mark the work with fence, then wait"
         );
     }
 
     fn refuse_in_capture(&self, what: &str) -> Result<()> {
-        match self.capturing {
-            true => Err(Error::usage(format!("{what} during a capture"))),
-            false => Ok(()),
+        match self.capture {
+            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
+            None => Ok(()),
         }
     }
+
+    /// Gives the leases back once nothing is in flight.
+    fn settle(&mut self) {
+        if self.queues.are_quiet() {
+            self.blocks.release();
+        }
+    }
+
+    /// Makes a graph of `draft`, or gives it to the graph `into`.
+    fn finish(&mut self, draft: Draft, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        let stream = self.queues.stream(Queue::Compute);
+        let Some(id) = into else {
+            self.graphs.push(Some(Graph::new(draft, stream)?));
+            return Ok((GraphId(self.graphs.len() as u32 - 1), Built::Instantiated));
+        };
+        let built = find_mut(&mut self.graphs, id)?.take(draft, stream)?;
+        Ok((id, built))
+    }
+}
+
+fn find_mut(graphs: &mut [Option<Graph>], id: GraphId) -> Result<&mut Graph> {
+    let graph = graphs.get_mut(id.0 as usize).and_then(Option::as_mut);
+    graph.ok_or_else(|| Error::usage("the lane has no such graph"))
+}
+
+/// Holds the blocks of work that is about to be given. What a refusal leaves is
+/// given back with the rest.
+fn lease(blocks: &mut Blocks, queues: &mut Queues, uses: &[Use]) -> Result<()> {
+    let leased = blocks.lease(uses, || queues.synchronize());
+    if leased.is_err() && queues.are_quiet() {
+        blocks.release();
+    }
+    leased
 }
 
 impl Lane for CudaLane {
@@ -166,92 +135,130 @@ impl Lane for CudaLane {
         unsafe { self.share.host_mut(buffers) }
     }
 
-    fn enqueue(&mut self, op: &Op) -> Result<()> {
-        // Counted before the call, so that work of which it is not known whether
-        // it started never counts as done.
-        if !self.capturing {
-            self.progress.given += 1;
+    fn adopt(&mut self, block: &Block) -> Result<()> {
+        block.check_home(self.context.home)?;
+        self.blocks.adopt(block);
+        Ok(())
+    }
+
+    fn disown(&mut self, block: &Block) {
+        self.blocks.disown(block);
+    }
+
+    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        let checked = self.check(op);
+        if let Some(capture) = &mut self.capture {
+            return capture.take(&self.capture_stream, checked);
         }
-        match op {
-            &Op::Upload {
-                host,
-                device,
-                bytes,
-            } => self.upload(host, device, bytes),
-            &Op::Download {
-                device,
-                host,
-                bytes,
-            } => self.download(device, host, bytes),
-            &Op::Memset {
-                device,
-                byte,
-                bytes,
-            } => self.memset(device, byte, bytes),
-            Op::Launch {
-                function,
-                grid,
-                block,
-                shared_bytes,
-                args,
-            } => self.launch(*function, *grid, *block, *shared_bytes, args),
+        let checked = checked?;
+        lease(&mut self.blocks, &mut self.queues, checked.uses())?;
+        let stream = self.queues.give(queue);
+        // SAFETY: the work was counted as given. Until it is seen done, the
+        // leases above stay in `blocks` (`settle`), the host side is out of
+        // reach (`assert_quiet`), and `drop` waits for it before the share goes.
+        unsafe { checked.submit(stream, Call::Submission) }
+    }
+
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        // A capture is one line of operations, whatever their queues.
+        match self.capture {
+            Some(_) => Ok(()),
+            None => self.queues.join(earlier, later),
         }
     }
 
     fn begin_capture(&mut self) -> Result<()> {
         self.refuse_in_capture("a capture was begun")?;
-        self.stream.begin_capture()?;
-        self.capturing = true;
+        self.capture = Some(Capture::begin(&self.capture_stream)?);
         Ok(())
     }
 
-    fn end_capture(&mut self) -> Result<GraphId> {
-        if !std::mem::take(&mut self.capturing) {
-            return Err(Error::usage("no capture is in progress"));
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        let capture = self.capture.take();
+        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
+        let draft = capture.end(&self.capture_stream)?;
+        self.finish(draft, into)
+    }
+
+    fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        self.refuse_in_capture("a graph was built")?;
+        let checked = nodes.iter().map(|node| {
+            let checked = self.check(node.op)?;
+            checked.check_node()?;
+            Ok(checked)
+        });
+        let checked: Vec<Checked<'_>> = checked.collect::<Result<_>>()?;
+        let draft = Draft {
+            template: Template::by_hand(&self.context, nodes, &checked)?,
+            captured: false,
+            parts: checked.into_iter().map(Checked::into_uses).collect(),
+        };
+        self.finish(draft, into)
+    }
+
+    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        self.refuse_in_capture("a graph was changed")?;
+        let checked = self.check(op)?;
+        checked.check_node()?;
+        find_mut(&mut self.graphs, graph)?.set(node, checked)
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        let graph = self.graphs.get(graph.0 as usize).and_then(Option::as_ref);
+        let graph = graph.ok_or_else(|| Error::usage("the lane has no such graph"))?;
+        graph.ops(&self.functions)
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        if let Some(graph) = self.graphs.get_mut(graph.0 as usize) {
+            *graph = None;
         }
-        self.graphs.push(self.stream.end_capture()?);
-        Ok(GraphId(self.graphs.len() as u32 - 1))
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.refuse_in_capture("a graph was launched")?;
-        let exec = self.graphs.get_mut(graph.0 as usize);
-        let exec = exec.ok_or_else(|| Error::usage("the lane captured no such graph"))?;
-        self.progress.given += 1;
-        exec.launch(&self.stream)
+        let graph = find_mut(&mut self.graphs, graph)?;
+        lease(&mut self.blocks, &mut self.queues, graph.uses())?;
+        let stream = self.queues.give(Queue::Compute);
+        // SAFETY: as for `enqueue`.
+        unsafe { graph.launch(stream) }
     }
 
     fn fence(&mut self) -> Result<()> {
         self.refuse_in_capture("a fence was set")?;
-        self.mark.record(&self.stream)?;
-        self.progress.marked = self.progress.given;
-        Ok(())
+        self.queues.fence()
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        let done = self.mark.is_done()?;
-        if done {
-            self.progress.done = self.progress.marked;
-        }
+        self.refuse_in_capture("the work was asked for")?;
+        let done = self.queues.is_done()?;
+        self.settle();
         Ok(done)
     }
 
     fn wait(&mut self) -> Result<()> {
-        self.mark.wait()?;
-        self.progress.done = self.progress.marked;
+        self.refuse_in_capture("the work was waited for")?;
+        self.queues.wait()?;
+        self.settle();
         Ok(())
     }
 }
 
 impl Drop for CudaLane {
     fn drop(&mut self) {
-        if self.capturing {
+        if let Some(capture) = self.capture.take() {
             // The graph is of no use; ending the capture frees the stream.
-            drop(self.stream.end_capture());
+            drop(capture.end(&self.capture_stream));
         }
-        if let Err(error) = self.stream.synchronize() {
-            // Copies may be under way for ever; their memory is leaked.
+        if let Err(error) = self.queues.synchronize() {
+            // Work may be under way for ever; the memory of lanes and of blocks
+            // that it may touch is leaked, and the blocks' leases with it.
             self.context.lose();
+            self.blocks.leak();
             tracing::warn!(%error, "a lane was dropped while the device cannot be used");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::code;
 use super::context::Context;
+use crate::backend::Call;
 use crate::error::{Error, ErrorKind, Result};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ impl Pinned {
     /// Takes `bytes`, at least one. Without flags: write-combined memory would
     /// be very slow to read back, and the rest is so by unified addressing.
     pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Pinned> {
-        let driver = context.bind()?;
+        let driver = context.bind_for(Call::Allocation)?;
         let mut start = std::ptr::null_mut();
         // SAFETY: `start` outlives the call, and the context is current.
         let result = unsafe { (driver.cuMemHostAlloc)(&mut start, bytes, 0) };
@@ -72,7 +73,7 @@ pub(super) struct DeviceMemory {
 impl DeviceMemory {
     /// Takes `bytes`, at least one.
     pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<DeviceMemory> {
-        let driver = context.bind()?;
+        let driver = context.bind_for(Call::Allocation)?;
         let mut start = 0;
         // SAFETY: `start` outlives the call, and the context is current.
         let result = unsafe { (driver.cuMemAlloc_v2)(&mut start, bytes) };

@@ -1,39 +1,52 @@
-//! The CUDA backend: one device, its primary context, a stream for each lane.
+//! The CUDA backend: one device, its primary context, streams and graphs for lanes.
 //!
 //! This folder is the home of the crate's unsafe code. It rests on three rules:
 //!
 //! - The driver's functions come from one table whose signatures are checked
 //!   against the bindings at compile time (`driver`); handles live in types
 //!   that own them and hold their context (`context`).
-//! - A lane gives the device no host or device address but its own (`share`),
-//!   and shows the host side of its memory only while nothing is in flight
-//!   (`lane`); dropping it waits first.
+//! - A lane gives the device no address but in its own memory (`share`) or in
+//!   blocks that it adopted (`rights`). It shows the host side of its memory
+//!   only while nothing is in flight (`queues`), and holds a lease on each block
+//!   that work in flight uses (`blocks`); dropping it waits first.
 //! - After an error that loses the context nothing on the device is touched or
 //!   freed any more, only leaked.
 
+mod blocks;
 mod cache;
+mod capture;
 mod code;
 mod compile;
 mod context;
+mod copy;
 mod doctor;
 mod driver;
 mod format;
+mod graph;
 mod lane;
 mod memory;
 mod module;
+mod node;
 mod nvrtc;
+mod queues;
+mod readback;
+mod rights;
 mod share;
 mod stream;
 
-use super::{Backend, CudaOptions, DeviceInfo, FunctionId, Lane, Layout};
+use super::{
+    Backend, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Space, Streams,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 pub use code::Code;
 use context::{Context, Device};
+use copy::Copier;
 pub(super) use doctor::gpu_findings;
 use driver::OR_CPU;
 use lane::CudaLane;
 use memory::{DeviceMemory, Pinned, out_of_memory};
+use queues::stream_set;
 use share::Share;
 use std::sync::Arc;
 
@@ -42,6 +55,7 @@ pub struct CudaBackend {
     info: DeviceInfo,
     context: Arc<Context>,
     functions: Arc<module::Functions>,
+    copier: Copier,
     blocking_wait: bool,
 }
 
@@ -73,9 +87,18 @@ impl CudaBackend {
         Ok(Ok(CudaBackend {
             info: device.info(),
             functions: Arc::new(module::Functions::new(&context, compiler)),
+            copier: Copier::new(&context)?,
             context,
             blocking_wait: options.blocking_wait,
         }))
+    }
+
+    /// Free and total bytes of the device's memory.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn memory_bytes(&self) -> Result<(u64, u64)> {
+        self.context.memory_bytes()
     }
 }
 
@@ -88,7 +111,12 @@ impl Backend for CudaBackend {
         self.functions.load(kernel)
     }
 
-    fn open_lanes(&self, buffers: &[BufferDecl], lanes: usize) -> Result<Vec<Box<dyn Lane>>> {
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
         let total = |bytes: usize| bytes.checked_mul(lanes);
         let sums = Layout::new(buffers).and_then(|layout| {
             let sums = (total(layout.device_bytes)?, total(layout.host_bytes)?);
@@ -101,12 +129,47 @@ impl Backend for CudaBackend {
         // The driver refuses to allocate nothing.
         let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
         let device = DeviceMemory::new(&self.context, device_bytes.max(1))?;
+        let shared = match streams {
+            Streams::PerSlot => None,
+            Streams::PerStage => Some(stream_set(&self.context, streams)?),
+        };
         Share::cut(layout, pinned, device, lanes)
             .map(|share| -> Result<Box<dyn Lane>> {
-                let lane =
-                    CudaLane::open(&self.context, &self.functions, share, self.blocking_wait)?;
+                let streams = match &shared {
+                    Some(shared) => shared.clone(),
+                    None => stream_set(&self.context, streams)?,
+                };
+                let (context, functions) = (&self.context, &self.functions);
+                let lane = CudaLane::open(context, functions, share, streams, self.blocking_wait)?;
                 Ok(Box::new(lane))
             })
             .collect()
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        self.copier.allocate(space, bytes)
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        self.copier.write(from, to, to_offset)
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.copier.read(from, from_offset, to)
+    }
+
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.copier.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.context.calls.snapshot()
     }
 }

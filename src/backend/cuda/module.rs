@@ -20,12 +20,13 @@ pub(super) const PARAMS_MAX: usize = 128;
 const SHARED_BYTES_DEFAULT: u32 = 48 << 10;
 const LOG_BYTES: usize = 16 << 10;
 
-/// A kernel of a loaded module, ready to launch.
-#[derive(Clone, Copy)]
+/// A kernel of a loaded module as one declaration has it, ready to launch.
+#[derive(Clone)]
 pub(super) struct Function {
     raw: sys::CUfunction,
-    /// How many parameters the code takes, at most [`PARAMS_MAX`].
-    pub(super) params: usize,
+    /// What is passed: at most [`PARAMS_MAX`], as many and each of the size that
+    /// the code takes.
+    pub(super) params: Arc<[ParamKind]>,
 }
 
 // SAFETY: a CUfunction is a handle that the driver lets any thread use.
@@ -35,8 +36,16 @@ unsafe impl Sync for Function {}
 
 impl Function {
     /// The handle, valid as long as the [`Functions`] that it came from.
-    pub(super) fn raw(self) -> sys::CUfunction {
+    pub(super) fn raw(&self) -> sys::CUfunction {
         self.raw
+    }
+}
+
+/// The bytes that a parameter takes in a launch.
+pub(super) fn param_bytes(kind: ParamKind) -> usize {
+    match kind {
+        ParamKind::Buffer { .. } => size_of::<u64>(),
+        ParamKind::Scalar { dtype } => dtype.size_bytes(),
     }
 }
 
@@ -48,6 +57,7 @@ pub(super) struct Functions {
     loaded: RwLock<Vec<Loaded>>,
 }
 
+/// One declaration of one code.
 struct Loaded {
     image: Arc<Image>,
     name: String,
@@ -68,20 +78,40 @@ impl Functions {
         let loaded = self.loaded.read();
         let entry = loaded.get(id.0 as usize);
         entry
-            .map(|entry| entry.function)
+            .map(|entry| entry.function.clone())
             .ok_or_else(|| Error::usage("no such function is loaded"))
+    }
+
+    /// The function behind a handle of the driver; `hint` where that is of the
+    /// same code, since one code may have several declarations.
+    pub(super) fn find_raw(
+        &self,
+        raw: sys::CUfunction,
+        hint: Option<FunctionId>,
+    ) -> Option<(FunctionId, Function)> {
+        let loaded = self.loaded.read();
+        let ids = hint
+            .into_iter()
+            .chain((0..loaded.len() as u32).map(FunctionId));
+        let mut known = ids.filter_map(|id| Some((id, &loaded.get(id.0 as usize)?.function)));
+        let (id, function) = known.find(|(_, function)| function.raw == raw)?;
+        Some((id, function.clone()))
     }
 
     /// Loads a kernel and checks that its code is what the declaration says.
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         // Held throughout, so that two callers do not load the same.
         let mut modules = self.modules.lock();
+        let kinds = || kernel.params.iter().map(|param| param.kind);
         let known = self.loaded.read().iter().position(|entry| {
-            Arc::ptr_eq(&entry.image, &kernel.image) && entry.name == kernel.name
+            Arc::ptr_eq(&entry.image, &kernel.image)
+                && entry.name == kernel.name
+                && entry.function.params.iter().copied().eq(kinds())
         });
         if let Some(index) = known {
             let id = FunctionId(index as u32);
-            self.check_declaration(kernel, self.get(id)?)?;
+            // Block and shared memory are the launch's, not the function's.
+            self.check_block(kernel, self.get(id)?.raw)?;
             return Ok(id);
         }
         let known = modules
@@ -95,13 +125,16 @@ impl Functions {
                 modules.len() - 1
             }
         };
-        let function = self.find(&modules[module].1, kernel)?;
-        self.check_declaration(kernel, function)?;
+        let raw = self.find(&modules[module].1, kernel)?;
+        self.check_declaration(kernel, raw)?;
         let mut loaded = self.loaded.write();
         loaded.push(Loaded {
             image: Arc::clone(&kernel.image),
             name: kernel.name.clone(),
-            function,
+            function: Function {
+                raw,
+                params: kinds().collect(),
+            },
         });
         Ok(FunctionId(loaded.len() as u32 - 1))
     }
@@ -125,7 +158,7 @@ impl Functions {
         Module::load(&self.context, code).within(|| format!("kernel image {}", image.name))
     }
 
-    fn find(&self, module: &Module, kernel: &Kernel) -> Result<Function> {
+    fn find(&self, module: &Module, kernel: &Kernel) -> Result<sys::CUfunction> {
         let driver = self.context.bind()?;
         let missing = || {
             let message = format!(
@@ -148,15 +181,21 @@ impl Functions {
         // SAFETY: the function came from a module that is alive.
         let result = unsafe { (driver.cuFuncLoad)(raw) };
         self.context.check("cuFuncLoad", result)?;
-        let mut params = 0;
-        while self.param_bytes(raw, params)?.is_some() {
-            params += 1;
+        Ok(raw)
+    }
+
+    /// The sizes of the parameters that the code takes. How many there are is
+    /// found by asking past the last: drivers say it outright from CUDA 13.2 on.
+    fn code_params(&self, function: sys::CUfunction) -> Result<Vec<usize>> {
+        let mut sizes = Vec::new();
+        while let Some(bytes) = self.code_param(function, sizes.len())? {
+            sizes.push(bytes);
         }
-        Ok(Function { raw, params })
+        Ok(sizes)
     }
 
     /// The size of a parameter, `None` past the last.
-    fn param_bytes(&self, function: sys::CUfunction, index: usize) -> Result<Option<usize>> {
+    fn code_param(&self, function: sys::CUfunction, index: usize) -> Result<Option<usize>> {
         let driver = self.context.bind()?;
         let (mut offset, mut bytes) = (0, 0);
         // SAFETY: both outlive the call, and the function's module is alive.
@@ -173,25 +212,21 @@ impl Functions {
 
     /// The launch passes what the declaration says, and the driver reads what
     /// the code says: they must be the same.
-    fn check_declaration(&self, kernel: &Kernel, function: Function) -> Result<()> {
-        if kernel.params.len() != function.params || function.params > PARAMS_MAX {
+    fn check_declaration(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
+        let taken = self.code_params(function)?;
+        if kernel.params.len() != taken.len() || taken.len() > PARAMS_MAX {
             return Err(mismatch(
                 kernel,
                 format!(
                     "it is declared with {} parameters, and its code takes {} (at most {PARAMS_MAX})",
                     kernel.params.len(),
-                    function.params
+                    taken.len()
                 ),
             ));
         }
-        for (index, param) in kernel.params.iter().enumerate() {
-            let declared = match param.kind {
-                ParamKind::Buffer { .. } => size_of::<u64>(),
-                ParamKind::Scalar { dtype } => dtype.size_bytes(),
-            };
-            let actual = self.param_bytes(function.raw, index)?;
-            if actual != Some(declared) {
-                let taken = actual.unwrap_or(0);
+        for (param, taken) in kernel.params.iter().zip(taken) {
+            let declared = param_bytes(param.kind);
+            if taken != declared {
                 return Err(mismatch(
                     kernel,
                     format!(
@@ -206,7 +241,7 @@ impl Functions {
 
     /// Checks the block's threads and shared memory, and opts in to more of it
     /// than every card gives.
-    fn check_block(&self, kernel: &Kernel, function: Function) -> Result<()> {
+    fn check_block(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
         use CUfunction_attribute as A;
         let threads_max = self.attribute(function, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         let threads: u64 = kernel.block.iter().map(|&n| u64::from(n)).product();
@@ -236,7 +271,7 @@ impl Functions {
         }
     }
 
-    fn opt_in(&self, function: Function, shared_bytes: u32) -> Result<()> {
+    fn opt_in(&self, function: sys::CUfunction, shared_bytes: u32) -> Result<()> {
         let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // Another declaration of the same code may have asked for more.
         if self.attribute(function, which)? >= shared_bytes {
@@ -245,16 +280,16 @@ impl Functions {
         let driver = self.context.bind()?;
         // SAFETY: the function's module is alive.
         self.context.check("cuFuncSetAttribute", unsafe {
-            (driver.cuFuncSetAttribute)(function.raw, which, shared_bytes as i32)
+            (driver.cuFuncSetAttribute)(function, which, shared_bytes as i32)
         })
     }
 
-    fn attribute(&self, function: Function, which: CUfunction_attribute) -> Result<u32> {
+    fn attribute(&self, function: sys::CUfunction, which: CUfunction_attribute) -> Result<u32> {
         let driver = self.context.bind()?;
         let mut value = 0;
         // SAFETY: `value` outlives the call, and the function's module is alive.
         self.context.check("cuFuncGetAttribute", unsafe {
-            (driver.cuFuncGetAttribute)(&mut value, which, function.raw)
+            (driver.cuFuncGetAttribute)(&mut value, which, function)
         })?;
         Ok(value.max(0) as u32)
     }

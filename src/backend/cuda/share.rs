@@ -1,8 +1,7 @@
 //! One lane's share of the arenas.
 
 use super::memory::{DeviceMemory, Pinned};
-use crate::backend::{Addresses, HostViews, Layout};
-use crate::error::{Error, Result};
+use crate::backend::{Addresses, HostViews, Layout, Space};
 use crate::record::BufferId;
 use std::sync::Arc;
 
@@ -98,41 +97,49 @@ impl Share {
         buffers.iter().map(view).collect()
     }
 
-    /// Refuses a host address range that is not inside this share.
-    pub(super) fn check_host(&self, address: u64, bytes: usize) -> Result<()> {
-        let start = self.host_start() as u64;
-        check_range("host", address, bytes, start, self.layout.host_bytes)
-    }
-
-    /// Refuses a device address range that is not inside this share.
-    pub(super) fn check_device(&self, address: u64, bytes: usize) -> Result<()> {
-        let start = self.device_start();
-        check_range("device", address, bytes, start, self.layout.device_bytes)
+    /// Whether a range is inside this share, on the side of `space` if one is
+    /// given.
+    pub(super) fn contains(&self, space: Option<Space>, address: u64, bytes: usize) -> bool {
+        let pinned = || {
+            is_inside(
+                address,
+                bytes,
+                self.host_start() as u64,
+                self.layout.host_bytes,
+            )
+        };
+        let device = || {
+            is_inside(
+                address,
+                bytes,
+                self.device_start(),
+                self.layout.device_bytes,
+            )
+        };
+        match space {
+            Some(Space::Pinned) => pinned(),
+            Some(Space::Device) => device(),
+            None => device() || pinned(),
+        }
     }
 }
 
-fn check_range(side: &str, address: u64, bytes: usize, start: u64, len: usize) -> Result<()> {
-    let inside = address
+fn is_inside(address: u64, bytes: usize, start: u64, len: usize) -> bool {
+    address
         .checked_sub(start)
         .and_then(|offset| offset.checked_add(bytes as u64))
-        .is_some_and(|end| end <= len as u64);
-    match inside {
-        true => Ok(()),
-        false => Err(Error::usage(format!(
-            "{bytes} bytes at {side} address {address:#x} are not the lane's own"
-        ))),
-    }
+        .is_some_and(|end| end <= len as u64)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::check_range;
+    use super::is_inside;
 
     #[test]
     fn a_range_is_inside_to_its_last_byte() {
-        assert!(check_range("host", 100, 10, 100, 10).is_ok());
-        assert!(check_range("host", 100, 11, 100, 10).is_err());
-        assert!(check_range("host", 99, 1, 100, 10).is_err());
-        assert!(check_range("host", u64::MAX, 2, 100, 10).is_err());
+        assert!(is_inside(100, 10, 100, 10));
+        assert!(!is_inside(100, 11, 100, 10));
+        assert!(!is_inside(99, 1, 100, 10));
+        assert!(!is_inside(u64::MAX, 2, 100, 10));
     }
 }

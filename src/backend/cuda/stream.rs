@@ -1,9 +1,10 @@
-//! A stream, an event, and graphs captured on a stream.
+//! Streams, and the marks in them.
 
 use super::code;
 use super::context::Context;
-use crate::error::{Error, Result};
-use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags, CUstreamCaptureMode};
+use crate::backend::Call;
+use crate::error::Result;
+use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
 use std::sync::Arc;
 
 /// A non-blocking stream: the legacy default stream, which other code in the
@@ -15,6 +16,9 @@ pub(super) struct Stream {
 
 // SAFETY: a CUstream is a handle that the driver lets any thread use.
 unsafe impl Send for Stream {}
+// SAFETY: the driver lets several threads use it at once too; it puts what they
+// give in one order.
+unsafe impl Sync for Stream {}
 
 impl Stream {
     pub(super) fn new(context: &Arc<Context>) -> Result<Stream> {
@@ -31,53 +35,30 @@ impl Stream {
         })
     }
 
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// The handle, valid as long as `self` lives.
     pub(super) fn raw(&self) -> sys::CUstream {
         self.raw
     }
 
     pub(super) fn synchronize(&self) -> Result<()> {
-        let driver = self.context.bind()?;
+        let driver = self.context.bind_for(Call::Poll)?;
         // SAFETY: the stream lives as long as `self`.
         self.context.check("cuStreamSynchronize", unsafe {
             (driver.cuStreamSynchronize)(self.raw)
         })
     }
 
-    /// Starts a capture that this thread ends. Other threads may allocate and
-    /// synchronise meanwhile.
-    pub(super) fn begin_capture(&self) -> Result<()> {
-        let driver = self.context.bind()?;
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives as long as `self`.
-        self.context.check("cuStreamBeginCapture", unsafe {
-            (driver.cuStreamBeginCapture_v2)(self.raw, mode)
+    /// What is given from here on runs after what was before the mark.
+    pub(super) fn wait_for(&self, mark: &Event) -> Result<()> {
+        let driver = self.context.bind_for(Call::Submission)?;
+        // SAFETY: both handles live as long as the references.
+        self.context.check("cuStreamWaitEvent", unsafe {
+            (driver.cuStreamWaitEvent)(self.raw, mark.raw, 0)
         })
-    }
-
-    /// Ends the capture, makes its graph ready to launch, and uploads it, so
-    /// that the first launch is as quick as the others.
-    pub(super) fn end_capture(&self) -> Result<GraphExec> {
-        let driver = self.context.bind()?;
-        let mut graph = Graph {
-            context: &self.context,
-            raw: std::ptr::null_mut(),
-        };
-        // SAFETY: the stream lives as long as `self`, and `graph` outlives the call.
-        self.context.check("cuStreamEndCapture", unsafe {
-            (driver.cuStreamEndCapture)(self.raw, &mut graph.raw)
-        })?;
-        let nodes = graph.nodes()?;
-        if nodes == 0 {
-            return Err(Error::usage("the capture took nothing down"));
-        }
-        let exec = graph.instantiate()?;
-        // SAFETY: both handles are alive.
-        self.context.check("cuGraphUpload", unsafe {
-            (driver.cuGraphUpload)(exec.raw, self.raw)
-        })?;
-        tracing::debug!(nodes, "captured a graph");
-        Ok(exec)
     }
 }
 
@@ -120,7 +101,7 @@ impl Event {
     }
 
     pub(super) fn record(&self, stream: &Stream) -> Result<()> {
-        let driver = self.context.bind()?;
+        let driver = self.context.bind_for(Call::Submission)?;
         // SAFETY: both handles live as long as the references.
         self.context.check("cuEventRecord", unsafe {
             (driver.cuEventRecord)(self.raw, stream.raw)
@@ -130,7 +111,7 @@ impl Event {
     /// Whether all before the mark is done. Anything but a plain "not yet" is
     /// an error, so that a poll never spins on a fault.
     pub(super) fn is_done(&self) -> Result<bool> {
-        let driver = self.context.bind()?;
+        let driver = self.context.bind_for(Call::Poll)?;
         // SAFETY: the event lives as long as `self`.
         let result = unsafe { (driver.cuEventQuery)(self.raw) };
         match result {
@@ -140,7 +121,7 @@ impl Event {
     }
 
     pub(super) fn wait(&self) -> Result<()> {
-        let driver = self.context.bind()?;
+        let driver = self.context.bind_for(Call::Poll)?;
         // SAFETY: the event lives as long as `self`.
         self.context.check("cuEventSynchronize", unsafe {
             (driver.cuEventSynchronize)(self.raw)
@@ -153,79 +134,6 @@ impl Drop for Event {
         if let Some(driver) = self.context.bind_to_free() {
             // SAFETY: `raw` came from cuEventCreate and is destroyed once, here.
             unsafe { (driver.cuEventDestroy_v2)(self.raw) };
-        }
-    }
-}
-
-/// What a capture took down; null if it failed.
-struct Graph<'a> {
-    context: &'a Arc<Context>,
-    raw: sys::CUgraph,
-}
-
-impl Graph<'_> {
-    fn nodes(&self) -> Result<usize> {
-        let driver = self.context.bind()?;
-        let mut nodes = 0;
-        // SAFETY: without an array the call only counts; the graph is alive.
-        self.context.check("cuGraphGetNodes", unsafe {
-            (driver.cuGraphGetNodes)(self.raw, std::ptr::null_mut(), &mut nodes)
-        })?;
-        Ok(nodes)
-    }
-
-    fn instantiate(&self) -> Result<GraphExec> {
-        let driver = self.context.bind()?;
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: `raw` outlives the call, and the graph is alive.
-        self.context.check("cuGraphInstantiate", unsafe {
-            (driver.cuGraphInstantiateWithFlags)(&mut raw, self.raw, 0)
-        })?;
-        Ok(GraphExec {
-            context: Arc::clone(self.context),
-            raw,
-        })
-    }
-}
-
-impl Drop for Graph<'_> {
-    fn drop(&mut self) {
-        if !self.raw.is_null()
-            && let Some(driver) = self.context.bind_to_free()
-        {
-            // SAFETY: `raw` came from cuStreamEndCapture and is destroyed once,
-            // here; execs made of it are independent of it.
-            unsafe { (driver.cuGraphDestroy)(self.raw) };
-        }
-    }
-}
-
-/// A graph that can be launched, over and over.
-pub(super) struct GraphExec {
-    context: Arc<Context>,
-    raw: sys::CUgraphExec,
-}
-
-// SAFETY: a CUgraphExec is a handle that any thread may use, one at a time,
-// which owning it without `Sync` ensures.
-unsafe impl Send for GraphExec {}
-
-impl GraphExec {
-    pub(super) fn launch(&mut self, stream: &Stream) -> Result<()> {
-        let driver = self.context.bind()?;
-        // SAFETY: both handles are alive. What the graph's nodes touch is for
-        // the owner to keep alive: the lane that captured it does.
-        self.context.check("cuGraphLaunch", unsafe {
-            (driver.cuGraphLaunch)(self.raw, stream.raw)
-        })
-    }
-}
-
-impl Drop for GraphExec {
-    fn drop(&mut self) {
-        if let Some(driver) = self.context.bind_to_free() {
-            // SAFETY: `raw` came from cuGraphInstantiate and is destroyed once, here.
-            unsafe { (driver.cuGraphExecDestroy)(self.raw) };
         }
     }
 }

@@ -1,0 +1,355 @@
+//! Graphs: what they are made of, and how they take other parameters.
+
+use super::blocks::{Use, all_uses};
+use super::code::{self, Code};
+use super::context::Context;
+use super::module::Functions;
+use super::node::{self, Step};
+use super::readback;
+use super::rights::Checked;
+use super::stream::Stream;
+use crate::backend::{Built, Call, Node, Op};
+use crate::error::{Context as _, Error, ErrorKind, Result};
+use cudarc::driver::sys::{self, CUgraphExecUpdateResult};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// Nodes and the order between them, from which execs are made.
+pub(super) struct Template {
+    context: Arc<Context>,
+    // Null if a capture failed.
+    raw: sys::CUgraph,
+    /// By the place of their operation; all are of `raw`.
+    nodes: Vec<sys::CUgraphNode>,
+    /// By place too.
+    steps: Vec<Step>,
+}
+
+// SAFETY: graphs and nodes are handles that any thread may use, one at a time,
+// which owning them without `Sync` ensures.
+unsafe impl Send for Template {}
+
+impl Template {
+    fn empty(context: &Arc<Context>) -> Result<Template> {
+        let driver = context.bind_for(Call::GraphEdit)?;
+        let mut template = Template::captured(context, null_mut(), Vec::new(), Vec::new());
+        // SAFETY: `template` outlives the call.
+        context.check("cuGraphCreate", unsafe {
+            (driver.cuGraphCreate)(&mut template.raw, 0)
+        })?;
+        Ok(template)
+    }
+
+    /// What a capture took down.
+    pub(super) fn captured(
+        context: &Arc<Context>,
+        raw: sys::CUgraph,
+        nodes: Vec<sys::CUgraphNode>,
+        steps: Vec<Step>,
+    ) -> Template {
+        Template {
+            context: Arc::clone(context),
+            raw,
+            nodes,
+            steps,
+        }
+    }
+
+    /// A graph made by hand: `checked` are the operations of `nodes`.
+    pub(super) fn by_hand(
+        context: &Arc<Context>,
+        nodes: &[Node<'_>],
+        checked: &[Checked<'_>],
+    ) -> Result<Template> {
+        let mut template = Template::empty(context)?;
+        for (place, (node, checked)) in nodes.iter().zip(checked).enumerate() {
+            let after = node
+                .after
+                .iter()
+                .map(|&after| template.nodes.get(after).copied());
+            let after = after.collect::<Option<Vec<_>>>().ok_or_else(|| {
+                Error::usage(format!("operation {place} runs after one that comes later"))
+            })?;
+            // SAFETY: `raw` is the graph that `empty` made, and `after` are nodes
+            // that were added to it.
+            let added = unsafe { node::add(context, template.raw, &after, checked) };
+            template
+                .nodes
+                .push(added.within(|| format!("operation {place}"))?);
+            template.steps.push(Step::of(checked));
+        }
+        match template.nodes.is_empty() {
+            true => Err(Error::usage("the graph has no operation")),
+            false => Ok(template),
+        }
+    }
+
+    /// How many nodes the driver has in it.
+    pub(super) fn count(&self) -> Result<usize> {
+        let driver = self.context.bind()?;
+        let mut nodes = 0;
+        // SAFETY: without an array the call only counts; the graph is alive.
+        self.context.check("cuGraphGetNodes", unsafe {
+            (driver.cuGraphGetNodes)(self.raw, null_mut(), &mut nodes)
+        })?;
+        Ok(nodes)
+    }
+
+    /// Makes it ready to launch on `stream`, and uploads it there, so that the
+    /// first launch is as quick as the others.
+    fn instantiate(&self, stream: &Stream) -> Result<Exec> {
+        let driver = self.context.bind_for(Call::GraphEdit)?;
+        let mut exec = Exec {
+            context: Arc::clone(&self.context),
+            raw: null_mut(),
+        };
+        // SAFETY: `exec` outlives the call, and the graph is alive.
+        self.context.check("cuGraphInstantiate", unsafe {
+            (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, 0)
+        })?;
+        self.context.calls.add(Call::GraphEdit);
+        // SAFETY: both handles are alive.
+        self.context.check("cuGraphUpload", unsafe {
+            (driver.cuGraphUpload)(exec.raw, stream.raw())
+        })?;
+        tracing::debug!(nodes = self.nodes.len(), "made a graph");
+        Ok(exec)
+    }
+
+    /// A node by place and kind, as messages name it.
+    fn name(&self, node: sys::CUgraphNode) -> Option<String> {
+        let place = self.nodes.iter().position(|known| *known == node)?;
+        Some(format!("operation {place} ({})", self.steps[place].kind))
+    }
+}
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        if !self.raw.is_null()
+            && let Some(driver) = self.context.bind_to_free()
+        {
+            self.context.calls.add(Call::GraphEdit);
+            // SAFETY: `raw` was made for this value and is destroyed once, here;
+            // execs made of it are independent of it.
+            unsafe { (driver.cuGraphDestroy)(self.raw) };
+        }
+    }
+}
+
+/// What can be launched, over and over; null if it could not be made.
+struct Exec {
+    context: Arc<Context>,
+    raw: sys::CUgraphExec,
+}
+
+// SAFETY: a CUgraphExec is a handle that any thread may use, one at a time,
+// which owning it without `Sync` ensures.
+unsafe impl Send for Exec {}
+
+impl Drop for Exec {
+    fn drop(&mut self) {
+        if !self.raw.is_null()
+            && let Some(driver) = self.context.bind_to_free()
+        {
+            self.context.calls.add(Call::GraphEdit);
+            // SAFETY: `raw` came from cuGraphInstantiate and is destroyed once,
+            // here; the driver lets a launch in flight end first.
+            unsafe { (driver.cuGraphExecDestroy)(self.raw) };
+        }
+    }
+}
+
+/// A graph of a lane.
+pub(super) struct Graph {
+    exec: Exec,
+    /// What `exec` was made of: its nodes name those of `exec`.
+    made: Template,
+    /// What gave `exec` its parameters since, if something did.
+    newest: Option<Template>,
+    captured: bool,
+    /// What each operation uses, then what failed changes may have left.
+    parts: Vec<Vec<Use>>,
+    /// What a launch uses: the sum of `parts`.
+    uses: Vec<Use>,
+}
+
+/// The parameters of a whole graph, not yet given to an exec.
+pub(super) struct Draft {
+    pub(super) template: Template,
+    pub(super) captured: bool,
+    /// What each operation uses.
+    pub(super) parts: Vec<Vec<Use>>,
+}
+
+impl Graph {
+    pub(super) fn new(draft: Draft, stream: &Stream) -> Result<Graph> {
+        Ok(Graph {
+            exec: draft.template.instantiate(stream)?,
+            made: draft.template,
+            newest: None,
+            captured: draft.captured,
+            uses: all_uses(&draft.parts),
+            parts: draft.parts,
+        })
+    }
+
+    /// What a launch uses.
+    pub(super) fn uses(&self) -> &[Use] {
+        &self.uses
+    }
+
+    /// Gives the exec the parameters of `draft`, or replaces all by it where it
+    /// is of another topology.
+    pub(super) fn take(&mut self, draft: Draft, stream: &Stream) -> Result<Built> {
+        if self.captured != draft.captured {
+            let way = match self.captured {
+                true => "was captured, and takes the parameters of captures",
+                false => "was made by hand, and takes the parameters of graphs made by hand",
+            };
+            return Err(Error::usage(format!("the graph {way} alone")));
+        }
+        let context = Arc::clone(&self.exec.context);
+        let driver = context.bind_for(Call::GraphEdit)?;
+        let mut info = MaybeUninit::<sys::CUgraphExecUpdateResultInfo>::zeroed();
+        let at = info.as_mut_ptr();
+        // SAFETY: exec and graph are alive, and `info` outlives the call.
+        let result =
+            unsafe { (driver.cuGraphExecUpdate_v2)(self.exec.raw, draft.template.raw, at) };
+        if result == code::SUCCESS {
+            self.uses = all_uses(&draft.parts);
+            self.parts = draft.parts;
+            self.newest = Some(draft.template);
+            return Ok(Built::Updated);
+        }
+        if result != code::GRAPH_EXEC_UPDATE_FAILURE {
+            self.keep(all_uses(&draft.parts));
+            return Err(context
+                .check("cuGraphExecUpdate", result)
+                .expect_err("the result is no success"));
+        }
+        // SAFETY: zeroed, then written by the driver, each field is some value of
+        // its size; the enum is read as its number.
+        let (why, node) = unsafe {
+            let why = (&raw const (*at).result).cast::<u32>().read();
+            (why, (*at).errorNode)
+        };
+        let reason = self.refusal(why, node, &draft.template);
+        if why != CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED as u32 {
+            let meaning = Code::of(result).meaning;
+            return Err(
+                Error::new(ErrorKind::Device, format!("{meaning}: {reason}"))
+                    .with_code(result)
+                    .fix("make a new graph and drop this one"),
+            );
+        }
+        *self = Graph::new(draft, stream)?;
+        Ok(Built::Reinstantiated { reason })
+    }
+
+    /// Why the driver refused `newer`, and at which operation.
+    fn refusal(&self, why: u32, node: sys::CUgraphNode, newer: &Template) -> String {
+        let named = newer.name(node).or_else(|| self.made.name(node));
+        let place = named.map_or_else(
+            || {
+                let (old, new) = (self.made.nodes.len(), newer.nodes.len());
+                format!("{old} operations before, {new} now")
+            },
+            |name| format!("at {name}"),
+        );
+        format!("{}, {place}", update_result(why))
+    }
+
+    /// Gives one operation other parameters.
+    pub(super) fn set(&mut self, place: usize, checked: Checked<'_>) -> Result<()> {
+        let (node, step) = match (self.made.nodes.get(place), self.made.steps.get(place)) {
+            (Some(node), Some(step)) => (*node, *step),
+            _ => return Err(Error::usage(format!("the graph has no operation {place}"))),
+        };
+        let kind = Step::of(&checked).kind;
+        if kind != step.kind {
+            let message = format!("operation {place} is a {}, and stays one", step.kind);
+            return Err(Error::usage(message).fix(format!("make a new graph for the {kind}")));
+        }
+        // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
+        let set = unsafe { node::set(&self.exec.context, self.exec.raw, node, &checked) };
+        let uses = checked.into_uses();
+        if set.is_err() {
+            self.keep(uses);
+            return set.within(|| format!("operation {place} ({kind})"));
+        }
+        if !(uses.is_empty() && self.parts[place].is_empty()) {
+            self.parts[place] = uses;
+            self.uses = all_uses(&self.parts);
+        }
+        Ok(())
+    }
+
+    /// A refusal does not say what was taken over of the change before it, so its
+    /// blocks count as used too.
+    fn keep(&mut self, uses: Vec<Use>) {
+        self.parts.push(uses);
+        self.uses = all_uses(&self.parts);
+    }
+
+    /// The operations of what the graph was made of or last took as a whole.
+    pub(super) fn ops(&self, functions: &Functions) -> Result<Vec<Op>> {
+        let template = self.newest.as_ref().unwrap_or(&self.made);
+        let nodes = template.nodes.iter().zip(&template.steps);
+        let read = |(&node, &step): (_, &Step)| {
+            // SAFETY: the nodes of a template live as long as it does.
+            unsafe { readback::read(&template.context, node, step, functions) }
+        };
+        nodes
+            .enumerate()
+            .map(|(place, node)| read(node).within(|| format!("operation {place}")))
+            .collect()
+    }
+
+    /// Launches it.
+    ///
+    /// # Safety
+    /// Until the work is done, the lane's share and the blocks of
+    /// [`Graph::uses`] must live, and the host must keep off what it touches.
+    pub(super) unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
+        let context = &self.exec.context;
+        let driver = context.bind_for(Call::Submission)?;
+        // SAFETY: both handles are alive; what the nodes touch is the share's or
+        // of `uses`, as every operation in them was checked, and the caller's to
+        // keep.
+        context.check("cuGraphLaunch", unsafe {
+            (driver.cuGraphLaunch)(self.exec.raw, stream.raw())
+        })
+    }
+}
+
+/// The driver's name for the result of an update.
+fn update_result(raw: u32) -> String {
+    use CUgraphExecUpdateResult as R;
+    let known = [
+        R::CU_GRAPH_EXEC_UPDATE_ERROR,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED,
+    ];
+    known
+        .iter()
+        .find(|result| **result as u32 == raw)
+        .map_or_else(|| format!("result {raw}"), |result| format!("{result:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::update_result;
+
+    #[test]
+    fn a_refused_update_has_the_driver_s_name_or_its_number() {
+        let name = "CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED";
+        assert_eq!(update_result(2), name);
+        assert_eq!(update_result(77), "result 77");
+    }
+}

@@ -1,0 +1,230 @@
+//! Operations as nodes of a graph.
+
+use super::context::Context;
+use super::rights::{Checked, pointers};
+use crate::backend::{Call, FunctionId, Op};
+use crate::error::Result;
+use cudarc::driver::sys::{self, CUmemorytype};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// What an operation is, beside its parameters.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    /// The kind, as messages name it.
+    pub(super) kind: &'static str,
+    /// The function of a launch.
+    pub(super) function: Option<FunctionId>,
+}
+
+impl Step {
+    pub(super) fn of(checked: &Checked<'_>) -> Step {
+        let kind = match checked.op() {
+            Op::Upload { .. } => "upload",
+            Op::Download { .. } => "download",
+            Op::Memset { .. } => "memset",
+            Op::Launch { .. } => "launch",
+        };
+        Step {
+            kind,
+            function: checked.function_id(),
+        }
+    }
+}
+
+/// Adds an operation to a graph, after the nodes `after`.
+///
+/// # Safety
+/// `graph` and `after` must be alive, and `after` nodes of `graph`.
+pub(super) unsafe fn add(
+    context: &Context,
+    graph: sys::CUgraph,
+    after: &[sys::CUgraphNode],
+    checked: &Checked<'_>,
+) -> Result<sys::CUgraphNode> {
+    let driver = context.bind_for(Call::GraphEdit)?;
+    let (mut node, count) = (null_mut(), after.len());
+    let after = after.as_ptr();
+    match checked.op() {
+        Op::Upload { .. } | Op::Download { .. } => {
+            let params = copy_params(checked.op());
+            // SAFETY: `after` and `params` outlive the call, the caller answers
+            // for the handles, and nothing runs yet.
+            context.check("cuGraphAddMemcpyNode", unsafe {
+                (driver.cuGraphAddMemcpyNode)(
+                    &mut node,
+                    graph,
+                    after,
+                    count,
+                    &params,
+                    context.raw(),
+                )
+            })?;
+        }
+        Op::Memset { .. } => {
+            let params = memset_params(checked.op());
+            // SAFETY: as above.
+            context.check("cuGraphAddMemsetNode", unsafe {
+                (driver.cuGraphAddMemsetNode)(
+                    &mut node,
+                    graph,
+                    after,
+                    count,
+                    &params,
+                    context.raw(),
+                )
+            })?;
+        }
+        Op::Launch { args, .. } => {
+            let mut pointers = pointers(args);
+            let params = kernel_params(checked, pointers.as_mut_ptr());
+            // SAFETY: as above; the driver copies the arguments in the call, as
+            // many and as large as `Checked` says the code takes.
+            context.check("cuGraphAddKernelNode", unsafe {
+                (driver.cuGraphAddKernelNode_v2)(&mut node, graph, after, count, &params)
+            })?;
+        }
+    }
+    Ok(node)
+}
+
+/// Gives a node of an exec the parameters of an operation.
+///
+/// # Safety
+/// Both handles must be alive, and `node` of the graph that `exec` was made of.
+pub(super) unsafe fn set(
+    context: &Context,
+    exec: sys::CUgraphExec,
+    node: sys::CUgraphNode,
+    checked: &Checked<'_>,
+) -> Result<()> {
+    let driver = context.bind_for(Call::GraphEdit)?;
+    match checked.op() {
+        Op::Upload { .. } | Op::Download { .. } => {
+            let params = copy_params(checked.op());
+            // SAFETY: `params` outlives the call, the caller answers for the
+            // handles, and launches in flight keep their own parameters.
+            context.check("cuGraphExecMemcpyNodeSetParams", unsafe {
+                (driver.cuGraphExecMemcpyNodeSetParams)(exec, node, &params, context.raw())
+            })
+        }
+        Op::Memset { .. } => {
+            let params = memset_params(checked.op());
+            // SAFETY: as above.
+            context.check("cuGraphExecMemsetNodeSetParams", unsafe {
+                (driver.cuGraphExecMemsetNodeSetParams)(exec, node, &params, context.raw())
+            })
+        }
+        Op::Launch { args, .. } => {
+            let mut pointers = pointers(args);
+            let params = kernel_params(checked, pointers.as_mut_ptr());
+            // SAFETY: as above; the driver copies the arguments in the call, as
+            // many and as large as `Checked` says the code takes.
+            context.check("cuGraphExecKernelNodeSetParams", unsafe {
+                (driver.cuGraphExecKernelNodeSetParams_v2)(exec, node, &params)
+            })
+        }
+    }
+}
+
+/// The parameters of a launch; `args` are pointers to its arguments.
+fn kernel_params(checked: &Checked<'_>, args: *mut *mut c_void) -> sys::CUDA_KERNEL_NODE_PARAMS {
+    let Op::Launch {
+        grid,
+        block,
+        shared_bytes,
+        ..
+    } = checked.op()
+    else {
+        unreachable!("the callers match on the kind");
+    };
+    sys::CUDA_KERNEL_NODE_PARAMS {
+        func: checked.function().raw(),
+        gridDimX: grid[0],
+        gridDimY: grid[1],
+        gridDimZ: grid[2],
+        blockDimX: block[0],
+        blockDimY: block[1],
+        blockDimZ: block[2],
+        sharedMemBytes: *shared_bytes,
+        kernelParams: args,
+        extra: null_mut(),
+        kern: null_mut(),
+        ctx: null_mut(),
+    }
+}
+
+/// The parameters of a copy in one dimension, with the types of memory that a
+/// captured copy has too.
+fn copy_params(op: &Op) -> sys::CUDA_MEMCPY3D {
+    let mut params = sys::CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: std::ptr::null(),
+        srcDevice: 0,
+        srcArray: null_mut(),
+        reserved0: null_mut(),
+        srcPitch: 0,
+        srcHeight: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: null_mut(),
+        dstDevice: 0,
+        dstArray: null_mut(),
+        reserved1: null_mut(),
+        dstPitch: 0,
+        dstHeight: 0,
+        WidthInBytes: 0,
+        Height: 1,
+        Depth: 1,
+    };
+    match *op {
+        Op::Upload {
+            host,
+            device,
+            bytes,
+        } => {
+            params.srcHost = host as *const c_void;
+            params.dstDevice = device;
+            params.WidthInBytes = bytes;
+        }
+        Op::Download {
+            device,
+            host,
+            bytes,
+        } => {
+            params.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
+            params.srcDevice = device;
+            params.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
+            params.dstHost = host as *mut c_void;
+            params.WidthInBytes = bytes;
+        }
+        _ => unreachable!("the callers match on the kind"),
+    }
+    params
+}
+
+pub(super) fn memset_params(op: &Op) -> sys::CUDA_MEMSET_NODE_PARAMS {
+    let &Op::Memset {
+        device,
+        byte,
+        bytes,
+    } = op
+    else {
+        unreachable!("the callers match on the kind");
+    };
+    sys::CUDA_MEMSET_NODE_PARAMS {
+        dst: device,
+        pitch: 0,
+        value: byte.into(),
+        elementSize: 1,
+        width: bytes,
+        height: 1,
+    }
+}

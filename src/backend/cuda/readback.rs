@@ -1,0 +1,289 @@
+//! Nodes of a graph as operations again, to compare with what was meant.
+
+use super::context::Context;
+use super::module::{Functions, param_bytes};
+use super::node::Step;
+use crate::backend::Op;
+use crate::error::{Error, ErrorKind, Result};
+use cudarc::driver::sys::{self, CUgraphNodeType, CUmemorytype};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+/// An enum that the driver writes, kept as its number: a newer driver has values
+/// that the bindings' enum lacks.
+pub(super) struct Number<E> {
+    value: u32,
+    of: PhantomData<E>,
+}
+
+impl<E> Number<E> {
+    pub(super) fn new() -> Self {
+        const { assert!(size_of::<E>() == size_of::<u32>()) };
+        Number {
+            value: u32::MAX,
+            of: PhantomData,
+        }
+    }
+
+    /// Where the driver writes it.
+    pub(super) fn place(&mut self) -> *mut E {
+        (&raw mut self.value).cast()
+    }
+
+    pub(super) fn get(&self) -> u32 {
+        self.value
+    }
+}
+
+/// The operation that a node does, as the driver tells it.
+///
+/// # Safety
+/// `node` must be alive.
+pub(super) unsafe fn read(
+    context: &Context,
+    node: sys::CUgraphNode,
+    step: Step,
+    functions: &Functions,
+) -> Result<Op> {
+    let driver = context.bind()?;
+    let mut kind = Number::<CUgraphNodeType>::new();
+    // SAFETY: `kind` outlives the call, and the caller answers for the node.
+    context.check("cuGraphNodeGetType", unsafe {
+        (driver.cuGraphNodeGetType)(node, kind.place())
+    })?;
+    // SAFETY: the caller's promise; each reads a node of the kind found.
+    unsafe {
+        match kind.get() {
+            0 => read_launch(context, node, step, functions),
+            1 => read_copy(context, node, step),
+            2 => read_memset(context, node),
+            other => Err(unlike(format!("it is of type {other}"))),
+        }
+    }
+}
+
+const _: () = {
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL as u32 == 0);
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMCPY as u32 == 1);
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET as u32 == 2);
+    assert!(CUmemorytype::CU_MEMORYTYPE_HOST as u32 == 1);
+    assert!(CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 == 2);
+    assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
+};
+
+/// The error of a node that is none of a lane's operations.
+fn unlike(what: String) -> Error {
+    Error::new(
+        ErrorKind::Device,
+        format!("a node is unlike every operation: {what}"),
+    )
+}
+
+/// # Safety
+/// `node` must be alive, and a kernel's.
+unsafe fn read_launch(
+    context: &Context,
+    node: sys::CUgraphNode,
+    step: Step,
+    functions: &Functions,
+) -> Result<Op> {
+    let driver = context.bind()?;
+    let mut params = MaybeUninit::<sys::CUDA_KERNEL_NODE_PARAMS>::zeroed();
+    // SAFETY: `params` outlives the call; the node is the caller's promise.
+    context.check("cuGraphKernelNodeGetParams", unsafe {
+        (driver.cuGraphKernelNodeGetParams_v2)(node, params.as_mut_ptr())
+    })?;
+    // SAFETY: integers and pointers alone, for which zeros are values.
+    let params = unsafe { params.assume_init() };
+    let known = functions.find_raw(params.func, step.function);
+    let (id, function) =
+        known.ok_or_else(|| unlike("its function was not loaded here".to_owned()))?;
+    if params.kernelParams.is_null() && !function.params.is_empty() {
+        return Err(unlike("its arguments are packed".to_owned()));
+    }
+    let arg = |(index, kind)| {
+        let mut word = [0_u8; size_of::<u64>()];
+        let bytes = param_bytes(kind);
+        // SAFETY: the node keeps a pointer for each parameter of its code, to as
+        // many bytes as that takes: `load` compared both with `params`. A word
+        // holds the largest.
+        unsafe {
+            let from = (*params.kernelParams.add(index)).cast::<u8>();
+            word[..bytes].copy_from_slice(std::slice::from_raw_parts(from, bytes));
+        }
+        u64::from_le_bytes(word)
+    };
+    Ok(Op::Launch {
+        function: id,
+        grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
+        block: [params.blockDimX, params.blockDimY, params.blockDimZ],
+        shared_bytes: params.sharedMemBytes,
+        args: function
+            .params
+            .iter()
+            .copied()
+            .enumerate()
+            .map(arg)
+            .collect(),
+    })
+}
+
+/// One end of a copy: the number of its type of memory, and its address.
+type End = (u32, u64);
+
+/// # Safety
+/// `node` must be alive, and a copy.
+unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: Step) -> Result<Op> {
+    let driver = context.bind()?;
+    let mut params = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
+    let at = params.as_mut_ptr();
+    // SAFETY: `params` outlives the call; the node is the caller's promise.
+    context.check("cuGraphMemcpyNodeGetParams", unsafe {
+        (driver.cuGraphMemcpyNodeGetParams)(node, at)
+    })?;
+    let host = CUmemorytype::CU_MEMORYTYPE_HOST as u32;
+    // SAFETY: zeroed, then written by the driver, each field is some value of its
+    // size; those of the enum's type are read as numbers.
+    let (from, to, rows, bytes): (End, End, usize, usize) = unsafe {
+        let from = (&raw const (*at).srcMemoryType).cast::<u32>().read();
+        let to = (&raw const (*at).dstMemoryType).cast::<u32>().read();
+        let from_start = match from == host {
+            true => (*at).srcHost as u64,
+            false => (*at).srcDevice,
+        };
+        let to_start = match to == host {
+            true => (*at).dstHost as u64,
+            false => (*at).dstDevice,
+        };
+        (
+            (from, from_start + (*at).srcXInBytes as u64),
+            (to, to_start + (*at).dstXInBytes as u64),
+            (*at).Height.max(1) * (*at).Depth.max(1),
+            (*at).WidthInBytes,
+        )
+    };
+    if rows != 1 {
+        return Err(unlike(format!("it copies {rows} rows")));
+    }
+    copy_of(from, to, bytes, step)
+}
+
+/// The copy between two ends. Unified memory does not say on which side it is;
+/// then what was meant decides.
+fn copy_of(from: End, to: End, bytes: usize, step: Step) -> Result<Op> {
+    let (host, device) = (
+        CUmemorytype::CU_MEMORYTYPE_HOST as u32,
+        CUmemorytype::CU_MEMORYTYPE_DEVICE as u32,
+    );
+    let unified = CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32;
+    let is = |end: End, wanted: u32| end.0 == wanted || end.0 == unified;
+    let up = is(from, host) && is(to, device);
+    let down = is(from, device) && is(to, host);
+    match (up, down) {
+        (true, true) if step.kind == "download" => Ok(download(from, to, bytes)),
+        (true, _) => Ok(Op::Upload {
+            host: from.1,
+            device: to.1,
+            bytes,
+        }),
+        (false, true) => Ok(download(from, to, bytes)),
+        (false, false) => Err(unlike(format!(
+            "it copies from memory of type {} to type {}",
+            from.0, to.0
+        ))),
+    }
+}
+
+fn download(from: End, to: End, bytes: usize) -> Op {
+    Op::Download {
+        device: from.1,
+        host: to.1,
+        bytes,
+    }
+}
+
+/// # Safety
+/// `node` must be alive, and a memset.
+unsafe fn read_memset(context: &Context, node: sys::CUgraphNode) -> Result<Op> {
+    let driver = context.bind()?;
+    let mut params = MaybeUninit::<sys::CUDA_MEMSET_NODE_PARAMS>::zeroed();
+    // SAFETY: `params` outlives the call; the node is the caller's promise.
+    context.check("cuGraphMemsetNodeGetParams", unsafe {
+        (driver.cuGraphMemsetNodeGetParams)(node, params.as_mut_ptr())
+    })?;
+    // SAFETY: integers alone, for which zeros are values.
+    let params = unsafe { params.assume_init() };
+    memset_of(&params)
+}
+
+/// The memset of bytes that one of wider elements comes to.
+fn memset_of(params: &sys::CUDA_MEMSET_NODE_PARAMS) -> Result<Op> {
+    let (size, value) = (params.elementSize as usize, params.value.to_le_bytes());
+    let element = value.get(..size).filter(|element| !element.is_empty());
+    let element = element.ok_or_else(|| unlike(format!("it sets elements of {size} bytes")))?;
+    if params.height > 1 || element.iter().any(|byte| *byte != element[0]) {
+        return Err(unlike("it sets rows, or bytes that differ".to_owned()));
+    }
+    Ok(Op::Memset {
+        device: params.dst,
+        byte: element[0],
+        bytes: params.width * size,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::node::memset_params;
+    use super::*;
+
+    const STEP: Step = Step {
+        kind: "download",
+        function: None,
+    };
+
+    #[test]
+    fn a_copy_is_up_or_down_by_its_types_of_memory() {
+        let upload = Op::Upload {
+            host: 16,
+            device: 32,
+            bytes: 8,
+        };
+        let download = Op::Download {
+            device: 16,
+            host: 32,
+            bytes: 8,
+        };
+        for (from, to, expected) in [
+            (1, 2, Some(&upload)),
+            (2, 1, Some(&download)),
+            (4, 2, Some(&upload)),
+            (4, 1, Some(&download)),
+            (4, 4, Some(&download)),
+            (2, 2, None),
+            (3, 2, None),
+        ] {
+            let copy = copy_of((from, 16), (to, 32), 8, STEP);
+            assert_eq!(copy.ok().as_ref(), expected, "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn a_memset_of_wider_elements_is_one_of_bytes_where_they_are_equal() {
+        let mut params = memset_params(&Op::Memset {
+            device: 64,
+            byte: 7,
+            bytes: 12,
+        });
+        let bytes_of = |params: &_| match memset_of(params) {
+            Ok(Op::Memset { byte, bytes, .. }) => Some((byte, bytes)),
+            _ => None,
+        };
+        assert_eq!(bytes_of(&params), Some((7, 12)));
+        (params.elementSize, params.width, params.value) = (4, 3, 0x0707_0707);
+        assert_eq!(bytes_of(&params), Some((7, 12)));
+        params.value = 7;
+        assert_eq!(bytes_of(&params), None);
+        (params.elementSize, params.height) = (1, 2);
+        assert_eq!(bytes_of(&params), None);
+    }
+}

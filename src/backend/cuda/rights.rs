@@ -1,0 +1,225 @@
+//! Which operations a lane may give to the device.
+
+use super::blocks::{Blocks, Use, add_use};
+use super::module::{Function, Functions, PARAMS_MAX};
+use super::share::Share;
+use super::stream::Stream;
+use crate::backend::{Call, FunctionId, Op, Space};
+use crate::error::{Error, Result};
+use crate::record::{Access, ParamKind};
+use arrayvec::ArrayVec;
+use std::ffi::c_void;
+
+/// Pointers to the arguments of a launch, as the driver takes them.
+pub(super) type Pointers = ArrayVec<*mut c_void, PARAMS_MAX>;
+
+/// An operation of which [`check`] found every range in the lane's share or in a
+/// block of `uses`, and the arguments to be as many as the code takes.
+pub(super) struct Checked<'a> {
+    op: &'a Op,
+    /// Of a launch.
+    function: Option<Function>,
+    uses: Vec<Use>,
+}
+
+/// Refuses an operation on memory that is not the lane's own or adopted.
+pub(super) fn check<'a>(
+    op: &'a Op,
+    share: &Share,
+    blocks: &Blocks,
+    functions: &Functions,
+) -> Result<Checked<'a>> {
+    let mut uses = Vec::new();
+    let mut touch = |space, address, bytes, access| -> Result<()> {
+        if share.contains(space, address, bytes) {
+            return Ok(());
+        }
+        let block = blocks.find(space, address, bytes);
+        let block = block.ok_or_else(|| foreign(space, address, bytes))?;
+        add_use(&mut uses, block, access);
+        Ok(())
+    };
+    let (pinned, device) = (Some(Space::Pinned), Some(Space::Device));
+    let mut function = None;
+    match op {
+        &Op::Upload {
+            host,
+            device: to,
+            bytes,
+        } => {
+            touch(pinned, host, bytes, Access::Read)?;
+            touch(device, to, bytes, Access::Write)?;
+        }
+        &Op::Download {
+            device: from,
+            host,
+            bytes,
+        } => {
+            touch(device, from, bytes, Access::Read)?;
+            touch(pinned, host, bytes, Access::Write)?;
+        }
+        &Op::Memset {
+            device: at, bytes, ..
+        } => touch(device, at, bytes, Access::Write)?,
+        Op::Launch {
+            function: id, args, ..
+        } => {
+            let known = functions.get(*id)?;
+            if args.len() != known.params.len() {
+                return Err(Error::usage(format!(
+                    "{} arguments for {} parameters",
+                    args.len(),
+                    known.params.len()
+                )));
+            }
+            for (kind, &arg) in known.params.iter().zip(args) {
+                if let ParamKind::Buffer { access, .. } = *kind {
+                    // How far a kernel goes from there is its author's word.
+                    touch(None, arg, 1, access)?;
+                }
+            }
+            function = Some(known);
+        }
+    }
+    Ok(Checked { op, function, uses })
+}
+
+fn foreign(space: Option<Space>, address: u64, bytes: usize) -> Error {
+    let side = match space {
+        Some(Space::Pinned) => "host address",
+        Some(Space::Device) => "device address",
+        None => "address",
+    };
+    Error::usage(format!(
+        "{bytes} bytes at {side} {address:#x} are not the lane's own"
+    ))
+    .fix("use the lane's buffers, or adopt the block that the bytes are in")
+}
+
+impl<'a> Checked<'a> {
+    pub(super) fn op(&self) -> &'a Op {
+        self.op
+    }
+
+    /// The function of a launch.
+    ///
+    /// # Panics
+    /// If the operation is none.
+    pub(super) fn function(&self) -> &Function {
+        self.function.as_ref().expect("a launch has its function")
+    }
+
+    /// The blocks that it touches.
+    pub(super) fn uses(&self) -> &[Use] {
+        &self.uses
+    }
+
+    pub(super) fn into_uses(self) -> Vec<Use> {
+        self.uses
+    }
+
+    /// The function that a launch names.
+    pub(super) fn function_id(&self) -> Option<FunctionId> {
+        match self.op {
+            Op::Launch { function, .. } => Some(*function),
+            _ => None,
+        }
+    }
+
+    /// Refuses what a graph cannot hold.
+    pub(super) fn check_node(&self) -> Result<()> {
+        match self.op {
+            Op::Upload { bytes: 0, .. }
+            | Op::Download { bytes: 0, .. }
+            | Op::Memset { bytes: 0, .. } => Err(Error::usage(
+                "an operation on 0 bytes has no place in a graph",
+            )
+            .fix("leave it out")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives it to a stream, and counts it as `call`.
+    ///
+    /// # Safety
+    /// Until the work is done, the share and the blocks that the check found must
+    /// live, and the host must keep off those parts that it touches; unless the
+    /// stream captures, when nothing runs.
+    pub(super) unsafe fn submit(&self, stream: &Stream, call: Call) -> Result<()> {
+        let context = stream.context();
+        let driver = context.bind_for(call)?;
+        let raw = stream.raw();
+        match self.op {
+            &Op::Upload {
+                host,
+                device,
+                bytes,
+            } => {
+                let host = host as *const c_void;
+                // SAFETY: `check` found both ranges inside memory that the caller
+                // keeps alive and the host away from.
+                let result = unsafe { (driver.cuMemcpyHtoDAsync_v2)(device, host, bytes, raw) };
+                context.check("cuMemcpyHtoDAsync", result)
+            }
+            &Op::Download {
+                device,
+                host,
+                bytes,
+            } => {
+                let host = host as *mut c_void;
+                // SAFETY: as for the upload.
+                let result = unsafe { (driver.cuMemcpyDtoHAsync_v2)(host, device, bytes, raw) };
+                context.check("cuMemcpyDtoHAsync", result)
+            }
+            &Op::Memset {
+                device,
+                byte,
+                bytes,
+            } => {
+                // SAFETY: as for the upload.
+                let result = unsafe { (driver.cuMemsetD8Async)(device, byte, bytes, raw) };
+                context.check("cuMemsetD8Async", result)
+            }
+            Op::Launch {
+                grid,
+                block,
+                shared_bytes,
+                args,
+                ..
+            } => {
+                let mut pointers = pointers(args);
+                // SAFETY: the function's module lives as long as the lane. The
+                // driver reads as many pointers as the code takes, which `check`
+                // compared, and through each at most the 8 bytes of a word,
+                // which `load` compared. Buffers are in memory that the caller
+                // answers for; what the code does with them is its author's, as
+                // is any code that an image brings.
+                context.check("cuLaunchKernel", unsafe {
+                    (driver.cuLaunchKernel)(
+                        self.function().raw(),
+                        grid[0],
+                        grid[1],
+                        grid[2],
+                        block[0],
+                        block[1],
+                        block[2],
+                        *shared_bytes,
+                        raw,
+                        pointers.as_mut_ptr(),
+                        std::ptr::null_mut(),
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// A pointer to each argument.
+///
+/// # Panics
+/// If there are more than [`PARAMS_MAX`].
+pub(super) fn pointers(args: &[u64]) -> Pointers {
+    args.iter()
+        .map(|arg| std::ptr::from_ref(arg).cast_mut().cast())
+        .collect()
+}

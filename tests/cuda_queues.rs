@@ -1,0 +1,187 @@
+//! Streams, threads and several lanes at once on a real device. Without one,
+//! each test says "skipped: no device".
+#![cfg(feature = "cuda")]
+
+mod gpu;
+
+use gpu::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tapeloop::ErrorKind;
+use tapeloop::backend::{Backend, Lane, Op, Queue, Space, Streams};
+use tapeloop::record::Kernel;
+use tapeloop::replay::{Build, Executor, Mode, Policy, Scope};
+
+const FLOATS: usize = LEN * size_of::<f32>();
+
+fn per_stage(mode: Mode, build: Build) -> Policy {
+    Policy {
+        mode,
+        build,
+        streams: Streams::PerStage,
+        scope: Scope::Kernels,
+        ..Policy::default()
+    }
+}
+
+fn stage_lanes(backend: &Arc<dyn Backend>, saxpy: &Saxpy, count: usize) -> Vec<Box<dyn Lane>> {
+    let buffers = saxpy.recording.buffers();
+    backend
+        .open_lanes(buffers, count, Streams::PerStage)
+        .unwrap()
+}
+
+#[test]
+fn lanes_on_shared_streams_give_the_expected_bytes_with_all_in_flight() {
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    for policy in [
+        per_stage(Mode::Graph, Build::Capture),
+        per_stage(Mode::Graph, Build::Explicit),
+        per_stage(Mode::Stream, Build::Capture),
+    ] {
+        let mut slots: Vec<(Box<dyn Lane>, Option<Executor>)> = stage_lanes(&backend, &saxpy, 4)
+            .into_iter()
+            .map(|lane| (lane, None))
+            .collect();
+        for round in 0..300 {
+            for (index, (lane, executor)) in slots.iter_mut().enumerate() {
+                if round > 0 {
+                    lane.wait().unwrap();
+                    assert!(out(&saxpy, &**lane) == expected(index, round - 1).1);
+                }
+                // Made while the other lanes are in flight, which a capture must
+                // not take down.
+                if round % 60 == 0 {
+                    let made = ready_with(&backend, &saxpy.recording, &mut **lane, &policy);
+                    *executor = Some(made);
+                }
+                fill(&saxpy, &mut **lane, &expected(index, round).0);
+                let replay = replay(&mut **lane, executor.as_mut().unwrap());
+                assert_eq!(replay.copied_bytes, 2 * FLOATS);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mark_does_not_speak_of_queues_that_were_not_joined() {
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    let mut lane = stage_lanes(&backend, &saxpy, 1).remove(0);
+    let at = lane.addresses(saxpy.x.id());
+    let upload = Op::Upload {
+        host: at.host.unwrap(),
+        device: at.device,
+        bytes: FLOATS,
+    };
+    lane.enqueue(Queue::Upload, &upload).unwrap();
+    lane.fence().unwrap();
+    lane.wait().unwrap();
+    let early = catch_unwind(AssertUnwindSafe(|| lane.host(saxpy.x.id()).len()));
+    assert!(early.is_err());
+    lane.join(Queue::Upload, Queue::Download).unwrap();
+    lane.fence().unwrap();
+    lane.wait().unwrap();
+    assert_eq!(lane.host(saxpy.x.id()).len(), FLOATS);
+    let calls = backend.driver_calls();
+    lane.join(Queue::Upload, Queue::Upload).unwrap();
+    assert_eq!(backend.driver_calls(), calls);
+}
+
+#[test]
+fn each_round_may_be_of_another_thread() {
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    let mut lane = one_lane(&backend, &saxpy.recording);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    let block = backend.allocate(Space::Device, 64).unwrap();
+    for index in 0..20 {
+        std::thread::scope(|scope| {
+            let (lane, executor, saxpy) = (&mut lane, &mut executor, &saxpy);
+            scope.spawn(move || round(saxpy, &mut **lane, executor, 0, index));
+        });
+        let (backend, block) = (&backend, &block);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let written = [index as u8; 64];
+                backend.write(&written, block, 0).unwrap();
+                let mut bytes = [0; 64];
+                backend.read(block, 0, &mut bytes).unwrap();
+                assert_eq!(bytes, written);
+            });
+        });
+    }
+}
+
+#[test]
+fn two_backends_live_beside_each_other() {
+    let (Some(first), Some(second)) = (device(), device()) else {
+        return;
+    };
+    let saxpy = saxpy();
+    let mut slots = [&first, &second].map(|backend| {
+        let mut lane = one_lane(backend, &saxpy.recording);
+        let executor = ready(backend, &saxpy.recording, &mut *lane, Mode::Graph);
+        (lane, executor)
+    });
+    let block = first.allocate(Space::Device, FLOATS).unwrap();
+    let refused = [
+        slots[1].0.adopt(&block).unwrap_err(),
+        second.write(&[0; 4], &block, 0).unwrap_err(),
+        second.read(&block, 0, &mut [0; 4]).unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    }
+    for index in 0..20 {
+        for (lane, executor) in &mut slots {
+            round(&saxpy, &mut **lane, executor, 0, index);
+        }
+    }
+    // One of them goes, with its context; the other stays.
+    let [(lane, executor), mut other] = slots;
+    drop((lane, executor, block, first));
+    round(&saxpy, &mut *other.0, &mut other.1, 0, 99);
+}
+
+#[test]
+fn lanes_may_be_dropped_in_flight_whatever_their_streams() {
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    let kernel = Kernel::new("slow", &source_image(SAXPY)).writes::<f32>("out");
+    let function = backend.load(&kernel.scalar::<u32>("n")).unwrap();
+    for streams in [Streams::PerSlot, Streams::PerStage] {
+        let buffers = saxpy.recording.buffers();
+        let mut lanes = backend.open_lanes(buffers, 4, streams).unwrap();
+        for lane in &mut lanes {
+            let at = lane.addresses(saxpy.out.id());
+            let slow = Op::Launch {
+                function,
+                grid: [80, 1, 1],
+                block: [128, 1, 1],
+                shared_bytes: 0,
+                args: Box::new([at.device, LEN as u64]),
+            };
+            let download = Op::Download {
+                device: at.device,
+                host: at.host.unwrap(),
+                bytes: FLOATS,
+            };
+            lane.enqueue(Queue::Compute, &slow).unwrap();
+            lane.join(Queue::Compute, Queue::Download).unwrap();
+            lane.enqueue(Queue::Download, &download).unwrap();
+        }
+        // The first goes with nothing marked; the last is asked.
+        let mut last = lanes.pop().unwrap();
+        drop(lanes);
+        last.fence().unwrap();
+        last.wait().unwrap();
+        let values = out(&saxpy, &*last);
+        assert!(
+            values
+                .iter()
+                .all(|value| *value != 0.0 && *value == values[0])
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! What a batch costs once everything is ready. One test alone, since it looks
+//! at the device's free memory. Without a device it says "skipped: no device".
+#![cfg(feature = "cuda")]
+
+mod gpu;
+
+use gpu::*;
+use std::sync::Arc;
+use tapeloop::backend::{Backend, Block, BlockView, CudaOptions, Lane, Space, Streams};
+use tapeloop::replay::{Bindings, Executor, Mode, Policy, Scope, Transfer};
+
+const REPLAYS: u64 = 1_000;
+const LARGE: usize = 512 << 20;
+
+fn policies() -> [Policy; 4] {
+    let graph = Policy::default();
+    [
+        graph,
+        Policy::of(Mode::Stream),
+        Policy {
+            transfer: Transfer::Mapped,
+            ..graph
+        },
+        Policy {
+            streams: Streams::PerStage,
+            scope: Scope::Kernels,
+            ..graph
+        },
+    ]
+}
+
+/// Rounds that change nothing about what the device holds, and make as many
+/// calls as they say.
+fn assert_steady(
+    free: &dyn Fn() -> u64,
+    backend: &Arc<dyn Backend>,
+    lane: &mut dyn Lane,
+    executor: &mut Executor,
+) {
+    for _ in 0..10 {
+        replay(lane, executor);
+        lane.wait().unwrap();
+    }
+    let (before, free_before) = (backend.driver_calls(), free());
+    let mut calls = 0;
+    for _ in 0..REPLAYS {
+        calls += replay(lane, executor).calls as u64;
+        lane.wait().unwrap();
+    }
+    let (after, free_after) = (backend.driver_calls(), free());
+    assert_eq!(after.submissions - before.submissions, calls);
+    assert_eq!(after.polls - before.polls, REPLAYS);
+    assert_eq!(after.allocations, before.allocations);
+    assert_eq!(after.graph_edits, before.graph_edits);
+    assert_eq!(free_after, free_before);
+    say(&format!("{} calls for {REPLAYS} replays", calls));
+}
+
+fn bind(lane: &mut dyn Lane, executor: &mut Executor, change: impl FnOnce(&mut Bindings)) {
+    let mut bindings = executor.bindings(lane, 0).unwrap().clone();
+    change(&mut bindings);
+    executor.update(lane, 0, bindings).unwrap();
+}
+
+#[test]
+fn a_replay_costs_its_calls_and_nothing_else_and_blocks_end_with_their_last_use() {
+    let Some(cuda) = cuda(&CudaOptions::default()) else {
+        return;
+    };
+    let cuda = Arc::new(cuda);
+    let backend: Arc<dyn Backend> = Arc::clone(&cuda) as Arc<dyn Backend>;
+    let free = || cuda.memory_bytes().unwrap().0;
+    let saxpy = saxpy();
+    for policy in policies() {
+        let buffers = saxpy.recording.buffers();
+        let mut lane = backend
+            .open_lanes(buffers, 1, policy.streams)
+            .unwrap()
+            .remove(0);
+        let mut executor = ready_with(&backend, &saxpy.recording, &mut *lane, &policy);
+        assert_steady(&free, &backend, &mut *lane, &mut executor);
+        if policy == Policy::default() {
+            let largest = executor.buckets().largest().capacity;
+            let replay = executor.replay(&mut *lane, 0, largest).unwrap();
+            assert_eq!(replay.calls, 2, "a launch and a mark");
+            lane.wait().unwrap();
+        }
+    }
+    let mut lane = one_lane(&backend, &saxpy.recording);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    let own = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let without = free();
+    let block: Block = backend.allocate(Space::Device, LARGE).unwrap();
+    let view = BlockView::new(&block, LARGE / 2, LARGE / 2).unwrap();
+    bind(&mut *lane, &mut executor, |bindings| {
+        bindings.bind_device(saxpy.x, view).unwrap();
+    });
+    drop(block);
+    assert_steady(&free, &backend, &mut *lane, &mut executor);
+    assert!(free() < without - LARGE as u64 / 2, "the graph keeps it");
+    executor.update(&mut *lane, 0, own).unwrap();
+    assert!(free() > without - LARGE as u64 / 2, "nothing keeps it");
+    round(&saxpy, &mut *lane, &mut executor, 0, 5);
+}
