@@ -7,7 +7,7 @@ use crate::slots::repeat;
 use crate::work::{Chain, Shape, Spares, wrong_output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::pipeline::{Pipeline, Refused, Wait};
+use tapeloop::pipeline::{Pipeline, Wait};
 use tapeloop::replay::Policy;
 use tapeloop::{EngineConfig, Result};
 
@@ -90,13 +90,10 @@ impl Driven {
         while through < items {
             if sent < items {
                 let item = Arc::clone(&self.inputs[sent % self.inputs.len()]);
-                match self.pipeline.submit(item) {
-                    Ok(_) => {
-                        sent += 1;
-                        self.pipeline.flush();
-                    }
-                    // No slot is free; the item is only a handle.
-                    Err(Refused(_)) => {}
+                // Where no slot is free it comes back; it is only a handle.
+                if self.pipeline.submit(item).is_ok() {
+                    sent += 1;
+                    self.pipeline.flush();
                 }
             }
             while let Some(done) = self.pipeline.poll() {

@@ -11,6 +11,7 @@
 //! machine without a GPU the cases run briefly on the CPU backend, which shows
 //! that they work; their times mean nothing then.
 
+mod caller;
 mod engine;
 mod host;
 mod ladder;
@@ -19,10 +20,6 @@ mod period;
 mod report;
 mod slots;
 mod work;
-
-// The caller-driven pipeline: to switch it on, take in the module and its two
-// entries in `GROUPS`.
-mod caller;
 
 use rayon::ThreadPool;
 use report::Line;

@@ -34,11 +34,11 @@ impl SizesSeen {
 /// At most `count` capacities, the last of them `largest`, that batches of the
 /// sizes `seen` waste the least in.
 ///
-/// A batch that takes `size` of a bucket wastes `weights[axis] * (capacity[axis]
-/// - size[axis])` along each axis; weights are usually bytes copied for each
-/// unit. Sizes beyond `largest` are left out. Optimal for one axis; with several,
-/// sizes are taken in the order of the largest share that they take of `largest`,
-/// and the best cuts of that order are found, by dynamic programming over it.
+/// A batch wastes what its bucket has more of, times `weights`, along each axis;
+/// weights are usually bytes copied for each unit. Sizes beyond `largest` are left
+/// out. Optimal for one axis; with several, sizes are taken in the order of the
+/// largest share that they take of `largest`, and the best cuts of that order are
+/// found, by dynamic programming over it.
 pub fn fit_buckets(
     seen: &[Extent],
     largest: Extent,
@@ -102,12 +102,11 @@ fn best_cuts(
     for _ in 1..count {
         let mut next = best.clone();
         for to in 1..=sizes.len() {
-            for from in 0..to {
-                let cost = best[from].0 + waste(from, to, ends[to - 1]);
+            for (from, (cost, cuts)) in best[..to].iter().enumerate() {
+                let cost = cost + waste(from, to, ends[to - 1]);
                 if cost < next[to].0 {
-                    let mut cuts = best[from].1.clone();
-                    cuts.push(to - 1);
-                    next[to] = (cost, cuts);
+                    let cuts = cuts.iter().copied().chain([to - 1]);
+                    next[to] = (cost, cuts.collect());
                 }
             }
         }
