@@ -162,11 +162,18 @@ def print_verdicts(lines):
         verdict(f"rust {name} / C++ {name}", get("rust", name), get("cpp", name))
     verdict("rust explicit / C++ graph", get("rust", "explicit"), get("cpp", "graph"))
     verdict("rust stream / rust graph", get("rust", "stream"), graph, 4, at_least=True)
-    verdict("PyTorch graph / rust graph", get("torch", "graph"), graph, 2, at_least=True)
+    documented = get("torch", "graph_documented")
+    what = "PyTorch graph, used as documented / rust graph"
+    verdict(what, documented, graph, 2, at_least=True)
+    verdict("PyTorch graph, copies captured and events polled / rust graph",
+            get("torch", "graph"), graph)
     copied = get("cpp", "graph", copies=True)
     for case in ("graph", "pipeline_graph", "engine_graph"):
         what = f"with host copies: rust {case} / C++ graph"
         verdict(what, get("rust", case, copies=True), copied)
+    for case in ("graph_documented", "graph"):
+        what = f"with host copies: PyTorch {case} / rust pipeline_graph"
+        verdict(what, get("torch", case, copies=True), get("rust", "pipeline_graph", copies=True))
 
     print("b. 8 MiB up, 12 kernels, 4 MiB down, 3 slots")
     stages = {who: slowest_stage(lines, who) for who in ("cpp", "rust")}
@@ -185,6 +192,8 @@ def print_verdicts(lines):
     verdict(f"rust {layer}graph / C++ launch + sync", one, plain, 1.15)
     what = f"rust {layer}mapped / rust {layer}graph"
     verdict(what, latency(lines, layer + "mapped"), one, 0.8)
+    what = "rust latency_mapped / rust latency_graph"
+    verdict(what, latency(lines, "latency_mapped"), latency(lines, "latency_graph"))
     verdict("C++ mapped / C++ graph", get("cpp", "latency_mapped", slots=1), plain)
     hosted = get("cpp", "latency_graph", slots=1, copies=True)
     verdict(f"rust {layer}graph / C++ launch + sync + host copies", one, hosted)

@@ -44,9 +44,9 @@ pub struct Updates {
 /// Measured on an H200 (docs/ARCHITECTURE.md), in nanoseconds: the parameters of
 /// a kernel node, of a copy or memset node, and a recapture with its update, for
 /// each node.
-const KERNEL_PARAMS_NS: usize = 290;
-const COPY_PARAMS_NS: usize = 290;
-const UPDATE_NODE_NS: usize = 460;
+const KERNEL_PARAMS_NS: usize = 200;
+const COPY_PARAMS_NS: usize = 220;
+const UPDATE_NODE_NS: usize = 410;
 
 impl Executor {
     /// What a bucket is bound to; made ready first if it is not.

@@ -235,7 +235,7 @@ impl Graph {
             (why, (*at).errorNode)
         };
         let reason = self.refusal(why, node, &draft.template);
-        if why != CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED as u32 {
+        if !is_of_topology(why) {
             let meaning = Code::of(result).meaning;
             return Err(
                 Error::new(ErrorKind::Device, format!("{meaning}: {reason}"))
@@ -321,6 +321,14 @@ impl Graph {
             (driver.cuGraphLaunch)(self.exec.raw, stream.raw())
         })
     }
+}
+
+/// Whether an update was refused for the graph's shape: the edges, the number of
+/// nodes, or the kind of one, as where one copy went and another came.
+fn is_of_topology(raw: u32) -> bool {
+    use CUgraphExecUpdateResult as R;
+    raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED as u32
+        || raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED as u32
 }
 
 /// The driver's name for the result of an update.
