@@ -37,6 +37,8 @@ pub mod cuda;
 pub mod doctor;
 mod layout;
 mod select;
+mod storage;
+mod twin;
 
 use crate::error::Result;
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
