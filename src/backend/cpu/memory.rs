@@ -66,8 +66,19 @@ impl Blocks {
             return Ok(());
         }
         // A lease to read becomes one to write: nobody else may hold one then.
-        self.leased.remove(&block.address());
-        self.leased.insert(block.address(), block.lease(access)?);
+        let had = self.leased.remove(&block.address()).is_some();
+        match block.lease(access) {
+            Ok(lease) => self.leased.insert(block.address(), lease),
+            // What was given before still reads it.
+            Err(error) => {
+                // What was given before still reads it.
+                if had {
+                    let again = block.lease(Access::Read)?;
+                    self.leased.insert(block.address(), again);
+                }
+                return Err(error);
+            }
+        };
         Ok(())
     }
 
@@ -98,5 +109,24 @@ impl Blocks {
         self.leased
             .iter_mut()
             .map(|(&address, lease)| (address, lease))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_cannot_become_one_to_write_is_kept() {
+        let block = allocate(Home::new(), Space::Pinned, 64).unwrap();
+        let mut blocks = Blocks::default();
+        blocks.adopt(&block);
+        blocks.lease(&block, Access::Read).unwrap();
+        let other = block.lease(Access::Read).unwrap();
+        assert!(blocks.lease(&block, Access::Write).is_err());
+        assert_eq!(blocks.leased(block.address()).len(), 64);
+        drop(other);
+        blocks.lease(&block, Access::Write).unwrap();
+        assert!(block.read().is_err(), "it is the lane's alone");
     }
 }
