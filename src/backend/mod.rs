@@ -37,6 +37,7 @@ pub mod cuda;
 pub mod doctor;
 mod layout;
 mod select;
+pub mod sim;
 mod storage;
 mod twin;
 
