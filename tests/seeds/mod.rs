@@ -1,6 +1,7 @@
 //! Running a test on many seeds, and again on the one that failed.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod broken;
 pub(crate) mod program;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
