@@ -5,7 +5,8 @@ mod seeds;
 
 use seeds::program::{CAPACITIES, Input, Program, assert_clean, device, policies};
 use seeds::{Random, each_seed};
-use tapeloop::backend::Lane;
+use tapeloop::ErrorKind;
+use tapeloop::backend::{BlockView, Lane, Space};
 use tapeloop::replay::{Executor, Policy};
 
 struct Slot {
@@ -83,6 +84,39 @@ fn buckets_that_are_dropped_and_made_again_are_right_and_ordered() {
                 ..*policy
             };
             drive(&program, seed, &policy, 8);
+        }
+    });
+}
+
+#[test]
+fn a_batch_refused_half_way_is_over_once_the_lane_says_so() {
+    let (program, policies) = (Program::new(), policies());
+    each_seed(50, |seed| {
+        for policy in &policies {
+            let (sim, backend) = device(seed);
+            let (mut lane, mut executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
+            let block = backend.allocate(Space::Pinned, 32).unwrap();
+            let mut bindings = executor.bindings(&mut *lane, 0).unwrap().clone();
+            let view = BlockView::new(&block, 0, 32).unwrap();
+            bindings.bind_host(program.handles.y, view).unwrap();
+            executor.update(&mut *lane, 0, bindings).unwrap();
+            let input = Input::random(&mut Random::new(seed), 8);
+            program.fill(&mut *lane, &input);
+            // The host holds what the batch would write; the uploads may be given.
+            let guard = block.read().unwrap();
+            let error = executor.replay(&mut *lane, 0, input.extent()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            drop(guard);
+            lane.wait().unwrap();
+            program.fill(&mut *lane, &input);
+            executor.replay(&mut *lane, 0, input.extent()).unwrap();
+            lane.wait().unwrap();
+            assert_eq!(
+                block.read().unwrap()[..],
+                bytemuck::cast_slice(&input.y(2.0))[..]
+            );
+            drop((lane, executor, block));
+            assert_clean(&sim);
         }
     });
 }

@@ -296,6 +296,7 @@ impl Walk<'_> {
 fn walk(program: &Program, seed: u64, policy: &Policy, faults: Vec<Fault>) -> Updates {
     let (sim, backend) = device_with(SimOptions {
         faults,
+        poisoned: seed % 2 == 1,
         ..SimOptions::seeded(seed)
     });
     let (lane, executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
