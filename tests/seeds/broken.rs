@@ -43,7 +43,7 @@ struct BrokenLane {
 }
 
 impl Broken {
-    pub(crate) fn new(inner: Arc<dyn Backend>, bug: Bug) -> Arc<dyn Backend> {
+    pub(crate) fn backend(inner: Arc<dyn Backend>, bug: Bug) -> Arc<dyn Backend> {
         Arc::new(Broken { inner, bug })
     }
 }

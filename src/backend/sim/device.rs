@@ -191,25 +191,17 @@ impl Device {
         let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
         let actor = |node: usize| steps[node].actor(lane, queue, whole.then_some(node));
-        let (touches, clash) = graph.touches();
-        if let Some([(a, first), (b, second)]) = clash {
-            let of = |device: &Device, node, touch: Touch| {
-                let writes = touch.access.writes();
-                device.accessed(actor(node), touch.memory, touch.range, writes)
-            };
-            let (earlier, later) = (of(self, a, first), of(self, b, second));
-            self.violate(Violation::unordered(earlier, later))?;
-        }
         let stream = self.lane(lane).stream(queue);
-        let mut clock = self.host.clone();
-        clock.join(&self.schedule.stream(stream).clock);
-        for (node, touch) in touches.iter() {
-            let writes = touch.access.writes();
-            self.check_access(actor(*node), touch.memory, &touch.range, writes, &clock)?;
-        }
-        self.check_defined(&touches, actor)?;
         let epoch = self.schedule.next_epoch(stream);
-        self.lease(lane, &steps, epoch)?;
+        // Asking for a block that is in use is refused, and breaks no rule.
+        let taken = self.lease(lane, &steps, epoch)?;
+        let touches = match self.check(stream, graph, actor) {
+            Ok(touches) => touches,
+            Err(error) => {
+                self.unlease(lane, taken);
+                return Err(error);
+            }
+        };
         for (node, touch) in touches.iter() {
             let mark = Mark {
                 epoch,
@@ -227,6 +219,32 @@ impl Device {
         }
         let run = Run::new(steps, graph.order.clone());
         self.give(lane, queue, Work::Run(run));
+        Ok(touches)
+    }
+
+    /// Checks what a graph touches if it is given to a stream now.
+    fn check(
+        &mut self,
+        stream: usize,
+        graph: &mut Graph,
+        actor: impl Fn(usize) -> Actor,
+    ) -> Result<Touches> {
+        let (touches, clash) = graph.touches();
+        if let Some([(a, first), (b, second)]) = clash {
+            let of = |device: &Device, node, touch: Touch| {
+                let writes = touch.access.writes();
+                device.accessed(actor(node), touch.memory, touch.range, writes)
+            };
+            let (earlier, later) = (of(self, a, first), of(self, b, second));
+            self.violate(Violation::unordered(earlier, later))?;
+        }
+        let mut clock = self.host.clone();
+        clock.join(&self.schedule.stream(stream).clock);
+        for (node, touch) in touches.iter() {
+            let writes = touch.access.writes();
+            self.check_access(actor(*node), touch.memory, &touch.range, writes, &clock)?;
+        }
+        self.check_defined(&touches, actor)?;
         Ok(touches)
     }
 

@@ -37,6 +37,9 @@ struct Held {
     last: Epoch,
 }
 
+/// Blocks that were leased, and for which work before, if they were already.
+pub(super) type Taken = Vec<(u64, Option<Epoch>)>;
+
 /// A capture in progress.
 pub(super) struct Capture {
     pub(super) steps: Vec<Step>,
@@ -70,20 +73,36 @@ impl Share {
 }
 
 impl Device {
-    /// Holds the blocks that steps use until the work at `last` is seen done.
-    pub(super) fn lease(&mut self, lane: u32, steps: &[Step], last: Epoch) -> Result<()> {
+    /// Holds the blocks that steps use until the work at `last` is seen done, or
+    /// none of them. Returns what to [`Device::unlease`] if that is not given.
+    pub(super) fn lease(&mut self, lane: u32, steps: &[Step], last: Epoch) -> Result<Taken> {
+        let mut taken = Taken::new();
         for (block, access) in steps.iter().flat_map(|step| &step.uses) {
             let address = block.address();
             let held = self.lane(lane).leases.get_mut(&address);
+            let before = held.as_ref().map(|held| held.last);
             if let Some(held) = held
                 && (held.lease.writes() || !access.writes())
             {
                 held.last = last;
-                continue;
+            } else if let Err(error) = self.take_lease(lane, block, *access, last) {
+                self.unlease(lane, taken);
+                return Err(error);
             }
-            self.take_lease(lane, block, *access, last)?;
+            taken.push((address, before));
         }
-        Ok(())
+        Ok(taken)
+    }
+
+    /// Takes back what [`Device::lease`] did.
+    pub(super) fn unlease(&mut self, lane: u32, taken: Taken) {
+        let leases = &mut self.lane(lane).leases;
+        for (address, before) in taken.into_iter().rev() {
+            match (before, leases.get_mut(&address)) {
+                (Some(before), Some(held)) => held.last = before,
+                _ => drop(leases.remove(&address)),
+            }
+        }
     }
 
     fn take_lease(&mut self, lane: u32, block: &Block, access: Access, last: Epoch) -> Result<()> {
