@@ -219,8 +219,6 @@ fn rung(seed: u64) -> Rung {
 
 #[test]
 fn the_old_address_after_an_update_that_was_dropped() {
-    // The first update goes away with a block of the lane's own, the second with
-    // one that is gone.
     planted(
         |_| Bug::NoUpdate,
         ViolationKind::Stale,

@@ -53,6 +53,10 @@ pub(crate) fn each_seed<F: Fn(u64)>(count: u64, body: F) -> u64 {
     for seed in seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
             let (file, test) = place(std::any::type_name::<F>());
+            // A helper may have asked; the thread has the test's name, unless the
+            // tests run on one.
+            let thread = std::thread::current();
+            let test = thread.name().filter(|name| *name != "main").unwrap_or(test);
             eprintln!("run it again: TAPELOOP_SIM_SEED={seed} cargo test --test {file} {test}");
             resume_unwind(panic);
         }

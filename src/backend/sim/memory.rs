@@ -2,17 +2,15 @@
 
 use super::clock::History;
 use crate::backend::storage::Storage;
+use crate::backend::twin::Launch;
 use crate::backend::{ALIGN_BYTES, Op, Region, Space};
 use crate::error::Result;
-use crate::record::Kernel;
+use crate::record::{Kernel, ParamKind};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use crate::backend::twin::Launch;
-use crate::record::ParamKind;
 
 /// No two pieces of memory of a process ever had the same address, so that an
 /// address of yesterday never passes for one of today.
