@@ -37,6 +37,9 @@ pub mod cuda;
 pub mod doctor;
 mod layout;
 mod select;
+pub mod sim;
+mod storage;
+mod twin;
 
 use crate::error::Result;
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};

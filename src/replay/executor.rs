@@ -118,49 +118,20 @@ impl Executor {
     /// and marks its end.
     ///
     /// # Errors
-    /// What the device says.
+    /// What the device says. What of the batch was given before is marked too, so
+    /// that the lane's buffers can be used again once it is done.
     pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
         let mut replay = self.make_ready(lane, bucket)?;
         self.replays += 1;
+        let per_stage = self.policy.streams == Streams::PerStage;
         let ready = self.ready[bucket].as_mut().expect("made ready above");
         ready.last_used = self.replays;
-        let per_stage = self.policy.streams == Streams::PerStage;
-        for copy in &ready.batch.before {
-            copy.enqueue(lane, Queue::Upload, live, &mut replay)?;
+        let given = ready.give(lane, live, per_stage, &mut replay);
+        if given.is_err() {
+            // The first failure is the one to tell.
+            let _ = mark_all(lane, per_stage);
         }
-        if per_stage {
-            lane.join(Queue::Upload, Queue::Compute)
-                .within(|| "wait for uploads")?;
-            replay.calls += 2;
-        }
-        match ready.graph {
-            Some(graph) => {
-                lane.launch_graph(graph).within(|| "graph launch")?;
-                replay.calls += 1;
-            }
-            None => {
-                for lowered in &ready.batch.body {
-                    lane.enqueue(lowered.queue, &lowered.op)
-                        .within(|| format!("command {}", lowered.command))?;
-                }
-                replay.calls += ready.batch.body.len();
-            }
-        }
-        for copy in &ready.batch.inside {
-            replay.copied_bytes += copy.bytes;
-            replay.padding_bytes += copy.bytes - copy.live_bytes(live);
-        }
-        if per_stage {
-            lane.join(Queue::Compute, Queue::Download)
-                .within(|| "wait for kernels")?;
-            replay.calls += 2;
-        }
-        for copy in &ready.batch.after {
-            copy.enqueue(lane, Queue::Download, live, &mut replay)?;
-        }
-        lane.fence().within(|| "fence")?;
-        replay.calls += 1;
-        Ok(replay)
+        given.map(|()| replay)
     }
 
     /// Makes a bucket ready unless it is.
@@ -232,6 +203,62 @@ impl Executor {
             }
         }
     }
+}
+
+impl Ready {
+    fn give(
+        &self,
+        lane: &mut dyn Lane,
+        live: Extent,
+        per_stage: bool,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        for copy in &self.batch.before {
+            copy.enqueue(lane, Queue::Upload, live, replay)?;
+        }
+        if per_stage {
+            lane.join(Queue::Upload, Queue::Compute)
+                .within(|| "wait for uploads")?;
+            replay.calls += 2;
+        }
+        match self.graph {
+            Some(graph) => {
+                lane.launch_graph(graph).within(|| "graph launch")?;
+                replay.calls += 1;
+            }
+            None => {
+                for lowered in &self.batch.body {
+                    lane.enqueue(lowered.queue, &lowered.op)
+                        .within(|| format!("command {}", lowered.command))?;
+                }
+                replay.calls += self.batch.body.len();
+            }
+        }
+        for copy in &self.batch.inside {
+            replay.copied_bytes += copy.bytes;
+            replay.padding_bytes += copy.bytes - copy.live_bytes(live);
+        }
+        if per_stage {
+            lane.join(Queue::Compute, Queue::Download)
+                .within(|| "wait for kernels")?;
+            replay.calls += 2;
+        }
+        for copy in &self.batch.after {
+            copy.enqueue(lane, Queue::Download, live, replay)?;
+        }
+        lane.fence().within(|| "fence")?;
+        replay.calls += 1;
+        Ok(())
+    }
+}
+
+/// Marks whatever the lane was given, on whichever queue.
+fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<()> {
+    if per_stage {
+        lane.join(Queue::Upload, Queue::Compute)?;
+        lane.join(Queue::Compute, Queue::Download)?;
+    }
+    lane.fence()
 }
 
 impl Batch {

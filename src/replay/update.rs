@@ -93,8 +93,10 @@ impl Executor {
             let message = "the bindings are of another recording";
             return Err(Error::usage(message).within(place()));
         }
-        for block in bindings.blocks() {
-            lane.adopt(block).within(place)?;
+        let adopted = bindings.blocks().try_for_each(|block| lane.adopt(block));
+        if let Err(error) = adopted {
+            self.disown_unused(lane, &bindings);
+            return Err(error.within(place()));
         }
         let batch = Batch::new(&bindings, self.policy.scope);
         let rung = self.climb(lane, bucket, &bindings, &batch, least);

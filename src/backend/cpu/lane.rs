@@ -1,9 +1,12 @@
 //! A lane that takes work down and does it when asked whether it is done.
 
 use super::Shared;
-use super::memory::{Blocks, Location, Storage};
-use super::twin::run_twin;
-use crate::backend::{Addresses, Block, Built, Call, GraphId, HostViews, Lane, Node, Op, Queue};
+use super::memory::{Blocks, Location};
+use crate::backend::storage::Storage;
+use crate::backend::twin::Launch;
+use crate::backend::{
+    Addresses, Block, Built, Call, FunctionId, GraphId, HostViews, Lane, Node, Op, Queue,
+};
 use crate::error::{Error, Result};
 use crate::record::{Access, BufferId, ParamKind};
 use std::sync::Arc;
@@ -90,9 +93,7 @@ impl CpuLane {
             }
             &Op::Memset { device, bytes, .. } => touch(device, bytes, Access::Write)?,
             Op::Launch { function, args, .. } => {
-                let functions = self.shared.functions.read();
-                let kernel = functions.get(function.0 as usize);
-                let kernel = kernel.ok_or_else(|| Error::usage("no such function is loaded"))?;
+                let kernel = self.shared.functions.get(*function)?;
                 for (param, &arg) in kernel.params.iter().zip(args) {
                     if let ParamKind::Buffer { access, .. } = param.kind {
                         touch(arg, 1, access)?;
@@ -192,27 +193,42 @@ impl CpuLane {
                 grid,
                 args,
                 ..
-            } => {
-                let kernel = Arc::clone(&self.shared.functions.read()[function.0 as usize]);
-                let args: Vec<_> = kernel
-                    .params
-                    .iter()
-                    .zip(args)
-                    .map(|(param, &bits)| match param.kind {
-                        ParamKind::Buffer { .. } => (Some(self.locate_leased(bits)), bits),
-                        ParamKind::Scalar { .. } => (None, bits),
-                    })
-                    .collect();
-                run_twin(
-                    self.shared.pool.as_deref(),
-                    &kernel,
-                    *grid,
-                    &args,
-                    &mut self.buffers,
-                    &mut self.blocks,
-                )
+            } => self.launch(*function, *grid, args),
+        }
+    }
+
+    fn launch(&mut self, function: FunctionId, grid: [u32; 3], args: &[u64]) -> Result<()> {
+        let kernel = self.shared.functions.get(function)?;
+        let mut places: Vec<(Location, usize)> = Vec::new();
+        for (index, (param, &arg)) in kernel.params.iter().zip(args).enumerate() {
+            if let ParamKind::Buffer { .. } = param.kind {
+                places.push((self.locate_leased(arg), index));
             }
         }
+        let mut launch = Launch::new(&kernel, grid, args);
+        for (index, storage) in self.buffers.iter_mut().enumerate() {
+            let here = |&(place, arg): &(Location, usize)| match place {
+                Location::Own(own) if own == index => Some((0, arg)),
+                _ => None,
+            };
+            let here: Vec<_> = places.iter().filter_map(here).collect();
+            match launch.writes_any(&here) {
+                true => launch.add_exclusive(here, storage.as_mut_slice())?,
+                false => launch.add_shared(&here, storage.as_slice()),
+            }
+        }
+        for (address, lease) in self.blocks.leases_mut() {
+            let here = |&(place, arg): &(Location, usize)| match place {
+                Location::Block { block, offset } if block == address => Some((offset, arg)),
+                _ => None,
+            };
+            let here: Vec<_> = places.iter().filter_map(here).collect();
+            match launch.writes_any(&here) {
+                true => launch.add_exclusive(here, lease.exclusive())?,
+                false => launch.add_shared(&here, lease.shared()),
+            }
+        }
+        launch.run(self.shared.pool.as_deref())
     }
 
     /// As [`CpuLane::locate`], for an address that [`CpuLane::step`] let through:

@@ -1,48 +1,11 @@
 //! The CPU's memory: a lane's own buffers, and blocks that it has adopted.
 
-use crate::backend::{ALIGN_BYTES, Block, Home, Lease, Region, Space};
-use crate::error::{Error, ErrorKind, Result};
+use crate::backend::storage::Storage;
+use crate::backend::{ALIGN_BYTES, Block, Home, Lease, Space};
+use crate::error::{Error, Result};
 use crate::record::{Access, BufferDecl};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Bytes aligned for every element type.
-#[derive(Default)]
-pub(super) struct Storage {
-    words: Vec<u128>,
-    bytes: usize,
-}
-
-impl Storage {
-    pub(super) fn zeroed(bytes: usize) -> Result<Self> {
-        Self::with_room(bytes, bytes)
-    }
-
-    /// `bytes` zeros in memory for `room`.
-    fn with_room(bytes: usize, room: usize) -> Result<Self> {
-        let words = room.div_ceil(size_of::<u128>());
-        // Asked first, since a plain vector aborts when it is refused. The second
-        // comes zeroed from the system and takes no memory until it is touched.
-        let refused = Vec::<u128>::new().try_reserve_exact(words).is_err();
-        if refused {
-            let message = format!("{bytes} bytes of memory were refused");
-            return Err(Error::new(ErrorKind::OutOfMemory, message)
-                .fix("take fewer slots or smaller batches"));
-        }
-        Ok(Storage {
-            words: vec![0; words],
-            bytes,
-        })
-    }
-
-    pub(super) fn as_slice(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..self.bytes]
-    }
-
-    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
-    }
-}
 
 /// The buffers of one lane. Each takes what it has in a
 /// [`Layout`](crate::backend::Layout), so that a plan is right on every backend.
@@ -53,16 +16,6 @@ pub(super) fn lane_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
         Storage::with_room(bytes, room.unwrap_or(usize::MAX))
     };
     buffers.iter().map(storage).collect()
-}
-
-impl Region for Storage {
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(self.as_slice())
-    }
-
-    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        Some(self.as_mut_slice())
-    }
 }
 
 /// Blocks start above all buffer indices, so that an address tells which it is,
@@ -124,8 +77,19 @@ impl Blocks {
             return Ok(());
         }
         // A lease to read becomes one to write: nobody else may hold one then.
-        self.leased.remove(&block.address());
-        self.leased.insert(block.address(), block.lease(access)?);
+        let had = self.leased.remove(&block.address()).is_some();
+        match block.lease(access) {
+            Ok(lease) => self.leased.insert(block.address(), lease),
+            // What was given before still reads it.
+            Err(error) => {
+                // What was given before still reads it.
+                if had {
+                    let again = block.lease(Access::Read)?;
+                    self.leased.insert(block.address(), again);
+                }
+                return Err(error);
+            }
+        };
         Ok(())
     }
 
@@ -178,8 +142,22 @@ mod tests {
         let taken: usize = lane_buffers(&buffers)
             .unwrap()
             .iter()
-            .map(|storage| size_of_val(&*storage.words))
+            .map(Storage::room)
             .sum();
         assert_eq!(taken, Layout::new(&buffers).unwrap().device_bytes);
+    }
+
+    #[test]
+    fn a_lease_that_cannot_become_one_to_write_is_kept() {
+        let block = allocate(Home::new(), Space::Pinned, 64).unwrap();
+        let mut blocks = Blocks::default();
+        blocks.adopt(&block);
+        blocks.lease(&block, Access::Read).unwrap();
+        let other = block.lease(Access::Read).unwrap();
+        assert!(blocks.lease(&block, Access::Write).is_err());
+        assert_eq!(blocks.leased(block.address()).len(), 64);
+        drop(other);
+        blocks.lease(&block, Access::Write).unwrap();
+        assert!(block.read().is_err(), "it is the lane's alone");
     }
 }

@@ -7,16 +7,15 @@
 
 mod lane;
 mod memory;
-mod twin;
 
+use super::twin::Functions;
 use super::{
     Backend, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Space,
     Streams,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
 use lane::CpuLane;
-use parking_lot::RwLock;
 use rayon::ThreadPool;
 use std::sync::Arc;
 
@@ -31,8 +30,7 @@ struct Shared {
     home: Home,
     /// Where twins run; on the thread that waits, if there is none.
     pool: Option<Arc<ThreadPool>>,
-    /// By their [`FunctionId`].
-    functions: RwLock<Vec<Arc<Kernel>>>,
+    functions: Functions,
     calls: CallCounters,
 }
 
@@ -63,7 +61,7 @@ impl CpuBackend {
             shared: Arc::new(Shared {
                 home: Home::new(),
                 pool,
-                functions: RwLock::default(),
+                functions: Functions::default(),
                 calls: CallCounters::default(),
             }),
         }
@@ -76,22 +74,7 @@ impl Backend for CpuBackend {
     }
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        if kernel.twin.is_none() {
-            return Err(Error::new(
-                ErrorKind::Kernel,
-                format!("kernel {} has no CPU twin", kernel.name),
-            )
-            .fix("give the kernel a twin with Kernel::twin, or use a GPU"));
-        }
-        let mut functions = self.shared.functions.write();
-        let known = functions
-            .iter()
-            .position(|known| is_same_twin(known, kernel));
-        let index = known.unwrap_or_else(|| {
-            functions.push(Arc::new(kernel.clone()));
-            functions.len() - 1
-        });
-        Ok(FunctionId(index as u32))
+        self.shared.functions.load(kernel)
     }
 
     fn open_lanes(
@@ -154,15 +137,6 @@ impl Backend for CpuBackend {
     fn driver_calls(&self) -> DriverCalls {
         self.shared.calls.snapshot()
     }
-}
-
-/// Whether two declarations run the same code on the same parameters.
-fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
-    let same_code = match (a.twin, b.twin) {
-        (Some(a), Some(b)) => std::ptr::fn_addr_eq(a, b),
-        _ => false,
-    };
-    same_code && a.name == b.name && a.params == b.params
 }
 
 fn proc_field(path: &str, key: &str) -> Option<String> {

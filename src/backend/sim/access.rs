@@ -1,0 +1,220 @@
+//! What operations touch.
+
+use super::device::Device;
+use super::memory::Missing;
+use super::violation::{Action, Actor, Violation, ViolationKind};
+use crate::backend::{Block, Op, Queue, Space};
+use crate::error::{Error, Result};
+use crate::record::{Access, Kernel, ParamKind};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes that an operation reads or writes.
+#[derive(Clone, Debug)]
+pub(super) struct Touch {
+    /// Where their memory starts.
+    pub(super) memory: u64,
+    pub(super) range: Range<usize>,
+    pub(super) access: Access,
+    /// A kernel is given an address and no length: it may touch all that follows,
+    /// up to the next address that is given beside it.
+    open_end: bool,
+    /// Whether something must have been written there.
+    pub(super) expects: bool,
+}
+
+/// An operation that a lane may give to the device.
+#[derive(Clone)]
+pub(super) struct Step {
+    pub(super) op: Op,
+    pub(super) touches: Vec<Touch>,
+    /// The blocks among what it touches.
+    pub(super) uses: Vec<(Block, Access)>,
+}
+
+impl Step {
+    pub(super) fn action(&self) -> Action {
+        match self.op {
+            Op::Upload { .. } => Action::Upload,
+            Op::Download { .. } => Action::Download,
+            Op::Memset { .. } => Action::Memset,
+            Op::Launch { function, .. } => Action::Kernel(function),
+        }
+    }
+
+    pub(super) fn actor(&self, lane: u32, queue: Queue, node: Option<usize>) -> Actor {
+        Actor {
+            lane,
+            queue: Some(queue),
+            node: node.map(|node| node as u32),
+            action: self.action(),
+        }
+    }
+}
+
+/// All that steps given together touch, by step.
+pub(super) fn touches(steps: &[Step]) -> Vec<(usize, Touch)> {
+    let all = steps.iter().enumerate();
+    let mut all: Vec<(usize, Touch)> = all
+        .flat_map(|(node, step)| step.touches.iter().map(move |touch| (node, touch.clone())))
+        .collect();
+    let mut starts: Vec<(u64, usize)> = all
+        .iter()
+        .map(|(_, touch)| (touch.memory, touch.range.start))
+        .collect();
+    starts.sort_unstable();
+    starts.dedup();
+    for (_, touch) in all.iter_mut().filter(|(_, touch)| touch.open_end) {
+        let after = starts.partition_point(|start| *start <= (touch.memory, touch.range.start));
+        if let Some(&(memory, next)) = starts.get(after)
+            && memory == touch.memory
+        {
+            touch.range.end = next;
+        }
+    }
+    all
+}
+
+/// One address that an operation names.
+struct Operand {
+    address: u64,
+    /// `None` for what a kernel is given.
+    bytes: Option<usize>,
+    access: Access,
+    space: Option<Space>,
+    expects: bool,
+}
+
+impl Operand {
+    fn copied(address: u64, bytes: usize, access: Access, space: Space) -> Self {
+        Operand {
+            address,
+            bytes: Some(bytes),
+            access,
+            space: Some(space),
+            expects: access == Access::Read && space == Space::Device,
+        }
+    }
+}
+
+fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
+    match op {
+        &Op::Upload {
+            host,
+            device,
+            bytes,
+        } => vec![
+            Operand::copied(host, bytes, Access::Read, Space::Pinned),
+            Operand::copied(device, bytes, Access::Write, Space::Device),
+        ],
+        &Op::Download {
+            device,
+            host,
+            bytes,
+        } => vec![
+            Operand::copied(device, bytes, Access::Read, Space::Device),
+            Operand::copied(host, bytes, Access::Write, Space::Pinned),
+        ],
+        &Op::Memset { device, bytes, .. } => {
+            vec![Operand::copied(device, bytes, Access::Write, Space::Device)]
+        }
+        Op::Launch { args, .. } => {
+            let params = kernel.iter().flat_map(|kernel| &kernel.params);
+            let operand = |(param, &address): (&crate::record::Param, &u64)| match param.kind {
+                ParamKind::Buffer { access, .. } => Some(Operand {
+                    address,
+                    bytes: None,
+                    access,
+                    space: None,
+                    expects: access.reads(),
+                }),
+                ParamKind::Scalar { .. } => None,
+            };
+            params.zip(args).filter_map(operand).collect()
+        }
+    }
+}
+
+impl Device {
+    /// Checks every address of an operation, and finds the memory behind it.
+    pub(super) fn resolve(&mut self, lane: u32, op: &Op) -> Result<Step> {
+        let kernel: Option<Arc<Kernel>> = match op {
+            Op::Launch { function, args, .. } => {
+                let kernel = self.functions.get(*function)?;
+                let (given, taken) = (args.len(), kernel.params.len());
+                if given != taken {
+                    let message = format!("{given} arguments for {taken} parameters");
+                    return Err(Error::usage(message));
+                }
+                Some(kernel)
+            }
+            _ => None,
+        };
+        let mut step = Step {
+            op: op.clone(),
+            touches: Vec::new(),
+            uses: Vec::new(),
+        };
+        for operand in operands(op, kernel.as_deref()) {
+            self.resolve_operand(lane, &operand, &mut step)?;
+        }
+        Ok(step)
+    }
+
+    fn resolve_operand(&mut self, lane: u32, operand: &Operand, step: &mut Step) -> Result<()> {
+        let address = operand.address;
+        let what = self.operation(step.action());
+        let refused = |kind, why: String| {
+            let message = format!("{what} on lane {lane} is given {address:#x}, {why}");
+            Violation::new(kind, message)
+        };
+        let start = match self.memory.find(address) {
+            Ok(start) => start,
+            // Nothing is there to go on with, whatever the options say.
+            Err(missing) => {
+                let violation = match missing {
+                    Missing::Freed(name) => {
+                        refused(ViolationKind::Freed, format!("which was {name}"))
+                    }
+                    Missing::Unknown => {
+                        refused(ViolationKind::Foreign, "where nothing is".to_owned())
+                    }
+                };
+                let error = violation.error();
+                self.violate(violation)?;
+                return Err(error);
+            }
+        };
+        let memory = self.memory.at(start);
+        let (own, space, name) = (memory.lane, memory.space, memory.name.clone());
+        let kernels_expect = memory.kernels_expect;
+        let offset = (address - start) as usize;
+        let room = memory.bytes.as_slice().len() - offset;
+        let bytes = operand.bytes.unwrap_or(room);
+        if bytes > room {
+            let why = format!("with {bytes} bytes from there, and {name} has {room}");
+            let violation = refused(ViolationKind::Foreign, why);
+            let error = violation.error();
+            self.violate(violation)?;
+            return Err(error);
+        }
+        let block = self.lane(lane).adopted.get(&start).cloned();
+        if own != Some(lane) && block.is_none() {
+            let why = format!("which is {name}, and neither its own nor adopted");
+            self.violate(refused(ViolationKind::Foreign, why))?;
+        }
+        if operand.space.is_some_and(|wanted| wanted != space) {
+            let why = format!("which is {name}, in place of the other side");
+            self.violate(refused(ViolationKind::Foreign, why))?;
+        }
+        step.uses.extend(block.map(|block| (block, operand.access)));
+        step.touches.push(Touch {
+            memory: start,
+            range: offset..offset + bytes,
+            access: operand.access,
+            open_end: operand.bytes.is_none(),
+            expects: operand.expects && (operand.bytes.is_some() || kernels_expect),
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! Vector clocks, and what was done to a piece of memory.
+
+use super::violation::Actor;
+use std::ops::Range;
+
+/// The `place`-th piece of work given to a stream, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Epoch {
+    pub(super) stream: usize,
+    pub(super) place: u64,
+}
+
+/// How far each stream has come in what someone runs after.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clock(Vec<u64>);
+
+impl Clock {
+    pub(super) fn covers(&self, epoch: Epoch) -> bool {
+        self.0.get(epoch.stream).copied().unwrap_or(0) >= epoch.place
+    }
+
+    pub(super) fn reach(&mut self, epoch: Epoch) {
+        if self.0.len() <= epoch.stream {
+            self.0.resize(epoch.stream + 1, 0);
+        }
+        let place = &mut self.0[epoch.stream];
+        *place = epoch.place.max(*place);
+    }
+
+    pub(super) fn join(&mut self, other: &Clock) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (place, more) in self.0.iter_mut().zip(&other.0) {
+            *place = (*more).max(*place);
+        }
+    }
+}
+
+/// An access of the device: when, by whom, to what.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    pub(super) epoch: Epoch,
+    pub(super) actor: Actor,
+    pub(super) range: Range<usize>,
+    pub(super) writes: bool,
+}
+
+/// The accesses to a piece of memory that the host has not seen done. What it has
+/// seen done comes before everything that it gives from then on.
+#[derive(Default)]
+pub(super) struct History(Vec<Segment>);
+
+#[derive(Clone)]
+struct Segment {
+    range: Range<usize>,
+    write: Option<Mark>,
+    /// The last one of each stream since the write.
+    reads: Vec<Mark>,
+}
+
+impl Segment {
+    fn cut(&self, start: usize, end: usize) -> Option<Segment> {
+        let range = self.range.start.max(start)..self.range.end.min(end);
+        (!range.is_empty()).then(|| Segment {
+            range,
+            ..self.clone()
+        })
+    }
+
+    fn forget(&mut self, seen: &Clock) -> bool {
+        self.write.take_if(|mark| seen.covers(mark.epoch));
+        self.reads.retain(|mark| !seen.covers(mark.epoch));
+        self.write.is_none() && self.reads.is_empty()
+    }
+
+    fn read(&mut self, mark: &Mark) {
+        self.reads
+            .retain(|old| old.epoch.stream != mark.epoch.stream);
+        self.reads.push(mark.clone());
+    }
+}
+
+impl History {
+    /// An earlier access that clashes with one to `range`, and that someone at
+    /// `clock` does not come after.
+    pub(super) fn conflict(
+        &self,
+        range: &Range<usize>,
+        writes: bool,
+        clock: &Clock,
+    ) -> Option<&Mark> {
+        let here = self.0.iter();
+        let here = here
+            .filter(|segment| segment.range.start < range.end && range.start < segment.range.end);
+        let clashes = here.flat_map(|segment| {
+            let reads = segment.reads.iter().filter(move |_| writes);
+            segment.write.iter().chain(reads)
+        });
+        clashes.into_iter().find(|mark| !clock.covers(mark.epoch))
+    }
+
+    /// Takes an access down, and forgets what the host has `seen`.
+    pub(super) fn record(&mut self, mark: &Mark, seen: &Clock) {
+        let Range { start, end } = mark.range;
+        let fresh = |range: Range<usize>| Segment {
+            range,
+            write: None,
+            reads: Vec::new(),
+        };
+        let mut inside = Vec::new();
+        let mut kept = Vec::with_capacity(self.0.len() + 2);
+        for mut segment in self.0.drain(..) {
+            if segment.forget(seen) {
+                continue;
+            }
+            kept.extend(segment.cut(0, start));
+            kept.extend(segment.cut(end, usize::MAX));
+            inside.extend(segment.cut(start, end));
+        }
+        if mark.writes {
+            let mut written = fresh(start..end);
+            written.write = Some(mark.clone());
+            kept.push(written);
+        } else {
+            let mut at = start;
+            for mut segment in inside {
+                if at < segment.range.start {
+                    kept.push(fresh(at..segment.range.start));
+                    kept.last_mut().expect("just pushed").read(mark);
+                }
+                at = segment.range.end;
+                segment.read(mark);
+                kept.push(segment);
+            }
+            if at < end {
+                let mut rest = fresh(at..end);
+                rest.read(mark);
+                kept.push(rest);
+            }
+        }
+        kept.sort_unstable_by_key(|segment| segment.range.start);
+        self.0 = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(stream: usize, place: u64, range: Range<usize>, writes: bool) -> Mark {
+        Mark {
+            epoch: Epoch { stream, place },
+            actor: Actor::HOST,
+            range,
+            writes,
+        }
+    }
+
+    #[test]
+    fn what_clashes_is_a_write_against_anything_unseen_in_a_common_byte() {
+        let (mut history, nothing) = (History::default(), Clock::default());
+        history.record(&mark(0, 1, 0..8, true), &nothing);
+        history.record(&mark(1, 1, 4..12, false), &nothing);
+        let clash = |history: &History, range, writes, clock: &Clock| {
+            let mark = history.conflict(&range, writes, clock);
+            mark.map(|mark| (mark.epoch.stream, mark.writes))
+        };
+        assert_eq!(clash(&history, 0..4, false, &nothing), Some((0, true)));
+        assert_eq!(clash(&history, 8..12, false, &nothing), None);
+        assert_eq!(clash(&history, 8..12, true, &nothing), Some((1, false)));
+        assert_eq!(clash(&history, 12..20, true, &nothing), None);
+        let mut clock = Clock::default();
+        clock.reach(Epoch {
+            stream: 0,
+            place: 1,
+        });
+        assert_eq!(clash(&history, 4..5, false, &clock), None);
+        assert_eq!(clash(&history, 4..5, true, &clock), Some((1, false)));
+        // A write takes the place of all that was there in its range.
+        history.record(&mark(1, 2, 0..12, true), &clock);
+        assert_eq!(history.0.len(), 1);
+        assert_eq!(clash(&history, 0..1, false, &clock), Some((1, true)));
+        let mut both = Clock::default();
+        both.join(&clock);
+        both.reach(Epoch {
+            stream: 1,
+            place: 2,
+        });
+        assert_eq!(clash(&history, 0..12, true, &both), None);
+        history.record(&mark(0, 2, 20..21, false), &both);
+        assert_eq!(history.0.len(), 1, "what the host has seen is forgotten");
+    }
+}

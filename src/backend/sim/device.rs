@@ -1,0 +1,374 @@
+//! The device behind the lanes: what it is given, checked as it is given, and run
+//! later.
+
+use super::access::Touch;
+use super::clock::{Clock, Epoch, Mark};
+use super::fault::Plan;
+use super::graph::{Graph, Order, Touches};
+use super::memory::{Graveyard, Memory};
+use super::random::Random;
+use super::schedule::{Run, Schedule, Work};
+use super::share::Share;
+use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
+use crate::backend::twin::Functions;
+use crate::backend::{Call, CallCounters, Op, Queue};
+use crate::error::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(super) struct Device {
+    pub(super) memory: Memory,
+    pub(super) schedule: Schedule,
+    pub(super) shares: BTreeMap<u32, Share>,
+    pub(super) shares_opened: u32,
+    pub(super) functions: Arc<Functions>,
+    pub(super) plan: Plan,
+    pub(super) random: Random,
+    /// How many steps at most a call lets the device do.
+    pace: u64,
+    /// What the host has seen done.
+    pub(super) host: Clock,
+    pub(super) calls: Arc<CallCounters>,
+    pub(super) violations: Vec<Violation>,
+    /// Whether a call that breaks a rule fails too.
+    refuses: bool,
+    pub(super) graveyard: Graveyard,
+    lost: Option<Error>,
+}
+
+impl Device {
+    pub(super) fn new(
+        options: super::SimOptions,
+        functions: Arc<Functions>,
+        calls: Arc<CallCounters>,
+        graveyard: Graveyard,
+    ) -> Self {
+        let mut random = Random::new(options.seed);
+        Device {
+            memory: Memory::new(random.next(), options.poisoned),
+            schedule: Schedule::default(),
+            shares: BTreeMap::new(),
+            shares_opened: 0,
+            functions,
+            plan: Plan::new(options.faults),
+            pace: [2, 4, 16][random.below(3) as usize],
+            random,
+            host: Clock::default(),
+            calls,
+            violations: Vec::new(),
+            refuses: options.refuses,
+            graveyard,
+            lost: None,
+        }
+    }
+
+    /// What comes before every call: the device goes on for a while.
+    pub(super) fn enter(&mut self) {
+        self.bury();
+        for _ in 0..self.random.below(self.pace) {
+            if self.lost.is_some() {
+                return;
+            }
+            let Some(stream) = self.schedule.choose(&mut self.random) else {
+                return;
+            };
+            self.step(stream);
+        }
+    }
+
+    /// Frees the blocks that nobody holds any more.
+    pub(super) fn bury(&mut self) {
+        let dead = std::mem::take(&mut *self.graveyard.lock());
+        for address in dead {
+            self.memory.free(address);
+        }
+    }
+
+    /// Counts a call; an error if the device is lost, or gets lost by it.
+    pub(super) fn call(&mut self, call: Call) -> Result<()> {
+        self.calls.add(call);
+        let planned = self.plan.call();
+        if self.lost.is_none()
+            && let Some(error) = planned
+        {
+            self.lose(error);
+        }
+        self.check_lost()
+    }
+
+    pub(super) fn check_lost(&self) -> Result<()> {
+        self.lost.clone().map_or(Ok(()), Err)
+    }
+
+    fn lose(&mut self, error: Error) {
+        self.lost.get_or_insert(error);
+    }
+
+    pub(super) fn violate(&mut self, violation: Violation) -> Result<()> {
+        let error = violation.error();
+        self.violations.push(violation);
+        match self.refuses {
+            true => Err(error),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn lane(&mut self, lane: u32) -> &mut Share {
+        self.shares.get_mut(&lane).expect("open lanes have a share")
+    }
+
+    /// How an action is named.
+    pub(super) fn operation(&self, action: Action) -> String {
+        match action {
+            Action::Upload => "upload".to_owned(),
+            Action::Download => "download".to_owned(),
+            Action::Memset => "memset".to_owned(),
+            Action::Host => "the host".to_owned(),
+            Action::Kernel(function) => match self.functions.get(function) {
+                Ok(kernel) => format!("kernel {}", kernel.name),
+                Err(_) => "a kernel".to_owned(),
+            },
+        }
+    }
+
+    fn accessed(&self, actor: Actor, memory: u64, bytes: Range<usize>, writes: bool) -> Accessed {
+        let memory = self.memory.get(memory);
+        Accessed {
+            operation: self.operation(actor.action),
+            lane: actor.lane as usize,
+            queue: actor.queue,
+            node: actor.node.map(|node| node as usize),
+            memory: memory.map_or_else(|| "freed memory".to_owned(), |memory| memory.name.clone()),
+            bytes,
+            writes,
+        }
+    }
+
+    /// Checks an access by someone at `clock`.
+    fn check_access(
+        &mut self,
+        actor: Actor,
+        memory: u64,
+        range: &Range<usize>,
+        writes: bool,
+        clock: &Clock,
+    ) -> Result<()> {
+        let Some(found) = self.memory.get(memory) else {
+            return Ok(());
+        };
+        let Some(mark) = found.history.conflict(range, writes, clock).cloned() else {
+            return Ok(());
+        };
+        let earlier = self.accessed(mark.actor, memory, mark.range, mark.writes);
+        let later = self.accessed(actor, memory, range.clone(), writes);
+        self.violate(Violation::unordered(earlier, later))
+    }
+
+    /// Checks an access by the host to memory that `lane` is known by.
+    pub(super) fn host_access(
+        &mut self,
+        lane: u32,
+        memory: u64,
+        range: &Range<usize>,
+        writes: bool,
+    ) -> Result<()> {
+        let actor = Actor {
+            lane,
+            ..Actor::HOST
+        };
+        let host = self.host.clone();
+        let checked = self.check_access(actor, memory, range, writes, &host);
+        if writes && self.memory.get(memory).is_some() {
+            self.memory.at_mut(memory).write_down(range);
+        }
+        checked
+    }
+
+    /// Gives a graph to a queue of a lane, or an operation as a graph of one; after
+    /// all checks, and not at all if one of them fails.
+    pub(super) fn submit(&mut self, lane: u32, queue: Queue, graph: &mut Graph) -> Result<Touches> {
+        let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
+        let steps = Arc::clone(&graph.steps);
+        let actor = |node: usize| steps[node].actor(lane, queue, whole.then_some(node));
+        let stream = self.lane(lane).stream(queue);
+        let epoch = self.schedule.next_epoch(stream);
+        // Asking for a block that is in use is refused, and breaks no rule.
+        let taken = self.lease(lane, &steps, epoch)?;
+        let touches = match self.check(stream, graph, actor) {
+            Ok(touches) => touches,
+            Err(error) => {
+                self.unlease(lane, taken);
+                return Err(error);
+            }
+        };
+        for (node, touch) in touches.iter() {
+            let mark = Mark {
+                epoch,
+                actor: actor(*node),
+                range: touch.range.clone(),
+                writes: touch.access.writes(),
+            };
+            let memory = self.memory.at_mut(touch.memory);
+            if mark.writes {
+                memory.write_down(&mark.range);
+            }
+            if !mark.range.is_empty() {
+                memory.history.record(&mark, &self.host);
+            }
+        }
+        let run = Run::new(steps, graph.order.clone());
+        self.give(lane, queue, Work::Run(run));
+        Ok(touches)
+    }
+
+    /// Checks what a graph touches if it is given to a stream now.
+    fn check(
+        &mut self,
+        stream: usize,
+        graph: &mut Graph,
+        actor: impl Fn(usize) -> Actor,
+    ) -> Result<Touches> {
+        let (touches, clash) = graph.touches();
+        if let Some([(a, first), (b, second)]) = clash {
+            let of = |device: &Device, node, touch: Touch| {
+                let writes = touch.access.writes();
+                device.accessed(actor(node), touch.memory, touch.range, writes)
+            };
+            let (earlier, later) = (of(self, a, first), of(self, b, second));
+            self.violate(Violation::unordered(earlier, later))?;
+        }
+        let mut clock = self.host.clone();
+        clock.join(&self.schedule.stream(stream).clock);
+        for (node, touch) in touches.iter() {
+            let writes = touch.access.writes();
+            self.check_access(actor(*node), touch.memory, &touch.range, writes, &clock)?;
+        }
+        self.check_defined(&touches, actor)?;
+        Ok(touches)
+    }
+
+    /// Refuses reads of what nothing has written, and no earlier step writes.
+    fn check_defined(
+        &mut self,
+        touches: &[(usize, Touch)],
+        actor: impl Fn(usize) -> Actor,
+    ) -> Result<()> {
+        for (place, (node, touch)) in touches.iter().enumerate() {
+            let defined = |earlier: &(usize, Touch)| {
+                let (before, earlier) = earlier;
+                before < node
+                    && earlier.access.writes()
+                    && earlier.memory == touch.memory
+                    && earlier.range.start < touch.range.end
+                    && touch.range.start < earlier.range.end
+            };
+            let reads = touch.expects && !touch.range.is_empty();
+            if reads
+                && !self.memory.at(touch.memory).is_written(&touch.range)
+                && !touches[..place].iter().any(defined)
+            {
+                let later = self.accessed(actor(*node), touch.memory, touch.range.clone(), false);
+                self.violate(Violation::undefined(later))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives work to a queue of a lane, after all that the host has seen.
+    pub(super) fn give(&mut self, lane: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
+        let stream = self.lane(lane).stream(queue);
+        let host = &self.host;
+        self.schedule.stream(stream).clock.join(host);
+        let epoch = self.schedule.give(stream, work);
+        let clock = self.schedule.stream(stream).clock.clone();
+        let given = (epoch, clock);
+        self.lane(lane).given[queue as usize] = Some(given.clone());
+        given
+    }
+
+    /// Runs until a piece of work is done, and nothing that it does not wait for.
+    pub(super) fn run_until(&mut self, epoch: Epoch) -> Result<()> {
+        while !self.schedule.is_done(epoch) {
+            self.check_lost()?;
+            match self.schedule.waits_for(epoch.stream) {
+                Some(other) => self.run_until(other)?,
+                None => self.step(epoch.stream),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one part of what is at the head of a stream.
+    fn step(&mut self, stream: usize) {
+        let random = &mut self.random;
+        let (steps, node, part, over) = match self.schedule.stream(stream).queue.front_mut() {
+            Some(Work::Run(run)) => {
+                let node = run.choose(random);
+                let steps = Arc::clone(&run.steps);
+                let copies = matches!(steps[node].op, Op::Upload { .. } | Op::Download { .. });
+                let plan = &mut self.plan;
+                let part = run.next_part(node, || match copies {
+                    true => plan.copy().unwrap_or_else(|| 1 + random.below(3) as u32),
+                    false => 1,
+                });
+                (steps, node, part, run.is_over())
+            }
+            Some(Work::Wait(_) | Work::Mark) => return self.schedule.finish(stream),
+            None => return,
+        };
+        let outcome = match &steps[node].op {
+            Op::Launch {
+                function,
+                grid,
+                args,
+                ..
+            } => self.launch(*function, *grid, args),
+            op => self.memory.apply(op, part.0, part.1).ok_or_else(gone),
+        };
+        match outcome {
+            Ok(()) if over => self.schedule.finish(stream),
+            Ok(()) => {}
+            Err(error) => self.lose(error),
+        }
+    }
+
+    fn launch(
+        &mut self,
+        function: crate::backend::FunctionId,
+        grid: [u32; 3],
+        args: &[u64],
+    ) -> Result<()> {
+        if let Some(error) = self.plan.launch() {
+            return Err(error);
+        }
+        let kernel = self.functions.get(function)?;
+        let ran = self.memory.launch(&kernel, grid, args).ok_or_else(gone)?;
+        ran.map_err(|error| match error.kind() {
+            // As a kernel that traps: nothing on the device is to be had any more.
+            ErrorKind::Device => error.with_code(719),
+            _ => error,
+        })
+    }
+
+    /// Refuses what the thread that captures must not do.
+    pub(super) fn forbid_in_capture(&mut self, what: &str) -> Result<()> {
+        let thread = std::thread::current().id();
+        let mut captures = self.shares.iter_mut().filter_map(|(lane, share)| {
+            let capture = share.capture.as_mut();
+            Some((*lane, capture.filter(|capture| capture.thread == thread)?))
+        });
+        let Some((lane, capture)) = captures.next() else {
+            return Ok(());
+        };
+        let message = format!("{what} during a capture on lane {lane}");
+        let error = Error::new(ErrorKind::Device, message.clone()).with_code(901);
+        capture.invalid.get_or_insert(error);
+        self.violate(Violation::new(ViolationKind::Capture, message))
+    }
+}
+
+/// Only for programs that were let go on after a violation.
+fn gone() -> Error {
+    Error::new(ErrorKind::Device, "an illegal address was met").with_code(700)
+}

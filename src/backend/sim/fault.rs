@@ -1,0 +1,140 @@
+//! What goes wrong on the device, by plan.
+
+use super::random::Random;
+use crate::error::{Error, ErrorKind};
+
+/// Something that goes wrong. Everything is counted from 0, over all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An allocation finds no memory.
+    OutOfMemory {
+        /// Which one. Opening lanes makes two, of device and of pinned memory.
+        allocation: u64,
+    },
+    /// A call that gives work or a mark fails, and so does every later call that
+    /// gives work to its lane.
+    Submission {
+        /// Which one.
+        submission: u64,
+    },
+    /// The device is lost: from this call on every call fails.
+    Lost {
+        /// The call.
+        call: u64,
+    },
+    /// A kernel faults while it runs, and the device is lost.
+    Kernel {
+        /// Which of those that ran.
+        launch: u64,
+    },
+    /// A copy moves its bytes in many small parts.
+    SlowCopy {
+        /// Which of those that ran.
+        copy: u64,
+        /// The parts.
+        parts: u32,
+    },
+    /// A capture is refused when it ends.
+    Capture {
+        /// Which one.
+        capture: u64,
+    },
+}
+
+impl Fault {
+    /// A fault that `seed` chooses, at one of the first `horizon` chances.
+    #[must_use]
+    pub fn seeded(seed: u64, horizon: u64) -> Fault {
+        let mut random = Random::new(seed);
+        let kind = random.below(6);
+        let at = random.below(horizon.max(1));
+        match kind {
+            // There are few of these in all.
+            0 => Fault::OutOfMemory { allocation: at % 4 },
+            1 => Fault::Submission { submission: at },
+            2 => Fault::Lost { call: at },
+            3 => Fault::Kernel { launch: at },
+            4 => Fault::SlowCopy {
+                copy: at,
+                parts: 8 + random.below(56) as u32,
+            },
+            _ => Fault::Capture { capture: at % 8 },
+        }
+    }
+}
+
+/// The plan, and how far the device has come in it.
+pub(super) struct Plan {
+    faults: Vec<Fault>,
+    allocations: u64,
+    submissions: u64,
+    calls: u64,
+    launches: u64,
+    copies: u64,
+    captures: u64,
+}
+
+impl Plan {
+    pub(super) fn new(faults: Vec<Fault>) -> Self {
+        Plan {
+            faults,
+            allocations: 0,
+            submissions: 0,
+            calls: 0,
+            launches: 0,
+            copies: 0,
+            captures: 0,
+        }
+    }
+
+    pub(super) fn allocation(&mut self, bytes: usize) -> Option<Error> {
+        let allocation = take(&mut self.allocations);
+        let planned = self.faults.contains(&Fault::OutOfMemory { allocation });
+        planned.then(|| {
+            let message = format!("{bytes} bytes of memory were refused, as planned");
+            Error::new(ErrorKind::OutOfMemory, message).with_code(2)
+        })
+    }
+
+    pub(super) fn submission(&mut self) -> Option<Error> {
+        let submission = take(&mut self.submissions);
+        let planned = self.faults.contains(&Fault::Submission { submission });
+        planned.then(|| device("the launch was refused, as planned", 701))
+    }
+
+    pub(super) fn call(&mut self) -> Option<Error> {
+        let call = take(&mut self.calls);
+        let planned = self.faults.contains(&Fault::Lost { call });
+        planned.then(|| device("the device was lost, as planned", 719))
+    }
+
+    pub(super) fn launch(&mut self) -> Option<Error> {
+        let launch = take(&mut self.launches);
+        let planned = self.faults.contains(&Fault::Kernel { launch });
+        planned.then(|| device("a kernel met an illegal address, as planned", 700))
+    }
+
+    /// In how many parts the next copy goes, where that is planned.
+    pub(super) fn copy(&mut self) -> Option<u32> {
+        let copy = take(&mut self.copies);
+        self.faults.iter().find_map(|fault| match *fault {
+            Fault::SlowCopy { copy: at, parts } if at == copy => Some(parts),
+            _ => None,
+        })
+    }
+
+    pub(super) fn capture(&mut self) -> Option<Error> {
+        let capture = take(&mut self.captures);
+        let planned = self.faults.contains(&Fault::Capture { capture });
+        planned.then(|| device("the capture was invalidated, as planned", 901))
+    }
+}
+
+fn take(counter: &mut u64) -> u64 {
+    *counter += 1;
+    *counter - 1
+}
+
+fn device(message: &str, code: i32) -> Error {
+    Error::new(ErrorKind::Device, message).with_code(code)
+}

@@ -1,0 +1,149 @@
+//! Graphs of a lane: their nodes, their order, and what an update may change.
+
+use super::access::{Step, Touch, touches};
+use crate::backend::Op;
+use std::mem::discriminant;
+use std::sync::Arc;
+
+/// What nodes touch, each with its place.
+pub(super) type Touches = Arc<Vec<(usize, Touch)>>;
+
+/// A graph as the device holds it. Launches in flight share it, and an update
+/// makes another one for those to come.
+#[derive(Clone)]
+pub(super) struct Graph {
+    pub(super) steps: Arc<Vec<Step>>,
+    pub(super) order: Order,
+    /// What the nodes touch, where that was checked since the last change.
+    checked: Option<Touches>,
+}
+
+/// What the nodes of a graph run after.
+#[derive(Clone, PartialEq)]
+pub(super) enum Order {
+    /// Each after the one before: the graph was captured.
+    Line,
+    /// Each after those listed, which are earlier ones: it was built by hand.
+    After(Arc<Vec<Vec<usize>>>),
+}
+
+impl Order {
+    /// Whether a node may run when those that `is_done` are.
+    pub(super) fn allows(&self, node: usize, is_done: impl Fn(usize) -> bool) -> bool {
+        match self {
+            Order::Line => node == 0 || is_done(node - 1),
+            Order::After(after) => after[node].iter().all(|&earlier| is_done(earlier)),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Order::Line => "captured",
+            Order::After(_) => "built by hand",
+        }
+    }
+}
+
+impl Graph {
+    pub(super) fn new(steps: Vec<Step>, order: Order) -> Self {
+        Graph {
+            steps: Arc::new(steps),
+            order,
+            checked: None,
+        }
+    }
+
+    /// Why this graph cannot take the parameters of `other` at all.
+    pub(super) fn other_build(&self, other: &Graph) -> Option<String> {
+        let (own, others) = (self.order.name(), other.order.name());
+        (own != others).then(|| format!("the graph was {own}, and the update was {others}"))
+    }
+
+    /// Where the topology of `other` differs, if it does.
+    pub(super) fn difference(&self, other: &Graph) -> Option<String> {
+        let pairs = self.steps.iter().zip(&*other.steps).enumerate();
+        for (node, (old, new)) in pairs {
+            if discriminant(&old.op) != discriminant(&new.op) {
+                let (old, new) = (kind_name(&old.op), kind_name(&new.op));
+                return Some(format!("node {node} was {old}, and is {new}"));
+            }
+        }
+        let (old, new) = (self.steps.len(), other.steps.len());
+        if old != new {
+            let node = old.min(new);
+            return Some(format!(
+                "node {node} is of one graph alone: there were {old} nodes, and are {new}"
+            ));
+        }
+        let (Order::After(old), Order::After(new)) = (&self.order, &other.order) else {
+            return None;
+        };
+        let node = old.iter().zip(&**new).position(|(old, new)| old != new)?;
+        Some(format!(
+            "node {node} ran after {:?}, and does after {:?}",
+            old[node], new[node]
+        ))
+    }
+
+    /// Gives one node another operation; false where it stays of another kind.
+    pub(super) fn set(&mut self, node: usize, step: Step) -> bool {
+        let same = discriminant(&self.steps[node].op) == discriminant(&step.op);
+        if same {
+            Arc::make_mut(&mut self.steps)[node] = step;
+            self.checked = None;
+        }
+        same
+    }
+
+    /// What the nodes touch, and two of them that clash, unless that was checked
+    /// before.
+    pub(super) fn touches(&mut self) -> (Touches, Option<[(usize, Touch); 2]>) {
+        if let Some(checked) = &self.checked {
+            return (Arc::clone(checked), None);
+        }
+        let all = Arc::new(touches(&self.steps));
+        let clash = match &self.order {
+            Order::Line => None,
+            Order::After(after) => clash(after, &all),
+        };
+        if clash.is_none() {
+            self.checked = Some(Arc::clone(&all));
+        }
+        (all, clash)
+    }
+}
+
+/// Two nodes that touch the same bytes, one of them to write, with no way from one
+/// to the other.
+fn clash(after: &[Vec<usize>], all: &[(usize, Touch)]) -> Option<[(usize, Touch); 2]> {
+    let mut reached: Vec<Vec<bool>> = Vec::with_capacity(after.len());
+    for (node, edges) in after.iter().enumerate() {
+        let mut reach = vec![false; node];
+        for &earlier in edges {
+            reach[earlier] = true;
+            let further = reached[earlier].iter().enumerate();
+            further.for_each(|(index, reached)| reach[index] |= reached);
+        }
+        reached.push(reach);
+    }
+    for (place, (later, b)) in all.iter().enumerate() {
+        for (earlier, a) in &all[..place] {
+            let overlap =
+                a.memory == b.memory && a.range.start < b.range.end && b.range.start < a.range.end;
+            let writes = a.access.writes() || b.access.writes();
+            if earlier != later && overlap && writes && !reached[*later][*earlier] {
+                return Some([(*earlier, a.clone()), (*later, b.clone())]);
+            }
+        }
+    }
+    None
+}
+
+fn kind_name(op: &Op) -> &'static str {
+    match op {
+        Op::Upload { .. } => "an upload",
+        Op::Download { .. } => "a download",
+        Op::Memset { .. } => "a memset",
+        Op::Launch { .. } => "a kernel",
+    }
+}

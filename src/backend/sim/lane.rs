@@ -1,0 +1,297 @@
+//! A lane of the simulated device: the calls, in the terms of the device.
+
+use super::Shared;
+use super::device::Device;
+use super::graph::{Graph, Order};
+use super::share::Capture;
+use super::view::Views;
+use crate::backend::{Addresses, Block, Built, Call, GraphId, HostViews, Lane, Node, Op, Queue};
+use crate::error::{Error, Result};
+use crate::record::BufferId;
+use std::sync::Arc;
+
+pub(super) struct SimLane {
+    id: u32,
+    buffers: Vec<Addresses>,
+    views: Views,
+    shared: Arc<Shared>,
+}
+
+impl SimLane {
+    pub(super) fn new(id: u32, buffers: Vec<Addresses>, views: Views, shared: Arc<Shared>) -> Self {
+        SimLane {
+            id,
+            buffers,
+            views,
+            shared,
+        }
+    }
+
+    /// What every call begins with: the device learns what the host wrote, and
+    /// goes on for a while.
+    fn enter<T>(&mut self, work: impl FnOnce(&mut Device, &mut Views, u32) -> T) -> T {
+        let mut device = self.shared.device.lock();
+        self.views.publish(&mut device.memory);
+        device.enter();
+        work(&mut device, &mut self.views, self.id)
+    }
+
+    /// A call that the device must be there for.
+    fn call<T>(
+        &mut self,
+        call: Call,
+        work: impl FnOnce(&mut Device, &mut Views, u32) -> Result<T>,
+    ) -> Result<T> {
+        self.enter(|device, views, lane| {
+            device.call(call)?;
+            device.check_failed(lane)?;
+            work(device, views, lane)
+        })
+    }
+
+    /// The host looks at the side of a buffer that it sees.
+    fn look(&self, buffer: BufferId, writes: bool) {
+        let (address, range) = self.views.range(buffer);
+        let mut device = self.shared.device.lock();
+        device.enter();
+        // The call has no error to give; the violation is kept.
+        let _ = device.host_access(self.id, address, &range, writes);
+    }
+}
+
+impl Device {
+    fn graph(&mut self, lane: u32, graph: GraphId) -> Result<&mut Graph> {
+        let graphs = &mut self.lane(lane).graphs;
+        let graph = graphs.get_mut(graph.0 as usize).and_then(Option::as_mut);
+        graph.ok_or_else(|| Error::usage("the lane has no such graph"))
+    }
+
+    fn finish_graph(
+        &mut self,
+        lane: u32,
+        graph: Graph,
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        if graph.steps.is_empty() {
+            return Err(Error::usage("the graph has no operation"));
+        }
+        let Some(id) = into else {
+            let graphs = &mut self.lane(lane).graphs;
+            graphs.push(Some(graph));
+            return Ok((GraphId(graphs.len() as u32 - 1), Built::Instantiated));
+        };
+        let old = self.graph(lane, id)?;
+        if let Some(reason) = old.other_build(&graph) {
+            return Err(Error::usage(reason));
+        }
+        let built = match old.difference(&graph) {
+            None => Built::Updated,
+            Some(reason) => Built::Reinstantiated { reason },
+        };
+        *old = graph;
+        Ok((id, built))
+    }
+
+    fn end_capture(&mut self, lane: u32, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        // Over in any case, so before anything can fail.
+        let capture = self.lane(lane).capture.take();
+        self.call(Call::GraphEdit)?;
+        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
+        let planned = self.plan.capture();
+        if let Some(error) = capture.invalid.or(planned) {
+            return Err(error);
+        }
+        if capture.steps.is_empty() {
+            return Err(Error::usage("the capture took nothing down"));
+        }
+        self.finish_graph(lane, Graph::new(capture.steps, Order::Line), into)
+    }
+}
+
+impl Lane for SimLane {
+    fn addresses(&self, buffer: BufferId) -> Addresses {
+        self.buffers[buffer.index()]
+    }
+
+    fn host(&self, buffer: BufferId) -> &[u8] {
+        self.look(buffer, false);
+        self.views.bytes(buffer)
+    }
+
+    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        assert!(buffers.is_sorted(), "buffers ascend");
+        buffers.iter().for_each(|buffer| self.look(*buffer, true));
+        self.views.bytes_mut(buffers)
+    }
+
+    fn adopt(&mut self, block: &Block) -> Result<()> {
+        block.check_home(self.shared.home)?;
+        let adopted = (block.address(), block.clone());
+        self.enter(|device, _, lane| device.lane(lane).adopted.extend([adopted]));
+        Ok(())
+    }
+
+    fn disown(&mut self, block: &Block) {
+        let address = block.address();
+        self.enter(|device, _, lane| device.lane(lane).adopted.remove(&address));
+    }
+
+    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        self.enter(|device, views, lane| {
+            device.check_lost()?;
+            device.check_failed(lane)?;
+            let step = device.resolve(lane, op)?;
+            if device.lane(lane).capture.is_some() {
+                device.call(Call::GraphEdit)?;
+                let capture = device.lane(lane).capture.as_mut();
+                capture.expect("seen above").steps.push(step);
+                return Ok(());
+            }
+            device.call(Call::Submission)?;
+            device.count_submission(lane)?;
+            let mut single = Graph::new(vec![step], Order::Line);
+            let touches = device.submit(lane, queue, &mut single)?;
+            views.poison(&device.memory, &touches);
+            Ok(())
+        })
+    }
+
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        self.enter(|device, _, lane| {
+            let share = device.lane(lane);
+            if share.stream(earlier) == share.stream(later) {
+                return device.check_lost();
+            }
+            device.forbid_in_own_capture(lane, "a join")?;
+            // An event's record, and a stream's wait for it.
+            device.call(Call::Submission)?;
+            device.call(Call::Submission)?;
+            device.check_failed(lane)?;
+            device.count_submission(lane)?;
+            device.join(lane, earlier, later);
+            Ok(())
+        })
+    }
+
+    fn begin_capture(&mut self) -> Result<()> {
+        self.call(Call::GraphEdit, |device, _, lane| {
+            device.forbid_in_own_capture(lane, "a capture was begun")?;
+            device.lane(lane).capture = Some(Capture {
+                steps: Vec::new(),
+                thread: std::thread::current().id(),
+                invalid: None,
+            });
+            Ok(())
+        })
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        self.enter(|device, _, lane| device.end_capture(lane, into))
+    }
+
+    fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        self.call(Call::GraphEdit, |device, _, lane| {
+            let late = |(place, node): (usize, &Node<'_>)| {
+                node.after.iter().any(|earlier| *earlier >= place)
+            };
+            if let Some(node) = nodes.iter().enumerate().position(late) {
+                let message = format!("node {node} runs after one that does not come before it");
+                return Err(Error::usage(message));
+            }
+            let steps = nodes.iter().map(|node| device.resolve(lane, node.op));
+            let steps = steps.collect::<Result<_>>()?;
+            let after = nodes.iter().map(|node| node.after.to_vec()).collect();
+            let graph = Graph::new(steps, Order::After(Arc::new(after)));
+            device.finish_graph(lane, graph, into)
+        })
+    }
+
+    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        self.call(Call::GraphEdit, |device, _, lane| {
+            let step = device.resolve(lane, op)?;
+            let graph = device.graph(lane, graph)?;
+            if node >= graph.steps.len() {
+                return Err(Error::usage("the graph has no such operation"));
+            }
+            match graph.set(node, step) {
+                true => Ok(()),
+                false => Err(Error::usage("an operation stays of its kind")),
+            }
+        })
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        let mut device = self.shared.device.lock();
+        device.check_lost()?;
+        let graph = device.graph(self.id, graph)?;
+        Ok(graph.steps.iter().map(|step| step.op.clone()).collect())
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        self.enter(|device, _, lane| {
+            device.calls.add(Call::GraphEdit);
+            if let Some(graph) = device.lane(lane).graphs.get_mut(graph.0 as usize) {
+                *graph = None;
+            }
+        });
+    }
+
+    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.call(Call::Submission, |device, views, lane| {
+            device.forbid_in_own_capture(lane, "a graph was launched")?;
+            device.count_submission(lane)?;
+            let mut launched = device.graph(lane, graph)?.clone();
+            device.check_adopted(lane, &launched)?;
+            let touches = device.submit(lane, Queue::Compute, &mut launched)?;
+            // With what was found out about it.
+            *device.graph(lane, graph)? = launched;
+            views.poison(&device.memory, &touches);
+            Ok(())
+        })
+    }
+
+    fn fence(&mut self) -> Result<()> {
+        self.call(Call::Submission, |device, _, lane| {
+            device.forbid_in_own_capture(lane, "a mark was set")?;
+            device.count_submission(lane)?;
+            device.mark(lane);
+            Ok(())
+        })
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        self.call(Call::Poll, |device, views, lane| {
+            device.forbid_in_own_capture(lane, "the lane was asked whether it is done")?;
+            let done = device.is_marked(lane);
+            if done {
+                device.see_mark(lane);
+                views.refresh(&device.memory);
+            }
+            Ok(done)
+        })
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.call(Call::Poll, |device, views, lane| {
+            device.forbid_in_own_capture(lane, "a wait")?;
+            device.run_to_mark(lane)?;
+            device.see_mark(lane);
+            views.refresh(&device.memory);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for SimLane {
+    fn drop(&mut self) {
+        let lane = self.id;
+        let mut device = self.shared.device.lock();
+        self.views.publish(&mut device.memory);
+        device.close(lane);
+        device.bury();
+    }
+}

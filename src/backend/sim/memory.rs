@@ -1,0 +1,276 @@
+//! The device's memory, and the pinned memory that it reaches.
+
+use super::clock::History;
+use crate::backend::storage::Storage;
+use crate::backend::twin::Launch;
+use crate::backend::{ALIGN_BYTES, Op, Region, Space};
+use crate::error::Result;
+use crate::record::{Kernel, ParamKind};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// No two pieces of memory of a process ever had the same address, so that an
+/// address of yesterday never passes for one of today.
+fn take_addresses(bytes: usize) -> u64 {
+    const PAGE: u64 = 4096;
+    static NEXT: AtomicU64 = AtomicU64::new(0x7f00_0000_0000);
+    // A byte past the end is no other's first.
+    let room = (bytes as u64 + 1).next_multiple_of(PAGE);
+    NEXT.fetch_add(room, Relaxed)
+}
+const _: () = assert!(4096 % ALIGN_BYTES == 0);
+
+/// One buffer's side of a lane, or a block.
+pub(super) struct Allocation {
+    pub(super) bytes: Storage,
+    pub(super) space: Space,
+    pub(super) name: String,
+    /// The lane that owns it; blocks have none.
+    pub(super) lane: Option<u32>,
+    /// Whether a kernel that reads it must find something written there. Of an
+    /// uploaded buffer a batch may have nothing.
+    pub(super) kernels_expect: bool,
+    pub(super) history: History,
+    written: Vec<Range<usize>>,
+}
+
+impl Allocation {
+    pub(super) fn write_down(&mut self, range: &Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        let mut merged = range.clone();
+        self.written.retain(|old| {
+            let apart = old.end < merged.start || merged.end < old.start;
+            if !apart {
+                merged = merged.start.min(old.start)..merged.end.max(old.end);
+            }
+            apart
+        });
+        self.written.push(merged);
+    }
+
+    pub(super) fn is_written(&self, range: &Range<usize>) -> bool {
+        let mut written = self.written.iter();
+        written.any(|old| old.start < range.end && range.start < old.end)
+    }
+}
+
+/// Why an address means nothing.
+pub(super) enum Missing {
+    /// It was this memory's.
+    Freed(String),
+    /// It was nobody's.
+    Unknown,
+}
+
+/// All memory, by address.
+pub(super) struct Memory {
+    live: BTreeMap<u64, Allocation>,
+    freed: BTreeMap<u64, (usize, String)>,
+    poison: [u8; 8],
+    /// Whether memory starts poisoned.
+    poisoned: bool,
+}
+
+impl Memory {
+    pub(super) fn new(poison: u64, poisoned: bool) -> Self {
+        Memory {
+            live: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            // No byte of it is 0, which is what a bug tends to expect.
+            poison: poison.to_le_bytes().map(|byte| byte | 1),
+            poisoned,
+        }
+    }
+
+    pub(super) fn poison(&self, bytes: &mut [u8]) {
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            *byte = self.poison[place % self.poison.len()];
+        }
+    }
+
+    /// Bytes as memory starts.
+    pub(super) fn fresh(&self, bytes: usize) -> Result<Storage> {
+        let mut storage = Storage::zeroed(bytes)?;
+        if self.poisoned {
+            self.poison(storage.as_mut_slice());
+        }
+        Ok(storage)
+    }
+
+    /// Takes memory and returns its address.
+    pub(super) fn take(
+        &mut self,
+        bytes: usize,
+        space: Space,
+        lane: Option<u32>,
+        name: impl FnOnce(u64) -> String,
+    ) -> Result<u64> {
+        let storage = self.fresh(bytes)?;
+        let address = take_addresses(bytes);
+        let allocation = Allocation {
+            bytes: storage,
+            space,
+            name: name(address),
+            lane,
+            kernels_expect: false,
+            history: History::default(),
+            written: Vec::new(),
+        };
+        self.live.insert(address, allocation);
+        Ok(address)
+    }
+
+    pub(super) fn free(&mut self, address: u64) {
+        if let Some(freed) = self.live.remove(&address) {
+            let bytes = freed.bytes.as_slice().len();
+            self.freed.insert(address, (bytes, freed.name));
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Where the memory around `address` starts.
+    pub(super) fn find(&self, address: u64) -> Result<u64, Missing> {
+        // An empty piece of memory holds its first address all the same.
+        let around = self.live.range(..=address).next_back();
+        let holds = |start: u64, bytes: usize| address - start < bytes.max(1) as u64;
+        if let Some((&start, allocation)) = around
+            && holds(start, allocation.bytes.as_slice().len())
+        {
+            return Ok(start);
+        }
+        match self.freed.range(..=address).next_back() {
+            Some((&start, (bytes, name))) if holds(start, *bytes) => {
+                Err(Missing::Freed(name.clone()))
+            }
+            _ => Err(Missing::Unknown),
+        }
+    }
+
+    pub(super) fn at(&self, start: u64) -> &Allocation {
+        &self.live[&start]
+    }
+
+    pub(super) fn at_mut(&mut self, start: u64) -> &mut Allocation {
+        self.live.get_mut(&start).expect("live memory")
+    }
+
+    pub(super) fn get(&self, start: u64) -> Option<&Allocation> {
+        self.live.get(&start)
+    }
+
+    /// The bytes from `address` on, `None` where they are gone or too few.
+    fn bytes(&mut self, address: u64, bytes: usize) -> Option<&mut [u8]> {
+        let start = self.find(address).ok()?;
+        let offset = (address - start) as usize;
+        let all = self.at_mut(start).bytes.as_mut_slice();
+        all.get_mut(offset..offset.checked_add(bytes)?)
+    }
+
+    /// Does the `part`-th of `parts` of a copy or memset. `None` where the memory
+    /// is gone.
+    pub(super) fn apply(&mut self, op: &Op, part: u32, parts: u32) -> Option<()> {
+        let cut = |bytes: usize| {
+            let at = |part: u32| bytes * part as usize / parts as usize;
+            at(part)..at(part + 1)
+        };
+        let (from, to, range) = match *op {
+            Op::Upload {
+                host,
+                device,
+                bytes,
+            } => (host, device, cut(bytes)),
+            Op::Download {
+                device,
+                host,
+                bytes,
+            } => (device, host, cut(bytes)),
+            Op::Memset {
+                device,
+                byte,
+                bytes,
+            } => {
+                self.bytes(device, bytes)?.fill(byte);
+                return Some(());
+            }
+            Op::Launch { .. } => return Some(()),
+        };
+        let (start, length) = (range.start as u64, range.len());
+        let moved = self.bytes(from + start, length)?.to_vec();
+        self.bytes(to + start, length)?.copy_from_slice(&moved);
+        Some(())
+    }
+
+    /// Runs a kernel's twin. `None` where the memory is gone.
+    pub(super) fn launch(
+        &mut self,
+        kernel: &Kernel,
+        grid: [u32; 3],
+        args: &[u64],
+    ) -> Option<Result<()>> {
+        let mut here: BTreeMap<u64, Vec<(usize, usize)>> = BTreeMap::new();
+        for (index, (param, &arg)) in kernel.params.iter().zip(args).enumerate() {
+            if let ParamKind::Buffer { .. } = param.kind {
+                let start = self.find(arg).ok()?;
+                let place = ((arg - start) as usize, index);
+                here.entry(start).or_default().push(place);
+            }
+        }
+        let mut launch = Launch::new(kernel, grid, args);
+        let (Some((&first, _)), Some((&last, _))) = (here.first_key_value(), here.last_key_value())
+        else {
+            return Some(launch.run(None));
+        };
+        for (start, allocation) in self.live.range_mut(first..=last) {
+            let Some(here) = here.remove(start) else {
+                continue;
+            };
+            let added = match launch.writes_any(&here) {
+                true => launch.add_exclusive(here, allocation.bytes.as_mut_slice()),
+                false => {
+                    launch.add_shared(&here, allocation.bytes.as_slice());
+                    Ok(())
+                }
+            };
+            if added.is_err() {
+                return Some(added);
+            }
+        }
+        Some(launch.run(None))
+    }
+}
+
+/// Addresses of blocks whose last handle is gone. A block may be dropped by
+/// whoever holds the device's lock, so it is taken out of the device later.
+pub(super) type Graveyard = Arc<Mutex<Vec<u64>>>;
+
+/// What is behind a block: its address on the device, and what the host sees of
+/// it while the device does not use it.
+pub(super) struct BlockRegion {
+    pub(super) address: u64,
+    pub(super) host: Option<Storage>,
+    pub(super) graveyard: Graveyard,
+}
+
+impl Region for BlockRegion {
+    fn bytes(&self) -> Option<&[u8]> {
+        self.host.as_ref().map(Storage::as_slice)
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        self.host.as_mut().map(Storage::as_mut_slice)
+    }
+}
+
+impl Drop for BlockRegion {
+    fn drop(&mut self) {
+        self.graveyard.lock().push(self.address);
+    }
+}

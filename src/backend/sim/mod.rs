@@ -1,0 +1,360 @@
+//! The simulated device: a GPU's freedom in the order of things, on purpose and
+//! from a seed, and a check of every rule that a program for one has to keep.
+//!
+//! Kernels run as their twins. What is given to a stream takes effect later, at
+//! moments and in an interleaving that the seed chooses, in parts; nothing has
+//! threads. The same calls in the same order have the same effects.
+//!
+//! Ordering is not left to luck. Vector clocks over byte ranges are compared when
+//! work is given: each access must come after every earlier one that it clashes
+//! with, by the order of a stream, a join, an edge of a graph, or because the
+//! host has seen the earlier one done. So a missing wait is a [`Violation`] on
+//! every seed, whatever the interleaving made of the bytes. A program's own test
+//! runs it on several seeds and expects [`SimBackend::violations`] to be empty and
+//! [`SimBackend::live`] to be nothing:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tapeloop::Backend;
+//! use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
+//!
+//! for seed in 0..100 {
+//!     let device = Arc::new(SimBackend::new(SimOptions::seeded(seed)));
+//!     let backend: Arc<dyn Backend> = device.clone();
+//!     // ... an Engine on `backend`, its results compared, and dropped ...
+//!     assert_eq!(device.violations(), []);
+//!     assert_eq!(device.live(), Live::default());
+//! }
+//! ```
+//!
+//! It models no time, no caches and no atomics: kernels are whole operations, and
+//! what two of them do to one buffer at once is a violation, not a result.
+
+mod access;
+mod clock;
+mod device;
+mod fault;
+mod graph;
+mod lane;
+mod memory;
+mod random;
+mod schedule;
+mod share;
+mod view;
+mod violation;
+
+use super::twin::Functions;
+use super::{
+    Addresses, Backend, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane,
+    Layout, Lease, Space, Streams,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Access, BufferDecl, Kernel, Unit, View};
+use device::Device;
+pub use fault::Fault;
+use lane::SimLane;
+use memory::{BlockRegion, Graveyard, Memory};
+use parking_lot::{Mutex, MutexGuard};
+use share::Share;
+use std::sync::Arc;
+use view::Views;
+pub use violation::{Accessed, Violation, ViolationKind};
+
+/// Settings of a simulated device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimOptions {
+    /// Chooses moments, interleavings and poison.
+    pub seed: u64,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// Whether a call that breaks a rule fails, and has no effect. Otherwise the
+    /// violation is only taken down.
+    pub refuses: bool,
+    /// Memory starts full of poison rather than zeroed, as the contract has it:
+    /// for programs that mean not to depend on it.
+    pub poisoned: bool,
+}
+
+impl SimOptions {
+    /// A device without faults that refuses what breaks a rule.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        SimOptions {
+            seed,
+            faults: Vec::new(),
+            refuses: true,
+            poisoned: false,
+        }
+    }
+}
+
+/// What of a device is not given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Open lanes.
+    pub lanes: usize,
+    /// Blocks, and sides of lanes' buffers.
+    pub allocations: usize,
+    /// Graphs of open lanes.
+    pub graphs: usize,
+    /// Captures in progress.
+    pub captures: usize,
+    /// Blocks that lanes hold for work in flight.
+    pub leases: usize,
+    /// Work that was given and is not done; none counts once the device is lost.
+    pub work: usize,
+}
+
+/// A simulated device.
+pub struct SimBackend {
+    info: DeviceInfo,
+    shared: Arc<Shared>,
+}
+
+/// What the backend and its lanes have in common.
+struct Shared {
+    home: Home,
+    functions: Arc<Functions>,
+    calls: Arc<CallCounters>,
+    graveyard: Graveyard,
+    device: Mutex<Device>,
+}
+
+impl SimBackend {
+    /// A device with these settings.
+    pub fn new(options: SimOptions) -> Self {
+        let functions = Arc::new(Functions::default());
+        let calls = Arc::new(CallCounters::default());
+        let graveyard = Graveyard::default();
+        let device = Device::new(
+            options,
+            Arc::clone(&functions),
+            Arc::clone(&calls),
+            Arc::clone(&graveyard),
+        );
+        SimBackend {
+            info: DeviceInfo {
+                backend: "sim",
+                name: "simulated device".to_owned(),
+                compute_capability: None,
+                multiprocessors: 4,
+                memory_bytes: 16 << 30,
+                driver_version: 0,
+                shares_host_memory: false,
+            },
+            shared: Arc::new(Shared {
+                home: Home::new(),
+                functions,
+                calls,
+                graveyard,
+                device: Mutex::new(device),
+            }),
+        }
+    }
+
+    /// The rules that were broken so far.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.shared.device.lock().violations.clone()
+    }
+
+    /// What is not given back yet.
+    pub fn live(&self) -> Live {
+        let mut device = self.shared.device.lock();
+        device.bury();
+        let shares = device.shares.values();
+        let graphs = shares
+            .clone()
+            .flat_map(|share| share.graphs.iter().flatten());
+        let captures = shares.clone().filter(|share| share.capture.is_some());
+        Live {
+            lanes: device.shares.len(),
+            allocations: device.memory.len(),
+            graphs: graphs.count(),
+            captures: captures.count(),
+            leases: shares.map(Share::leases).sum(),
+            work: match device.check_lost() {
+                Ok(()) => device.schedule.pending(),
+                Err(_) => 0,
+            },
+        }
+    }
+
+    /// A call on the device itself, which no capture of this thread allows.
+    fn enter(&self, what: &str) -> Result<MutexGuard<'_, Device>> {
+        let mut device = self.shared.device.lock();
+        device.enter();
+        device.check_lost()?;
+        device.forbid_in_capture(what)?;
+        Ok(device)
+    }
+
+    /// The host's turn on a part of a block.
+    fn turn(
+        &self,
+        block: &Block,
+        offset: usize,
+        bytes: usize,
+        access: Access,
+    ) -> Result<(MutexGuard<'_, Device>, Lease)> {
+        block.check_home(self.shared.home)?;
+        block.check_range(offset, bytes)?;
+        let mut device = self.enter("a copy that the host waits for")?;
+        let lease = block.lease(access)?;
+        let range = offset..offset + bytes;
+        device.host_access(0, block.address(), &range, access.writes())?;
+        Ok((device, lease))
+    }
+}
+
+impl Backend for SimBackend {
+    fn device(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.shared.functions.load(kernel)
+    }
+
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let mut device = self.enter("an allocation")?;
+        let layout = Layout::new(buffers);
+        let sums = layout.and_then(|layout| {
+            let all = |bytes: usize| bytes.checked_mul(lanes);
+            Some([all(layout.device_bytes)?, all(layout.host_bytes)?])
+        });
+        let Some(sums) = sums else {
+            let message = "the buffers of all slots are larger than the address space";
+            return Err(Error::new(ErrorKind::OutOfMemory, message).with_code(2));
+        };
+        for bytes in sums {
+            device.call(Call::Allocation)?;
+            device.plan.allocation(bytes).map_or(Ok(()), Err)?;
+        }
+        let stages = match streams {
+            Streams::PerSlot => None,
+            Streams::PerStage => Some([(); 3].map(|()| device.schedule.open())),
+        };
+        let mut opened = Vec::with_capacity(lanes);
+        for _ in 0..lanes {
+            let streams = stages.unwrap_or_else(|| [device.schedule.open(); 3]);
+            let lane = device.open_share(streams);
+            opened.push((lane, device.fill_share(lane, buffers)));
+        }
+        if let Some((_, Err(error))) = opened.iter().find(|(_, filled)| filled.is_err()) {
+            let error = error.clone();
+            opened.iter().for_each(|(lane, _)| device.close(*lane));
+            return Err(error);
+        }
+        let lane = |(lane, views): (u32, Result<Views>)| -> Result<Box<dyn Lane>> {
+            let buffers = device.lane(lane).buffers.clone();
+            let shared = Arc::clone(&self.shared);
+            Ok(Box::new(SimLane::new(lane, buffers, views?, shared)))
+        };
+        opened.into_iter().map(lane).collect()
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        let mut device = self.enter("an allocation")?;
+        device.call(Call::Allocation)?;
+        device.plan.allocation(bytes).map_or(Ok(()), Err)?;
+        let host = match space {
+            Space::Pinned => Some(device.memory.fresh(bytes)?),
+            Space::Device => None,
+        };
+        let name = |address: u64| format!("the {} block at {address:#x}", space.name());
+        let address = device.memory.take(bytes, space, None, name)?;
+        let region = BlockRegion {
+            address,
+            host,
+            graveyard: Arc::clone(&self.shared.graveyard),
+        };
+        let region = Box::new(region);
+        Ok(Block::new(self.shared.home, space, address, bytes, region))
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        let (mut device, mut lease) = self.turn(to, to_offset, from.len(), Access::Write)?;
+        let bytes = match to.space() {
+            Space::Pinned => lease.exclusive(),
+            Space::Device => device.memory.at_mut(to.address()).bytes.as_mut_slice(),
+        };
+        bytes[to_offset..to_offset + from.len()].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        let (device, lease) = self.turn(from, from_offset, to.len(), Access::Read)?;
+        let bytes = match from.space() {
+            Space::Pinned => lease.shared(),
+            Space::Device => device.memory.at(from.address()).bytes.as_slice(),
+        };
+        to.copy_from_slice(&bytes[from_offset..from_offset + to.len()]);
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        from.check_range(from_offset, bytes)?;
+        to.check_home(self.shared.home)?;
+        to.check_range(to_offset, bytes)?;
+        if from.is(to) {
+            Block::check_disjoint(from_offset, to_offset, bytes)?;
+        }
+        let mut moved = vec![0; bytes];
+        self.read(from, from_offset, &mut moved)?;
+        self.write(&moved, to, to_offset)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.shared.calls.snapshot()
+    }
+}
+
+impl Device {
+    fn open_share(&mut self, streams: [usize; 3]) -> u32 {
+        let lane = self.shares_opened;
+        self.shares_opened += 1;
+        self.shares.insert(lane, Share::new(streams));
+        lane
+    }
+
+    /// Takes the memory of a lane.
+    fn fill_share(&mut self, lane: u32, buffers: &[BufferDecl]) -> Result<Views> {
+        let mut views = Views::default();
+        for decl in buffers {
+            let bytes = decl.size_bytes();
+            let take = |memory: &mut Memory, space| {
+                let name = |_| violation::memory_name(&decl.name, lane, space);
+                memory.take(bytes, space, Some(lane), name)
+            };
+            let device = take(&mut self.memory, Space::Device)?;
+            let whole = matches!(decl.unit, Unit::PerBatch { .. });
+            self.memory.at_mut(device).kernels_expect = whole || decl.view != View::Upload;
+            let host = match decl.view {
+                View::Device => None,
+                View::Upload | View::Download => {
+                    let host = take(&mut self.memory, Space::Pinned)?;
+                    Some((host, self.memory.fresh(bytes)?))
+                }
+            };
+            let addresses = Addresses {
+                device,
+                host: host.as_ref().map(|(host, _)| *host),
+            };
+            self.lane(lane).buffers.push(addresses);
+            views.push(host);
+        }
+        Ok(views)
+    }
+}

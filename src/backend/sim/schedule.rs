@@ -1,0 +1,145 @@
+//! Streams of work, and the moments at which it takes effect.
+
+use super::access::Step;
+use super::clock::{Clock, Epoch};
+use super::graph::Order;
+use super::random::Random;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Work that was given to a stream.
+pub(super) enum Work {
+    /// Operations.
+    Run(Run),
+    /// Nothing, until other work is done.
+    Wait(Epoch),
+    /// Nothing.
+    Mark,
+}
+
+/// Operations given as one piece of work, and how far they have come.
+pub(super) struct Run {
+    pub(super) steps: Arc<Vec<Step>>,
+    order: Order,
+    /// By step: the parts that are done, of all of them. No part is known of
+    /// until the first begins.
+    progress: Vec<(u32, u32)>,
+}
+
+impl Run {
+    pub(super) fn new(steps: Arc<Vec<Step>>, order: Order) -> Self {
+        let progress = vec![(0, 0); steps.len()];
+        Run {
+            steps,
+            order,
+            progress,
+        }
+    }
+
+    fn is_done(&self, node: usize) -> bool {
+        let (done, parts) = self.progress[node];
+        parts > 0 && done == parts
+    }
+
+    /// One of the steps that can go on.
+    pub(super) fn choose(&self, random: &mut Random) -> usize {
+        let can = |node: &usize| {
+            !self.is_done(*node) && self.order.allows(*node, |earlier| self.is_done(earlier))
+        };
+        let all = self.progress.len();
+        let start = random.below(all as u64) as usize;
+        let mut from_start = (start..all).chain(0..start);
+        from_start.find(can).expect("unfinished work goes on")
+    }
+
+    /// The part of a step that is next, of how many; `parts` are asked for before
+    /// the first.
+    pub(super) fn next_part(&mut self, node: usize, parts: impl FnOnce() -> u32) -> (u32, u32) {
+        let progress = &mut self.progress[node];
+        if progress.1 == 0 {
+            progress.1 = parts().max(1);
+        }
+        progress.0 += 1;
+        (progress.0 - 1, progress.1)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        (0..self.progress.len()).all(|node| self.is_done(node))
+    }
+}
+
+/// Work that runs in order.
+#[derive(Default)]
+pub(super) struct Stream {
+    pub(super) queue: VecDeque<Work>,
+    given: u64,
+    done: u64,
+    /// What the next piece of work runs after.
+    pub(super) clock: Clock,
+}
+
+/// All streams.
+#[derive(Default)]
+pub(super) struct Schedule(Vec<Stream>);
+
+impl Schedule {
+    pub(super) fn open(&mut self) -> usize {
+        self.0.push(Stream::default());
+        self.0.len() - 1
+    }
+
+    pub(super) fn stream(&mut self, stream: usize) -> &mut Stream {
+        &mut self.0[stream]
+    }
+
+    /// Where the next piece of work will be.
+    pub(super) fn next_epoch(&self, stream: usize) -> Epoch {
+        Epoch {
+            stream,
+            place: self.0[stream].given + 1,
+        }
+    }
+
+    /// Gives work to a stream.
+    pub(super) fn give(&mut self, stream: usize, work: Work) -> Epoch {
+        let epoch = self.next_epoch(stream);
+        let stream = &mut self.0[stream];
+        stream.given += 1;
+        stream.clock.reach(epoch);
+        stream.queue.push_back(work);
+        epoch
+    }
+
+    /// Takes away what has finished at the head of a stream.
+    pub(super) fn finish(&mut self, stream: usize) {
+        let stream = &mut self.0[stream];
+        stream.queue.pop_front();
+        stream.done += 1;
+    }
+
+    pub(super) fn is_done(&self, epoch: Epoch) -> bool {
+        self.0[epoch.stream].done >= epoch.place
+    }
+
+    /// What the head of a stream waits for, if that is not done.
+    pub(super) fn waits_for(&self, stream: usize) -> Option<Epoch> {
+        match self.0[stream].queue.front() {
+            Some(Work::Wait(epoch)) if !self.is_done(*epoch) => Some(*epoch),
+            _ => None,
+        }
+    }
+
+    /// One of the streams that can go on.
+    pub(super) fn choose(&self, random: &mut Random) -> Option<usize> {
+        let can =
+            |stream: &usize| !self.0[*stream].queue.is_empty() && self.waits_for(*stream).is_none();
+        let all = self.0.len();
+        let start = random.below(all.max(1) as u64) as usize;
+        (start..all).chain(0..start).find(can)
+    }
+
+    /// Pieces of work that are not done.
+    pub(super) fn pending(&self) -> usize {
+        self.0.iter().map(|stream| stream.queue.len()).sum()
+    }
+}

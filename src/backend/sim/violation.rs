@@ -1,0 +1,168 @@
+//! What broke a rule, and how it is told.
+
+use crate::backend::{FunctionId, Queue, Space};
+use crate::error::Error;
+use std::fmt;
+use std::ops::Range;
+
+/// The rule that was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ViolationKind {
+    /// Two accesses to the same bytes, one of them a write, and neither runs after
+    /// the other.
+    Unordered,
+    /// An address that is not the lane's, or that reaches out of its memory.
+    Foreign,
+    /// An address in memory that was freed.
+    Freed,
+    /// A graph that is launched with a block that its lane has disowned: it was
+    /// not given the update that the block went away with.
+    Stale,
+    /// Device memory is read that nothing has written.
+    Undefined,
+    /// Something that a capture forbids.
+    Capture,
+}
+
+/// One access, with names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accessed {
+    /// What did it: `upload`, `kernel scale`, `the host`.
+    pub operation: String,
+    /// The lane that it was given to, or whose memory the host touched.
+    pub lane: usize,
+    /// The queue that it was given to.
+    pub queue: Option<Queue>,
+    /// Its place in its graph.
+    pub node: Option<usize>,
+    /// The memory.
+    pub memory: String,
+    /// The bytes of it.
+    pub bytes: Range<usize>,
+    /// Whether it wrote them.
+    pub writes: bool,
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule.
+    pub kind: ViolationKind,
+    /// What happened, in words.
+    pub message: String,
+    /// The access that broke it.
+    pub later: Option<Accessed>,
+    /// The access that it clashes with.
+    pub earlier: Option<Accessed>,
+}
+
+impl ViolationKind {
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            ViolationKind::Unordered => "unordered",
+            ViolationKind::Foreign => "foreign address",
+            ViolationKind::Freed => "freed memory",
+            ViolationKind::Stale => "stale address",
+            ViolationKind::Undefined => "undefined bytes",
+            ViolationKind::Capture => "capture",
+        }
+    }
+}
+
+impl Violation {
+    pub(super) fn new(kind: ViolationKind, message: String) -> Self {
+        Violation {
+            kind,
+            message,
+            later: None,
+            earlier: None,
+        }
+    }
+
+    pub(super) fn unordered(earlier: Accessed, later: Accessed) -> Self {
+        Violation {
+            kind: ViolationKind::Unordered,
+            message: format!("{later}, and is not after this: {earlier}"),
+            later: Some(later),
+            earlier: Some(earlier),
+        }
+    }
+
+    pub(super) fn undefined(later: Accessed) -> Self {
+        Violation {
+            kind: ViolationKind::Undefined,
+            message: format!("{later}, which nothing has written"),
+            later: Some(later),
+            earlier: None,
+        }
+    }
+
+    pub(super) fn error(&self) -> Error {
+        Error::usage(format!("the simulated device saw a violation: {self}"))
+    }
+}
+
+impl fmt::Display for Accessed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.writes { "writes" } else { "reads" };
+        let Range { start, end } = self.bytes;
+        f.write_str(&self.operation)?;
+        if let Some(queue) = self.queue {
+            write!(f, " (lane {}, {} queue", self.lane, queue_name(queue))?;
+            match self.node {
+                Some(node) => write!(f, ", node {node})")?,
+                None => f.write_str(")")?,
+            }
+        }
+        write!(f, " {verb} bytes {start} to {end} of {}", self.memory)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.name(), self.message)
+    }
+}
+
+/// Who accesses memory, in as few bytes as a clock's mark can do with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Actor {
+    pub(super) lane: u32,
+    pub(super) queue: Option<Queue>,
+    pub(super) node: Option<u32>,
+    pub(super) action: Action,
+}
+
+/// What an actor does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action {
+    Upload,
+    Download,
+    Memset,
+    Kernel(FunctionId),
+    Host,
+}
+
+impl Actor {
+    /// The host, where no lane matters.
+    pub(super) const HOST: Actor = Actor {
+        lane: 0,
+        queue: None,
+        node: None,
+        action: Action::Host,
+    };
+}
+
+pub(super) fn queue_name(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Upload => "upload",
+        Queue::Compute => "compute",
+        Queue::Download => "download",
+    }
+}
+
+/// How a buffer's side is named.
+pub(super) fn memory_name(buffer: &str, lane: u32, space: Space) -> String {
+    format!("buffer {buffer} of lane {lane} ({})", space.name())
+}

@@ -1,0 +1,253 @@
+//! A backend with a bug: what an engine, or a layer under it, may get wrong.
+
+use std::sync::Arc;
+use tapeloop::Result;
+use tapeloop::backend::{
+    Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
+    Lane, Node, Op, Queue, Space, Streams,
+};
+use tapeloop::record::{BufferDecl, BufferId, Kernel};
+
+/// A bug of a [`Broken`] backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// None.
+    None,
+    /// Batches count as done at once.
+    DoneTooEarly,
+    /// Batches are not marked.
+    NoFence,
+    /// Nothing waits for the queue.
+    NoJoin(Queue),
+    /// A graph built by hand lacks one edge; which of them, counted over all nodes.
+    NoEdge(usize),
+    /// All lanes use one buffer of the first.
+    Shared(BufferId),
+    /// Updates of graphs do nothing.
+    NoUpdate,
+    /// Launches and marks wait until somebody asks, and updates overtake them.
+    LateLaunch,
+}
+
+pub(crate) struct Broken {
+    pub(crate) inner: Arc<dyn Backend>,
+    pub(crate) bug: Bug,
+}
+
+struct BrokenLane {
+    inner: Box<dyn Lane>,
+    bug: Bug,
+    /// The shared buffer of the first lane.
+    shared: Option<Addresses>,
+    late: Vec<Option<GraphId>>,
+}
+
+impl Broken {
+    pub(crate) fn backend(inner: Arc<dyn Backend>, bug: Bug) -> Arc<dyn Backend> {
+        Arc::new(Broken { inner, bug })
+    }
+}
+
+impl Backend for Broken {
+    fn device(&self) -> &DeviceInfo {
+        self.inner.device()
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.inner.load(kernel)
+    }
+
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let lanes = self.inner.open_lanes(buffers, lanes, streams)?;
+        let shared = match self.bug {
+            Bug::Shared(buffer) => Some(lanes[0].addresses(buffer)),
+            _ => None,
+        };
+        let wrap = |inner| -> Box<dyn Lane> {
+            Box::new(BrokenLane {
+                inner,
+                bug: self.bug,
+                shared,
+                late: Vec::new(),
+            })
+        };
+        Ok(lanes.into_iter().map(wrap).collect())
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        self.inner.allocate(space, bytes)
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        self.inner.write(from, to, to_offset)
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.inner.read(from, from_offset, to)
+    }
+
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.inner.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.inner.driver_calls()
+    }
+}
+
+impl BrokenLane {
+    fn catch_up(&mut self) -> Result<()> {
+        for late in std::mem::take(&mut self.late) {
+            match late {
+                Some(graph) => self.inner.launch_graph(graph)?,
+                None => self.inner.fence()?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Lane for BrokenLane {
+    fn addresses(&self, buffer: BufferId) -> Addresses {
+        match (self.bug, self.shared) {
+            (Bug::Shared(shared), Some(addresses)) if shared == buffer => addresses,
+            _ => self.inner.addresses(buffer),
+        }
+    }
+
+    fn host(&self, buffer: BufferId) -> &[u8] {
+        self.inner.host(buffer)
+    }
+
+    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        self.inner.host_mut(buffers)
+    }
+
+    fn adopt(&mut self, block: &Block) -> Result<()> {
+        self.inner.adopt(block)
+    }
+
+    fn disown(&mut self, block: &Block) {
+        self.inner.disown(block);
+    }
+
+    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        self.inner.enqueue(queue, op)
+    }
+
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        match self.bug == Bug::NoJoin(earlier) {
+            true => Ok(()),
+            false => self.inner.join(earlier, later),
+        }
+    }
+
+    fn begin_capture(&mut self) -> Result<()> {
+        self.inner.begin_capture()
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        match (self.bug, into) {
+            (Bug::NoUpdate, Some(graph)) => {
+                let (unused, _) = self.inner.end_capture(None)?;
+                self.inner.drop_graph(unused);
+                Ok((graph, Built::Updated))
+            }
+            _ => self.inner.end_capture(into),
+        }
+    }
+
+    fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        if let (Bug::NoUpdate, Some(graph)) = (self.bug, into) {
+            return Ok((graph, Built::Updated));
+        }
+        let Bug::NoEdge(missing) = self.bug else {
+            return self.inner.build_graph(nodes, into);
+        };
+        let edges: usize = nodes.iter().map(|node| node.after.len()).sum();
+        let mut before = 0;
+        let cut = |node: &Node<'_>| {
+            let edge = (missing % edges).checked_sub(before);
+            before += node.after.len();
+            let mut after = node.after.to_vec();
+            if let Some(edge) = edge
+                && edge < after.len()
+            {
+                after.remove(edge);
+            }
+            after
+        };
+        let after: Vec<Vec<usize>> = nodes.iter().map(cut).collect();
+        let pairs = nodes.iter().zip(&after);
+        let nodes: Vec<Node<'_>> = pairs
+            .map(|(node, after)| Node { op: node.op, after })
+            .collect();
+        self.inner.build_graph(&nodes, into)
+    }
+
+    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        match self.bug == Bug::NoUpdate {
+            true => Ok(()),
+            false => self.inner.set_params(graph, node, op),
+        }
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        self.inner.graph_ops(graph)
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        self.inner.drop_graph(graph);
+    }
+
+    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        if self.bug == Bug::LateLaunch {
+            self.late.push(Some(graph));
+            return Ok(());
+        }
+        self.inner.launch_graph(graph)
+    }
+
+    fn fence(&mut self) -> Result<()> {
+        match self.bug {
+            Bug::NoFence => Ok(()),
+            Bug::LateLaunch => {
+                self.late.push(None);
+                Ok(())
+            }
+            _ => self.inner.fence(),
+        }
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        self.catch_up()?;
+        match self.bug {
+            Bug::DoneTooEarly => Ok(true),
+            _ => self.inner.is_done(),
+        }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.catch_up()?;
+        match self.bug {
+            Bug::DoneTooEarly => Ok(()),
+            _ => self.inner.wait(),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A small program with something of everything: two independent outputs, scratch
+//! that stays on the device, and buffers that can and cannot be mapped.
+
+use super::Random;
+use std::sync::Arc;
+use tapeloop::backend::Lane;
+use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
+use tapeloop::backend::{Backend, Streams};
+use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch, Unit};
+use tapeloop::replay::{Bucket, Buckets, Build, Executor, Mode, Policy, Scope, Transfer};
+use tapeloop::workload::Extent;
+
+/// Elements that one block computes.
+pub(crate) const BLOCK: usize = 4;
+
+/// Capacities of the buckets.
+pub(crate) const CAPACITIES: [usize; 2] = [8, 32];
+
+#[derive(Clone, Copy)]
+pub(crate) struct Handles {
+    pub(crate) header: Buffer<u32>,
+    pub(crate) x: Buffer<f32>,
+    pub(crate) w: Buffer<f32>,
+    pub(crate) mid: Buffer<f32>,
+    pub(crate) y: Buffer<f32>,
+    pub(crate) z: Buffer<f32>,
+}
+
+pub(crate) struct Program {
+    pub(crate) buckets: Arc<Buckets>,
+    pub(crate) handles: Handles,
+}
+
+fn live(launch: &mut TwinLaunch<'_>) -> usize {
+    let blocks = launch.grid[0] as usize;
+    let header: &[u32] = launch.read();
+    (header[0] as usize).min(blocks * BLOCK)
+}
+
+fn scale_live(launch: &mut TwinLaunch<'_>) {
+    let live = live(launch);
+    let (x, mid): (&[f32], &mut [f32]) = (launch.read(), launch.write());
+    let factor: f32 = launch.scalar();
+    (0..live).for_each(|i| mid[i] = x[i] * factor);
+}
+
+fn shift_live(launch: &mut TwinLaunch<'_>) {
+    let live = live(launch);
+    let (x, z): (&[f32], &mut [f32]) = (launch.read(), launch.write());
+    let by: f32 = launch.scalar();
+    (0..live).for_each(|i| z[i] = x[i] + by);
+}
+
+fn add_live(launch: &mut TwinLaunch<'_>) {
+    let live = live(launch);
+    let (mid, w): (&[f32], &[f32]) = (launch.read(), launch.read());
+    let y: &mut [f32] = launch.write();
+    (0..live).for_each(|i| y[i] = mid[i] + w[i]);
+}
+
+fn record(capacity: usize) -> (Bucket, Handles) {
+    let image = Image::cuda("program.cu", "");
+    let kernel = |name: &str| Kernel::new(name, &image).reads::<u32>("header");
+    let scale = kernel("scale").reads::<f32>("x").writes::<f32>("mid");
+    let scale = scale.scalar::<f32>("factor").twin(scale_live);
+    let shift = kernel("shift").reads::<f32>("x").writes::<f32>("z");
+    let shift = shift.scalar::<f32>("by").twin(shift_live);
+    let add = kernel("add").reads::<f32>("mid").reads::<f32>("w");
+    let add = add.writes::<f32>("y").twin(add_live);
+    let mut recorder = Recorder::new(&[capacity as u32]);
+    let unit = Unit::PerAxis {
+        axis: 0,
+        elements: 1,
+    };
+    let handles = Handles {
+        header: recorder.header(),
+        x: recorder.upload_buffer("x", 0, 1),
+        w: recorder.upload_buffer("w", 0, 1),
+        mid: recorder.device_buffer("mid", unit),
+        y: recorder.download_buffer("y", 0, 1),
+        z: recorder.download_buffer("z", 0, 1),
+    };
+    let Handles {
+        header,
+        x,
+        w,
+        mid,
+        y,
+        z,
+    } = handles;
+    let blocks = capacity.div_ceil(BLOCK) as u32;
+    recorder.upload(header);
+    recorder.upload(x);
+    recorder.upload(w);
+    recorder.memset(mid, 0);
+    let args = [header.into(), x.into(), mid.into(), 2f32.into()];
+    recorder.launch(&scale, blocks, &args);
+    let args = [header.into(), x.into(), z.into(), 1f32.into()];
+    recorder.launch(&shift, blocks, &args);
+    let args = [header.into(), mid.into(), w.into(), y.into()];
+    recorder.launch(&add, blocks, &args);
+    recorder.download(y);
+    recorder.download(z);
+    let bucket = Bucket {
+        capacity: Extent::from([capacity as u32]),
+        recording: Arc::new(recorder.finish().unwrap()),
+    };
+    (bucket, handles)
+}
+
+impl Program {
+    pub(crate) fn new() -> Self {
+        let recorded = CAPACITIES.map(record);
+        let handles = recorded[0].1;
+        let buckets = recorded.map(|(bucket, _)| bucket).to_vec();
+        Program {
+            buckets: Arc::new(Buckets::new(buckets).unwrap()),
+            handles,
+        }
+    }
+
+    pub(crate) fn open(
+        &self,
+        backend: &Arc<dyn Backend>,
+        lanes: usize,
+        streams: Streams,
+    ) -> tapeloop::Result<Vec<Box<dyn Lane>>> {
+        let buffers = self.buckets.largest().recording.buffers();
+        backend.open_lanes(buffers, lanes, streams)
+    }
+
+    /// Lanes with an executor each.
+    pub(crate) fn slots(
+        &self,
+        backend: &Arc<dyn Backend>,
+        lanes: usize,
+        policy: &Policy,
+    ) -> tapeloop::Result<Vec<(Box<dyn Lane>, Executor)>> {
+        let lanes = self.open(backend, lanes, policy.streams)?;
+        let slot = |mut lane: Box<dyn Lane>| {
+            let executor = Executor::new(backend, &mut *lane, &self.buckets, policy)?;
+            Ok((lane, executor))
+        };
+        lanes.into_iter().map(slot).collect()
+    }
+}
+
+/// What a batch is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    pub(crate) x: Vec<f32>,
+    pub(crate) w: Vec<f32>,
+}
+
+impl Input {
+    pub(crate) fn random(random: &mut Random, elements: usize) -> Self {
+        let mut numbers = || (0..elements).map(|_| random.below(1000) as f32).collect();
+        Input {
+            x: numbers(),
+            w: numbers(),
+        }
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        Extent::from([self.x.len() as u32])
+    }
+
+    pub(crate) fn y(&self, factor: f32) -> Vec<f32> {
+        let pairs = self.x.iter().zip(&self.w);
+        pairs.map(|(x, w)| x * factor + w).collect()
+    }
+
+    pub(crate) fn z(&self, by: f32) -> Vec<f32> {
+        self.x.iter().map(|x| x + by).collect()
+    }
+}
+
+impl Program {
+    pub(crate) fn fill(&self, lane: &mut dyn Lane, input: &Input) {
+        let Handles { header, x, w, .. } = self.handles;
+        let mut views = lane.host_mut(&[header.id(), x.id(), w.id()]);
+        let live = input.x.len();
+        bytemuck::cast_slice_mut::<u8, u32>(views[0])[0] = live as u32;
+        bytemuck::cast_slice_mut::<u8, f32>(views[1])[..live].copy_from_slice(&input.x);
+        bytemuck::cast_slice_mut::<u8, f32>(views[2])[..live].copy_from_slice(&input.w);
+    }
+
+    /// Whether the lane holds the results of `input` as recorded.
+    pub(crate) fn is_right(&self, lane: &dyn Lane, input: &Input) -> bool {
+        let starts = |buffer: Buffer<f32>, expected: Vec<f32>| {
+            bytemuck::cast_slice::<u8, f32>(lane.host(buffer.id()))[..expected.len()] == expected
+        };
+        starts(self.handles.y, input.y(2.0)) & starts(self.handles.z, input.z(1.0))
+    }
+}
+
+/// Every policy whose settings go together.
+pub(crate) fn policies() -> Vec<Policy> {
+    let mut all = Vec::new();
+    for &mode in Mode::ALL {
+        for &build in Build::ALL {
+            for &scope in Scope::ALL {
+                for streams in [Streams::PerSlot, Streams::PerStage] {
+                    for &transfer in Transfer::ALL {
+                        all.push(Policy {
+                            mode,
+                            build,
+                            scope,
+                            streams,
+                            transfer,
+                            mapped_bytes_max: 64,
+                            ..Policy::default()
+                        });
+                    }
+                }
+            }
+        }
+    }
+    all.retain(|policy| policy.check().is_ok());
+    all
+}
+
+/// A device without faults. Every second seed starts its memory poisoned.
+pub(crate) fn device(seed: u64) -> (Arc<SimBackend>, Arc<dyn Backend>) {
+    device_with(SimOptions {
+        poisoned: seed % 2 == 1,
+        ..SimOptions::seeded(seed)
+    })
+}
+
+pub(crate) fn device_with(options: SimOptions) -> (Arc<SimBackend>, Arc<dyn Backend>) {
+    let sim = Arc::new(SimBackend::new(options));
+    let backend: Arc<dyn Backend> = sim.clone();
+    (sim, backend)
+}
+
+/// No rule was broken, and everything was given back.
+pub(crate) fn assert_clean(sim: &SimBackend) {
+    let violations: Vec<String> = sim.violations().iter().map(|v| v.to_string()).collect();
+    assert!(violations.is_empty(), "{violations:#?}");
+    assert_eq!(sim.live(), Live::default());
+}
