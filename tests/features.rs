@@ -14,7 +14,7 @@ use tapeloop::features::{
     virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
-use tapeloop::replay::Mode;
+use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{MISSING, Residue, Structure};
 use tapeloop::workload::Extent;
 
@@ -240,6 +240,13 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
             bits(&expected)
         );
     }
+    for policy in Policy::legal() {
+        let mut config = EngineConfig::new(Features::capacity(777));
+        config.policy = policy;
+        config.buckets = Features::buckets(777, 1024);
+        let tables = compute(&structures, &config, 2);
+        assert!(bits(&tables) == bits(&expected), "{policy:?}");
+    }
     let mut reversed = structures;
     reversed.reverse();
     let mut tables = compute(&reversed, &EngineConfig::new(Features::capacity(2048)), 2);
@@ -334,10 +341,13 @@ fn only_what_is_asked_for_is_taken() {
             .map(|line| line.name)
             .collect::<Vec<_>>()
     };
-    assert_eq!(lines(&[FeatureName::Wcn]), ["header", "tiles", "ca", "wcn"]);
+    assert_eq!(
+        lines(&[FeatureName::Wcn]),
+        ["header", "tiles", "ca", "wcn", "alignment"]
+    );
     assert_eq!(
         lines(&[FeatureName::BZ]),
-        ["header", "chains", "members", "b", "b_z"]
+        ["header", "chains", "members", "b", "b_z", "alignment"]
     );
 }
 

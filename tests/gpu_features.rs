@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
-use tapeloop::replay::Mode;
+use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
 
 const RELATIVE_TOLERANCE: f32 = 1e-4;
@@ -32,7 +32,7 @@ fn gpu() -> Option<Arc<dyn Backend>> {
 struct Run<'a> {
     backend: &'a Arc<dyn Backend>,
     pool: &'a Arc<ThreadPool>,
-    mode: Mode,
+    policy: Policy,
     slots: usize,
     residues: u32,
     wait: Wait,
@@ -42,7 +42,7 @@ impl Run<'_> {
     fn tables(&self, structures: &[Structure]) -> Vec<FeatureTable> {
         let workload = Features::new(FeatureConfig::default()).unwrap();
         let mut config = EngineConfig::new(Features::capacity(self.residues));
-        (config.policy.mode, config.slots, config.wait) = (self.mode, self.slots, self.wait);
+        (config.policy, config.slots, config.wait) = (self.policy, self.slots, self.wait);
         config.buckets.push(Features::capacity(131_072));
         let backends = [Arc::clone(self.backend)];
         let mut engine = Engine::new(workload, &backends, Arc::clone(self.pool), &config).unwrap();
@@ -97,7 +97,7 @@ fn assert_modes_and_backends_agree(
     let graph = Run {
         backend,
         pool,
-        mode: Mode::Graph,
+        policy: Policy::default(),
         slots,
         residues,
         wait,
@@ -107,7 +107,7 @@ fn assert_modes_and_backends_agree(
         let stream = Run {
             backend,
             pool,
-            mode: Mode::Stream,
+            policy: Policy::of(Mode::Stream),
             slots,
             residues,
             wait,
@@ -116,12 +116,26 @@ fn assert_modes_and_backends_agree(
         let equal = columns(&graph).map(bits).eq(columns(&stream).map(bits));
         assert!(equal, "graph and stream mode give the same bits");
     }
+    // The large sets once a mode are enough.
+    let policies = Policy::legal().filter(|_| s.len() < 100 && s.len() > 1);
+    for policy in policies {
+        let run = Run {
+            backend,
+            pool,
+            policy,
+            slots,
+            residues: 3_000,
+            wait,
+        };
+        let tables = run.tables(s);
+        let equal = columns(&graph).map(bits).eq(columns(&tables).map(bits));
+        assert!(equal, "{policy:?} gives the same bits");
+    }
     let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(pool)));
-    let (backend, mode) = (&cpu, Mode::Graph);
     let cpu = Run {
-        backend,
+        backend: &cpu,
         pool,
-        mode,
+        policy: Policy::default(),
         slots,
         residues,
         wait,

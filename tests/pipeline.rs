@@ -7,10 +7,10 @@ use scale::{READ_FAILS, Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled, 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Delivery, EngineConfig, Pipeline, Refused, Ring, SubmitOptions, Wait};
 use tapeloop::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch};
-use tapeloop::replay::{Buckets, Mode, Policy, Scope};
+use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer};
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
 
@@ -337,4 +337,26 @@ fn a_ring_takes_whole_batches_filled_in_place() {
         }
     }
     assert_eq!(backend.driver_calls().allocations, allocations);
+}
+
+#[test]
+fn the_legal_policies_are_those_of_the_table() {
+    let legal: Vec<Policy> = Policy::legal().collect();
+    // Graph by capture or by hand, or streams; each with scope batch and its
+    // three transfers, or kernels with those and per_stage with two of them.
+    assert_eq!(legal.len(), 3 * (3 + 3 + 2));
+    for policy in &legal {
+        let per_stage = policy.streams == Streams::PerStage;
+        assert!(!per_stage || policy.scope == Scope::Kernels);
+        assert!(!per_stage || policy.transfer != Transfer::Mapped);
+        assert!(policy.mode == Mode::Graph || policy.build == Build::Capture);
+    }
+    let refused = Policy {
+        streams: Streams::PerStage,
+        ..Policy::default()
+    };
+    let error = refused.check().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let fix = error.fix_text().unwrap();
+    assert_eq!(fix, "set scope = \"kernels\", or streams = \"per_slot\"");
 }

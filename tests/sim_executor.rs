@@ -113,7 +113,7 @@ fn a_batch_refused_half_way_is_over_once_the_lane_says_so() {
             lane.wait().unwrap();
             assert_eq!(
                 block.read().unwrap()[..],
-                bytemuck::cast_slice(&input.y(2.0))[..]
+                bytemuck::cast_slice::<_, u8>(&input.y(2.0))[..]
             );
             drop((lane, executor, block));
             assert_clean(&sim);

@@ -80,6 +80,9 @@ pub enum Streams {
 }
 
 impl Streams {
+    /// Both.
+    pub const ALL: &'static [Streams] = &[Streams::PerSlot, Streams::PerStage];
+
     /// The name in configs and reports.
     pub fn name(self) -> &'static str {
         match self {

@@ -121,6 +121,28 @@ impl Policy {
         }
     }
 
+    /// Every combination of settings that go together, with the other fields at
+    /// their defaults.
+    pub fn legal() -> impl Iterator<Item = Policy> {
+        let all = Mode::ALL.iter().flat_map(|&mode| {
+            Build::ALL.iter().flat_map(move |&build| {
+                Scope::ALL.iter().flat_map(move |&scope| {
+                    Streams::ALL.iter().flat_map(move |&streams| {
+                        Transfer::ALL.iter().map(move |&transfer| Policy {
+                            mode,
+                            build,
+                            scope,
+                            streams,
+                            transfer,
+                            ..Policy::default()
+                        })
+                    })
+                })
+            })
+        });
+        all.filter(|policy| policy.check().is_ok())
+    }
+
     /// Whether the settings go together.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use tapeloop::backend::Lane;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Streams};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch, Unit};
-use tapeloop::replay::{Bucket, Buckets, Build, Executor, Mode, Policy, Scope, Transfer};
+use tapeloop::replay::{Bucket, Buckets, Executor, Policy};
 use tapeloop::workload::Extent;
 
 /// Elements that one block computes.
@@ -194,30 +194,13 @@ impl Program {
     }
 }
 
-/// Every policy whose settings go together.
+/// Every policy whose settings go together; `auto` maps the small buffers only.
 pub(crate) fn policies() -> Vec<Policy> {
-    let mut all = Vec::new();
-    for &mode in Mode::ALL {
-        for &build in Build::ALL {
-            for &scope in Scope::ALL {
-                for streams in [Streams::PerSlot, Streams::PerStage] {
-                    for &transfer in Transfer::ALL {
-                        all.push(Policy {
-                            mode,
-                            build,
-                            scope,
-                            streams,
-                            transfer,
-                            mapped_bytes_max: 64,
-                            ..Policy::default()
-                        });
-                    }
-                }
-            }
-        }
-    }
-    all.retain(|policy| policy.check().is_ok());
-    all
+    let small = |policy| Policy {
+        mapped_bytes_max: 64,
+        ..policy
+    };
+    Policy::legal().map(small).collect()
 }
 
 /// A device without faults. Every second seed starts its memory poisoned.

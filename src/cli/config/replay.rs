@@ -13,7 +13,7 @@ pub(super) fn resolve_policy(form: &mut Form) -> Policy {
     let build = form.choice("build", &builds);
     let scopes: Vec<_> = Scope::ALL.iter().map(|it| (it.name(), *it)).collect();
     let scope = form.choice("scope", &scopes);
-    let streams = [Streams::PerSlot, Streams::PerStage].map(|it| (it.name(), it));
+    let streams: Vec<_> = Streams::ALL.iter().map(|it| (it.name(), *it)).collect();
     let streams = form.choice("streams", &streams);
     let transfers: Vec<_> = Transfer::ALL.iter().map(|it| (it.name(), *it)).collect();
     let transfer = form.choice("transfer", &transfers);
