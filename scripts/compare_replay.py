@@ -66,16 +66,16 @@ def print_cases(lines):
             rows[(case, size, kernels, slots, copies)][who] = by_round
     kinds = {"period_ns": "a batch, closed loop", "p50_ns": "latency", "host_p50_ns": "host time"}
     for figure, title in kinds.items():
-        print(f"\n{title}, us: median over rounds of each round's median (least - most; p99)")
+        print(f"\n{title}, us: median over rounds of each round's median (least - most; p99; openings)")
         print(f"{'case':<34}{'up':>8}{'k':>4}{'slots':>6}{'copies':>7}", end="")
-        print("".join(f" {who:>27}" for who in PROGRAMS))
+        print("".join(f" {who:>42}" for who in PROGRAMS))
         for (case, size, kernels, slots, copies), by_who in rows.items():
             first = next(iter(next(iter(by_who.values())).values()))
             if figure not in first:
                 continue
             print(f"{case:<34}{size_name(size):>8}{kernels:>4}{slots:>6}", end="")
             print(f"{'host' if copies else '-':>7}", end="")
-            print("".join(f" {cell(by_who.get(who)):>27}" for who in PROGRAMS))
+            print("".join(f" {cell(by_who.get(who)):>42}" for who in PROGRAMS))
 
 
 def cell(by_round):
@@ -84,6 +84,8 @@ def cell(by_round):
     values = [main(line) for line in by_round.values()]
     tails = [line.get("p99_ns", line.get("host_p99_ns")) for line in by_round.values()]
     tail = "" if tails[0] is None else f"; {statistics.median(tails) / 1000:.1f}"
+    if "opening_least_ns" in (line := next(iter(by_round.values()))):
+        tail += f"; {line['opening_least_ns'] / 1000:.1f}..{line['opening_most_ns'] / 1000:.1f}"
     least, most = min(values) / 1000, max(values) / 1000
     return f"{shown(statistics.median(values))} ({least:.2f} - {most:.2f}{tail})"
 

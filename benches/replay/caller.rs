@@ -1,7 +1,7 @@
 //! The pipeline that its caller drives: everything on this thread.
 
 use crate::Bench;
-use crate::latency::sample;
+use crate::latency::{openings, sample};
 use crate::period::policies;
 use crate::slots::repeat;
 use crate::work::{Chain, Shape, Spares, wrong_output};
@@ -44,13 +44,13 @@ fn throughput(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
 }
 
 fn latency(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
-    let mut driven = Driven::open(bench, 1, policy)?;
-    driven.pass(4, Some(case))?;
-    let samples = sample(bench.samples, || driven.one(case))?;
-    driven.pass(4, Some(case))?;
-    let line = driven.shape.line(case, 1, true);
-    line.times("", samples).print();
-    Ok(())
+    openings(bench, Shape::small(12).line(case, 1, true), |count| {
+        let mut driven = Driven::open(bench, 1, policy)?;
+        driven.pass(4, Some(case))?;
+        let samples = sample(count, || driven.one(case))?;
+        driven.pass(4, Some(case))?;
+        Ok(samples)
+    })
 }
 
 impl Driven {

@@ -2,11 +2,17 @@
 
 use crate::Bench;
 use crate::period::policies;
+use crate::report::Line;
 use crate::slots::{Slot, Slots};
 use crate::work::{Buffers, Shape};
 use std::time::Instant;
 use tapeloop::Result;
 use tapeloop::replay::Policy;
+
+/// So often a latency's slot is opened anew. Where the driver happens to put a
+/// stream's commands moves all latencies of that stream by up to 2 us, so one
+/// opening is one draw.
+const OPENINGS: usize = 9;
 
 /// By each policy, waiting by a wait or by looking over and over, without host
 /// copies and with them.
@@ -19,11 +25,10 @@ pub(crate) fn latency(bench: &Bench) -> Result<()> {
     for (policy_name, policy) in policies() {
         let case = format!("latency_{policy_name}");
         bench.attempt(&case, || {
-            let mut slots = Slots::open(bench, Shape::small(12), 1, &policy)?;
-            one_batch(bench, &case, &mut slots, false, wait)?;
+            one_batch(bench, &case, &policy, false, wait)?;
             if matches!(policy_name, "graph" | "mapped") {
-                one_batch(bench, &case, &mut slots, true, wait)?;
-                one_batch(bench, &format!("{case}_poll"), &mut slots, false, poll)?;
+                one_batch(bench, &case, &policy, true, wait)?;
+                one_batch(bench, &format!("{case}_poll"), &policy, false, poll)?;
             }
             Ok(())
         });
@@ -31,17 +36,54 @@ pub(crate) fn latency(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+/// The samples of all openings, as a line.
+pub(crate) fn openings(
+    bench: &Bench,
+    line: Line,
+    mut samples: impl FnMut(usize) -> Result<Vec<f64>>,
+) -> Result<()> {
+    let each = (bench.samples / OPENINGS).max(10);
+    let mut medians = Vec::new();
+    let mut all = Vec::new();
+    for _ in 0..OPENINGS {
+        let mut opening = samples(each)?;
+        all.extend_from_slice(&opening);
+        opening.sort_unstable_by(f64::total_cmp);
+        medians.push(opening[opening.len() / 2]);
+    }
+    medians.sort_unstable_by(f64::total_cmp);
+    line.times("", all)
+        .number("opening_least_ns", format!("{:.0}", medians[0]))
+        .number("opening_most_ns", format!("{:.0}", medians[OPENINGS - 1]))
+        .print();
+    Ok(())
+}
+
 fn one_batch(
     bench: &Bench,
+    case: &str,
+    policy: &Policy,
+    host_copies: bool,
+    wait: impl Fn(&mut Slot) -> Result<()>,
+) -> Result<()> {
+    let shape = Shape::small(12);
+    openings(bench, shape.line(case, 1, host_copies), |count| {
+        let mut slots = Slots::open(bench, shape, 1, policy)?;
+        sample_slot(count, case, &mut slots, host_copies, &wait)
+    })
+}
+
+fn sample_slot(
+    count: usize,
     case: &str,
     slots: &mut Slots,
     host_copies: bool,
     wait: impl Fn(&mut Slot) -> Result<()>,
-) -> Result<()> {
+) -> Result<Vec<f64>> {
     slots.check(case)?;
     let (shape, buffers) = (slots.shape, slots.buffers);
     let slot = slots.first();
-    let samples = sample(bench.samples, || {
+    let samples = sample(count, || {
         if host_copies {
             slot.put_in(buffers);
         }
@@ -53,9 +95,7 @@ fn one_batch(
         Ok(())
     })?;
     slots.check_left(case)?;
-    let line = shape.line(case, 1, host_copies);
-    line.times("", samples).print();
-    Ok(())
+    Ok(samples)
 }
 
 /// Nanoseconds of each of `count` calls, after some that do not count.
