@@ -45,7 +45,11 @@ fn main() -> Result<()> {
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
     let y = recorder.download_buffer::<f32>("y", 0, 1);
     recorder.upload(x);
-    recorder.launch(&kernel, LEN.div_ceil(128), &[x.into(), y.into(), LEN.into()]);
+    recorder.launch(
+        &kernel,
+        LEN.div_ceil(128),
+        &[x.into(), y.into(), LEN.into()],
+    );
     recorder.download(y);
     let buckets = Arc::new(Buckets::single(recorder.finish()?));
 
@@ -53,8 +57,13 @@ fn main() -> Result<()> {
     let pool = pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
     let selected = select(Choice::Auto, &Arc::new(pool))?;
     // What is attached to a batch comes back with it: here its number.
-    let mut ring: Ring<u32> =
-        Ring::new(&selected.backend, &buckets, 4, &Policy::default(), Wait::Spin)?;
+    let mut ring: Ring<u32> = Ring::new(
+        &selected.backend,
+        &buckets,
+        4,
+        &Policy::default(),
+        Wait::Spin,
+    )?;
 
     let (mut submitted, mut checked) = (0, 0);
     while checked < BATCHES {

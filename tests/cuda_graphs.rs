@@ -346,6 +346,15 @@ fn download(lane: &dyn Lane, saxpy: &Saxpy) -> Op {
     }
 }
 
+fn upload(lane: &dyn Lane, saxpy: &Saxpy) -> Op {
+    let at = lane.addresses(saxpy.x.id());
+    Op::Upload {
+        device: at.device,
+        host: at.host.unwrap(),
+        bytes: FLOATS,
+    }
+}
+
 fn capture(
     lane: &mut dyn Lane,
     ops: &[&Op],
@@ -382,13 +391,25 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
     let usage = |refused: tapeloop::Error| {
         assert_eq!(refused.kind(), ErrorKind::Usage, "{refused}");
     };
-    // Another kind of operation.
-    let refused = capture(&mut *lane, &[&copy], Some(graph)).unwrap_err();
+    // A copy that goes the other way.
+    let up = upload(&*lane, &saxpy);
+    let (up, _) = capture(&mut *lane, &[&up], None).unwrap();
+    let refused = capture(&mut *lane, &[&copy], Some(up)).unwrap_err();
     say(&format!("a refused update: {refused}"));
     assert_eq!(refused.code(), Some(910));
     let text = refused.to_string();
     assert!(text.contains("CU_GRAPH_EXEC_UPDATE_ERROR"), "{text}");
     assert!(text.contains("operation"), "{text}");
+    // Another kind of operation is another topology.
+    let (typed, _) = capture(&mut *lane, &[&one], None).unwrap();
+    let (_, built) = capture(&mut *lane, &[&copy], Some(typed)).unwrap();
+    let Built::Reinstantiated { reason } = built else {
+        panic!("{built:?}");
+    };
+    assert!(
+        reason.contains("NODE_TYPE_CHANGED, at operation 0"),
+        "{reason}"
+    );
     usage(lane.set_params(graph, 0, &copy).unwrap_err());
     usage(lane.set_params(graph, 1, &two).unwrap_err());
     // Another kind of build.
