@@ -100,6 +100,43 @@ fn a_batch_closes_at_its_time_and_not_before() {
 }
 
 #[test]
+fn an_urgent_item_goes_as_soon_as_there_is_a_slot() {
+    let mut config = EngineConfig::new([10, 10]);
+    (config.slots, config.batch_wait) = (1, Duration::MAX);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    let urgent = SubmitOptions {
+        urgent: true,
+        ..SubmitOptions::default()
+    };
+    // The last finds one batch in the only slot and one that waits for it.
+    for options in [SubmitOptions::default(), SubmitOptions::default(), urgent] {
+        pipeline.submit_at(vec![1.0; 10], options, now).unwrap();
+    }
+    for number in 0..3 {
+        assert_eq!(pipeline.poll_at(now).unwrap().number, number);
+    }
+}
+
+#[test]
+fn results_that_nobody_takes_do_not_keep_a_batch_open() {
+    let mut config = EngineConfig::new([2, 2]);
+    config.batch_wait = Duration::ZERO;
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    for _ in 0..3 {
+        let options = SubmitOptions::default();
+        pipeline.submit_at(vec![1.0], options, now).unwrap();
+    }
+    assert_eq!(pipeline.poll_at(now).unwrap().number, 0);
+    pipeline
+        .submit_at(vec![1.0], SubmitOptions::default(), now)
+        .unwrap();
+    assert_eq!(pipeline.poll_at(now).unwrap().number, 1);
+    assert_eq!(pipeline.closes_at(), None);
+}
+
+#[test]
 fn bad_items_are_rejected_alone() {
     let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([100, 100]));
     let items = [
