@@ -137,6 +137,27 @@ fn results_that_nobody_takes_do_not_keep_a_batch_open() {
 }
 
 #[test]
+fn a_slot_that_failed_is_gone_from_its_ring() {
+    let (backend, _pool) = cpu();
+    let kernel = Kernel::new("fails", &Image::cuda("fails.cu", ""))
+        .writes::<f32>("y")
+        .twin(|_| panic!("planted"));
+    let mut recorder = Recorder::new(&[1]);
+    let y = recorder.download_buffer::<f32>("y", 0, 1);
+    recorder.launch(&kernel, 1, &[y.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let mut ring = Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    let slot = ring.acquire().unwrap();
+    ring.submit(slot, Extent::from([1]), 7).unwrap();
+    let finished = ring.wait().unwrap();
+    let (batch, error) = ring.release(finished);
+    assert_eq!((batch, error.unwrap().kind()), (7, ErrorKind::Device));
+    // What is not known to be over must not be written again.
+    assert!(ring.acquire().is_none() && ring.wait().is_none());
+}
+
+#[test]
 fn bad_items_are_rejected_alone() {
     let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([100, 100]));
     let items = [
