@@ -100,6 +100,64 @@ fn a_batch_closes_at_its_time_and_not_before() {
 }
 
 #[test]
+fn an_urgent_item_goes_as_soon_as_there_is_a_slot() {
+    let mut config = EngineConfig::new([10, 10]);
+    (config.slots, config.batch_wait) = (1, Duration::MAX);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    let urgent = SubmitOptions {
+        urgent: true,
+        ..SubmitOptions::default()
+    };
+    // The last finds one batch in the only slot and one that waits for it.
+    for options in [SubmitOptions::default(), SubmitOptions::default(), urgent] {
+        pipeline.submit_at(vec![1.0; 10], options, now).unwrap();
+    }
+    for number in 0..3 {
+        assert_eq!(pipeline.poll_at(now).unwrap().number, number);
+    }
+}
+
+#[test]
+fn results_that_nobody_takes_do_not_keep_a_batch_open() {
+    let mut config = EngineConfig::new([2, 2]);
+    config.batch_wait = Duration::ZERO;
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    for _ in 0..3 {
+        let options = SubmitOptions::default();
+        pipeline.submit_at(vec![1.0], options, now).unwrap();
+    }
+    assert_eq!(pipeline.poll_at(now).unwrap().number, 0);
+    pipeline
+        .submit_at(vec![1.0], SubmitOptions::default(), now)
+        .unwrap();
+    assert_eq!(pipeline.poll_at(now).unwrap().number, 1);
+    assert_eq!(pipeline.closes_at(), None);
+}
+
+#[test]
+fn a_slot_that_failed_is_gone_from_its_ring() {
+    let (backend, _pool) = cpu();
+    let kernel = Kernel::new("fails", &Image::cuda("fails.cu", ""))
+        .writes::<f32>("y")
+        .twin(|_| panic!("planted"));
+    let mut recorder = Recorder::new(&[1]);
+    let y = recorder.download_buffer::<f32>("y", 0, 1);
+    recorder.launch(&kernel, 1, &[y.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let mut ring = Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    let slot = ring.acquire().unwrap();
+    ring.submit(slot, Extent::from([1]), 7).unwrap();
+    let finished = ring.wait().unwrap();
+    let (batch, error) = ring.release(finished);
+    assert_eq!((batch, error.unwrap().kind()), (7, ErrorKind::Device));
+    // What is not known to be over must not be written again.
+    assert!(ring.acquire().is_none() && ring.wait().is_none());
+}
+
+#[test]
 fn bad_items_are_rejected_alone() {
     let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([100, 100]));
     let items = [

@@ -86,7 +86,8 @@ impl<W: Workload> Pipeline<W> {
     }
 
     /// [`Pipeline::submit`] with options, at a moment that the caller knows. No
-    /// item goes before another here, so `urgent` closes its batch at once.
+    /// item goes before another here, so `urgent` closes its batch at once, or at
+    /// the first poll that finds a slot for it.
     ///
     /// # Errors
     /// As [`Pipeline::submit`].
@@ -104,9 +105,13 @@ impl<W: Workload> Pipeline<W> {
         }
         let extent = self.shared.extent(&item);
         let number = self.batcher.next_number();
+        let deadline = match options.urgent {
+            true => Some(now),
+            false => options.deadline,
+        };
         let closed = self
             .batcher
-            .push(item, extent, Reply::Caller, now, options.deadline);
+            .push(item, extent, Reply::Caller, now, deadline);
         if let Some(batch) = closed {
             self.dispatch(batch);
         }
@@ -126,21 +131,20 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    /// Closes the open batch if it is due, looks at every batch in flight once,
-    /// and gives out one item that came through.
+    /// Closes the open batch if it is due, and gives out one item that came
+    /// through; looks at every batch in flight for one if there is none yet.
     pub fn poll(&mut self) -> Option<Delivery<W>> {
         self.poll_at(Instant::now())
     }
 
     /// [`Pipeline::poll`] at a moment that the caller knows.
     pub fn poll_at(&mut self, now: Instant) -> Option<Delivery<W>> {
-        if let Some(done) = self.done.pop_front() {
-            return Some(done);
+        self.close_due(now);
+        if self.done.is_empty() {
+            self.look();
+            // What was in its way may have found a slot.
+            self.close_due(now);
         }
-        if self.batcher.closes_at().is_some_and(|at| at <= now) {
-            self.flush();
-        }
-        self.look();
         self.done.pop_front()
     }
 
@@ -160,7 +164,7 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    /// Items that were taken and did not come out yet.
+    /// Whether every item that was taken has come out.
     pub fn is_idle(&self) -> bool {
         self.ring.in_flight() == 0
             && self.waiting.is_none()
@@ -197,6 +201,12 @@ impl<W: Workload> Pipeline<W> {
     /// The memory that it took.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
+    }
+
+    fn close_due(&mut self, now: Instant) {
+        if self.batcher.closes_at().is_some_and(|at| at <= now) {
+            self.flush();
+        }
     }
 
     fn look(&mut self) {

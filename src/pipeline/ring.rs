@@ -61,7 +61,7 @@ impl<B> Ring<B> {
         }
     }
 
-    /// A free slot to fill in place; `None` while all are in use.
+    /// A free slot to fill in place; `None` while all are in use, or gone.
     pub fn acquire(&mut self) -> Option<Slot<Filling>> {
         self.free.pop().map(Slot::begin)
     }
@@ -98,19 +98,22 @@ impl<B> Ring<B> {
 
     /// Frees a slot for the next batch; gives back what was attached to it, and
     /// the device's failure if it had one.
+    ///
+    /// After a failure it waits for what of the batch the device was given. A slot
+    /// that cannot be waited for is gone from the ring.
     pub fn release(&mut self, outcome: Finished<B>) -> (B, Option<Error>) {
-        let (slot, batch, error) = match outcome {
+        match outcome {
             Ok(done) => {
                 let (slot, batch) = done.release();
-                (slot, batch, None)
+                self.free.push(slot);
+                (batch, None)
             }
             Err(failed) => {
                 let Failed { error, batch, slot } = *failed;
-                (slot, batch, Some(error))
+                self.free.extend(slot.quiet());
+                (batch, Some(error))
             }
-        };
-        self.free.push(slot);
-        (batch, error)
+        }
     }
 
     pub(crate) fn take_free(&mut self) -> Option<Slot<Free>> {

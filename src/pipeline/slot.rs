@@ -45,8 +45,8 @@ pub struct Done<B> {
     batch: B,
 }
 
-/// A batch that the device failed, and its slot, which the device will not take
-/// work from again.
+/// A batch that the device failed, and its slot. Part of the batch may still be on
+/// the device.
 pub struct Failed<B> {
     /// What happened.
     pub error: Error,
@@ -136,6 +136,12 @@ impl<S> Slot<S> {
 impl Slot<Free> {
     pub(crate) fn begin(self) -> Slot<Filling> {
         self.with(|_| Filling(()))
+    }
+
+    /// The slot once nothing of a failed batch is on the device, if that can be
+    /// known.
+    pub(crate) fn quiet(mut self) -> Option<Self> {
+        self.core.lane.wait().is_ok().then_some(self)
     }
 
     /// Carries a batch that has nothing for the device in its turn.

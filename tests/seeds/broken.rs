@@ -1,6 +1,7 @@
 //! A backend with a bug: what an engine, or a layer under it, may get wrong.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
@@ -15,6 +16,10 @@ pub(crate) enum Bug {
     None,
     /// Batches count as done at once.
     DoneTooEarly,
+    /// A lane that was done once says so ever after.
+    DoneEver,
+    /// Every launch is of the lane's first graph.
+    FirstGraph,
     /// Batches are not marked.
     NoFence,
     /// Nothing waits for the queue.
@@ -30,8 +35,50 @@ pub(crate) enum Bug {
 }
 
 pub(crate) struct Broken {
-    pub(crate) inner: Arc<dyn Backend>,
-    pub(crate) bug: Bug,
+    inner: Arc<dyn Backend>,
+    bug: Bug,
+    watch: Arc<Watch>,
+}
+
+/// Batches on their way through all lanes, by the marks.
+#[derive(Default)]
+pub(crate) struct Watch {
+    given: AtomicUsize,
+    in_flight: AtomicUsize,
+    peak: AtomicUsize,
+    twice: AtomicUsize,
+}
+
+impl Watch {
+    /// Batches that were marked.
+    pub(crate) fn given(&self) -> usize {
+        self.given.load(Relaxed)
+    }
+
+    /// Those that nobody has seen done.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// The most that there were at once.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Relaxed)
+    }
+
+    /// Those that a lane was given before the one before was seen done.
+    pub(crate) fn twice(&self) -> usize {
+        self.twice.load(Relaxed)
+    }
+
+    fn give(&self, busy: bool) {
+        self.given.fetch_add(1, Relaxed);
+        match busy {
+            true => self.twice.fetch_add(1, Relaxed),
+            false => self
+                .peak
+                .fetch_max(self.in_flight.fetch_add(1, Relaxed) + 1, Relaxed),
+        };
+    }
 }
 
 struct BrokenLane {
@@ -40,11 +87,26 @@ struct BrokenLane {
     /// The shared buffer of the first lane.
     shared: Option<Addresses>,
     late: Vec<Option<GraphId>>,
+    watch: Arc<Watch>,
+    /// A batch was marked, and nobody has seen it done.
+    busy: bool,
+    was_done: bool,
+    first_graph: Option<GraphId>,
 }
 
 impl Broken {
     pub(crate) fn backend(inner: Arc<dyn Backend>, bug: Bug) -> Arc<dyn Backend> {
-        Arc::new(Broken { inner, bug })
+        Broken::watched(inner, bug).1
+    }
+
+    pub(crate) fn watched(inner: Arc<dyn Backend>, bug: Bug) -> (Arc<Watch>, Arc<dyn Backend>) {
+        let watch = Arc::new(Watch::default());
+        let broken = Broken {
+            inner,
+            bug,
+            watch: Arc::clone(&watch),
+        };
+        (watch, Arc::new(broken))
     }
 }
 
@@ -74,6 +136,10 @@ impl Backend for Broken {
                 bug: self.bug,
                 shared,
                 late: Vec::new(),
+                watch: Arc::clone(&self.watch),
+                busy: false,
+                was_done: false,
+                first_graph: None,
             })
         };
         Ok(lanes.into_iter().map(wrap).collect())
@@ -116,6 +182,18 @@ impl BrokenLane {
             }
         }
         Ok(())
+    }
+
+    fn seen(&mut self) {
+        if std::mem::take(&mut self.busy) {
+            self.watch.in_flight.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl Drop for BrokenLane {
+    fn drop(&mut self) {
+        self.seen();
     }
 }
 
@@ -221,10 +299,16 @@ impl Lane for BrokenLane {
             self.late.push(Some(graph));
             return Ok(());
         }
+        let graph = match self.bug {
+            Bug::FirstGraph => *self.first_graph.get_or_insert(graph),
+            _ => graph,
+        };
         self.inner.launch_graph(graph)
     }
 
     fn fence(&mut self) -> Result<()> {
+        self.watch.give(self.busy);
+        self.busy = true;
         match self.bug {
             Bug::NoFence => Ok(()),
             Bug::LateLaunch => {
@@ -237,17 +321,28 @@ impl Lane for BrokenLane {
 
     fn is_done(&mut self) -> Result<bool> {
         self.catch_up()?;
-        match self.bug {
+        let done = match self.bug {
             Bug::DoneTooEarly => Ok(true),
+            Bug::DoneEver if self.was_done => Ok(true),
             _ => self.inner.is_done(),
+        };
+        if !matches!(done, Ok(false)) {
+            self.was_done = true;
+            self.seen();
         }
+        done
     }
 
     fn wait(&mut self) -> Result<()> {
         self.catch_up()?;
+        self.seen();
         match self.bug {
             Bug::DoneTooEarly => Ok(()),
-            _ => self.inner.wait(),
+            Bug::DoneEver if self.was_done => Ok(()),
+            _ => {
+                self.was_done = true;
+                self.inner.wait()
+            }
         }
     }
 }

@@ -1,0 +1,68 @@
+//! The engine, the pipeline, the ring and the memory pool on a real device, against
+//! the CPU's bytes. The same tests run on the CPU backend and on the simulated
+//! device, so that a mistake in them shows without a card. Without a device those
+//! on it say "skipped: no device".
+
+mod bytes;
+mod fronts;
+#[cfg(feature = "cuda")]
+#[path = "../gpu/mod.rs"]
+mod gpu;
+mod live;
+mod memory;
+#[path = "../mix/mod.rs"]
+mod mix;
+#[path = "../seeds/mod.rs"]
+mod seeds;
+mod steady;
+mod target;
+
+/// Each test on every kind of device.
+macro_rules! on_every_device {
+    ($($file:ident::$name:ident),* $(,)?) => {
+        mod on_the_cpu {
+            $(#[test]
+            fn $name() {
+                let target = crate::target::cpu();
+                crate::$file::$name(&target);
+                target.finish();
+            })*
+        }
+
+        mod simulated {
+            $(#[test]
+            fn $name() {
+                let target = crate::target::simulated();
+                crate::$file::$name(&target);
+                target.finish();
+            })*
+        }
+
+        #[cfg(feature = "cuda")]
+        mod on_the_card {
+            $(#[test]
+            fn $name() {
+                if let Some(target) = crate::target::card() {
+                    crate::$file::$name(&target);
+                    target.finish();
+                }
+            })*
+        }
+    };
+}
+
+on_every_device! {
+    steady::a_long_run_of_replays_is_eager_to_the_byte_and_takes_nothing,
+    steady::a_long_run_of_items_takes_nothing,
+    bytes::every_policy_gives_the_bytes_of_the_cpu,
+    bytes::buckets_come_and_go_beside_batches_in_flight,
+    fronts::two_engines_at_once_with_two_producers_each,
+    fronts::items_come_from_a_thread_of_their_own_each,
+    fronts::an_engine_dropped_in_mid_flight_answers_every_ticket,
+    fronts::a_pipeline_dropped_in_mid_flight_gives_everything_back,
+    live::uniforms_and_buckets_change_under_a_running_engine,
+    live::a_batch_has_the_uniforms_that_were_set_when_it_was_filled,
+    memory::a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do,
+    memory::a_pool_copies_in_every_direction,
+    memory::a_pool_keeps_count_and_gives_memory_back,
+}
