@@ -19,15 +19,22 @@ struct Driven {
     inputs: Vec<Arc<[f32]>>,
 }
 
-/// Throughput over four slots, and the latency of one batch over one. Items are
-/// written and results read, so these have host copies.
-pub(crate) fn pipeline(bench: &Bench) -> Result<()> {
+/// Batches over four slots. Items are written and results read, so these have host
+/// copies.
+pub(crate) fn period(bench: &Bench) -> Result<()> {
     for (name, policy) in policies() {
         let case = format!("pipeline_{name}");
         bench.attempt(&case, || throughput(bench, &case, policy));
+    }
+    Ok(())
+}
+
+/// One batch over one slot.
+pub(crate) fn latency(bench: &Bench) -> Result<()> {
+    for (name, policy) in policies() {
         if matches!(name, "graph" | "mapped" | "stream") {
             let case = format!("latency_pipeline_{name}");
-            bench.attempt(&case, || latency(bench, &case, policy));
+            bench.attempt(&case, || one_by_one(bench, &case, policy));
         }
     }
     Ok(())
@@ -43,7 +50,7 @@ fn throughput(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
     Ok(())
 }
 
-fn latency(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
+fn one_by_one(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
     openings(bench, Shape::small(12).line(case, 1, true), |count| {
         let mut driven = Driven::open(bench, 1, policy)?;
         driven.pass(4, Some(case))?;

@@ -16,8 +16,14 @@ pub(crate) fn policies() -> [(&'static str, Policy); 6] {
         ..graph
     };
     [
-        ("stream", Policy::of(Mode::Stream)),
         ("graph", graph),
+        (
+            "mapped",
+            Policy {
+                transfer: Transfer::Mapped,
+                ..graph
+            },
+        ),
         (
             "explicit",
             Policy {
@@ -26,18 +32,12 @@ pub(crate) fn policies() -> [(&'static str, Policy); 6] {
             },
         ),
         ("kernels_per_slot", kernels),
+        ("stream", Policy::of(Mode::Stream)),
         (
             "kernels_per_stage",
             Policy {
                 streams: Streams::PerStage,
                 ..kernels
-            },
-        ),
-        (
-            "mapped",
-            Policy {
-                transfer: Transfer::Mapped,
-                ..graph
             },
         ),
     ]

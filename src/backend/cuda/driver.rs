@@ -153,7 +153,6 @@ driver! {
     );
     cuGraphGetNodes(sys::CUgraph, *mut sys::CUgraphNode, *mut usize);
     cuGraphInstantiateWithFlags(*mut sys::CUgraphExec, sys::CUgraph, c_ulonglong);
-    cuGraphUpload(sys::CUgraphExec, sys::CUstream);
     cuGraphLaunch(sys::CUgraphExec, sys::CUstream);
     cuGraphExecDestroy(sys::CUgraphExec);
     cuGraphDestroy(sys::CUgraph);

@@ -96,9 +96,10 @@ impl Template {
         Ok(nodes)
     }
 
-    /// Makes it ready to launch on `stream`, and uploads it there, so that the
-    /// first launch is as quick as the others.
-    fn instantiate(&self, stream: &Stream) -> Result<Exec> {
+    /// Makes it ready to launch. Not uploaded: that is part of the first launch,
+    /// and a graph that is uploaded and not launched yet adds some 2 us to the
+    /// others of its stream.
+    fn instantiate(&self) -> Result<Exec> {
         let driver = self.context.bind_for(Call::GraphEdit)?;
         let mut exec = Exec {
             context: Arc::clone(&self.context),
@@ -107,11 +108,6 @@ impl Template {
         // SAFETY: `exec` outlives the call, and the graph is alive.
         self.context.check("cuGraphInstantiate", unsafe {
             (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, 0)
-        })?;
-        self.context.calls.add(Call::GraphEdit);
-        // SAFETY: both handles are alive.
-        self.context.check("cuGraphUpload", unsafe {
-            (driver.cuGraphUpload)(exec.raw, stream.raw())
         })?;
         tracing::debug!(nodes = self.nodes.len(), "made a graph");
         Ok(exec)
@@ -183,9 +179,9 @@ pub(super) struct Draft {
 }
 
 impl Graph {
-    pub(super) fn new(draft: Draft, stream: &Stream) -> Result<Graph> {
+    pub(super) fn new(draft: Draft) -> Result<Graph> {
         Ok(Graph {
-            exec: draft.template.instantiate(stream)?,
+            exec: draft.template.instantiate()?,
             made: draft.template,
             newest: None,
             captured: draft.captured,
@@ -201,7 +197,7 @@ impl Graph {
 
     /// Gives the exec the parameters of `draft`, or replaces all by it where it
     /// is of another topology.
-    pub(super) fn take(&mut self, draft: Draft, stream: &Stream) -> Result<Built> {
+    pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
         if self.captured != draft.captured {
             let way = match self.captured {
                 true => "was captured, and takes the parameters of captures",
@@ -243,7 +239,7 @@ impl Graph {
                     .fix("make a new graph and drop this one"),
             );
         }
-        *self = Graph::new(draft, stream)?;
+        *self = Graph::new(draft)?;
         Ok(Built::Reinstantiated { reason })
     }
 

@@ -92,12 +92,11 @@ impl CudaLane {
 
     /// Makes a graph of `draft`, or gives it to the graph `into`.
     fn finish(&mut self, draft: Draft, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let stream = self.queues.stream(Queue::Compute);
         let Some(id) = into else {
-            self.graphs.push(Some(Graph::new(draft, stream)?));
+            self.graphs.push(Some(Graph::new(draft)?));
             return Ok((GraphId(self.graphs.len() as u32 - 1), Built::Instantiated));
         };
-        let built = find_mut(&mut self.graphs, id)?.take(draft, stream)?;
+        let built = find_mut(&mut self.graphs, id)?.take(draft)?;
         Ok((id, built))
     }
 }
