@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, Node, Op, Queue, Space, Streams, cpu::CpuBackend,
+    Lane, LaneId, Node, Op, Queue, Space, Streams, cpu::CpuBackend,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -130,6 +130,14 @@ impl Backend for Wrapped {
 }
 
 impl Lane for WrappedLane {
+    fn id(&self) -> LaneId {
+        self.cpu.id()
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.cpu.buffer_count()
+    }
+
     fn addresses(&self, buffer: BufferId) -> Addresses {
         self.cpu.addresses(buffer)
     }

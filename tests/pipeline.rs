@@ -260,8 +260,20 @@ fn fitted_buckets_pad_less_and_compute_the_same() {
     assert_eq!(fitted, [[50, 1], [700, 1], [1000, 10]].map(Extent::from));
     let narrow = round(&mut pipeline);
     assert!(narrow * 20 < wide, "{narrow} bytes of padding after {wide}");
-    let misses = pipeline.counters().bucket_misses;
-    assert_eq!(misses, 0, "new buckets are made ready before their batches");
+    let counters = pipeline.counters();
+    let counted = (counters.bucket_misses, counters.bucket_evictions);
+    assert_eq!(
+        counted,
+        (1, 1),
+        "by the slot that came by, which dropped its one"
+    );
+    assert_eq!(pipeline.fit_buckets(3).unwrap(), fitted);
+    round(&mut pipeline);
+    assert_eq!(
+        pipeline.counters().bucket_misses,
+        1,
+        "the same stay as they are"
+    );
 }
 
 /// Multiplies by a uniform of the header.
@@ -417,4 +429,32 @@ fn the_legal_policies_are_those_of_the_table() {
     assert_eq!(error.kind(), ErrorKind::Config);
     let fix = error.fix_text().unwrap();
     assert_eq!(fix, "set scope = \"kernels\", or streams = \"per_slot\"");
+}
+
+#[test]
+fn a_full_batch_goes_at_once() {
+    let mut config = EngineConfig::new([10, 10]);
+    config.batch_wait = Duration::MAX;
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    pipeline.submit(vec![1.0; 4]).unwrap();
+    pipeline.submit(vec![2.0; 6]).unwrap();
+    assert!(pipeline.poll().is_some(), "ten fill ten, without a flush");
+    assert!(pipeline.poll().is_some());
+    assert!(pipeline.is_idle());
+}
+
+#[test]
+fn a_flush_while_a_batch_waits_for_a_slot_is_kept() {
+    let mut config = EngineConfig::new([10, 10]);
+    (config.slots, config.batch_wait) = (1, Duration::MAX);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    pipeline.submit(vec![1.0; 10]).unwrap();
+    // One in flight, one that waits, and one that is open.
+    pipeline.submit(vec![2.0; 7]).unwrap();
+    pipeline.submit(vec![3.0; 7]).unwrap();
+    pipeline.flush();
+    let numbers: Vec<u64> = (0..10)
+        .filter_map(|_| pipeline.poll().map(|delivery| delivery.number))
+        .collect();
+    assert_eq!(numbers, [0, 1, 2]);
 }

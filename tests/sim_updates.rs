@@ -8,7 +8,7 @@ use seeds::{Random, each_seed};
 use std::mem::discriminant;
 use std::sync::Arc;
 use tapeloop::backend::sim::{Fault, SimOptions};
-use tapeloop::backend::{Backend, Block, BlockView, Lane, Queue, Space};
+use tapeloop::backend::{Backend, Block, BlockView, Lane, Queue, Space, Streams};
 use tapeloop::record::Buffer;
 use tapeloop::replay::{
     Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Scope, Updates, hazards, lower,
@@ -154,7 +154,7 @@ impl Walk<'_> {
         let elements = 1 + self.random.below(CAPACITY);
         let blocks = 1 + self.random.below(CAPACITY / BLOCK);
         let value = self.random.below(9) as f32;
-        let mapped = self.random.flip();
+        let mapped = self.random.flip() && self.policy.streams == Streams::PerSlot;
         let choice = self.random.below(16);
         let host = |model: &mut Model, which: usize, walk: &mut Self, bindings: &mut Bindings| {
             let (block, at) = walk.place(Space::Pinned);

@@ -74,7 +74,9 @@ pub struct Block {
 }
 
 /// The device's turn on a block, for as long as it lives.
-pub enum Lease {
+pub struct Lease(Turn);
+
+enum Turn {
     /// Others may read too.
     Read(ArcRwLockReadGuard<RawRwLock, Box<dyn Region>>),
     /// Nobody else touches it.
@@ -208,11 +210,11 @@ impl Block {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while other work in flight or
     /// a guard is in the way.
     pub fn lease(&self, access: Access) -> Result<Lease> {
-        let lease = match access.writes() {
-            false => self.region.try_read_arc().map(Lease::Read),
-            true => self.region.try_write_arc().map(Lease::Write),
+        let turn = match access.writes() {
+            false => self.region.try_read_arc().map(Turn::Read),
+            true => self.region.try_write_arc().map(Turn::Write),
         };
-        lease.ok_or_else(|| self.in_use())
+        turn.map(Lease).ok_or_else(|| self.in_use())
     }
 
     fn expect_pinned(&self) -> Result<()> {
@@ -280,7 +282,7 @@ impl BlockView {
 impl Lease {
     /// Whether the device may write the block too.
     pub fn writes(&self) -> bool {
-        matches!(self, Lease::Write(_))
+        matches!(self.0, Turn::Write(_))
     }
 
     /// The bytes, to read.
@@ -288,9 +290,9 @@ impl Lease {
     /// # Panics
     /// If the host does not reach them.
     pub fn shared(&self) -> &[u8] {
-        let bytes = match self {
-            Lease::Read(guard) => guard.bytes(),
-            Lease::Write(guard) => guard.bytes(),
+        let bytes = match &self.0 {
+            Turn::Read(guard) => guard.bytes(),
+            Turn::Write(guard) => guard.bytes(),
         };
         bytes.expect("memory that the host reaches")
     }
@@ -300,9 +302,9 @@ impl Lease {
     /// # Panics
     /// If the lease is one to read, or the host does not reach the bytes.
     pub fn exclusive(&mut self) -> &mut [u8] {
-        let bytes = match self {
-            Lease::Read(_) => panic!("a lease to read gives nothing to write"),
-            Lease::Write(guard) => guard.bytes_mut(),
+        let bytes = match &mut self.0 {
+            Turn::Read(_) => panic!("a lease to read gives nothing to write"),
+            Turn::Write(guard) => guard.bytes_mut(),
         };
         bytes.expect("memory that the host reaches")
     }

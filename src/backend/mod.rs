@@ -41,7 +41,7 @@ pub mod sim;
 mod storage;
 mod twin;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
@@ -49,6 +49,7 @@ pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGu
 pub use calls::{Call, CallCounters};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A kernel that a backend has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,6 +147,21 @@ pub struct Addresses {
     pub device: u64,
     /// On the host, for buffers that the host sees.
     pub host: Option<u64>,
+    /// The room on each side.
+    pub bytes: usize,
+}
+
+/// Tells a lane from every other lane of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneId(u64);
+
+impl LaneId {
+    /// An id that no other lane has.
+    #[allow(clippy::new_without_default, reason = "every call gives another value")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        LaneId(NEXT.fetch_add(1, Relaxed))
+    }
 }
 
 /// A node of a graph that is built by hand.
@@ -183,6 +199,12 @@ pub struct DriverCalls {
     pub graph_edits: u64,
     /// Queries of events, and waits for them.
     pub polls: u64,
+}
+
+/// The error of ending a capture that an operation was refused in.
+fn refused_in_capture() -> Error {
+    Error::usage("an operation of the capture was refused")
+        .fix("see the error of the operation, and capture again without it")
 }
 
 /// Host sides of buffers.
@@ -256,7 +278,16 @@ pub trait Backend: Send + Sync {
 
 /// One slot's share of a device. See the module for the order of things.
 pub trait Lane: Send {
+    /// Which lane it is. Graphs mean nothing to another.
+    fn id(&self) -> LaneId;
+
+    /// How many buffers it has.
+    fn buffer_count(&self) -> usize;
+
     /// Where a buffer lies.
+    ///
+    /// # Panics
+    /// If the lane has no such buffer.
     fn addresses(&self, buffer: BufferId) -> Addresses;
 
     /// The host side of a buffer that the host sees.

@@ -4,6 +4,7 @@ use super::sync::Sender;
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
+use arrayvec::ArrayVec;
 use std::time::{Duration, Instant};
 
 /// The most entries of a batch, so that a flood of rejected items, which take no
@@ -79,8 +80,8 @@ pub(crate) struct Batcher<W: Workload> {
     wait: Duration,
     open: Batch<W>,
     pushed: u64,
-    /// Entries of a batch that is through, for the next one.
-    spare: Vec<Entry<W>>,
+    /// Entries of batches that are through, for the next ones.
+    spares: Vec<Vec<Entry<W>>>,
     closes_at: Option<Instant>,
 }
 
@@ -98,14 +99,14 @@ impl<W: Workload> Batcher<W> {
             wait,
             open: Batch::new(0, Vec::new()),
             pushed: 0,
-            spare: Vec::new(),
+            spares: Vec::new(),
             closes_at: None,
         }
     }
 
-    /// Takes an item; gives out the batch that it no longer fits in. The batch
-    /// that the item joins closes at `now` plus the wait, or at `deadline` if that is
-    /// earlier.
+    /// Takes an item; gives out the batch that it no longer fits in, and its own if
+    /// that is full now. Else that batch closes at `now` plus the wait, or at
+    /// `deadline` if that is earlier.
     pub(crate) fn push(
         &mut self,
         item: W::Item,
@@ -113,7 +114,7 @@ impl<W: Workload> Batcher<W> {
         reply: Reply<W>,
         now: Instant,
         deadline: Option<Instant>,
-    ) -> Option<Batch<W>> {
+    ) -> ArrayVec<Batch<W>, 2> {
         let extent = extent.and_then(|extent| self.admit(extent));
         let needed = *extent.as_ref().unwrap_or(&Extent::default());
         let fits = self
@@ -121,11 +122,10 @@ impl<W: Workload> Batcher<W> {
             .total
             .checked_add(needed)
             .is_some_and(|total| total.fits(self.target) || self.open.items == 0);
-        let closed = if fits && self.open.entries.len() < ENTRIES_MAX {
-            None
-        } else {
-            self.flush()
-        };
+        let mut closed = ArrayVec::new();
+        if !fits {
+            closed.extend(self.flush());
+        }
         let at = self.open.total;
         self.open.total = at
             .checked_add(needed)
@@ -139,7 +139,18 @@ impl<W: Workload> Batcher<W> {
             .into_iter()
             .flatten()
             .min();
+        if self.is_full() {
+            closed.extend(self.flush());
+        }
         closed
+    }
+
+    /// Whether no further item would fit, of whatever size.
+    fn is_full(&self) -> bool {
+        let total = self.open.total.as_slice().iter();
+        let mut axes = total.zip(self.target.as_slice());
+        let full = axes.any(|(&length, &target)| target > 0 && length >= target);
+        full || self.open.entries.len() == ENTRIES_MAX
     }
 
     /// When the open batch is due, if there is one.
@@ -151,7 +162,7 @@ impl<W: Workload> Batcher<W> {
     pub(crate) fn flush(&mut self) -> Option<Batch<W>> {
         self.closes_at = None;
         (!self.open.entries.is_empty()).then(|| {
-            let next = Batch::new(self.pushed, std::mem::take(&mut self.spare));
+            let next = Batch::new(self.pushed, self.spares.pop().unwrap_or_default());
             std::mem::replace(&mut self.open, next)
         })
     }
@@ -170,7 +181,7 @@ impl<W: Workload> Batcher<W> {
     /// need not allocate any.
     pub(crate) fn recycle(&mut self, entries: Vec<Entry<W>>) {
         debug_assert!(entries.is_empty(), "completed");
-        self.spare = entries;
+        self.spares.push(entries);
     }
 
     fn admit(&self, extent: Extent) -> Result<Extent> {
@@ -231,7 +242,7 @@ mod tests {
         length: u32,
         now: Instant,
         deadline: Option<Instant>,
-    ) -> Option<Vec<u32>> {
+    ) -> Vec<Vec<u32>> {
         let closed = batcher.push(
             length,
             Lengths.extent(&length),
@@ -239,7 +250,7 @@ mod tests {
             now,
             deadline,
         );
-        closed.map(lengths)
+        closed.into_iter().map(lengths).collect()
     }
 
     fn lengths(batch: Batch<Lengths>) -> Vec<u32> {
@@ -247,19 +258,22 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_closes_before_the_item_that_exceeds_it() {
+    fn a_batch_closes_when_it_is_full_and_before_the_item_that_exceeds_it() {
         let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
-        assert_eq!(push(&mut batcher, 4, now, None), None);
-        assert_eq!(push(&mut batcher, 6, now, None), None, "ten fit in ten");
-        assert_eq!(push(&mut batcher, 60, now, None), Some(vec![4, 6]));
+        let none: [Vec<u32>; 0] = [];
+        assert_eq!(push(&mut batcher, 4, now, None), none);
+        assert_eq!(push(&mut batcher, 6, now, None), [[4, 6]], "ten fill ten");
+        assert_eq!(push(&mut batcher, 7, now, None), none);
+        assert_eq!(push(&mut batcher, 5, now, None), [[7]], "twelve exceed it");
         assert_eq!(
-            push(&mut batcher, 1, now, None),
-            Some(vec![60]),
-            "a large one goes alone"
+            push(&mut batcher, 60, now, None),
+            [[5], [60]],
+            "a large one goes alone, and at once"
         );
+        assert_eq!(push(&mut batcher, 1, now, None), none);
         assert_eq!(
             push(&mut batcher, 101, now, None),
-            None,
+            none,
             "a rejected one takes no room"
         );
         let last = batcher.flush().unwrap();
@@ -305,12 +319,9 @@ mod tests {
     #[test]
     fn rejected_items_close_a_batch_by_their_number() {
         let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
-        for _ in 0..ENTRIES_MAX {
-            assert_eq!(push(&mut batcher, 101, now, None), None);
+        for _ in 1..ENTRIES_MAX {
+            assert!(push(&mut batcher, 101, now, None).is_empty());
         }
-        assert_eq!(
-            push(&mut batcher, 101, now, None).unwrap().len(),
-            ENTRIES_MAX
-        );
+        assert_eq!(push(&mut batcher, 101, now, None)[0].len(), ENTRIES_MAX);
     }
 }

@@ -27,7 +27,9 @@ pub struct Pipeline<W: Workload> {
     ring: Ring<Batch<W>>,
     batcher: Batcher<W>,
     /// A batch that closed while no slot was free.
-    waiting: Option<Batch<W>>,
+    waiting: VecDeque<Batch<W>>,
+    /// Whether the open batch closes as soon as none waits.
+    flush_wanted: bool,
     outputs: Vec<Result<W::Output>>,
     done: VecDeque<Delivery<W>>,
     memory: MemoryPlan,
@@ -70,7 +72,8 @@ impl<W: Workload> Pipeline<W> {
             batcher: shared.batcher(),
             shared,
             ring,
-            waiting: None,
+            waiting: VecDeque::new(),
+            flush_wanted: false,
             outputs: Vec::new(),
             done: VecDeque::new(),
             memory,
@@ -97,10 +100,10 @@ impl<W: Workload> Pipeline<W> {
         options: SubmitOptions,
         now: Instant,
     ) -> Result<u64, Refused<W::Item>> {
-        if self.waiting.is_some() {
+        if !self.waiting.is_empty() {
             self.look();
         }
-        if self.waiting.is_some() {
+        if !self.waiting.is_empty() {
             return Err(Refused(item));
         }
         let extent = self.shared.extent(&item);
@@ -112,7 +115,7 @@ impl<W: Workload> Pipeline<W> {
         let closed = self
             .batcher
             .push(item, extent, Reply::Caller, now, deadline);
-        if let Some(batch) = closed {
+        for batch in closed {
             self.dispatch(batch);
         }
         if options.urgent {
@@ -121,10 +124,11 @@ impl<W: Workload> Pipeline<W> {
         Ok(number)
     }
 
-    /// Closes the open batch without waiting for it to fill. It stays open while
-    /// the one before still waits for a slot.
+    /// Closes the open batch without waiting for it to fill; while one before it
+    /// waits for a slot, as soon as that has one.
     pub fn flush(&mut self) {
-        if self.waiting.is_none()
+        self.flush_wanted = !self.waiting.is_empty();
+        if !self.flush_wanted
             && let Some(batch) = self.batcher.flush()
         {
             self.dispatch(batch);
@@ -167,7 +171,7 @@ impl<W: Workload> Pipeline<W> {
     /// Whether every item that was taken has come out.
     pub fn is_idle(&self) -> bool {
         self.ring.in_flight() == 0
-            && self.waiting.is_none()
+            && self.waiting.is_empty()
             && !self.batcher.is_open()
             && self.done.is_empty()
     }
@@ -217,8 +221,7 @@ impl<W: Workload> Pipeline<W> {
 
     fn dispatch(&mut self, batch: Batch<W>) {
         let Some(slot) = self.ring.take_free() else {
-            debug_assert!(self.waiting.is_none(), "nothing closes while one waits");
-            self.waiting = Some(batch);
+            self.waiting.push_back(batch);
             return;
         };
         match self.shared.give(slot, batch) {
@@ -243,8 +246,11 @@ impl<W: Workload> Pipeline<W> {
             });
         }
         self.batcher.recycle(entries);
-        if let Some(batch) = self.waiting.take() {
+        if let Some(batch) = self.waiting.pop_front() {
             self.dispatch(batch);
+        }
+        if self.flush_wanted && self.waiting.is_empty() {
+            self.flush();
         }
     }
 }

@@ -157,7 +157,7 @@ impl<W: Workload> Upload<W> {
                 reply,
                 deadline,
             } => {
-                if let Some(batch) = batcher.push(item, extent, reply, Instant::now(), deadline) {
+                for batch in batcher.push(item, extent, reply, Instant::now(), deadline) {
                     self.dispatch(batch);
                 }
             }

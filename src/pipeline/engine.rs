@@ -78,7 +78,8 @@ impl EngineConfig {
 /// How one item is submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
-    /// Goes before the items without it that still wait for a batch.
+    /// Goes before the items without it that still wait for a batch, and closes its
+    /// batch at once.
     pub urgent: bool,
     /// The item's batch closes at this moment at the latest, full or not.
     pub deadline: Option<Instant>,
@@ -94,7 +95,8 @@ pub struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// What an engine with this configuration will take, without taking it.
+    /// What an engine with this configuration will take on one such device, without
+    /// taking it.
     ///
     /// # Errors
     /// What is wrong with the configuration or the recording.
@@ -172,8 +174,12 @@ impl<W: Workload> Engine<W> {
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
         let extent = self.shared.extent(&item);
         let (ticket, reply) = Ticket::new();
+        let deadline = match options.urgent {
+            true => Some(Instant::now()),
+            false => options.deadline,
+        };
         self.intake()
-            .send(options.urgent, item, extent, reply, options.deadline)?;
+            .send(options.urgent, item, extent, reply, deadline)?;
         Ok(ticket)
     }
 
@@ -269,6 +275,13 @@ pub(super) fn build<W: Workload>(
         return Err(Error::usage("the engine has no backend"));
     };
     let device = first.device();
+    if backends
+        .iter()
+        .any(|other| other.device().backend != device.backend)
+    {
+        return Err(Error::usage("the backends are of different kinds")
+            .fix("build an engine for each kind"));
+    }
     let program = Program::new(workload, &config.buckets, device)?;
     let buckets = program.buckets();
     let largest = buckets.largest();

@@ -1,7 +1,7 @@
 //! A workload with its recordings, one a bucket, checked against each other.
 
 use crate::error::{Context, Error, Result};
-use crate::record::{AXES_MAX, BufferId, Command, Recorder, Recording, Scalar, View};
+use crate::record::{AXES_MAX, BufferId, Recorder, Scalar, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
 use parking_lot::RwLock;
@@ -83,15 +83,13 @@ impl<W: Workload> Program<W> {
 
     /// Records the workload for other buckets, the largest of which stays.
     pub(crate) fn record_again(&self, capacities: &[Extent]) -> Result<()> {
-        let (buckets, _) = record_buckets(&self.workload, capacities, &self.device)?;
-        let (old, new) = (self.buckets(), buckets.largest());
-        check_same_shape(&old.largest().recording, &new.recording)?;
-        if new.capacity != old.largest().capacity {
-            let (new, old) = (new.capacity, old.largest().capacity);
-            return Err(Error::usage(format!(
-                "the largest bucket is {new}, and the slots hold {old}"
-            )));
+        let known = self.buckets();
+        let known = known.as_slice().iter().map(|bucket| bucket.capacity);
+        if known.eq(capacities.iter().copied()) {
+            return Ok(());
         }
+        let (buckets, _) = record_buckets(&self.workload, capacities, &self.device)?;
+        self.buckets().check_successor(&buckets)?;
         *self.buckets.write() = Arc::new(buckets);
         Ok(())
     }
@@ -122,9 +120,6 @@ pub(crate) fn record_buckets<W: Workload>(
         let mut recorder = Recorder::new(&capacity.as_slice()[..axes]);
         handles = Some(workload.record(&mut recorder, device).within(place)?);
         let recording = recorder.finish().within(place)?;
-        if let Some(first) = recorded.first() {
-            check_same_shape(&first.recording, &recording).within(place)?;
-        }
         recorded.push(Bucket {
             capacity,
             recording: Arc::new(recording),
@@ -132,34 +127,4 @@ pub(crate) fn record_buckets<W: Workload>(
     }
     let handles = handles.expect("at least one bucket");
     Ok((Buckets::new(recorded)?, handles))
-}
-
-/// Slots hold one set of buffers for all buckets, so the recordings may differ
-/// in sizes alone.
-fn check_same_shape(first: &Recording, other: &Recording) -> Result<()> {
-    let buffers_agree =
-        first.buffers().len() == other.buffers().len()
-            && first.buffers().iter().zip(other.buffers()).all(|(a, b)| {
-                (&a.name, a.dtype, a.unit, a.view) == (&b.name, b.dtype, b.unit, b.view)
-            });
-    let commands_agree = first.commands().len() == other.commands().len()
-        && first
-            .commands()
-            .iter()
-            .zip(other.commands())
-            .all(|pair| match pair {
-                (Command::Upload(a), Command::Upload(b)) => a == b,
-                (Command::Download(a), Command::Download(b)) => a == b,
-                (Command::Memset { buffer: a, .. }, Command::Memset { buffer: b, .. }) => a == b,
-                (Command::Launch(a), Command::Launch(b)) => a.kernel.name == b.kernel.name,
-                _ => false,
-            });
-    if buffers_agree && commands_agree && first.uniforms() == other.uniforms() {
-        Ok(())
-    } else {
-        Err(
-            Error::usage("it declares or launches other things than the first bucket's")
-                .fix("record the same buffers and commands for every capacity"),
-        )
-    }
 }

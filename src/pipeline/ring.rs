@@ -13,7 +13,8 @@ use std::sync::Arc;
 pub enum Wait {
     /// Looks at all slots in flight, over and over: lowest latency, one busy core.
     Spin,
-    /// Waits for the oldest slot.
+    /// Waits for the oldest slot, in the driver; whether that sleeps or spins is
+    /// [`CudaOptions::blocking_wait`](crate::backend::CudaOptions::blocking_wait).
     #[default]
     Block,
 }

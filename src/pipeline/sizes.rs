@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 /// So many of the latest batches are remembered.
 const SIZES_MAX: usize = 1024;
 
+/// The most buckets that are fitted.
+const BUCKETS_MAX: usize = 64;
+
 /// The sizes of the latest batches.
 #[derive(Default)]
 pub(super) struct SizesSeen(Mutex<VecDeque<Extent>>);
@@ -31,7 +34,7 @@ impl SizesSeen {
     }
 }
 
-/// At most `count` capacities, the last of them `largest`, that batches of the
+/// At most `count` capacities, and at most 64, the last of them `largest`, that batches of the
 /// sizes `seen` waste the least in.
 ///
 /// A batch wastes what its bucket has more of, times `weights`, along each axis;
@@ -68,7 +71,8 @@ pub fn fit_buckets(
             held
         })
         .collect();
-    let cuts = best_cuts(&sizes, &ends, largest, weights, count.max(1));
+    let count = count.clamp(1, BUCKETS_MAX);
+    let cuts = best_cuts(&sizes, &ends, largest, weights, count);
     let mut capacities: Vec<Extent> = cuts.into_iter().map(|cut| ends[cut]).collect();
     capacities.push(largest);
     capacities.dedup();

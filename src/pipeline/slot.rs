@@ -4,10 +4,11 @@
 //! written in `Filling` only and read in `Done` only, so a program that refills
 //! a slot in flight, or reads it before it is done, does not compile.
 
+use super::upload::write_header;
 use crate::backend::{Backend, HostViews, Lane};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, View};
-use crate::replay::{Buckets, Executor, Policy, Replay};
+use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
@@ -97,20 +98,27 @@ pub(crate) fn open_slots(
 }
 
 impl Core {
-    fn expect_view(&self, id: BufferId, view: View) {
+    fn expect_view<T: Element>(&self, buffer: Buffer<T>, view: View) {
         let recording = &self.executor.buckets().largest().recording;
-        let decl = recording.buffers().get(id.index());
-        let fits = decl.is_some_and(|decl| decl.view == view);
+        let decl = recording.buffers().get(buffer.id().index());
+        let fits = decl.is_some_and(|decl| (decl.view, decl.dtype) == (view, T::DTYPE));
         assert!(fits, "the recording has no such {view:?} buffer");
     }
 
     fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>) -> Result<Replay> {
+        let mut taken = Replay::default();
         if !Arc::ptr_eq(self.executor.buckets(), buckets) {
-            self.executor.take_buckets(&mut *self.lane, buckets)?;
+            taken = self.executor.take_buckets(&mut *self.lane, buckets)?;
         }
         let bucket = buckets.find(live);
-        let bucket = bucket.expect("batches are formed within the largest bucket");
-        self.executor.replay(&mut *self.lane, bucket, live)
+        let bucket =
+            bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
+        let replay = self.executor.replay(&mut *self.lane, bucket, live)?;
+        Ok(Replay {
+            made: replay.made + taken.made,
+            dropped: replay.dropped + taken.dropped,
+            ..replay
+        })
     }
 }
 
@@ -151,12 +159,46 @@ impl Slot<Free> {
 }
 
 impl Slot<Filling> {
+    /// Fills the recording's header: what the batch spans, how many items it has,
+    /// and the uniforms as they were declared.
+    ///
+    /// # Panics
+    /// If the recording has no header.
+    pub fn write_header(&mut self, live: Extent, items: u32) {
+        let buckets = Arc::clone(self.core.executor.buckets());
+        let recording = &buckets.largest().recording;
+        let header = recording.header().expect("the recording has a header");
+        let mut views = self.core.lane.host_mut(&[header]);
+        let bytes = views.pop().expect("one was asked for");
+        let uniforms = recording.uniforms().iter().map(|uniform| uniform.bits);
+        write_header(bytemuck::cast_slice_mut(bytes), live, items, uniforms);
+    }
+
+    /// What a bucket is bound to in this slot, to be changed and given to
+    /// [`Slot::rebind`].
+    ///
+    /// # Errors
+    /// What the device says when the bucket is made ready.
+    pub fn bindings(&mut self, bucket: usize) -> Result<Bindings> {
+        let core = &mut *self.core;
+        core.executor.bindings(&mut *core.lane, bucket).cloned()
+    }
+
+    /// Replays a bucket of this slot with other bindings from here on.
+    ///
+    /// # Errors
+    /// As [`Executor::update`].
+    pub fn rebind(&mut self, bucket: usize, bindings: Bindings) -> Result<Rung> {
+        let core = &mut *self.core;
+        core.executor.update(&mut *core.lane, bucket, bindings)
+    }
+
     /// The host side of an upload buffer. It holds what an earlier batch left.
     ///
     /// # Panics
     /// If the recording has no such upload buffer.
     pub fn write<T: Element>(&mut self, buffer: Buffer<T>) -> &mut [T] {
-        self.core.expect_view(buffer.id(), View::Upload);
+        self.core.expect_view(buffer, View::Upload);
         let mut views = self.core.lane.host_mut(&[buffer.id()]);
         bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
     }
@@ -218,7 +260,7 @@ impl<B> Slot<Done<B>> {
     /// # Panics
     /// If the recording has no such download buffer.
     pub fn read<T: Element>(&self, buffer: Buffer<T>) -> &[T] {
-        self.core.expect_view(buffer.id(), View::Download);
+        self.core.expect_view(buffer, View::Download);
         bytemuck::cast_slice(self.core.lane.host(buffer.id()))
     }
 

@@ -27,17 +27,19 @@ macro_rules! counters {
 counters! {
     /// Items with a result.
     items_done,
-    /// Items rejected by their extent, write or read.
+    /// Items without one: rejected by their extent, write or read, or handed back
+    /// by a device that failed.
     items_rejected,
-    /// Batches that crossed the device.
+    /// Batches given to the device.
     batches,
     /// Driver calls of those batches: launches or graph launches, copies, marks.
     driver_calls,
-    /// Batches whose bucket was ready.
+    /// Batches that found all ready.
     bucket_hits,
-    /// Batches whose bucket had to be made ready first.
+    /// Batches that buckets had to be made ready for, at the first use of one or
+    /// after new buckets were fitted.
     bucket_misses,
-    /// Buckets dropped from a slot to make room for another.
+    /// Buckets dropped from a slot, to make room for another or for new ones.
     bucket_evictions,
     /// Bytes that copies moved.
     copied_bytes,
@@ -67,9 +69,9 @@ impl AtomicCounters {
     pub(crate) fn add_replay(&self, replay: &Replay) {
         add(&self.batches, 1);
         add(&self.driver_calls, replay.calls);
-        add(&self.bucket_hits, usize::from(!replay.missed));
-        add(&self.bucket_misses, usize::from(replay.missed));
-        add(&self.bucket_evictions, usize::from(replay.evicted));
+        add(&self.bucket_hits, usize::from(replay.made == 0));
+        add(&self.bucket_misses, usize::from(replay.made > 0));
+        add(&self.bucket_evictions, replay.dropped);
         add(&self.copied_bytes, replay.copied_bytes);
         add(&self.padding_bytes, replay.padding_bytes);
     }

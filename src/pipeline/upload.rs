@@ -26,7 +26,8 @@ pub(crate) fn fill<W: Workload>(
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);
         let bytes = views.remove(position.expect("the header is an upload"));
-        write_header(program, bytemuck::cast_slice_mut(bytes), &batch);
+        let header = bytemuck::cast_slice_mut(bytes);
+        write_header(header, batch.total, batch.items, program.uniforms());
     }
     let views = WriteViews::new(&program.uploads, views);
     let entries = &mut batch.entries[..];
@@ -39,13 +40,18 @@ pub(crate) fn fill<W: Workload>(
     slot.filled(batch, total, program.buckets())
 }
 
-fn write_header<W: Workload>(program: &Program<W>, header: &mut [u32], batch: &Batch<W>) {
-    let totals = batch.total.as_slice();
+pub(super) fn write_header(
+    header: &mut [u32],
+    total: Extent,
+    items: u32,
+    values: impl Iterator<Item = u32>,
+) {
+    let totals = total.as_slice();
     let (counts, uniforms) = header.split_at_mut(HEADER_LEN);
     counts.fill(0);
     counts[..totals.len()].copy_from_slice(totals);
-    counts[HEADER_ITEMS] = batch.items;
-    for (bits, value) in uniforms.iter_mut().zip(program.uniforms()) {
+    counts[HEADER_ITEMS] = items;
+    for (bits, value) in uniforms.iter_mut().zip(values) {
         *bits = value;
     }
 }

@@ -211,7 +211,8 @@ impl<'a> TwinLaunch<'a> {
         }
     }
 
-    /// The next argument, a buffer that the kernel reads.
+    /// The next argument, a buffer that the kernel reads. It may be longer than
+    /// recorded: a slot's buffer is that of its largest bucket.
     ///
     /// # Panics
     /// If the kernel's declaration has something else in this place.

@@ -141,16 +141,19 @@ impl Recorder {
 
     /// Records the upload of a whole buffer.
     pub fn upload<T: Element>(&mut self, buffer: Buffer<T>) {
+        self.expect_own(buffer);
         self.commands.push(Command::Upload(buffer.id()));
     }
 
     /// Records the download of a whole buffer.
     pub fn download<T: Element>(&mut self, buffer: Buffer<T>) {
+        self.expect_own(buffer);
         self.commands.push(Command::Download(buffer.id()));
     }
 
     /// Records that every byte of a buffer is set to `byte`.
     pub fn memset<T: Element>(&mut self, buffer: Buffer<T>, byte: u8) {
+        self.expect_own(buffer);
         let buffer = buffer.id();
         self.commands.push(Command::Memset { buffer, byte });
     }
@@ -214,6 +217,15 @@ impl Recorder {
             len,
         });
         Buffer::new(id)
+    }
+
+    /// Notes a handle that cannot be of this recorder.
+    fn expect_own<T: Element>(&mut self, buffer: Buffer<T>) {
+        let decl = self.buffers.get(buffer.id().index());
+        if decl.is_some_and(|decl| decl.dtype != T::DTYPE) {
+            self.misuse
+                .get_or_insert_with(|| Error::usage("a buffer is of another recording"));
+        }
     }
 
     fn misuse(&mut self, buffer: &str, message: String) {

@@ -52,6 +52,15 @@ impl Bindings {
         lane: &dyn Lane,
         policy: &Policy,
     ) -> Result<Self> {
+        let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
+            id.index() < lane.buffer_count() && lane.addresses(id).bytes >= decl.size_bytes()
+        };
+        if !recording.buffers_by_id().all(fits) {
+            return Err(
+                Error::usage("the lane has smaller buffers than the recording, or fewer")
+                    .fix("open lanes with the buffers of the largest bucket"),
+            );
+        }
         let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
             own: lane.addresses(id),
             device: None,
@@ -81,13 +90,16 @@ impl Bindings {
         &self.recording
     }
 
-    /// Puts the device side of a buffer into an embedder's memory.
+    /// Puts the device side of a buffer into an embedder's memory. A lease is of a
+    /// whole block: what else is in it is out of the host's and other lanes' reach
+    /// while work that writes this buffer is in flight.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for pinned memory, a view
     /// that is too small or misaligned for the elements, and one that another
     /// buffer of the recording lies in.
     pub fn bind_device<T: Element>(&mut self, buffer: Buffer<T>, view: BlockView) -> Result<()> {
+        self.check_element::<T>(buffer.id())?;
         self.check_view(buffer.id(), &view, Space::Device)?;
         self.places[buffer.id().index()].device = Some(view);
         Ok(())
@@ -98,6 +110,7 @@ impl Bindings {
     /// # Errors
     /// As [`Bindings::bind_device`], and for a buffer that the host does not see.
     pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: BlockView) -> Result<()> {
+        self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if decl.view == View::Device {
             return Err(Error::usage("it has no host side").within(buffer_place(&decl.name)));
@@ -113,6 +126,7 @@ impl Bindings {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for none, and for more than
     /// were declared.
     pub fn set_copy_len<T: Element>(&mut self, buffer: Buffer<T>, elements: usize) -> Result<()> {
+        self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if elements == 0 || elements > decl.len {
             let message = format!("a copy of {elements} elements; 1 to {} can be", decl.len);
@@ -128,6 +142,7 @@ impl Bindings {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a buffer that more than
     /// one launch touches, or that one reads and writes.
     pub fn set_mapped<T: Element>(&mut self, buffer: Buffer<T>, mapped: bool) -> Result<()> {
+        self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if mapped && !is_mappable(&self.recording, buffer.id()) {
             let message = "only a buffer that a single launch reads, or writes, can be mapped";
@@ -179,6 +194,15 @@ impl Bindings {
     fn launch_mut(&mut self, launch: usize) -> Result<&mut BoundLaunch> {
         let bound = self.launches.get_mut(launch);
         bound.ok_or_else(|| no_launch(launch))
+    }
+
+    /// Refuses a handle that cannot be of this recording.
+    fn check_element<T: Element>(&self, id: BufferId) -> Result<()> {
+        let decl = self.recording.buffers().get(id.index());
+        match decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
+            true => Ok(()),
+            false => Err(Error::usage("the buffer is of another recording")),
+        }
     }
 
     fn check_view(&self, id: BufferId, view: &BlockView, space: Space) -> Result<()> {
@@ -245,6 +269,10 @@ impl Bindings {
 
     pub(super) fn bytes(&self, id: BufferId) -> usize {
         self.places[id.index()].bytes
+    }
+
+    pub(super) fn any_mapped(&self) -> bool {
+        self.places.iter().any(|place| place.mapped)
     }
 
     pub(super) fn is_mapped(&self, id: BufferId) -> bool {

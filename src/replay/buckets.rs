@@ -1,7 +1,7 @@
 //! The capacities that batches are recorded for.
 
-use crate::error::{Error, Result};
-use crate::record::Recording;
+use crate::error::{Context, Error, Result};
+use crate::record::{AXES_MAX, Command, Recording};
 use crate::workload::Extent;
 use std::sync::Arc;
 
@@ -22,19 +22,42 @@ impl Buckets {
     /// A ladder of buckets.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for none, and for one that
-    /// does not fit in the next.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for none, for one that does
+    /// not fit in the next, and for recordings that differ in more than sizes,
+    /// have another capacity than their bucket, or a buffer that is larger than
+    /// the largest bucket's.
     pub fn new(buckets: Vec<Bucket>) -> Result<Self> {
         check_ladder(buckets.iter().map(|bucket| bucket.capacity))?;
+        let largest = buckets.last().expect("a ladder has a step");
+        for bucket in &buckets {
+            let place = || format!("bucket {}", bucket.capacity);
+            check_same_shape(&largest.recording, &bucket.recording).within(place)?;
+            if capacity_of(&bucket.recording) != bucket.capacity {
+                let message = "its recording is of another capacity";
+                return Err(Error::usage(message).within(place()));
+            }
+        }
         Ok(Buckets(buckets))
+    }
+
+    /// Refuses buckets that take other memory than these, which slots were sized
+    /// for.
+    pub(crate) fn check_successor(&self, other: &Buckets) -> Result<()> {
+        let (old, new) = (self.largest(), other.largest());
+        check_same_shape(&old.recording, &new.recording)?;
+        if new.capacity != old.capacity {
+            let (new, old) = (new.capacity, old.capacity);
+            return Err(Error::usage(format!(
+                "the largest bucket is {new}, and the slots hold {old}"
+            )));
+        }
+        Ok(())
     }
 
     /// A single recording, for batches of its own capacity.
     pub fn single(recording: Recording) -> Self {
-        let mut capacity = [0; crate::record::AXES_MAX];
-        capacity[..recording.capacity().len()].copy_from_slice(recording.capacity());
         Buckets(vec![Bucket {
-            capacity: capacity.into(),
+            capacity: capacity_of(&recording),
             recording: Arc::new(recording),
         }])
     }
@@ -72,5 +95,41 @@ pub(crate) fn check_ladder(capacities: impl Iterator<Item = Extent>) -> Result<(
     match previous {
         Some(_) => Ok(()),
         None => Err(Error::usage("the engine has no bucket")),
+    }
+}
+
+fn capacity_of(recording: &Recording) -> Extent {
+    let mut capacity = [0; AXES_MAX];
+    capacity[..recording.capacity().len()].copy_from_slice(recording.capacity());
+    capacity.into()
+}
+
+/// Slots hold one set of buffers for all buckets, sized for the largest, so the
+/// recordings may differ in sizes alone.
+fn check_same_shape(largest: &Recording, other: &Recording) -> Result<()> {
+    let buffers_agree = largest.buffers().len() == other.buffers().len()
+        && largest.buffers().iter().zip(other.buffers()).all(|(a, b)| {
+            (&a.name, a.dtype, a.unit, a.view) == (&b.name, b.dtype, b.unit, b.view)
+                && a.len >= b.len
+        });
+    let commands_agree = largest.commands().len() == other.commands().len()
+        && largest
+            .commands()
+            .iter()
+            .zip(other.commands())
+            .all(|pair| match pair {
+                (Command::Upload(a), Command::Upload(b)) => a == b,
+                (Command::Download(a), Command::Download(b)) => a == b,
+                (Command::Memset { buffer: a, .. }, Command::Memset { buffer: b, .. }) => a == b,
+                (Command::Launch(a), Command::Launch(b)) => a.kernel.name == b.kernel.name,
+                _ => false,
+            });
+    if buffers_agree && commands_agree && largest.uniforms() == other.uniforms() {
+        Ok(())
+    } else {
+        Err(
+            Error::usage("it declares or launches other things than the largest bucket's")
+                .fix("record the same buffers and commands for every capacity"),
+        )
     }
 }

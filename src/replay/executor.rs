@@ -2,8 +2,8 @@
 
 use super::graph::make_graph;
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
-use crate::backend::{Backend, GraphId, Lane, Op, Queue, Streams};
-use crate::error::{Context, Result};
+use crate::backend::{Backend, GraphId, Lane, LaneId, Op, Queue, Streams};
+use crate::error::{Context, Error, Result};
 use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
 use std::sync::Arc;
@@ -14,14 +14,16 @@ pub struct Executor {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) policy: Policy,
     pub(super) updates: Updates,
+    lane: LaneId,
     buckets: Arc<Buckets>,
+    /// What each bucket was bound to; a bucket that is dropped keeps it.
+    pub(super) bindings: Vec<Option<Bindings>>,
     ready: Vec<Option<Ready>>,
     replays: u64,
 }
 
 /// One bucket, ready to run.
 pub(super) struct Ready {
-    pub(super) bindings: Bindings,
     pub(super) batch: Batch,
     pub(super) graph: Option<GraphId>,
     last_used: u64,
@@ -54,10 +56,10 @@ pub struct Replay {
     pub copied_bytes: usize,
     /// How many of them the batch had no use for.
     pub padding_bytes: usize,
-    /// Whether the bucket had to be made ready first.
-    pub missed: bool,
-    /// Whether another bucket was dropped for it.
-    pub evicted: bool,
+    /// Buckets that had to be made ready first.
+    pub made: usize,
+    /// Buckets that were dropped for them.
+    pub dropped: usize,
 }
 
 impl Executor {
@@ -77,7 +79,9 @@ impl Executor {
             backend: Arc::clone(backend),
             policy: *policy,
             updates: Updates::default(),
+            lane: lane.id(),
             buckets: Arc::clone(buckets),
+            bindings: Vec::new(),
             ready: Vec::new(),
             replays: 0,
         };
@@ -85,23 +89,40 @@ impl Executor {
         Ok(executor)
     }
 
-    /// Runs batches of other buckets from here on, over the same buffers. Nothing
-    /// may be in flight.
+    /// Runs batches of other buckets from here on, over the same buffers, bound as
+    /// recorded. Nothing may be in flight. Says what it made and dropped.
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<()> {
+    pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<Replay> {
+        self.check_lane(lane)?;
+        let mut replay = Replay::default();
         for index in 0..self.ready.len() {
+            replay.dropped += usize::from(self.ready[index].is_some());
             self.drop_ready(lane, index);
-        }
-        self.buckets = Arc::clone(buckets);
-        self.ready = buckets.as_slice().iter().map(|_| None).collect();
-        if self.policy.warm_up {
-            for index in 0..self.ready.len().min(self.policy.ready_max) {
-                self.prepare(lane, index)?;
+            if let Some(bindings) = self.bindings[index].take() {
+                self.disown_unused(lane, &bindings);
             }
         }
-        Ok(())
+        self.buckets = Arc::clone(buckets);
+        let count = buckets.as_slice().len();
+        self.ready = std::iter::repeat_with(|| None).take(count).collect();
+        self.bindings = vec![None; count];
+        if self.policy.warm_up {
+            for index in 0..count.min(self.policy.ready_max) {
+                self.prepare(lane, index)?;
+                replay.made += 1;
+            }
+        }
+        Ok(replay)
+    }
+
+    /// Graphs are the lane's; to another they would be other graphs.
+    fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
+        match lane.id() == self.lane {
+            true => Ok(()),
+            false => Err(Error::usage("the executor is of another lane")),
+        }
     }
 
     /// The buckets that it runs.
@@ -118,9 +139,17 @@ impl Executor {
     /// and marks its end.
     ///
     /// # Errors
-    /// What the device says. What of the batch was given before is marked too, so
-    /// that the lane's buffers can be used again once it is done.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that is not
+    /// there or does not hold `live`, and for another lane; what the device says.
+    /// What of the batch was given before is marked too, so that the lane's
+    /// buffers can be used again once it is done.
     pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
+        let capacity = self.buckets.as_slice().get(bucket);
+        if !capacity.is_some_and(|bucket| live.fits(bucket.capacity)) {
+            return Err(Error::usage(format!(
+                "bucket {bucket} does not hold a batch of {live}"
+            )));
+        }
         let mut replay = self.make_ready(lane, bucket)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
@@ -139,18 +168,20 @@ impl Executor {
     /// # Errors
     /// As [`Executor::new`].
     pub(super) fn make_ready(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<Replay> {
+        self.check_lane(lane)?;
         let mut replay = Replay::default();
-        if self.ready[bucket].is_some() {
-            return Ok(replay);
+        match self.ready.get(bucket) {
+            Some(None) => replay.made = 1,
+            Some(Some(_)) => return Ok(replay),
+            None => return Err(Error::usage(format!("there is no bucket {bucket}"))),
         }
-        replay.missed = true;
         let kept = self.ready.iter().flatten().count();
         if kept >= self.policy.ready_max {
             let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
             let held = (0..self.ready.len()).filter(|index| used(index).is_some());
             let oldest = held.min_by_key(used).expect("at least one is kept");
             self.drop_ready(lane, oldest);
-            replay.evicted = true;
+            replay.dropped = 1;
         }
         self.prepare(lane, bucket)?;
         Ok(replay)
@@ -163,9 +194,12 @@ impl Executor {
     fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
         let place = || format!("bucket {bucket}");
         let recording = &self.buckets.as_slice()[bucket].recording;
-        let bindings =
-            Bindings::new(recording, &*self.backend, lane, &self.policy).within(place)?;
-        let batch = Batch::new(&bindings, self.policy.scope);
+        if self.bindings[bucket].is_none() {
+            let bindings = Bindings::new(recording, &*self.backend, lane, &self.policy);
+            self.bindings[bucket] = Some(bindings.within(place)?);
+        }
+        let bindings = self.bindings[bucket].as_ref().expect("made above");
+        let batch = Batch::new(bindings, self.policy.scope);
         let graph = match self.policy.mode {
             Mode::Stream => None,
             Mode::Graph => {
@@ -175,7 +209,6 @@ impl Executor {
             }
         };
         self.ready[bucket] = Some(Ready {
-            bindings,
             batch,
             graph,
             last_used: self.replays,
@@ -190,14 +223,13 @@ impl Executor {
         if let Some(graph) = ready.graph {
             lane.drop_graph(graph);
         }
-        self.disown_unused(lane, &ready.bindings);
     }
 
     /// Takes the lane's right to the blocks of `bindings` that no bucket uses.
     pub(super) fn disown_unused(&self, lane: &mut dyn Lane, bindings: &Bindings) {
         for block in bindings.blocks() {
-            let ready = self.ready.iter().flatten();
-            let mut used = ready.flat_map(|ready| ready.bindings.blocks());
+            let bound = self.bindings.iter().flatten();
+            let mut used = bound.flat_map(Bindings::blocks);
             if !used.any(|used| used.is(block)) {
                 lane.disown(block);
             }

@@ -1,15 +1,19 @@
 //! The update ladder: other bindings for a graph that exists.
 //!
 //! Parameters in place, then the whole graph's parameters at once, then a new
-//! graph. The cheapest that can do it is taken, and only a change of topology
-//! leads to the last.
+//! graph: the cheapest that can do it is taken. Setting the parameters of a node
+//! costs half of what a recapture and its update cost for each node, whatever
+//! their number (docs/ARCHITECTURE.md), so what keeps its commands is changed in
+//! place. What does not is captured or built again, and only a change of topology,
+//! by the device's word, makes a new graph.
 
 use super::executor::{Batch, Executor, Ready};
 use super::graph::make_graph;
 use super::{Bindings, Lowered};
-use crate::backend::{Built, Lane, Op};
+use crate::backend::{Built, GraphId, Lane, Op, Streams};
 use crate::error::{Context, Error, Result};
 use std::mem::discriminant;
+use std::sync::Arc;
 
 /// A way to give a graph other parameters, cheapest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,13 +45,6 @@ pub struct Updates {
     pub last_reason: Option<String>,
 }
 
-/// Measured on an H200 (docs/ARCHITECTURE.md), in nanoseconds: the parameters of
-/// a kernel node, of a copy or memset node, and a recapture with its update, for
-/// each node.
-const KERNEL_PARAMS_NS: usize = 200;
-const COPY_PARAMS_NS: usize = 220;
-const UPDATE_NODE_NS: usize = 410;
-
 impl Executor {
     /// What a bucket is bound to; made ready first if it is not.
     ///
@@ -55,8 +52,7 @@ impl Executor {
     /// As [`Executor::new`].
     pub fn bindings(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<&Bindings> {
         self.make_ready(lane, bucket)?;
-        let ready = self.ready_mut(bucket).expect("made ready above");
-        Ok(&ready.bindings)
+        Ok(self.bindings[bucket].as_ref().expect("made ready above"))
     }
 
     /// Replays a bucket with other bindings from here on. Launches that are in
@@ -88,10 +84,16 @@ impl Executor {
     ) -> Result<Rung> {
         self.make_ready(lane, bucket)?;
         let place = || format!("update of bucket {bucket}");
-        let old = self.ready_mut(bucket).expect("made ready above");
-        if !std::sync::Arc::ptr_eq(old.bindings.recording(), bindings.recording()) {
+        let old = self.bindings[bucket].as_ref().expect("made ready above");
+        if !Arc::ptr_eq(old.recording(), bindings.recording()) {
             let message = "the bindings are of another recording";
             return Err(Error::usage(message).within(place()));
+        }
+        if self.policy.streams == Streams::PerStage && bindings.any_mapped() {
+            let message = "streams = \"per_stage\" has no mapped buffers";
+            return Err(Error::usage(message)
+                .fix("set streams = \"per_slot\"")
+                .within(place()));
         }
         let adopted = bindings.blocks().try_for_each(|block| lane.adopt(block));
         if let Err(error) = adopted {
@@ -100,15 +102,15 @@ impl Executor {
         }
         let batch = Batch::new(&bindings, self.policy.scope);
         let rung = self.climb(lane, bucket, &bindings, &batch, least);
-        let ready = self.ready_mut(bucket).expect("made ready above");
-        let unused = match &rung {
+        let unused = match rung {
             Ok(_) => {
+                let ready = self.ready_mut(bucket).expect("made ready above");
                 ready.batch = batch;
-                std::mem::replace(&mut ready.bindings, bindings)
+                self.bindings[bucket].replace(bindings)
             }
-            Err(_) => bindings,
+            Err(_) => Some(bindings),
         };
-        self.disown_unused(lane, &unused);
+        self.disown_unused(lane, &unused.expect("bound when it was made ready"));
         rung.within(place)
     }
 
@@ -127,7 +129,12 @@ impl Executor {
             return Ok(Rung::Unchanged);
         };
         let changed = changed_nodes(&ready.batch.body, &batch.body);
-        match choose(changed.as_deref(), &batch.body).max(least) {
+        let cheapest = match changed.as_deref() {
+            Some([]) => Rung::Unchanged,
+            Some(_) => Rung::Params,
+            None => Rung::Update,
+        };
+        match cheapest.max(least) {
             Rung::Unchanged => {
                 self.updates.unchanged += 1;
                 Ok(Rung::Unchanged)
@@ -135,7 +142,14 @@ impl Executor {
             Rung::Params => {
                 // Asked for where nothing changed, it sets nothing.
                 let changed = changed.unwrap_or_default();
-                set_params(lane, ready, graph, &batch.body, &changed)?;
+                let set = set_params(lane, ready, graph, &batch.body, &changed);
+                if let Err(NotSet { error, restored }) = set {
+                    if !restored {
+                        // Nobody knows what the graph holds: the next batch makes it.
+                        self.drop_ready(lane, bucket);
+                    }
+                    return Err(error);
+                }
                 self.updates.params += 1;
                 self.updates.params_nodes += changed.len() as u64;
                 Ok(Rung::Params)
@@ -176,22 +190,29 @@ impl Executor {
     }
 }
 
+/// A change of parameters that failed, and whether the graph is as before.
+struct NotSet {
+    error: Error,
+    restored: bool,
+}
+
 /// Sets the changed nodes, or none: what was set before a failure is set back.
 fn set_params(
     lane: &mut dyn Lane,
     ready: &Ready,
-    graph: crate::backend::GraphId,
+    graph: GraphId,
     body: &[Lowered],
     changed: &[usize],
-) -> Result<()> {
+) -> Result<(), NotSet> {
     for (done, &node) in changed.iter().enumerate() {
-        let set = lane.set_params(graph, node, &body[node].op);
-        if let Err(error) = set {
-            for &node in &changed[..done] {
-                lane.set_params(graph, node, &ready.batch.body[node].op)
-                    .within(|| "set back after a failure")?;
-            }
-            return Err(error.within(format!("command {}", body[node].command)));
+        if let Err(error) = lane.set_params(graph, node, &body[node].op) {
+            let mut set = changed[..done].iter();
+            let restored = set.all(|&node| {
+                let before = &ready.batch.body[node].op;
+                lane.set_params(graph, node, before).is_ok()
+            });
+            let error = error.within(format!("command {}", body[node].command));
+            return Err(NotSet { error, restored });
         }
     }
     Ok(())
@@ -212,21 +233,4 @@ fn changed_nodes(old: &[Lowered], new: &[Lowered]) -> Option<Vec<usize>> {
             .map(|(node, _)| node)
             .collect(),
     )
-}
-
-/// The cheapest rung that can do it.
-fn choose(changed: Option<&[usize]>, body: &[Lowered]) -> Rung {
-    let Some(changed) = changed else {
-        return Rung::Update;
-    };
-    let cost = |node: &usize| match body[*node].op {
-        Op::Launch { .. } => KERNEL_PARAMS_NS,
-        _ => COPY_PARAMS_NS,
-    };
-    let in_place: usize = changed.iter().map(cost).sum();
-    match changed.is_empty() {
-        true => Rung::Unchanged,
-        false if in_place <= body.len() * UPDATE_NODE_NS => Rung::Params,
-        false => Rung::Update,
-    }
 }

@@ -17,7 +17,7 @@ pub use views::{ReadViews, WriteViews};
 /// What a workload may know of the device when it records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// `"cuda"` or `"cpu"`.
+    /// `"cuda"`, `"cpu"` or `"sim"`.
     pub backend: &'static str,
     /// The device's product name.
     pub name: String,

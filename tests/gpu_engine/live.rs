@@ -57,7 +57,7 @@ pub(crate) fn uniforms_and_buckets_change_under_a_running_engine(target: &Target
     assert_eq!(done.result.unwrap(), item.output(last));
     let counters = engine.counters();
     assert_eq!(counters.items_rejected, 0);
-    assert_eq!(counters.bucket_misses, 0, "made ready before their batches");
+    assert!(counters.bucket_misses > 0, "what is fitted has to be made");
 }
 
 pub(crate) fn a_batch_has_the_uniforms_that_were_set_when_it_was_filled(target: &Target) {

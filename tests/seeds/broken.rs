@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, Node, Op, Queue, Space, Streams,
+    Lane, LaneId, Node, Op, Queue, Space, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -198,6 +198,14 @@ impl Drop for BrokenLane {
 }
 
 impl Lane for BrokenLane {
+    fn id(&self) -> LaneId {
+        self.inner.id()
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.inner.buffer_count()
+    }
+
     fn addresses(&self, buffer: BufferId) -> Addresses {
         match (self.bug, self.shared) {
             (Bug::Shared(shared), Some(addresses)) if shared == buffer => addresses,

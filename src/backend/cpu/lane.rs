@@ -5,7 +5,8 @@ use super::memory::{Blocks, Location};
 use crate::backend::storage::Storage;
 use crate::backend::twin::Launch;
 use crate::backend::{
-    Addresses, Block, Built, Call, FunctionId, GraphId, HostViews, Lane, Node, Op, Queue,
+    Addresses, Block, Built, Call, FunctionId, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
+    refused_in_capture,
 };
 use crate::error::{Error, Result};
 use crate::record::{Access, BufferId, ParamKind};
@@ -16,6 +17,13 @@ use std::sync::Arc;
 struct Step {
     op: Op,
     uses: Vec<(Block, Access)>,
+}
+
+#[derive(Default)]
+struct Capture {
+    steps: Vec<Step>,
+    /// Whether an operation was refused, which the graph would lack.
+    refused: bool,
 }
 
 struct Graph {
@@ -30,11 +38,12 @@ enum Work {
 }
 
 pub(super) struct CpuLane {
+    id: LaneId,
     buffers: Vec<Storage>,
     blocks: Blocks,
     shared: Arc<Shared>,
     graphs: Vec<Option<Graph>>,
-    capture: Option<Vec<Step>>,
+    capture: Option<Capture>,
     queue: Vec<Work>,
     failed: Option<Error>,
 }
@@ -42,6 +51,7 @@ pub(super) struct CpuLane {
 impl CpuLane {
     pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
         CpuLane {
+            id: LaneId::new(),
             buffers,
             blocks: Blocks::default(),
             shared,
@@ -108,7 +118,16 @@ impl CpuLane {
     }
 
     fn lease(&mut self, steps: &[Step]) -> Result<()> {
-        for (block, access) in steps.iter().flat_map(|step| &step.uses) {
+        let uses = || steps.iter().flat_map(|step| &step.uses);
+        // A lease to read cannot become one to write while work holds it.
+        if uses().any(|(block, access)| self.blocks.only_read(block, *access)) {
+            self.drain()?;
+            self.blocks.release();
+        }
+        // Those that write first, so that no block is leased twice.
+        let writes = uses().filter(|(_, access)| access.writes());
+        let reads = uses().filter(|(_, access)| !access.writes());
+        for (block, access) in writes.chain(reads) {
             self.blocks.lease(block, *access)?;
         }
         Ok(())
@@ -134,8 +153,13 @@ impl CpuLane {
             captured,
         };
         let Some(id) = into else {
-            self.graphs.push(Some(graph));
-            return Ok((GraphId(self.graphs.len() as u32 - 1), Built::Instantiated));
+            let place = self.graphs.iter().position(Option::is_none);
+            let place = place.unwrap_or_else(|| {
+                self.graphs.push(None);
+                self.graphs.len() - 1
+            });
+            self.graphs[place] = Some(graph);
+            return Ok((GraphId(place as u32), Built::Instantiated));
         };
         let old = self.graph(id)?;
         if old.captured != captured {
@@ -266,11 +290,20 @@ impl CpuLane {
 }
 
 impl Lane for CpuLane {
+    fn id(&self) -> LaneId {
+        self.id
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.buffers.len()
+    }
+
     fn addresses(&self, buffer: BufferId) -> Addresses {
         let address = buffer.index() as u64;
         Addresses {
             device: address,
             host: Some(address),
+            bytes: self.buffers[buffer.index()].as_slice().len(),
         }
     }
 
@@ -301,11 +334,20 @@ impl Lane for CpuLane {
     }
 
     fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
-        let step = self.step(op)?;
-        if let Some(steps) = &mut self.capture {
-            steps.push(step);
-            return Ok(());
+        let step = self.step(op);
+        if let Some(capture) = &mut self.capture {
+            return match step {
+                Ok(step) => {
+                    capture.steps.push(step);
+                    Ok(())
+                }
+                Err(error) => {
+                    capture.refused = true;
+                    Err(error)
+                }
+            };
         }
+        let step = step?;
         self.shared.calls.add(Call::Submission);
         self.lease(std::slice::from_ref(&step))?;
         self.queue.push(Work::Step(step));
@@ -321,17 +363,20 @@ impl Lane for CpuLane {
             return Err(Error::usage("a capture was begun during a capture"));
         }
         self.shared.calls.add(Call::GraphEdit);
-        self.capture = Some(Vec::new());
+        self.capture = Some(Capture::default());
         Ok(())
     }
 
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let steps = self.capture.take();
-        let steps = steps.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        if steps.is_empty() {
+        let capture = self.capture.take();
+        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
+        if capture.refused {
+            return Err(refused_in_capture());
+        }
+        if capture.steps.is_empty() {
             return Err(Error::usage("the capture took nothing down"));
         }
-        self.finish_graph(steps, true, into)
+        self.finish_graph(capture.steps, true, into)
     }
 
     fn build_graph(

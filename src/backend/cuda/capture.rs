@@ -6,10 +6,11 @@ use super::node::Step;
 use super::readback::Number;
 use super::rights::Checked;
 use super::stream::Stream;
-use crate::backend::Call;
+use crate::backend::{Call, refused_in_capture};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use std::ptr::{null, null_mut};
+use std::thread::ThreadId;
 
 /// A capture in progress. It is begun and ended in one thread.
 pub(super) struct Capture {
@@ -18,6 +19,7 @@ pub(super) struct Capture {
     parts: Vec<Vec<Use>>,
     /// Whether an operation was refused, so that others may lack it.
     refused: bool,
+    begun_in: ThreadId,
 }
 
 // SAFETY: nodes are handles that any thread may use, one at a time, which owning
@@ -38,7 +40,19 @@ impl Capture {
             steps: Vec::new(),
             parts: Vec::new(),
             refused: false,
+            begun_in: std::thread::current().id(),
         })
+    }
+
+    /// Refuses to end in another thread than it was begun in, which the driver
+    /// does not allow and would leave the stream capturing.
+    pub(super) fn check_thread(&self) -> Result<()> {
+        match std::thread::current().id() == self.begun_in {
+            true => Ok(()),
+            false => Err(Error::usage(
+                "a capture is ended in the thread that began it",
+            )),
+        }
     }
 
     /// Takes an operation down on the stream that the capture was begun on, or
@@ -79,8 +93,7 @@ impl Capture {
             return Err(Error::usage("the capture took nothing down"));
         }
         if self.refused {
-            return Err(Error::usage("an operation of the capture was refused")
-                .fix("see the first error of the capture"));
+            return Err(refused_in_capture());
         }
         let (nodes, operations) = (template.count()?, self.parts.len());
         if nodes != operations {

@@ -231,12 +231,15 @@ impl Graph {
             (why, (*at).errorNode)
         };
         let reason = self.refusal(why, node, &draft.template);
-        if !is_of_topology(why) {
+        let kinds = |steps: &[Step]| steps.iter().map(|step| step.kind).collect::<Vec<_>>();
+        let same = kinds(&self.made.steps) == kinds(&draft.template.steps);
+        // A copy that goes the other way is a node of the same type to the driver.
+        if same && !is_of_topology(why) {
             let meaning = Code::of(result).meaning;
             return Err(
                 Error::new(ErrorKind::Device, format!("{meaning}: {reason}"))
                     .with_code(result)
-                    .fix("make a new graph and drop this one"),
+                    .fix("drop this graph and make a new one, as Rung::Instantiate does"),
             );
         }
         *self = Graph::new(draft)?;

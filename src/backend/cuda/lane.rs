@@ -9,13 +9,16 @@ use super::queues::{Queues, StreamSet};
 use super::rights::{self, Checked};
 use super::share::Share;
 use super::stream::Stream;
-use crate::backend::{Addresses, Block, Built, Call, GraphId, HostViews, Lane, Node, Op, Queue};
+use crate::backend::{
+    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
+};
 use crate::error::{Error, Result};
 use crate::record::BufferId;
 use std::sync::Arc;
 
 /// A lane of the CUDA backend. A capture is begun and ended in one thread.
 pub(super) struct CudaLane {
+    id: LaneId,
     // Fields drop in this order, after `drop` has waited for the streams: what
     // work may still use goes after what starts work.
     graphs: Vec<Option<Graph>>,
@@ -45,6 +48,7 @@ impl CudaLane {
             false => Arc::clone(queues.stream(Queue::Compute)),
         };
         let mut lane = CudaLane {
+            id: LaneId::new(),
             graphs: Vec::new(),
             queues,
             capture_stream,
@@ -93,8 +97,14 @@ impl CudaLane {
     /// Makes a graph of `draft`, or gives it to the graph `into`.
     fn finish(&mut self, draft: Draft, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         let Some(id) = into else {
-            self.graphs.push(Some(Graph::new(draft)?));
-            return Ok((GraphId(self.graphs.len() as u32 - 1), Built::Instantiated));
+            let graph = Some(Graph::new(draft)?);
+            let place = self.graphs.iter().position(Option::is_none);
+            let place = place.unwrap_or_else(|| {
+                self.graphs.push(None);
+                self.graphs.len() - 1
+            });
+            self.graphs[place] = graph;
+            return Ok((GraphId(place as u32), Built::Instantiated));
         };
         let built = find_mut(&mut self.graphs, id)?.take(draft)?;
         Ok((id, built))
@@ -117,6 +127,14 @@ fn lease(blocks: &mut Blocks, queues: &mut Queues, uses: &[Use]) -> Result<()> {
 }
 
 impl Lane for CudaLane {
+    fn id(&self) -> LaneId {
+        self.id
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.share.buffer_count()
+    }
+
     fn addresses(&self, buffer: BufferId) -> Addresses {
         self.share.addresses(buffer)
     }
@@ -173,6 +191,9 @@ impl Lane for CudaLane {
     }
 
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        if let Some(capture) = &self.capture {
+            capture.check_thread()?;
+        }
         let capture = self.capture.take();
         let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
         let draft = capture.end(&self.capture_stream)?;

@@ -49,6 +49,10 @@ impl Share {
         unsafe { self.pinned.start().as_ptr().add(offset) }
     }
 
+    pub(super) fn buffer_count(&self) -> usize {
+        self.layout.places.len()
+    }
+
     pub(super) fn addresses(&self, buffer: BufferId) -> Addresses {
         let place = &self.layout.places[buffer.index()];
         Addresses {
@@ -56,6 +60,7 @@ impl Share {
             host: place
                 .host
                 .map(|offset| self.host_start() as u64 + offset as u64),
+            bytes: place.bytes,
         }
     }
 

@@ -5,13 +5,17 @@ use super::device::Device;
 use super::graph::{Graph, Order};
 use super::share::Capture;
 use super::view::Views;
-use crate::backend::{Addresses, Block, Built, Call, GraphId, HostViews, Lane, Node, Op, Queue};
+use crate::backend::{
+    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
+    refused_in_capture,
+};
 use crate::error::{Error, Result};
 use crate::record::BufferId;
 use std::sync::Arc;
 
 pub(super) struct SimLane {
     id: u32,
+    lane_id: LaneId,
     buffers: Vec<Addresses>,
     views: Views,
     shared: Arc<Shared>,
@@ -21,6 +25,7 @@ impl SimLane {
     pub(super) fn new(id: u32, buffers: Vec<Addresses>, views: Views, shared: Arc<Shared>) -> Self {
         SimLane {
             id,
+            lane_id: LaneId::new(),
             buffers,
             views,
             shared,
@@ -77,6 +82,7 @@ impl Device {
         }
         let Some(id) = into else {
             let graphs = &mut self.lane(lane).graphs;
+            // Never a name that there was, so that a stale one is told.
             graphs.push(Some(graph));
             return Ok((GraphId(graphs.len() as u32 - 1), Built::Instantiated));
         };
@@ -109,6 +115,14 @@ impl Device {
 }
 
 impl Lane for SimLane {
+    fn id(&self) -> LaneId {
+        self.lane_id
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.buffers.len()
+    }
+
     fn addresses(&self, buffer: BufferId) -> Addresses {
         self.buffers[buffer.index()]
     }
@@ -140,13 +154,19 @@ impl Lane for SimLane {
         self.enter(|device, views, lane| {
             device.check_lost()?;
             device.check_failed(lane)?;
-            let step = device.resolve(lane, op)?;
-            if device.lane(lane).capture.is_some() {
-                device.call(Call::GraphEdit)?;
-                let capture = device.lane(lane).capture.as_mut();
-                capture.expect("seen above").steps.push(step);
-                return Ok(());
+            let step = device.resolve(lane, op);
+            if let Some(capture) = device.lane(lane).capture.as_mut() {
+                match step {
+                    Ok(step) => capture.steps.push(step),
+                    // The graph would lack it.
+                    Err(error) => {
+                        capture.invalid.get_or_insert(refused_in_capture());
+                        return Err(error);
+                    }
+                }
+                return device.call(Call::GraphEdit);
             }
+            let step = step?;
             device.call(Call::Submission)?;
             device.count_submission(lane)?;
             let mut single = Graph::new(vec![step], Order::Line);

@@ -351,6 +351,7 @@ impl Device {
             let addresses = Addresses {
                 device,
                 host: host.as_ref().map(|(host, _)| *host),
+                bytes,
             };
             self.lane(lane).buffers.push(addresses);
             views.push(host);

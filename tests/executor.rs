@@ -1,0 +1,127 @@
+//! Buckets and executors: what they refuse, and what they keep.
+
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+use tapeloop::ErrorKind;
+use tapeloop::backend::{Backend, Lane, Streams, cpu::CpuBackend};
+use tapeloop::pipeline::{Ring, Wait};
+use tapeloop::record::{Image, Kernel, Recorder, Unit};
+use tapeloop::replay::{Bucket, Buckets, Executor, Policy, Rung};
+use tapeloop::workload::Extent;
+
+fn cpu() -> Arc<dyn Backend> {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    Arc::new(CpuBackend::new(pool))
+}
+
+/// A recording with one scratch buffer of so many elements.
+fn scratch(capacity: u32, elements: usize) -> Bucket {
+    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+        .reads::<u32>("header")
+        .writes::<f32>("y")
+        .twin(|_| {});
+    let mut recorder = Recorder::new(&[capacity]);
+    let header = recorder.header();
+    let scratch = recorder.device_buffer::<f32>("scratch", Unit::PerBatch { elements });
+    recorder.upload(header);
+    recorder.launch(&kernel, 1, &[header.into(), scratch.into()]);
+    Bucket {
+        capacity: Extent::from([capacity]),
+        recording: Arc::new(recorder.finish().unwrap()),
+    }
+}
+
+#[test]
+fn buckets_that_would_not_fit_their_memory_are_refused() {
+    let refused = |buckets: Vec<Bucket>| Buckets::new(buckets).unwrap_err().kind();
+    let too_large = vec![scratch(2, 1_000), scratch(4, 4)];
+    assert_eq!(refused(too_large), ErrorKind::Usage);
+    let other_capacity = vec![Bucket {
+        capacity: Extent::from([3]),
+        ..scratch(2, 4)
+    }];
+    assert_eq!(refused(other_capacity), ErrorKind::Usage);
+    // Lanes of smaller buffers.
+    let backend = cpu();
+    let (small, large) = (scratch(4, 4), scratch(4, 1_000));
+    let mut lanes = backend
+        .open_lanes(small.recording.buffers(), 2, Streams::PerSlot)
+        .unwrap();
+    let large = Arc::new(Buckets::new(vec![large]).unwrap());
+    let executor =
+        |lane: &mut dyn Lane, buckets| Executor::new(&backend, lane, buckets, &Policy::default());
+    let error = executor(&mut *lanes[0], &large).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    // Another lane than the executor's own.
+    let small = Arc::new(Buckets::new(vec![small]).unwrap());
+    let mut own = executor(&mut *lanes[0], &small).unwrap();
+    let error = own
+        .replay(&mut *lanes[1], 0, Extent::from([1]))
+        .unwrap_err();
+    assert_eq!(error.message(), "the executor is of another lane");
+    let error = own
+        .replay(&mut *lanes[0], 0, Extent::from([5]))
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+}
+
+#[test]
+fn a_bucket_that_is_dropped_keeps_what_it_is_bound_to() {
+    let backend = cpu();
+    let kernel = Kernel::new("scaled", &Image::cuda("scaled.cu", ""))
+        .reads::<f32>("x")
+        .writes::<f32>("y")
+        .scalar::<f32>("factor")
+        .twin(|launch| {
+            let x: &[f32] = launch.read();
+            let y: &mut [f32] = launch.write();
+            let factor: f32 = launch.scalar();
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = x * factor);
+        });
+    let bucket = |capacity: u32| {
+        let mut recorder = Recorder::new(&[capacity]);
+        let x = recorder.upload_buffer::<f32>("x", 0, 1);
+        let y = recorder.download_buffer::<f32>("y", 0, 1);
+        recorder.upload(x);
+        recorder.launch(&kernel, 1, &[x.into(), y.into(), 2_f32.into()]);
+        recorder.download(y);
+        let recording = Arc::new(recorder.finish().unwrap());
+        let capacity = Extent::from([capacity]);
+        (
+            (x, y),
+            Bucket {
+                capacity,
+                recording,
+            },
+        )
+    };
+    let ((x, y), large) = bucket(8);
+    let buckets = Arc::new(Buckets::new(vec![bucket(4).1, large]).unwrap());
+    let policy = Policy {
+        ready_max: 1,
+        ..Policy::default()
+    };
+    let mut ring: Ring<()> = Ring::new(&backend, &buckets, 1, &policy, Wait::Block).unwrap();
+    let mut first = |live: u32, rebind: bool| {
+        let mut slot = ring.acquire().unwrap();
+        if rebind {
+            let mut bindings = slot.bindings(0).unwrap();
+            bindings.set_scalar(0, "factor", 5_f32).unwrap();
+            assert_eq!(slot.rebind(0, bindings).unwrap(), Rung::Params);
+        }
+        slot.write(x).fill(1.0);
+        ring.submit(slot, Extent::from([live]), ()).unwrap();
+        let finished = ring.wait().unwrap();
+        let value = finished.as_ref().ok().unwrap().read(y)[0];
+        ring.release(finished);
+        value
+    };
+    assert_eq!(first(3, false), 2.0);
+    assert_eq!(first(3, true), 5.0);
+    assert_eq!(
+        first(7, false),
+        2.0,
+        "the other bucket, for which it is dropped"
+    );
+    assert_eq!(first(3, false), 5.0, "made again as it was bound");
+}
