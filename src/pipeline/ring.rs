@@ -25,7 +25,8 @@ pub type Finished<B> = Result<Slot<Done<B>>, Box<Failed<B>>>;
 /// Slots for whole batches that the caller forms: acquired, filled in place,
 /// submitted, polled, and released. `B` is what the caller attaches to a batch.
 ///
-/// Nothing here starts a thread or allocates once it is built.
+/// Nothing here starts a thread, or takes device or pinned memory once it is
+/// built.
 pub struct Ring<B> {
     free: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
