@@ -226,6 +226,7 @@ impl Walk<'_> {
         // Half of the time the ladder chooses by itself.
         let any = if self.random.flip() { 1 } else { all.len() };
         let least = *self.random.pick(&all[..any]);
+        let before = self.expected.clone();
         let rung = self.expected_rung(&old, &new, least);
         match self.executor.update_from(&mut *self.lane, 0, new, least) {
             Ok(taken) => {
@@ -233,8 +234,11 @@ impl Walk<'_> {
                 self.model = model;
                 self.count(rung);
             }
-            // The bucket runs as before.
-            Err(error) => assert!(error.to_string().contains("as planned"), "{error}"),
+            // The bucket runs as before, and nothing is counted.
+            Err(error) => {
+                assert!(error.to_string().contains("as planned"), "{error}");
+                self.expected = before;
+            }
         }
         // Some handles go away, and what is bound stays.
         while self.blocks.len() > 4 {
@@ -364,6 +368,20 @@ fn an_update_whose_capture_fails_leaves_the_bucket_as_it_was() {
                 policy,
                 (2..20).step_by(2).map(fault).collect(),
             );
+        }
+    });
+}
+
+#[test]
+fn an_update_that_is_refused_leaves_the_bucket_as_it_was() {
+    let (program, policies) = (Program::new(), policies());
+    each_seed(100, |seed| {
+        for policy in &policies {
+            // Two changes in a row, so that setting back fails too, and one.
+            let params = [3, 4, 9, 20, 21, 22, 40].map(|change| Fault::Params { change });
+            let updates = [0, 1, 3, 6].map(|update| Fault::Update { update });
+            let faults = params.into_iter().chain(updates).collect();
+            walk(&program, seed, policy, faults);
         }
     });
 }

@@ -39,6 +39,17 @@ pub enum Fault {
         /// Which one.
         capture: u64,
     },
+    /// A graph does not take the parameters of one operation.
+    Params {
+        /// Which change of parameters.
+        change: u64,
+    },
+    /// A graph does not take the parameters of another one, though both have the
+    /// same topology.
+    Update {
+        /// Which update.
+        update: u64,
+    },
 }
 
 impl Fault {
@@ -72,6 +83,8 @@ pub(super) struct Plan {
     launches: u64,
     copies: u64,
     captures: u64,
+    changes: u64,
+    updates: u64,
 }
 
 impl Plan {
@@ -84,6 +97,8 @@ impl Plan {
             launches: 0,
             copies: 0,
             captures: 0,
+            changes: 0,
+            updates: 0,
         }
     }
 
@@ -127,6 +142,18 @@ impl Plan {
         let capture = take(&mut self.captures);
         let planned = self.faults.contains(&Fault::Capture { capture });
         planned.then(|| device("the capture was invalidated, as planned", 901))
+    }
+
+    pub(super) fn params(&mut self) -> Option<Error> {
+        let change = take(&mut self.changes);
+        let planned = self.faults.contains(&Fault::Params { change });
+        planned.then(|| device("the parameters were refused, as planned", 1))
+    }
+
+    pub(super) fn update(&mut self) -> Option<Error> {
+        let update = take(&mut self.updates);
+        let planned = self.faults.contains(&Fault::Update { update });
+        planned.then(|| device("the update was refused, as planned", 910))
     }
 }
 

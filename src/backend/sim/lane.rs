@@ -90,6 +90,12 @@ impl Device {
         if let Some(reason) = old.other_build(&graph) {
             return Err(Error::usage(reason));
         }
+        if old.difference(&graph).is_none()
+            && let Some(error) = self.plan.update()
+        {
+            return Err(error);
+        }
+        let old = self.graph(lane, id)?;
         let built = match old.difference(&graph) {
             None => Built::Updated,
             Some(reason) => Built::Reinstantiated { reason },
@@ -233,6 +239,9 @@ impl Lane for SimLane {
     fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.call(Call::GraphEdit, |device, _, lane| {
             let step = device.resolve(lane, op)?;
+            if let Some(error) = device.plan.params() {
+                return Err(error);
+            }
             let graph = device.graph(lane, graph)?;
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));
