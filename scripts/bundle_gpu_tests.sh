@@ -76,11 +76,12 @@ if [ "${1:-}" = --sanitize ]; then
         for name in $tests; do
             echo "== $tool $name"
             # Tests provoke refusals, and one a fault: those are no findings. One
-            # at a time, as the tool disturbs captures of other threads; and without
-            # the long runs, which take it minutes.
+            # at a time, as the tool disturbs captures of other threads; without
+            # the long runs, which take it minutes, and the test that counts the
+            # card's memory, of which the tool takes its part.
             compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
                 "bin/$name" --test-threads=1 --skip a_fault_is_an_error \
-                --skip a_long_run || failed="$failed $tool:$name"
+                --skip a_long_run --skip a_plan_is_what || failed="$failed $tool:$name"
         done
     done
 fi
