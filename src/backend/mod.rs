@@ -35,6 +35,7 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod doctor;
+mod graphs;
 mod layout;
 mod select;
 pub mod sim;

@@ -89,8 +89,7 @@ impl<W: Workload> Pipeline<W> {
     }
 
     /// [`Pipeline::submit`] with options, at a moment that the caller knows. No
-    /// item goes before another here, so `urgent` closes its batch at once, or at
-    /// the first poll that finds a slot for it.
+    /// item goes before another here, so `urgent` is a [`Pipeline::flush`] after it.
     ///
     /// # Errors
     /// As [`Pipeline::submit`].
@@ -108,13 +107,9 @@ impl<W: Workload> Pipeline<W> {
         }
         let extent = self.shared.extent(&item);
         let number = self.batcher.next_number();
-        let deadline = match options.urgent {
-            true => Some(now),
-            false => options.deadline,
-        };
         let closed = self
             .batcher
-            .push(item, extent, Reply::Caller, now, deadline);
+            .push(item, extent, Reply::Caller, now, options.deadline);
         for batch in closed {
             self.dispatch(batch);
         }

@@ -71,10 +71,8 @@ impl<B> Ring<B> {
     /// Gives a filled slot to the device as a batch that spans `live`.
     ///
     /// # Errors
-    /// What the device says, with the batch. [`Ring::release`] takes that too.
-    ///
-    /// # Panics
-    /// If no bucket holds `live`.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if no bucket holds `live`, or
+    /// what the device says; with the batch. [`Ring::release`] takes that too.
     pub fn submit(
         &mut self,
         slot: Slot<Filling>,

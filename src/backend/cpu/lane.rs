@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::memory::{Blocks, Location};
+use crate::backend::graphs::Graphs;
 use crate::backend::storage::Storage;
 use crate::backend::twin::Launch;
 use crate::backend::{
@@ -42,7 +43,7 @@ pub(super) struct CpuLane {
     buffers: Vec<Storage>,
     blocks: Blocks,
     shared: Arc<Shared>,
-    graphs: Vec<Option<Graph>>,
+    graphs: Graphs<Graph>,
     capture: Option<Capture>,
     queue: Vec<Work>,
     failed: Option<Error>,
@@ -55,7 +56,7 @@ impl CpuLane {
             buffers,
             blocks: Blocks::default(),
             shared,
-            graphs: Vec::new(),
+            graphs: Graphs::new(),
             capture: None,
             queue: Vec::new(),
             failed: None,
@@ -133,11 +134,6 @@ impl CpuLane {
         Ok(())
     }
 
-    fn graph(&mut self, id: GraphId) -> Result<&mut Graph> {
-        let graph = self.graphs.get_mut(id.0 as usize).and_then(Option::as_mut);
-        graph.ok_or_else(|| Error::usage("the lane has no such graph"))
-    }
-
     fn finish_graph(
         &mut self,
         steps: Vec<Step>,
@@ -153,15 +149,9 @@ impl CpuLane {
             captured,
         };
         let Some(id) = into else {
-            let place = self.graphs.iter().position(Option::is_none);
-            let place = place.unwrap_or_else(|| {
-                self.graphs.push(None);
-                self.graphs.len() - 1
-            });
-            self.graphs[place] = Some(graph);
-            return Ok((GraphId(place as u32), Built::Instantiated));
+            return Ok((self.graphs.insert(graph), Built::Instantiated));
         };
-        let old = self.graph(id)?;
+        let old = self.graphs.get_mut(id)?;
         if old.captured != captured {
             return Err(Error::usage(
                 "a graph is updated only from its own kind of build",
@@ -392,7 +382,7 @@ impl Lane for CpuLane {
     fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.shared.calls.add(Call::GraphEdit);
         let step = self.step(op)?;
-        let steps = Arc::make_mut(&mut self.graph(graph)?.steps);
+        let steps = Arc::make_mut(&mut self.graphs.get_mut(graph)?.steps);
         let old = steps.get_mut(node);
         let old = old.ok_or_else(|| Error::usage("the graph has no such operation"))?;
         if std::mem::discriminant(&old.op) != std::mem::discriminant(op) {
@@ -403,21 +393,18 @@ impl Lane for CpuLane {
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        let graph = self.graphs.get(graph.0 as usize).and_then(Option::as_ref);
-        let graph = graph.ok_or_else(|| Error::usage("the lane has no such graph"))?;
+        let graph = self.graphs.get(graph)?;
         Ok(graph.steps.iter().map(|step| step.op.clone()).collect())
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
         self.shared.calls.add(Call::GraphEdit);
-        if let Some(graph) = self.graphs.get_mut(graph.0 as usize) {
-            *graph = None;
-        }
+        self.graphs.remove(graph);
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.shared.calls.add(Call::Submission);
-        let steps = Arc::clone(&self.graph(graph)?.steps);
+        let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
         self.lease(&steps)?;
         self.queue.push(Work::Graph(steps));
         Ok(())

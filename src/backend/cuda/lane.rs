@@ -9,6 +9,7 @@ use super::queues::{Queues, StreamSet};
 use super::rights::{self, Checked};
 use super::share::Share;
 use super::stream::Stream;
+use crate::backend::graphs::Graphs;
 use crate::backend::{
     Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
 };
@@ -21,7 +22,7 @@ pub(super) struct CudaLane {
     id: LaneId,
     // Fields drop in this order, after `drop` has waited for the streams: what
     // work may still use goes after what starts work.
-    graphs: Vec<Option<Graph>>,
+    graphs: Graphs<Graph>,
     queues: Queues,
     /// Where captures happen: the lane's own stream in any case, since a capture
     /// on a shared one would take down what other lanes give.
@@ -49,7 +50,7 @@ impl CudaLane {
         };
         let mut lane = CudaLane {
             id: LaneId::new(),
-            graphs: Vec::new(),
+            graphs: Graphs::new(),
             queues,
             capture_stream,
             capture: None,
@@ -97,23 +98,12 @@ impl CudaLane {
     /// Makes a graph of `draft`, or gives it to the graph `into`.
     fn finish(&mut self, draft: Draft, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         let Some(id) = into else {
-            let graph = Some(Graph::new(draft)?);
-            let place = self.graphs.iter().position(Option::is_none);
-            let place = place.unwrap_or_else(|| {
-                self.graphs.push(None);
-                self.graphs.len() - 1
-            });
-            self.graphs[place] = graph;
-            return Ok((GraphId(place as u32), Built::Instantiated));
+            let graph = Graph::new(draft)?;
+            return Ok((self.graphs.insert(graph), Built::Instantiated));
         };
-        let built = find_mut(&mut self.graphs, id)?.take(draft)?;
+        let built = self.graphs.get_mut(id)?.take(draft)?;
         Ok((id, built))
     }
-}
-
-fn find_mut(graphs: &mut [Option<Graph>], id: GraphId) -> Result<&mut Graph> {
-    let graph = graphs.get_mut(id.0 as usize).and_then(Option::as_mut);
-    graph.ok_or_else(|| Error::usage("the lane has no such graph"))
 }
 
 /// Holds the blocks of work that is about to be given. What a refusal leaves is
@@ -224,24 +214,20 @@ impl Lane for CudaLane {
         self.refuse_in_capture("a graph was changed")?;
         let checked = self.check(op)?;
         checked.check_node()?;
-        find_mut(&mut self.graphs, graph)?.set(node, checked)
+        self.graphs.get_mut(graph)?.set(node, checked)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        let graph = self.graphs.get(graph.0 as usize).and_then(Option::as_ref);
-        let graph = graph.ok_or_else(|| Error::usage("the lane has no such graph"))?;
-        graph.ops(&self.functions)
+        self.graphs.get(graph)?.ops(&self.functions)
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        if let Some(graph) = self.graphs.get_mut(graph.0 as usize) {
-            *graph = None;
-        }
+        self.graphs.remove(graph);
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.refuse_in_capture("a graph was launched")?;
-        let graph = find_mut(&mut self.graphs, graph)?;
+        let graph = self.graphs.get_mut(graph)?;
         lease(&mut self.blocks, &mut self.queues, graph.uses())?;
         let stream = self.queues.give(Queue::Compute);
         // SAFETY: as for `enqueue`.
