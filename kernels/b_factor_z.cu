@@ -16,7 +16,7 @@ b_factor_z(const unsigned* header, const Chain* chains, const unsigned* members,
     __shared__ double shared[CHAIN_THREADS];
     double sum = 0.0, count = 0.0;
     for (unsigned m = threadIdx.x; m < chain.count; m += CHAIN_THREADS) {
-        const float value = b[chain.residue_start + own[m]];
+        const float value = b[own[m]];
         if (!isnan(value)) {
             sum += double(value);
             count += 1.0;
@@ -28,7 +28,7 @@ b_factor_z(const unsigned* header, const Chain* chains, const unsigned* members,
 
     double squares = 0.0;
     for (unsigned m = threadIdx.x; m < chain.count; m += CHAIN_THREADS) {
-        const float value = b[chain.residue_start + own[m]];
+        const float value = b[own[m]];
         const double deviation = double(value) - mean;
         if (!isnan(value))
             squares += deviation * deviation;
@@ -36,7 +36,7 @@ b_factor_z(const unsigned* header, const Chain* chains, const unsigned* members,
     const double sd = sqrt(block_sum<CHAIN_THREADS>(shared, squares) / count);
 
     for (unsigned m = threadIdx.x; m < chain.count; m += CHAIN_THREADS) {
-        const unsigned residue = chain.residue_start + own[m];
+        const unsigned residue = own[m];
         const float value = b[residue];
         z[residue] = sd > 0.0 && !isnan(value) ? float((double(value) - mean) / sd) : null_real();
     }

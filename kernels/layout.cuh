@@ -1,9 +1,9 @@
-// What the host packs and every kernel reads. src/features/layout.rs is the
-// other side; both assert the sizes.
+// What the host packs and every kernel reads. src/features/layout.rs and grid.rs
+// are the other side; both assert the sizes.
 #pragma once
 
 // Totals of the batch along each axis, in the header.
-enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS };
+enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS };
 
 // A position in 0.001 A. A missing one has MISSING in all three, which is far
 // enough from every real one (at most 100,000,000 from the origin) to be within
@@ -12,18 +12,56 @@ struct Position { int x, y, z; };
 static_assert(sizeof(Position) == 12, "three packed ints");
 constexpr int MISSING = 2000000000;
 
-// Spans of one structure in the batch.
-struct alignas(16) Structure { unsigned residue_start, residue_count, atom_start, atom_count; };
-static_assert(sizeof(Structure) == 16, "one 16-byte load");
+// An atom: its position in 0.001 A, and its tag; all zeros where there is none.
+struct alignas(16) Atom { int x, y, z; unsigned tag; };
+static_assert(sizeof(Atom) == 16, "one 16-byte load");
+
+// A tag: radius in 0.001 A (11 bits, never 0), whether of a side chain, whether
+// polar, chain in the batch (19 bits).
+__device__ inline bool present(Atom atom) { return atom.tag != 0; }
+__device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
+__device__ inline bool tag_side(unsigned tag) { return tag >> 11 & 1u; }
+__device__ inline bool tag_polar(unsigned tag) { return tag >> 12 & 1u; }
+__device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
+
+// The backbone of a residue, each atom present or not.
+struct alignas(16) Backbone { Position n, ca, c, o; };
+static_assert(sizeof(Backbone) == 48, "three 16-byte loads");
+
+// One residue of the batch; its atoms are atom_start ... + atom_count.
+struct alignas(16) Residue {
+    unsigned structure, chain, atom_start;
+    unsigned short atom_count;
+    unsigned char aa, flags;
+};
+static_assert(sizeof(Residue) == 16, "one 16-byte load");
+constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4;
+
+// Cubic cells over one structure, of an edge of 2^shift; see grid.rs.
+struct Grid {
+    int x, y, z;
+    unsigned first;
+    unsigned short extent[3], wrap[3];
+    unsigned shift;
+};
+static_assert(sizeof(Grid) == 32, "eight words");
+
+// One structure of the batch.
+struct alignas(16) Structure {
+    unsigned residue_start, residue_count, atom_start, atom_count, chain_start, chain_count;
+    unsigned unused[2];
+    Grid atom_grid, residue_grid;
+};
+static_assert(sizeof(Structure) == 96, "six 16-byte loads");
 
 // Up to TILE residues of one structure: `first` counts from `residue_start`.
 constexpr unsigned TILE = 128;
 struct alignas(16) Tile { unsigned residue_start, residue_count, first, count; };
 static_assert(sizeof(Tile) == 16, "one 16-byte load");
 
-// The residues of one chain, as members[member_start ...], which count from
-// `residue_start`.
-struct alignas(16) Chain { unsigned residue_start, member_start, count, unused; };
+// The residues of one chain, as members[member_start ...]: residues of the batch
+// in the chain's order.
+struct alignas(16) Chain { unsigned structure, member_start, count, unused; };
 static_assert(sizeof(Chain) == 16, "one 16-byte load");
 
 constexpr int NULL_COUNT = -1;
@@ -36,24 +74,25 @@ __device__ inline bool present(Position p) { return p.x != MISSING; }
 // fits 32 bits; cutoffs are below it.
 constexpr int REACH = 37000;
 
-// Whether a and b are closer than the square root of cutoff2, exactly.
-__device__ inline bool within(Position a, Position b, unsigned cutoff2)
+// The squared length of a difference of positions, exactly where it is less than
+// REACH^2, and larger than any cutoff's square elsewhere.
+__device__ inline unsigned squared(int dx, int dy, int dz)
 {
-    unsigned x = min(abs(a.x - b.x), REACH);
-    unsigned y = min(abs(a.y - b.y), REACH);
-    unsigned z = min(abs(a.z - b.z), REACH);
-    return x * x + y * y + z * z < cutoff2;
+    unsigned x = min(abs(dx), REACH);
+    unsigned y = min(abs(dy), REACH);
+    unsigned z = min(abs(dz), REACH);
+    return x * x + y * y + z * z;
 }
 
-// Loads up to TILE positions of a structure, from residue `base` on, for all
-// threads of the block; returns how many.
-__device__ inline unsigned load_tile(Position* shared, const Position* positions,
-                                     const Tile& tile, unsigned base)
+// Loads up to TILE atoms of a structure, one a residue, from residue `base` on,
+// for all threads of the block; returns how many.
+__device__ inline unsigned load_tile(Atom* shared, const Atom* atoms, const Tile& tile,
+                                     unsigned base)
 {
     unsigned length = min(TILE, tile.residue_count - base);
     __syncthreads();
     if (threadIdx.x < length)
-        shared[threadIdx.x] = positions[tile.residue_start + base + threadIdx.x];
+        shared[threadIdx.x] = atoms[tile.residue_start + base + threadIdx.x];
     __syncthreads();
     return length;
 }

@@ -2,24 +2,24 @@
 
 constexpr unsigned RG_THREADS = 256;
 
-// Root mean square distance of positions, all of one weight, from their mean,
-// in A; one block a structure. `of_atoms` chooses the structure's atom span or
-// its residue span; missing positions are skipped.
+// Root mean square distance of atoms, all of one weight, from their mean, in A;
+// one block a structure. `axis` says whether the atoms are all of a structure's or
+// one a residue; missing ones are skipped.
 extern "C" __global__ void __launch_bounds__(RG_THREADS)
-radius_of_gyration(const unsigned* header, const Structure* structures, const Position* positions,
-                   float* radii, unsigned of_atoms)
+radius_of_gyration(const unsigned* header, const Structure* structures, const Atom* atoms,
+                   float* radii, unsigned axis)
 {
     if (blockIdx.x >= header[STRUCTURES])
         return;
-    const Structure structure = structures[blockIdx.x];
-    const unsigned start = of_atoms ? structure.atom_start : structure.residue_start;
-    const unsigned length = of_atoms ? structure.atom_count : structure.residue_count;
-    const Position* own = positions + start;
+    const Structure& structure = structures[blockIdx.x];
+    const unsigned start = axis == ATOMS ? structure.atom_start : structure.residue_start;
+    const unsigned length = axis == ATOMS ? structure.atom_count : structure.residue_count;
+    const Atom* own = atoms + start;
 
     __shared__ long long sums[RG_THREADS];
     long long x = 0, y = 0, z = 0, count = 0;
     for (unsigned i = threadIdx.x; i < length; i += RG_THREADS) {
-        const Position p = own[i];
+        const Atom p = own[i];
         if (present(p)) {
             x += p.x;
             y += p.y;
@@ -36,7 +36,7 @@ radius_of_gyration(const unsigned* header, const Structure* structures, const Po
     __shared__ double squares[RG_THREADS];
     double square = 0.0;
     for (unsigned i = threadIdx.x; i < length; i += RG_THREADS) {
-        const Position p = own[i];
+        const Atom p = own[i];
         if (present(p)) {
             const double dx = double(p.x) - mean_x;
             const double dy = double(p.y) - mean_y;

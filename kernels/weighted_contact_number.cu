@@ -8,7 +8,7 @@ static_assert(TILE % GROUP == 0, "groups start at the same residues in every til
 // Sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread a
 // residue. Residues at distance 0 are skipped.
 extern "C" __global__ void __launch_bounds__(TILE)
-weighted_contact_number(const unsigned* header, const Tile* tiles, const Position* positions,
+weighted_contact_number(const unsigned* header, const Tile* tiles, const Atom* atoms,
                         float* sums)
 {
     if (blockIdx.x >= header[TILES])
@@ -16,19 +16,19 @@ weighted_contact_number(const unsigned* header, const Tile* tiles, const Positio
     const Tile tile = tiles[blockIdx.x];
     const bool active = threadIdx.x < tile.count;
     const unsigned own = tile.residue_start + tile.first + threadIdx.x;
-    const Position position = active ? positions[own] : Position{MISSING, MISSING, MISSING};
+    const Atom atom = active ? atoms[own] : Atom{};
 
-    __shared__ Position others[TILE];
+    __shared__ Atom others[TILE];
     double sum = 0.0;
     for (unsigned base = 0; base < tile.residue_count; base += TILE) {
-        const unsigned length = load_tile(others, positions, tile, base);
+        const unsigned length = load_tile(others, atoms, tile, base);
         for (unsigned group = 0; group < length; group += GROUP) {
             float partial = 0.0f;
             for (unsigned k = group; k < min(group + GROUP, length); ++k) {
-                const Position other = others[k];
-                const float x = float(position.x - other.x);
-                const float y = float(position.y - other.y);
-                const float z = float(position.z - other.z);
+                const Atom other = others[k];
+                const float x = float(atom.x - other.x);
+                const float y = float(atom.y - other.y);
+                const float z = float(atom.z - other.z);
                 const float d2 = x * x + y * y + z * z;
                 if (d2 > 0.0f && present(other))
                     partial += 1e6f / d2;
@@ -37,5 +37,5 @@ weighted_contact_number(const unsigned* header, const Tile* tiles, const Positio
         }
     }
     if (active)
-        sums[own] = present(position) ? float(sum) : null_real();
+        sums[own] = present(atom) ? float(sum) : null_real();
 }

@@ -10,7 +10,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input, NULL_COUNT,
+    Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input, NULL_COUNT,
     virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
@@ -258,28 +258,22 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
 fn a_structure_of_100000_residues_is_right() {
     // C-alphas 3.8 A apart in ten rows 100 A apart: how many are within 8 A needs
     // no search.
-    let (count, row) = (100_000, 10_000);
-    let mut line = structure(count, 7);
-    line.xyz.truncate(count);
-    for (index, (residue, p)) in line.residues.iter_mut().zip(&mut line.xyz).enumerate() {
-        (residue.ca, residue.cb, residue.n, residue.c) = (index as u32, MISSING, MISSING, MISSING);
-        *p = [
-            (index % row) as i32 * 3800,
-            (index / row) as i32 * 100_000,
-            0,
-        ];
-    }
+    let (count, row) = (100_000i32, 10_000);
+    let place = |index| [(index % row) * 3800, (index / row) * 100_000, 0];
+    let line = of_c_alphas(&(0..count).map(place).collect::<Vec<[i32; 3]>>());
     let mut config = EngineConfig::new(Features::capacity(4096));
     config.slots = 1;
     config.buckets.push(Features::capacity(131_072));
     let chosen = FeatureConfig {
-        features: vec![FeatureName::ContactNumber, FeatureName::BZ, FeatureName::Rg],
-        contact_ca: vec![Cutoff::from_angstrom(8.0).unwrap()],
-        contact_cb: vec![],
+        features: vec![FeatureName::ContactNumber, FeatureName::BFactor, FeatureName::Rg],
+        contact_number: ContactNumber {
+            ca: vec![Cutoff::from_angstrom(8.0).unwrap()],
+            cb: vec![],
+        },
         ..FeatureConfig::default()
     };
     let table = &compute_with(chosen, slice::from_ref(&line), &config, 2)[0];
-    let neighbours = |i: usize| ((i % row).min(2) + (row - 1 - i % row).min(2)) as i32;
+    let neighbours = |i: i32| (i % row).min(2) + (row - 1 - i % row).min(2);
     assert_eq!(
         table.residues[0],
         Column::Count((0..count).map(neighbours).collect())
@@ -343,11 +337,11 @@ fn only_what_is_asked_for_is_taken() {
     };
     assert_eq!(
         lines(&[FeatureName::Wcn]),
-        ["header", "tiles", "ca", "wcn", "alignment"]
+        ["header", "wcn", "tiles", "ca", "alignment"]
     );
     assert_eq!(
-        lines(&[FeatureName::BZ]),
-        ["header", "chains", "members", "b", "b_z", "alignment"]
+        lines(&[FeatureName::BFactor]),
+        ["header", "b_z", "chains", "members", "b", "alignment"]
     );
 }
 
@@ -388,7 +382,7 @@ fn an_oversized_structure_is_rejected_alone() {
         "{message}"
     );
     assert!(small.is_ok());
-    assert_eq!(Features::capacity(64), Extent::from([64, 1024, 4, 4, 32]));
+    assert_eq!(Features::capacity(64), Extent::from([64, 1024, 4, 4, 32, 1284]));
     assert_eq!(Features::buckets(64, 64), [8, 64].map(Features::capacity));
     assert_eq!(
         Features::buckets(64, 100),
@@ -400,6 +394,9 @@ fn an_oversized_structure_is_rejected_alone() {
 fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
     let mut s = structure(positions.len(), 0);
     s.xyz = positions.to_vec();
+    s.element = vec![6; positions.len()];
+    s.b_factor = (0..positions.len()).map(|index| index as f32).collect();
+    s.atom_start = (0..=positions.len() as u32).collect();
     for (index, residue) in s.residues.iter_mut().enumerate() {
         (residue.ca, residue.cb) = (index as u32, MISSING);
         (residue.n, residue.c) = (MISSING, MISSING);
@@ -445,8 +442,10 @@ fn the_largest_cutoff_is_exact_too() {
     let cutoff = Cutoff::from_angstrom(37.0).unwrap();
     let features = FeatureConfig {
         features: vec![FeatureName::ContactNumber],
-        contact_ca: vec![cutoff],
-        contact_cb: vec![],
+        contact_number: ContactNumber {
+            ca: vec![cutoff],
+            cb: vec![],
+        },
         ..FeatureConfig::default()
     };
     let pairs = [

@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, NULL_COUNT};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, NULL_COUNT, TableName};
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
 
@@ -129,7 +129,11 @@ fn the_samples_match_the_golden_tables() {
         let rows = residue_rows
             .get(source.as_str())
             .map_or(&[][..], Vec::as_slice);
-        for (decl, column) in config.residue_columns().iter().zip(&table.residues) {
+        for (decl, column) in config
+            .columns(TableName::Residues)
+            .iter()
+            .zip(&table.residues)
+        {
             let at = residues.column(&decl.name);
             let expected: Vec<&str> = rows.iter().map(|row| row[at].as_str()).collect();
             compare(&format!("{source}, {}", decl.name), column, &expected);
@@ -147,7 +151,11 @@ fn the_samples_match_the_golden_tables() {
             .filter(|p| p[1].break_before && p[0].chain == p[1].chain)
             .count();
         assert_eq!(breaks, count("breaks"), "{source}: breaks");
-        for (decl, column) in config.structure_columns().iter().zip(&table.structure) {
+        for (decl, column) in config
+            .columns(TableName::Structures)
+            .iter()
+            .zip(&table.structure)
+        {
             let expected = row[structures.column(&decl.name)].as_str();
             compare(&format!("{source}, {}", decl.name), column, &[expected]);
         }

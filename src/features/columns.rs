@@ -3,18 +3,44 @@
 /// The count that stands for null in a [`Column::Count`].
 pub const NULL_COUNT: i32 = -1;
 
-/// What a column holds.
+/// A table of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableName {
+    /// A row a residue.
+    Residues,
+    /// A row a chain that has residues.
+    Chains,
+    /// A row a structure.
+    Structures,
+}
+
+/// What a column means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Counts, [`NULL_COUNT`] for null.
+    /// Counts and indices, [`NULL_COUNT`] for null.
     Count,
     /// Reals, NaN for null.
     Real,
+    /// 0 for no and 1 for yes, [`NULL_COUNT`] for null.
+    Flag,
+    /// An index into the structure's chains, [`NULL_COUNT`] for null.
+    Chain,
+    /// An index into these texts, [`NULL_COUNT`] for null.
+    Text(&'static [&'static str]),
+}
+
+impl ColumnKind {
+    /// Whether values are [`Column::Real`]; all others are [`Column::Count`].
+    pub fn is_real(self) -> bool {
+        self == ColumnKind::Real
+    }
 }
 
 /// A column as the configuration fixes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnDecl {
+    /// The table that it is in.
+    pub table: TableName,
     /// Its name: `cn_ca_8`.
     pub name: String,
     /// What it holds.
@@ -25,10 +51,34 @@ pub struct ColumnDecl {
     pub about: String,
 }
 
+impl ColumnDecl {
+    /// A column with one value a residue.
+    pub(super) fn residue(
+        name: impl Into<String>,
+        kind: ColumnKind,
+        unit: &'static str,
+        about: impl Into<String>,
+    ) -> Self {
+        ColumnDecl {
+            table: TableName::Residues,
+            name: name.into(),
+            kind,
+            unit,
+            about: about.into(),
+        }
+    }
+
+    /// The same column in another table.
+    pub(super) fn of(mut self, table: TableName) -> Self {
+        self.table = table;
+        self
+    }
+}
+
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Of [`ColumnKind::Count`].
+    /// Of every kind but [`ColumnKind::Real`].
     Count(Vec<i32>),
     /// Of [`ColumnKind::Real`].
     Real(Vec<f32>),

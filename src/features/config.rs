@@ -1,7 +1,13 @@
-//! Which features, with which parameters.
+//! Which features, with which settings.
 
-use super::columns::{ColumnDecl, ColumnKind};
+use super::b_factor::BFactor;
+use super::columns::{ColumnDecl, TableName};
+use super::contact_number::ContactNumber;
+use super::feature::{About, Feature, Setting};
+use super::half_sphere::HalfSphereA;
 use super::layout::REACH;
+use super::radius_of_gyration::RadiusOfGyration;
+use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
 
 /// A distance cutoff on the 0.001 A lattice. Within means strictly less.
@@ -11,6 +17,9 @@ pub struct Cutoff {
 }
 
 impl Cutoff {
+    /// The largest, in A.
+    pub const MAX_ANGSTROM: f64 = REACH as f64 / 1000.0;
+
     /// A cutoff of `angstrom`, to the nearest 0.001 A.
     ///
     /// # Errors
@@ -23,10 +32,18 @@ impl Cutoff {
                 milli_angstrom: milli as u32,
             })
         } else {
-            let max = f64::from(REACH) / 1000.0;
+            let max = Cutoff::MAX_ANGSTROM;
             Err(Error::config(format!(
                 "a cutoff of {angstrom} A is not above 0 and at most {max} A"
             )))
+        }
+    }
+
+    /// A cutoff of whole A, up to 37.
+    pub(super) const fn of_angstrom(angstrom: u32) -> Self {
+        assert!(angstrom > 0 && angstrom * 1000 <= REACH);
+        Cutoff {
+            milli_angstrom: angstrom * 1000,
         }
     }
 
@@ -35,103 +52,132 @@ impl Cutoff {
         f64::from(self.milli_angstrom) / 1000.0
     }
 
+    pub(super) fn milli_angstrom(self) -> u32 {
+        self.milli_angstrom
+    }
+
     pub(super) fn squared(self) -> u32 {
         self.milli_angstrom.pow(2)
     }
 
     /// As part of a column's name: `8`, `8_5`.
-    fn label(self) -> String {
+    pub(super) fn label(self) -> String {
         self.angstrom().to_string().replace('.', "_")
     }
 }
 
-/// A feature by the name that a config gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FeatureName {
+/// Names of features, each with its settings in [`FeatureConfig`].
+macro_rules! features {
+    ($($(#[$doc:meta])* $variant:ident, $name:literal, $field:ident: $settings:ty;)*) => {
+        /// A feature by the name that a config gives it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum FeatureName {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl FeatureName {
+            /// All of them, in the order of their columns.
+            pub const ALL: &'static [FeatureName] = &[$(FeatureName::$variant),*];
+
+            /// The name in a config.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(FeatureName::$variant => $name,)*
+                }
+            }
+        }
+
+        /// The features to compute. Columns follow from it alone, not from the data.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct FeatureConfig {
+            /// The features, each once.
+            pub features: Vec<FeatureName>,
+            $($(#[$doc])* pub $field: $settings,)*
+        }
+
+        impl Default for FeatureConfig {
+            /// All features, with their usual settings.
+            fn default() -> Self {
+                FeatureConfig {
+                    features: FeatureName::ALL.to_vec(),
+                    $($field: <$settings>::default(),)*
+                }
+            }
+        }
+
+        impl FeatureConfig {
+            pub(super) fn feature(&self, name: FeatureName) -> &dyn Feature {
+                match name {
+                    $(FeatureName::$variant => &self.$field,)*
+                }
+            }
+
+            fn feature_mut(&mut self, name: FeatureName) -> &mut dyn Feature {
+                match name {
+                    $(FeatureName::$variant => &mut self.$field,)*
+                }
+            }
+        }
+    };
+}
+
+features! {
     /// Contact numbers around C-alphas and C-betas.
-    ContactNumber,
+    ContactNumber, "contact_number", contact_number: ContactNumber;
     /// Weighted contact number.
-    Wcn,
+    Wcn, "wcn", wcn: WeightedContactNumber;
     /// Half-sphere exposure from C-alphas.
-    HseA,
-    /// B-factor z-score.
-    BZ,
+    HseA, "hse_a", hse_a: HalfSphereA;
+    /// B factors.
+    BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
-    Rg,
+    Rg, "rg", rg: RadiusOfGyration;
 }
 
 impl FeatureName {
-    /// All of them, in the order of their columns.
-    pub const ALL: [FeatureName; 5] = [
-        FeatureName::ContactNumber,
-        FeatureName::Wcn,
-        FeatureName::HseA,
-        FeatureName::BZ,
-        FeatureName::Rg,
+    /// Names for several features at once.
+    pub const PRESETS: &'static [(&'static str, &'static [FeatureName])] = &[
+        ("all", FeatureName::ALL),
+        (
+            "exposure",
+            &[
+                FeatureName::ContactNumber,
+                FeatureName::Wcn,
+                FeatureName::HseA,
+            ],
+        ),
     ];
-
-    /// The name in a config.
-    pub fn name(self) -> &'static str {
-        match self {
-            FeatureName::ContactNumber => "contact_number",
-            FeatureName::Wcn => "wcn",
-            FeatureName::HseA => "hse_a",
-            FeatureName::BZ => "b_z",
-            FeatureName::Rg => "rg",
-        }
-    }
-}
-
-/// The features to compute. Columns follow from it alone, not from the data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeatureConfig {
-    /// The features, each once.
-    pub features: Vec<FeatureName>,
-    /// Cutoffs of contact numbers around C-alphas.
-    pub contact_ca: Vec<Cutoff>,
-    /// Cutoffs of contact numbers around C-betas.
-    pub contact_cb: Vec<Cutoff>,
-    /// Radius of half-sphere exposure.
-    pub hse_radius: Cutoff,
-}
-
-impl Default for FeatureConfig {
-    /// All features; contact numbers at 8, 10 and 12 A around C-alphas and at 8
-    /// and 10 A around C-betas; half spheres of 12 A.
-    fn default() -> Self {
-        let cutoff = |angstrom: u32| Cutoff {
-            milli_angstrom: angstrom * 1000,
-        };
-        FeatureConfig {
-            features: FeatureName::ALL.to_vec(),
-            contact_ca: [8, 10, 12].map(cutoff).to_vec(),
-            contact_cb: [8, 10].map(cutoff).to_vec(),
-            hse_radius: cutoff(12),
-        }
-    }
 }
 
 impl FeatureConfig {
-    pub(super) fn has(&self, feature: FeatureName) -> bool {
-        self.features.contains(&feature)
+    /// The features asked for, in the order of their columns.
+    fn chosen(&self) -> impl Iterator<Item = &dyn Feature> {
+        let names = FeatureName::ALL.iter().copied();
+        let chosen = names.filter(|name| self.features.contains(name));
+        chosen.map(|name| self.feature(name))
     }
 
-    /// Cutoffs around C-alphas, none if contact numbers are not asked for.
-    pub(super) fn ca_cutoffs(&self) -> &[Cutoff] {
-        if self.has(FeatureName::ContactNumber) {
-            &self.contact_ca
-        } else {
-            &[]
-        }
+    /// What a feature is.
+    pub fn about(&self, name: FeatureName) -> About {
+        self.feature(name).about()
     }
 
-    /// Cutoffs around C-betas, none if contact numbers are not asked for.
-    pub(super) fn cb_cutoffs(&self) -> &[Cutoff] {
-        if self.has(FeatureName::ContactNumber) {
-            &self.contact_cb
-        } else {
-            &[]
-        }
+    /// A feature's settings by their keys.
+    pub fn settings(&self, name: FeatureName) -> Vec<(&'static str, Setting)> {
+        self.feature(name).settings()
+    }
+
+    /// Changes a feature's setting.
+    ///
+    /// # Errors
+    /// A key that the feature does not have, or a value that it cannot take.
+    pub fn set(&mut self, name: FeatureName, key: &str, value: &Setting) -> Result<()> {
+        self.feature_mut(name).set(key, value)
+    }
+
+    /// The columns of a feature.
+    pub fn columns_of(&self, name: FeatureName) -> Vec<ColumnDecl> {
+        self.feature(name).columns()
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -144,96 +190,37 @@ impl FeatureConfig {
             return Err(Error::config("no feature is asked for"));
         }
         let features: Vec<_> = self.features.iter().map(|f| f.name().to_owned()).collect();
-        let columns: Vec<_> = self.residue_columns().into_iter().map(|c| c.name).collect();
-        if let Some(name) = first_repeat(&features).or_else(|| first_repeat(&columns)) {
+        let columns = |table| -> Vec<_> {
+            let columns = self.columns(table).into_iter();
+            columns.map(|column| column.name).collect()
+        };
+        let repeat = first_repeat(&features)
+            .or_else(|| first_repeat(&columns(TableName::Residues)))
+            .or_else(|| first_repeat(&columns(TableName::Chains)))
+            .or_else(|| first_repeat(&columns(TableName::Structures)));
+        if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }
-        if self.has(FeatureName::ContactNumber)
-            && self.contact_ca.is_empty()
-            && self.contact_cb.is_empty()
-        {
-            return Err(Error::config("contact_number has no cutoff"));
-        }
-        Ok(())
+        self.chosen().try_for_each(Feature::check)
     }
 
-    /// Columns with one value for each residue, in order.
-    pub fn residue_columns(&self) -> Vec<ColumnDecl> {
-        let mut columns = Vec::new();
-        let mut column = |name: String, kind, unit, about: String| {
-            columns.push(ColumnDecl {
-                name,
-                kind,
-                unit,
-                about,
-            });
-        };
-        for cutoff in self.ca_cutoffs() {
-            let about = format!(
-                "Other C-alphas of the model closer than {} A to the C-alpha.",
-                cutoff.angstrom()
-            );
-            column(
-                format!("cn_ca_{}", cutoff.label()),
-                ColumnKind::Count,
-                "",
-                about,
-            );
-        }
-        for cutoff in self.cb_cutoffs() {
-            let about = format!(
-                "Other C-betas of the model closer than {} A to the C-beta, which is built from \
-                 N, CA and C for glycine and where it is missing.",
-                cutoff.angstrom()
-            );
-            column(
-                format!("cn_cb_{}", cutoff.label()),
-                ColumnKind::Count,
-                "",
-                about,
-            );
-        }
-        if self.has(FeatureName::Wcn) {
-            let about = "Sum of 1/d^2 over the other C-alphas of the model (Lin et al. 2008).";
-            column(
-                "wcn".to_owned(),
-                ColumnKind::Real,
-                "1/A^2",
-                about.to_owned(),
-            );
-        }
-        if self.has(FeatureName::HseA) {
-            for (name, side) in [("hse_a_up", "side chain's"), ("hse_a_down", "other")] {
-                let about = format!(
-                    "C-alphas closer than {} A on the {side} side of the plane normal to the \
-                     bisector of the neighbouring C-alphas (Hamelryck 2005).",
-                    self.hse_radius.angstrom()
-                );
-                column(name.to_owned(), ColumnKind::Count, "", about);
-            }
-        }
-        if self.has(FeatureName::BZ) {
-            let about = "B factor of the C-alpha less the chain's mean, over the chain's \
-                         population standard deviation.";
-            column("b_z".to_owned(), ColumnKind::Real, "", about.to_owned());
-        }
-        columns
+    /// The columns of a table, in order.
+    pub fn columns(&self, table: TableName) -> Vec<ColumnDecl> {
+        let all = self.chosen().flat_map(|feature| feature.columns());
+        all.filter(|column| column.table == table).collect()
     }
 
-    /// Columns with one value for each structure, in order.
-    pub fn structure_columns(&self) -> Vec<ColumnDecl> {
-        if !self.has(FeatureName::Rg) {
-            return Vec::new();
+    /// Records all features.
+    pub(super) fn record(&self, recording: &mut super::recording::Recording<'_>) {
+        for feature in self.chosen() {
+            let before = recording.column_count();
+            feature.record(recording);
+            let recorded = recording.column_count() - before;
+            assert_eq!(
+                recorded,
+                feature.columns().len(),
+                "a result for each column"
+            );
         }
-        let column = |name: &str, of: &str| ColumnDecl {
-            name: name.to_owned(),
-            kind: ColumnKind::Real,
-            unit: "A",
-            about: format!("Radius of gyration of {of}, all of one weight."),
-        };
-        vec![
-            column("rg", "all selected atoms"),
-            column("rg_ca", "the C-alphas"),
-        ]
     }
 }

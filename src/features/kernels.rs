@@ -1,63 +1,66 @@
-//! Declarations of the built-in kernels, beside their twins.
+//! Declarations of the kernels that no single feature owns. A feature's own are
+//! in its file.
 
-use super::layout::TILE;
 use super::{cpu, image};
 use crate::record::Kernel;
 
-/// The built-in kernels.
-pub(super) struct Kernels {
-    pub(super) contact_number: Kernel,
-    pub(super) weighted_contact_number: Kernel,
-    pub(super) half_sphere_exposure: Kernel,
-    pub(super) b_factor_z: Kernel,
-    pub(super) radius_of_gyration: Kernel,
+/// Threads of a block where each takes one atom or residue.
+pub(super) const THREADS: u32 = 256;
+
+/// A built-in kernel.
+pub(super) fn kernel(name: &str) -> Kernel {
+    Kernel::new(name, &image::image())
 }
 
-impl Kernels {
-    pub(super) fn new() -> Self {
-        let image = image::image();
-        Kernels {
-            contact_number: Kernel::new("contact_number", &image)
-                .block(TILE)
-                .reads::<u32>("header")
-                .reads::<u32>("tiles")
-                .reads::<i32>("positions")
-                .writes::<i32>("counts")
-                .scalar::<u32>("cutoff2")
-                .twin(cpu::contact_number),
-            weighted_contact_number: Kernel::new("weighted_contact_number", &image)
-                .block(TILE)
-                .reads::<u32>("header")
-                .reads::<u32>("tiles")
-                .reads::<i32>("positions")
-                .writes::<f32>("sums")
-                .twin(cpu::weighted_contact_number),
-            half_sphere_exposure: Kernel::new("half_sphere_exposure", &image)
-                .block(TILE)
-                .reads::<u32>("header")
-                .reads::<u32>("tiles")
-                .reads::<i32>("positions")
-                .reads::<u8>("links")
-                .writes::<i32>("up")
-                .writes::<i32>("down")
-                .scalar::<u32>("cutoff2")
-                .twin(cpu::half_sphere_exposure),
-            b_factor_z: Kernel::new("b_factor_z", &image)
-                .block(128)
-                .reads::<u32>("header")
-                .reads::<u32>("chains")
-                .reads::<u32>("members")
-                .reads::<f32>("b")
-                .writes::<f32>("z")
-                .twin(cpu::b_factor_z),
-            radius_of_gyration: Kernel::new("radius_of_gyration", &image)
-                .block(256)
-                .reads::<u32>("header")
-                .reads::<u32>("structures")
-                .reads::<i32>("positions")
-                .writes::<f32>("radii")
-                .scalar::<u32>("of_atoms")
-                .twin(cpu::radius_of_gyration),
-        }
-    }
+/// Adds the parameters of sorted atoms, whose arguments are
+/// [`Cells::args`](super::recording::Cells::args).
+pub(super) fn reads_cells(kernel: Kernel) -> Kernel {
+    kernel
+        .reads::<u32>("cell_start")
+        .reads::<i32>("cell_x")
+        .reads::<i32>("cell_y")
+        .reads::<i32>("cell_z")
+        .reads::<u32>("cell_tag")
+        .reads::<u32>("cell_source")
+}
+
+pub(super) fn cell_count() -> Kernel {
+    kernel("cell_count")
+        .block(THREADS)
+        .reads::<u32>("header")
+        .reads::<u32>("structures")
+        .reads::<u32>("chains")
+        .reads::<i32>("atoms")
+        .updates::<u32>("counts")
+        .scalar::<u32>("axis")
+        .twin(cpu::cell_count)
+}
+
+pub(super) fn cell_scan() -> Kernel {
+    kernel("cell_scan")
+        .block(256)
+        .reads::<u32>("header")
+        .reads::<u32>("structures")
+        .reads::<u32>("counts")
+        .writes::<u32>("start")
+        .scalar::<u32>("axis")
+        .twin(cpu::cell_scan)
+}
+
+pub(super) fn cell_fill() -> Kernel {
+    kernel("cell_fill")
+        .block(THREADS)
+        .reads::<u32>("header")
+        .reads::<u32>("structures")
+        .reads::<u32>("chains")
+        .reads::<i32>("atoms")
+        .reads::<u32>("start")
+        .updates::<u32>("counts")
+        .writes::<i32>("x")
+        .writes::<i32>("y")
+        .writes::<i32>("z")
+        .writes::<u32>("tag")
+        .writes::<u32>("source")
+        .scalar::<u32>("axis")
+        .twin(cpu::cell_fill)
 }

@@ -1,6 +1,11 @@
 //! What is packed for the kernels. `kernels/layout.cuh` is the other side; both
 //! assert the sizes.
+//!
+//! A batch holds structures side by side. Everything in it counts from the
+//! batch's start, so that a kernel finds its way without knowing the structure;
+//! zeros, which stand for an item that was rejected late, are absent throughout.
 
+use super::grid::Grid;
 use bytemuck::{Pod, Zeroable};
 
 /// Axes of a batch, in the header's order.
@@ -9,7 +14,15 @@ pub(super) const ATOMS: usize = 1;
 pub(super) const STRUCTURES: usize = 2;
 pub(super) const TILES: usize = 3;
 pub(super) const CHAINS: usize = 4;
-pub(super) const AXES: [&str; 5] = ["residues", "atoms", "structures", "tiles", "chains"];
+pub(super) const CELLS: usize = 5;
+pub(super) const AXES: [&str; 6] = [
+    "residues",
+    "atoms",
+    "structures",
+    "tiles",
+    "chains",
+    "cells",
+];
 
 /// Residues of a tile, threads of its block.
 pub(super) const TILE: u32 = 128;
@@ -62,13 +75,137 @@ impl Position {
     }
 }
 
+impl From<Position> for [i32; 3] {
+    fn from(position: Position) -> Self {
+        [position.x, position.y, position.z]
+    }
+}
+
 impl From<[i32; 3]> for Position {
     fn from([x, y, z]: [i32; 3]) -> Self {
         Position { x, y, z }
     }
 }
 
-/// Spans of one structure in the batch.
+/// An atom: its position in 0.001 A, and what it is; all zeros where there is
+/// none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Atom {
+    pub(super) position: Position,
+    pub(super) tag: AtomTag,
+}
+const _: () = assert!(size_of::<Atom>() == 16);
+
+impl Atom {
+    pub(super) const NONE: Atom = Atom {
+        position: Position { x: 0, y: 0, z: 0 },
+        tag: AtomTag(0),
+    };
+
+    pub(super) fn is_present(&self) -> bool {
+        self.tag.is_atom()
+    }
+}
+
+/// What an atom is, in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom),
+/// whether it is of a side chain, whether it is polar, its chain in the batch
+/// (19 bits).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+pub(super) struct AtomTag(u32);
+
+/// Chains that a batch has at most, as an [`AtomTag`] counts them.
+pub(super) const CHAINS_MAX: u32 = 1 << 19;
+
+impl AtomTag {
+    const RADIUS: u32 = (1 << 11) - 1;
+    const SIDE: u32 = 1 << 11;
+    const POLAR: u32 = 1 << 12;
+    const CHAIN_SHIFT: u32 = 13;
+
+    pub(super) fn new(radius_milli: u32, is_side: bool, is_polar: bool, chain: u32) -> Self {
+        debug_assert!((1..=Self::RADIUS).contains(&radius_milli) && chain < CHAINS_MAX);
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        AtomTag(
+            radius_milli
+                | flag(is_side, Self::SIDE)
+                | flag(is_polar, Self::POLAR)
+                | chain << Self::CHAIN_SHIFT,
+        )
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(super) fn is_atom(self) -> bool {
+        self.radius_milli() != 0
+    }
+
+    pub(super) fn radius_milli(self) -> u32 {
+        self.0 & Self::RADIUS
+    }
+
+    pub(super) fn is_side(self) -> bool {
+        self.0 & Self::SIDE != 0
+    }
+
+    pub(super) fn is_polar(self) -> bool {
+        self.0 & Self::POLAR != 0
+    }
+
+    pub(super) fn chain(self) -> u32 {
+        self.0 >> Self::CHAIN_SHIFT
+    }
+}
+
+/// The backbone of a residue, each atom present or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Backbone {
+    pub(super) n: Position,
+    pub(super) ca: Position,
+    pub(super) c: Position,
+    pub(super) o: Position,
+}
+const _: () = assert!(size_of::<Backbone>() == 48);
+
+/// One residue of the batch.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct ResidueSpan {
+    pub(super) structure: u32,
+    pub(super) chain: u32,
+    pub(super) atom_start: u32,
+    pub(super) atom_count: u16,
+    /// One-letter code of the parent; `X` where there is none.
+    pub(super) aa: u8,
+    pub(super) flags: u8,
+}
+const _: () = assert!(size_of::<ResidueSpan>() == 16);
+
+impl ResidueSpan {
+    /// The residue is there.
+    pub(super) const PRESENT: u8 = 1;
+    /// It is linked to the residue before it.
+    pub(super) const LINKED: u8 = 2;
+    /// It is one of the twenty standard amino acids, or selenomethionine.
+    pub(super) const STANDARD: u8 = 4;
+
+    pub(super) fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Its atoms in the batch.
+    pub(super) fn atoms(&self) -> std::ops::Range<usize> {
+        let start = self.atom_start as usize;
+        start..start + usize::from(self.atom_count)
+    }
+}
+
+/// One structure of the batch: its spans, and the grids over its atoms and over
+/// its C-alphas and C-betas.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct StructureSpan {
@@ -76,8 +213,13 @@ pub(super) struct StructureSpan {
     pub(super) residue_count: u32,
     pub(super) atom_start: u32,
     pub(super) atom_count: u32,
+    pub(super) chain_start: u32,
+    pub(super) chain_count: u32,
+    pub(super) unused: [u32; 2],
+    pub(super) atom_grid: Grid,
+    pub(super) residue_grid: Grid,
 }
-const _: () = assert!(size_of::<StructureSpan>() == 16);
+const _: () = assert!(size_of::<StructureSpan>() == 96);
 
 /// Up to [`TILE`] residues of one structure: `first` counts from `residue_start`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -104,14 +246,21 @@ impl Tile {
     }
 }
 
-/// The residues of one chain, as `members[member_start..][..count]`, which count
-/// from `residue_start`.
+/// The residues of one chain, as `members[member_start..][..count]`: residues of
+/// the batch, in the chain's order.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ChainSpan {
-    pub(super) residue_start: u32,
+    pub(super) structure: u32,
     pub(super) member_start: u32,
     pub(super) count: u32,
     pub(super) unused: u32,
 }
 const _: () = assert!(size_of::<ChainSpan>() == 16);
+
+impl ChainSpan {
+    /// Its residues, of the batch's `members`.
+    pub(super) fn members<'a>(&self, members: &'a [u32]) -> &'a [u32] {
+        &members[self.member_start as usize..][..self.count as usize]
+    }
+}

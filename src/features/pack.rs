@@ -1,9 +1,10 @@
 //! One structure into its part of a batch.
 
-use super::FeatureBuffers;
+use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
+use super::inputs::Inputs;
 use super::layout::{
-    ATOMS, AXES, CHAINS, COORDINATE_MAX, ChainSpan, Position, RESIDUES, STRUCTURES, StructureSpan,
-    TILE, TILES, Tile,
+    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
+    Position, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{Residue, Structure};
@@ -12,23 +13,15 @@ use crate::workload::{Extent, WriteViews};
 /// What a structure takes of a batch.
 ///
 /// Readers give no other, but anyone may make a [`Structure`]: one whose atoms
-/// lie beyond bounds, or whose residues are of chains that it does not list, is
-/// refused here, since kernels rely on both.
+/// lie beyond bounds, or whose parts do not fit each other, is refused here, since
+/// kernels rely on both.
 pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     if !structure.xyz.iter().all(is_within_bounds) {
         return Err(Error::input(
             "an atom is farther than 100000 A from the origin",
         ));
     }
-    if structure
-        .residues
-        .iter()
-        .any(|residue| residue.chain as usize >= structure.chains.len())
-    {
-        return Err(Error::input(
-            "a residue is of a chain that the structure does not list",
-        ));
-    }
+    check_parts(structure)?;
     let length = |count: usize, axis: usize| {
         u32::try_from(count).map_err(|_| {
             Error::new(
@@ -43,72 +36,175 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     lengths[STRUCTURES] = 1;
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
+    lengths[CELLS] = Grid::cells_max(structure.xyz.len()).saturating_add(1);
     Ok(Extent::from(lengths))
 }
 
-/// Writes all views of the structure that the recording has.
+/// Whether residues have atoms and chains that are there.
+fn check_parts(structure: &Structure) -> Result<()> {
+    let atoms = structure.xyz.len();
+    let chains = structure.chains.len();
+    let starts = &structure.atom_start;
+    let message = if structure.element.len() != atoms || structure.b_factor.len() != atoms {
+        "its atoms have columns of different lengths"
+    } else if chains >= CHAINS_MAX as usize {
+        "it has more than 524287 chains"
+    } else if structure
+        .residues
+        .iter()
+        .any(|residue| residue.chain as usize >= chains)
+    {
+        "a residue is of a chain that the structure does not list"
+    } else if starts.len() != structure.residues.len() + 1
+        || !starts.is_sorted()
+        || starts.last().is_some_and(|&end| end as usize > atoms)
+    {
+        "its residues' atoms are not one after the other"
+    } else if starts
+        .windows(2)
+        .any(|span| span[1] - span[0] > u32::from(u16::MAX))
+    {
+        "a residue has more than 65535 atoms"
+    } else {
+        return Ok(());
+    };
+    Err(Error::input(message))
+}
+
+/// Writes the structure into all inputs that the recording has.
 pub(super) fn write(
-    buffers: &FeatureBuffers,
+    inputs: &Inputs,
     structure: &Structure,
     at: Extent,
     views: &mut WriteViews<'_>,
 ) {
     let residues = &structure.residues;
-    let position = |atom: u32| {
-        structure
-            .position(atom)
-            .map_or(Position::NONE, Position::from)
-    };
-    if let Some(buffer) = buffers.structures {
-        let span = StructureSpan {
-            residue_start: at[RESIDUES],
-            residue_count: residues.len() as u32,
-            atom_start: at[ATOMS],
-            atom_count: structure.xyz.len() as u32,
-        };
-        bytemuck::cast_slice_mut::<_, StructureSpan>(views.take(buffer))[0] = span;
+    if let Some(buffer) = inputs.structures {
+        let views: &mut [StructureSpan] = bytemuck::cast_slice_mut(views.take(buffer));
+        views[0] = structure_span(structure, at);
     }
-    if let Some(buffer) = buffers.tiles {
+    if let Some(buffer) = inputs.residues {
+        write_residues(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
+    }
+    if let Some(buffer) = inputs.tiles {
         write_tiles(
             bytemuck::cast_slice_mut(views.take(buffer)),
             residues.len() as u32,
             at,
         );
     }
-    if let Some(buffer) = buffers.ca {
-        let ca: &mut [Position] = bytemuck::cast_slice_mut(views.take(buffer));
-        ca.iter_mut()
-            .zip(residues)
-            .for_each(|(ca, residue)| *ca = position(residue.ca));
+    if let Some(buffer) = inputs.atoms {
+        write_atoms(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
     }
-    if let Some(buffer) = buffers.cb {
-        let cb: &mut [Position] = bytemuck::cast_slice_mut(views.take(buffer));
-        cb.iter_mut()
-            .zip(residues)
-            .for_each(|(cb, residue)| *cb = c_beta(structure, residue));
+    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<[i32; 3]>| {
+        for (atom, residue) in atoms.iter_mut().zip(residues) {
+            *atom = of(residue).map_or(Atom::NONE, |position| Atom {
+                position: position.into(),
+                tag: AtomTag::new(CARBON_RADIUS, false, false, at[CHAINS] + residue.chain),
+            });
+        }
+    };
+    if let Some(buffer) = inputs.ca {
+        let atoms = bytemuck::cast_slice_mut(views.take(buffer));
+        one_a_residue(atoms, &|residue| structure.position(residue.ca));
     }
-    if let Some(buffer) = buffers.atoms {
-        views
-            .take(buffer)
-            .copy_from_slice(bytemuck::cast_slice(&structure.xyz));
+    if let Some(buffer) = inputs.cb {
+        let atoms = bytemuck::cast_slice_mut(views.take(buffer));
+        one_a_residue(atoms, &|residue| c_beta(structure, residue));
     }
-    if let Some(buffer) = buffers.links {
-        let links = views.take(buffer).iter_mut().zip(residues);
-        links.for_each(|(link, residue)| *link = u8::from(!residue.break_before));
+    if let Some(buffer) = inputs.backbone {
+        let position = |atom| structure.position(atom).map_or(Position::NONE, Into::into);
+        let backbones: &mut [Backbone] = bytemuck::cast_slice_mut(views.take(buffer));
+        for (backbone, residue) in backbones.iter_mut().zip(residues) {
+            *backbone = Backbone {
+                n: position(residue.n),
+                ca: position(residue.ca),
+                c: position(residue.c),
+                o: position(residue.o),
+            };
+        }
     }
-    if let Some(buffer) = buffers.b {
+    if let Some(buffer) = inputs.b {
         let b = views.take(buffer).iter_mut().zip(residues);
         b.for_each(|(b, residue)| {
-            *b = structure
-                .b_factor
-                .get(residue.ca as usize)
-                .copied()
-                .unwrap_or(f32::NAN);
+            let b_factor = structure.b_factor.get(residue.ca as usize);
+            *b = b_factor.copied().unwrap_or(f32::NAN);
         });
     }
-    if let (Some(chains), Some(members)) = (buffers.chains, buffers.members) {
-        let chains = bytemuck::cast_slice_mut(views.take(chains));
-        write_chains(chains, views.take(members), residues, at);
+    let chains = inputs.chains.map(|buffer| views.take(buffer));
+    let members = inputs.members.map(|buffer| views.take(buffer));
+    if let Some(chains) = chains {
+        write_chains(bytemuck::cast_slice_mut(chains), members, residues, at);
+    }
+}
+
+/// A carbon's radius in 0.001 A, where the kernels do not look at it.
+const CARBON_RADIUS: u32 = 1_880;
+
+fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
+    let atom_count = structure.xyz.len();
+    let of_residues = structure.residues.iter().flat_map(|residue| {
+        let ca = structure.position(residue.ca);
+        ca.into_iter().chain(c_beta(structure, residue))
+    });
+    let first = at[CELLS];
+    StructureSpan {
+        residue_start: at[RESIDUES],
+        residue_count: structure.residues.len() as u32,
+        atom_start: at[ATOMS],
+        atom_count: atom_count as u32,
+        chain_start: at[CHAINS],
+        chain_count: structure.chains.len() as u32,
+        unused: [0; 2],
+        atom_grid: Grid {
+            first,
+            ..Grid::over(structure.xyz.iter().copied(), atom_count, ATOM_CELL_SHIFT)
+        },
+        residue_grid: Grid {
+            first,
+            ..Grid::over(of_residues, atom_count, RESIDUE_CELL_SHIFT)
+        },
+    }
+}
+
+fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) {
+    let atoms = structure.atom_start.windows(2);
+    for ((span, residue), atoms) in spans.iter_mut().zip(&structure.residues).zip(atoms) {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let is_standard = b"ACDEFGHIKLMNPQRSTVWY".contains(&residue.aa)
+            && (residue.comp_id == residue.parent_comp_id || &residue.comp_id == b"MSE     ");
+        *span = ResidueSpan {
+            structure: at[STRUCTURES],
+            chain: at[CHAINS] + residue.chain,
+            atom_start: at[ATOMS] + atoms[0],
+            atom_count: (atoms[1] - atoms[0]) as u16,
+            aa: residue.aa,
+            flags: ResidueSpan::PRESENT
+                | flag(!residue.break_before, ResidueSpan::LINKED)
+                | flag(is_standard, ResidueSpan::STANDARD),
+        };
+    }
+}
+
+fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
+    let mut spans = structure.atom_start.windows(2).zip(&structure.residues);
+    let mut chain = structure
+        .residues
+        .first()
+        .map_or(0, |residue| residue.chain);
+    let mut end = 0;
+    for (index, (atom, &position)) in atoms.iter_mut().zip(&structure.xyz).enumerate() {
+        while index as u32 >= end {
+            let Some((span, residue)) = spans.next() else {
+                end = u32::MAX;
+                break;
+            };
+            (chain, end) = (residue.chain, span[1]);
+        }
+        *atom = Atom {
+            position: position.into(),
+            tag: AtomTag::new(CARBON_RADIUS, false, false, at[CHAINS] + chain),
+        };
     }
 }
 
@@ -126,9 +222,14 @@ fn write_tiles(tiles: &mut [Tile], residue_count: u32, at: Extent) {
 
 /// Residues sorted by chain, each chain's in their order: the residues of a
 /// chain need not stand together in a file.
-fn write_chains(chains: &mut [ChainSpan], members: &mut [u32], residues: &[Residue], at: Extent) {
+fn write_chains(
+    chains: &mut [ChainSpan],
+    members: Option<&mut [u32]>,
+    residues: &[Residue],
+    at: Extent,
+) {
     chains.fill(ChainSpan {
-        residue_start: at[RESIDUES],
+        structure: at[STRUCTURES],
         member_start: at[RESIDUES],
         count: 0,
         unused: 0,
@@ -140,18 +241,21 @@ fn write_chains(chains: &mut [ChainSpan], members: &mut [u32], residues: &[Resid
     for chain in chains.iter_mut() {
         chain.member_start = start;
         start += chain.count;
-        chain.count = 0;
     }
-    for (index, residue) in residues.iter().enumerate() {
-        let chain = &mut chains[residue.chain as usize];
-        members[(chain.member_start - at[RESIDUES] + chain.count) as usize] = index as u32;
-        chain.count += 1;
+    let Some(members) = members else {
+        return;
+    };
+    let mut next: Vec<u32> = chains.iter().map(|chain| chain.member_start).collect();
+    for (index, residue) in (at[RESIDUES]..).zip(residues) {
+        let next = &mut next[residue.chain as usize];
+        members[(*next - at[RESIDUES]) as usize] = index;
+        *next += 1;
     }
 }
 
 /// The residue's C-beta; glycine's, and one that is missing, where its backbone
 /// says. A residue without C-alpha has none, and counts for no other.
-fn c_beta(structure: &Structure, residue: &Residue) -> Position {
+fn c_beta(structure: &Structure, residue: &Residue) -> Option<[i32; 3]> {
     let atom = |index: u32| structure.position(index);
     let built = |ca| Some(virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?));
     let find = |ca| {
@@ -160,9 +264,7 @@ fn c_beta(structure: &Structure, residue: &Residue) -> Position {
         // A backbone torn apart puts it beyond what differences can bear.
         real.or_else(|| built(ca)).filter(is_within_bounds)
     };
-    atom(residue.ca)
-        .and_then(find)
-        .map_or(Position::NONE, Position::from)
+    atom(residue.ca).and_then(find)
 }
 
 fn is_within_bounds(position: &[i32; 3]) -> bool {

@@ -17,11 +17,7 @@ pub(in super::super) fn b_factor_z(launch: &mut TwinLaunch<'_>) {
     let z: &mut [f32] = launch.write();
 
     let chains = &chains[..header[CHAINS] as usize];
-    let residues = |chain: &ChainSpan| {
-        let start = chain.residue_start as usize;
-        let own = &members[chain.member_start as usize..][..chain.count as usize];
-        own.iter().map(move |&member| start + member as usize)
-    };
+    let residues = |chain: &ChainSpan| chain.members(members).iter().map(|&r| r as usize);
     let moments = |chain: &ChainSpan| moments(residues(chain).map(|residue| b[residue]));
     let moments: Vec<(f64, f64)> = chains.par_iter().map(moments).collect();
     // Chains may interleave, so their results are put in place by one thread.

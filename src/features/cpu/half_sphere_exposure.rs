@@ -1,7 +1,7 @@
 //! Twin of `kernels/half_sphere_exposure.cu`.
 
 use super::super::columns::NULL_COUNT;
-use super::super::layout::{Position, RESIDUES, Tile};
+use super::super::layout::{Atom, Position, RESIDUES, ResidueSpan, Tile};
 use super::near::TileBoxes;
 use super::{for_each_tile, squared, tiles};
 use crate::record::TwinLaunch;
@@ -17,20 +17,22 @@ struct Plane {
 }
 
 impl Plane {
-    fn of(residue: usize, tile: &Tile, positions: &[Position], links: &[u8]) -> Option<Plane> {
+    fn of(residue: usize, tile: &Tile, atoms: &[Atom], residues: &[ResidueSpan]) -> Option<Plane> {
         let (all, next) = (tile.structure_range(), residue + 1);
         let inside = residue > all.start && next < all.end;
-        if !inside || links[residue] == 0 || links[next] == 0 {
+        let is_linked = |residue: usize| residues[residue].is(ResidueSpan::LINKED);
+        if !inside || !is_linked(residue) || !is_linked(next) {
             return None;
         }
-        if positions[residue - 1..=next]
+        if atoms[residue - 1..=next]
             .iter()
-            .any(|p| !p.is_present())
+            .any(|atom| !atom.is_present())
         {
             return None;
         }
-        let before = positions[residue].minus(positions[residue - 1]);
-        let after = positions[residue].minus(positions[next]);
+        let own = atoms[residue].position;
+        let before = own.minus(atoms[residue - 1].position);
+        let after = own.minus(atoms[next].position);
         let plane = Plane {
             before,
             after,
@@ -50,35 +52,33 @@ impl Plane {
 pub(in super::super) fn half_sphere_exposure(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let tiles = tiles(header, launch.read());
-    let positions: &[Position] = bytemuck::cast_slice(launch.read::<i32>());
-    let links: &[u8] = launch.read();
-    let up: &mut [i32] = launch.write();
-    let down: &mut [i32] = launch.write();
+    let residues: &[ResidueSpan] = bytemuck::cast_slice(launch.read::<u32>());
+    let atoms: &[Atom] = bytemuck::cast_slice(launch.read::<i32>());
+    let counts: &mut [[i32; 2]] = bytemuck::cast_slice_mut(launch.write::<i32>());
     let cutoff2: u32 = launch.scalar();
 
-    let boxes = TileBoxes::new(tiles, positions);
+    let boxes = TileBoxes::new(tiles, atoms);
     let count = |near_tiles: &[Range<usize>], tile: &Tile, residue: usize| {
-        let plane = Plane::of(residue, tile, positions, links)?;
-        let own = positions[residue];
+        let plane = Plane::of(residue, tile, atoms, residues)?;
+        let own = atoms[residue].position;
         let (mut above, mut near) = (0, 0);
         let others = near_tiles.iter().cloned();
-        for other in others.flat_map(|range| &positions[range]) {
-            if squared(own.x - other.x, own.y - other.y, own.z - other.z) < cutoff2 {
-                above += i32::from(plane.is_above(other.minus(own)));
+        let others = others.flat_map(|range| &atoms[range]);
+        for other in others.filter(|atom| atom.is_present()) {
+            let difference = other.position.minus(own);
+            if squared(difference.x, difference.y, difference.z) < cutoff2 {
+                above += i32::from(plane.is_above(difference));
                 near += 1;
             }
         }
         // The residue itself is near, and not above.
-        Some((above, near - above - 1))
+        Some([above, near - above - 1])
     };
-    let mut both = vec![(NULL_COUNT, NULL_COUNT); header[RESIDUES] as usize];
-    for_each_tile(tiles, &mut both, |index, tile, both| {
+    let counts = &mut counts[..header[RESIDUES] as usize];
+    for_each_tile(tiles, counts, |index, tile, counts| {
         let near_tiles: Vec<_> = boxes.near(index, cutoff2).collect();
-        for (both, residue) in both.iter_mut().zip(tile.range()) {
-            *both = count(&near_tiles, tile, residue).unwrap_or((NULL_COUNT, NULL_COUNT));
+        for (counts, residue) in counts.iter_mut().zip(tile.range()) {
+            *counts = count(&near_tiles, tile, residue).unwrap_or([NULL_COUNT; 2]);
         }
     });
-    for ((both, up), down) in both.iter().zip(up).zip(down) {
-        (*up, *down) = *both;
-    }
 }

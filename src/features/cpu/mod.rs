@@ -3,20 +3,46 @@
 //! correctly on both sides, so that results are equal in every bit.
 
 mod b_factor_z;
+mod cell_count;
+mod cell_fill;
+mod cell_scan;
+mod cells;
 mod contact_number;
 mod half_sphere_exposure;
 mod near;
 mod radius_of_gyration;
+mod split;
 mod weighted_contact_number;
 
 pub(super) use b_factor_z::b_factor_z;
+pub(super) use cell_count::cell_count;
+pub(super) use cell_fill::cell_fill;
+pub(super) use cell_scan::cell_scan;
 pub(super) use contact_number::contact_number;
 pub(super) use half_sphere_exposure::half_sphere_exposure;
 pub(super) use radius_of_gyration::radius_of_gyration;
 pub(super) use weighted_contact_number::weighted_contact_number;
 
-use super::layout::{Position, REACH, TILE, TILES, Tile};
+use super::grid::Grid;
+use super::layout::{ATOMS, Atom, MISSING, REACH, StructureSpan, TILE, TILES, Tile};
 use rayon::prelude::*;
+
+/// The grid over a structure's atoms, or over those that are one a residue.
+fn grid_of(structure: &StructureSpan, axis: u32) -> &Grid {
+    match axis as usize {
+        ATOMS => &structure.atom_grid,
+        _ => &structure.residue_grid,
+    }
+}
+
+/// A structure's part of what is one an atom, or one a residue.
+fn atoms_of(structure: &StructureSpan, axis: u32) -> std::ops::Range<usize> {
+    let (start, count) = match axis as usize {
+        ATOMS => (structure.atom_start, structure.atom_count),
+        _ => (structure.residue_start, structure.residue_count),
+    };
+    start as usize..(start + count) as usize
+}
 
 /// The coordinates of a tile's residues by axis, for loops that vectorise; what
 /// lies beyond the tile's count is missing.
@@ -27,14 +53,15 @@ struct Own {
 }
 
 impl Own {
-    fn of(tile: &Tile, positions: &[Position]) -> Self {
-        let none = Position::NONE;
+    fn of(tile: &Tile, atoms: &[Atom]) -> Self {
         let mut own = Own {
-            x: [none.x; TILE as usize],
-            y: [none.y; TILE as usize],
-            z: [none.z; TILE as usize],
+            x: [MISSING; TILE as usize],
+            y: [MISSING; TILE as usize],
+            z: [MISSING; TILE as usize],
         };
-        for (lane, position) in positions[tile.range()].iter().enumerate() {
+        let present = atoms[tile.range()].iter().enumerate();
+        for (lane, atom) in present.filter(|(_, atom)| atom.is_present()) {
+            let position = atom.position;
             (own.x[lane], own.y[lane], own.z[lane]) = (position.x, position.y, position.z);
         }
         own

@@ -1,6 +1,6 @@
 //! Which tiles of a structure can hold anything within a cutoff of a tile.
 
-use super::super::layout::{Position, TILE, Tile};
+use super::super::layout::{Atom, TILE, Tile};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(super) struct TileBoxes<'a> {
     boxes: Vec<Bounds>,
 }
 
-/// A box around the present positions of a tile; inside out where there is none.
+/// A box around the atoms of a tile; inside out where there is none.
 #[derive(Clone, Copy)]
 struct Bounds {
     min: [i64; 3],
@@ -18,14 +18,14 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(positions: &[Position]) -> Self {
+    fn of(atoms: &[Atom]) -> Self {
         let nothing = Bounds {
             min: [i64::from(i32::MAX); 3],
             max: [i64::from(i32::MIN); 3],
         };
-        let present = positions.iter().filter(|position| position.is_present());
-        present.fold(nothing, |bounds, position| {
-            let point = [position.x, position.y, position.z].map(i64::from);
+        let present = atoms.iter().filter(|atom| atom.is_present());
+        present.fold(nothing, |bounds, atom| {
+            let point = <[i32; 3]>::from(atom.position).map(i64::from);
             Bounds {
                 min: std::array::from_fn(|axis| bounds.min[axis].min(point[axis])),
                 max: std::array::from_fn(|axis| bounds.max[axis].max(point[axis])),
@@ -44,8 +44,8 @@ impl Bounds {
 }
 
 impl<'a> TileBoxes<'a> {
-    pub(super) fn new(tiles: &'a [Tile], positions: &[Position]) -> Self {
-        let of_tile = |tile: &Tile| Bounds::of(&positions[tile.range()]);
+    pub(super) fn new(tiles: &'a [Tile], atoms: &[Atom]) -> Self {
+        let of_tile = |tile: &Tile| Bounds::of(&atoms[tile.range()]);
         TileBoxes {
             tiles,
             boxes: tiles.par_iter().map(of_tile).collect(),

@@ -1,6 +1,6 @@
 //! Twin of `kernels/weighted_contact_number.cu`.
 
-use super::super::layout::{Position, TILE};
+use super::super::layout::{Atom, TILE};
 use super::{Own, for_each_tile, tiles};
 use crate::record::TwinLaunch;
 
@@ -11,15 +11,16 @@ const GROUP: usize = 32;
 pub(in super::super) fn weighted_contact_number(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let tiles = tiles(header, launch.read());
-    let positions: &[Position] = bytemuck::cast_slice(launch.read::<i32>());
+    let atoms: &[Atom] = bytemuck::cast_slice(launch.read::<i32>());
     let sums: &mut [f32] = launch.write();
 
     for_each_tile(tiles, sums, |_, tile, sums| {
-        let own = Own::of(tile, positions);
+        let own = Own::of(tile, atoms);
         let mut total = [0f64; TILE as usize];
-        for group in positions[tile.structure_range()].chunks(GROUP) {
+        for group in atoms[tile.structure_range()].chunks(GROUP) {
             let mut partial = [0f32; TILE as usize];
             for other in group.iter().filter(|other| other.is_present()) {
+                let other = other.position;
                 for (partial, (x, y, z)) in partial.iter_mut().zip(own.lanes()) {
                     let difference = |a: i32, b: i32| (a - b) as f32;
                     let x = difference(x, other.x);
@@ -33,8 +34,8 @@ pub(in super::super) fn weighted_contact_number(launch: &mut TwinLaunch<'_>) {
                 *total += f64::from(partial);
             }
         }
-        for ((sum, position), total) in sums.iter_mut().zip(&positions[tile.range()]).zip(total) {
-            *sum = if position.is_present() {
+        for ((sum, atom), total) in sums.iter_mut().zip(&atoms[tile.range()]).zip(total) {
+            *sum = if atom.is_present() {
                 total as f32
             } else {
                 f32::NAN

@@ -1,0 +1,75 @@
+// Cell lists: the atoms of a structure in the order of the grid's cells, x
+// fastest. src/features/grid.rs says what a grid is.
+#pragma once
+#include "layout.cuh"
+
+// Atoms of the batch sorted by cell. `start` has the first of each cell of the
+// batch, and one past a structure's last; `source` says which atom it was.
+struct Cells {
+    const unsigned* start;
+    const int *x, *y, *z;
+    const unsigned *tag, *source;
+};
+
+// The batch's cell that a position of the structure lies in.
+__device__ inline unsigned cell_of(const Grid& grid, int x, int y, int z)
+{
+    const unsigned cx = unsigned(x - grid.x) >> grid.shift;
+    const unsigned cy = unsigned(y - grid.y) >> grid.shift;
+    const unsigned cz = unsigned(z - grid.z) >> grid.shift;
+    // The grid rarely wraps, and a remainder is slow.
+    const unsigned wx = cx < grid.wrap[0] ? cx : cx % grid.wrap[0];
+    const unsigned wy = cy < grid.wrap[1] ? cy : cy % grid.wrap[1];
+    const unsigned wz = cz < grid.wrap[2] ? cz : cz % grid.wrap[2];
+    return grid.first + (wz * grid.wrap[1] + wy) * grid.wrap[0] + wx;
+}
+
+// The runs of sorted atoms that hold everything within `reach` of a position in
+// the grid: for (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...).
+struct Runs {
+    unsigned count;
+
+    __device__ inline Runs(const Grid& grid, int x, int y, int z, int reach)
+    {
+        unsigned low, high;
+        range(x - grid.x, reach, grid.shift, grid.extent[0], low, high);
+        const unsigned nx = grid.wrap[0];
+        from = low < nx ? low : low % nx;
+        to = high < nx ? high : high % nx;
+        if (high - low >= nx || from > to) {
+            from = 0;
+            to = nx - 1;
+        }
+        range(y - grid.y, reach, grid.shift, grid.extent[1], y_low, high);
+        rows = min(high - y_low + 1, unsigned(grid.wrap[1]));
+        range(z - grid.z, reach, grid.shift, grid.extent[2], z_low, high);
+        count = rows * min(high - z_low + 1, unsigned(grid.wrap[2]));
+        first = grid.first;
+        wrap_x = nx;
+        wrap_y = grid.wrap[1];
+        wrap_z = grid.wrap[2];
+    }
+
+    // Sorted atoms begin ... < end.
+    __device__ inline void get(unsigned run, const unsigned* start, unsigned& begin,
+                               unsigned& end) const
+    {
+        unsigned z = z_low + run / rows, y = y_low + run % rows;
+        z = z < wrap_z ? z : z % wrap_z;
+        y = y < wrap_y ? y : y % wrap_y;
+        const unsigned row = first + (z * wrap_y + y) * wrap_x;
+        begin = start[row + from];
+        end = start[row + to + 1];
+    }
+
+private:
+    unsigned first, wrap_x, wrap_y, wrap_z, from, to, y_low, z_low, rows;
+
+    // Cells along an axis that a reach around a coordinate covers.
+    __device__ static inline void range(int at, int reach, unsigned shift, unsigned extent,
+                                        unsigned& low, unsigned& high)
+    {
+        low = max((at - reach) >> shift, 0);
+        high = min((at + reach) >> shift, int(extent) - 1);
+    }
+};

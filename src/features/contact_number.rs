@@ -1,0 +1,125 @@
+//! Contact numbers around C-alphas and C-betas.
+
+use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::config::Cutoff;
+use super::cpu;
+use super::feature::{About, Feature, Setting, unknown};
+use super::kernels::kernel;
+use super::layout::{TILE, TILES};
+use super::recording::Recording;
+use crate::error::{Error, Result};
+use crate::record::Kernel;
+
+/// Settings of contact numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContactNumber {
+    /// Cutoffs around C-alphas.
+    pub ca: Vec<Cutoff>,
+    /// Cutoffs around C-betas.
+    pub cb: Vec<Cutoff>,
+}
+
+impl Default for ContactNumber {
+    /// 8, 10 and 12 A around C-alphas, 8 and 10 A around C-betas.
+    fn default() -> Self {
+        ContactNumber {
+            ca: [8, 10, 12].map(Cutoff::of_angstrom).to_vec(),
+            cb: [8, 10].map(Cutoff::of_angstrom).to_vec(),
+        }
+    }
+}
+
+impl ContactNumber {
+    fn around(&self) -> [(&'static str, &'static str, &[Cutoff]); 2] {
+        [
+            ("ca", "C-alpha", &self.ca),
+            (
+                "cb",
+                "C-beta, built from N, CA and C where it is missing",
+                &self.cb,
+            ),
+        ]
+    }
+}
+
+fn contact_number() -> Kernel {
+    kernel("contact_number")
+        .block(TILE)
+        .reads::<u32>("header")
+        .reads::<u32>("tiles")
+        .reads::<i32>("atoms")
+        .writes::<i32>("counts")
+        .scalar::<u32>("cutoff2")
+        .twin(cpu::contact_number)
+}
+
+impl Feature for ContactNumber {
+    fn about(&self) -> About {
+        About {
+            summary: "How many other C-alphas, or C-betas, are near.",
+            formula: "cn_i = |{ j != i : d(i, j) < R }|; a C-beta that glycine lacks, or the \
+                      file, lies at -0.58273431 a + 0.56802827 b - 0.54067466 c + CA, with \
+                      b = CA - N, c = C - CA, a = b x c",
+            source: "Nishikawa and Ooi 1980",
+            needs: &[],
+        }
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Setting)> {
+        vec![
+            ("contact_number.ca", Setting::Lengths(self.ca.clone())),
+            ("contact_number.cb", Setting::Lengths(self.cb.clone())),
+        ]
+    }
+
+    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
+        match (key, value) {
+            ("contact_number.ca", Setting::Lengths(cutoffs)) => self.ca.clone_from(cutoffs),
+            ("contact_number.cb", Setting::Lengths(cutoffs)) => self.cb.clone_from(cutoffs),
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<ColumnDecl> {
+        let column = |atom: &str, what: &str, cutoff: &Cutoff| {
+            let angstrom = cutoff.angstrom();
+            let about = format!("Other residues of the model within {angstrom} A of the {what}.");
+            let name = format!("cn_{atom}_{}", cutoff.label());
+            ColumnDecl::residue(name, ColumnKind::Count, "", about)
+        };
+        let of = |(atom, what, cutoffs): (&'static str, &'static str, &[Cutoff])| -> Vec<_> {
+            cutoffs
+                .iter()
+                .map(|cutoff| column(atom, what, cutoff))
+                .collect()
+        };
+        self.around().into_iter().flat_map(of).collect()
+    }
+
+    fn record(&self, r: &mut Recording<'_>) {
+        for (atom, _, cutoffs) in self.around() {
+            for cutoff in cutoffs {
+                let atoms = if atom == "ca" { r.ca() } else { r.cb() };
+                let name = format!("cn_{atom}_{}", cutoff.label());
+                let counts = r.results::<i32>(TableName::Residues, &name, 1);
+                let args = [
+                    r.header().into(),
+                    r.tiles().into(),
+                    atoms.into(),
+                    counts.into(),
+                    cutoff.squared().into(),
+                ];
+                r.launch_blocks(contact_number(), TILES, &args);
+                r.column(counts, 0);
+            }
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.ca.is_empty() && self.cb.is_empty() {
+            return Err(Error::config("contact_number has no cutoff"));
+        }
+        Ok(())
+    }
+}

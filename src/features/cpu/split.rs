@@ -1,0 +1,31 @@
+//! Cutting what a twin writes into parts that threads may write at once.
+
+use super::super::layout::{STRUCTURES, StructureSpan};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// The batch's structures.
+pub(super) fn structures<'a>(header: &[u32], words: &'a [u32]) -> &'a [StructureSpan] {
+    &bytemuck::cast_slice(words)[..header[STRUCTURES] as usize]
+}
+
+/// The parts of `whole` at `ranges`, which ascend; one that does not, of an item
+/// that is not there, is empty.
+pub(super) fn parts<T: Send>(
+    whole: &mut [T],
+    ranges: impl Iterator<Item = Range<usize>>,
+) -> rayon::vec::IntoIter<&mut [T]> {
+    let mut rest = whole;
+    let mut start = 0;
+    let part = |range: Range<usize>| {
+        if range.start < start {
+            return &mut [][..];
+        }
+        let (_, from) = std::mem::take(&mut rest).split_at_mut(range.start - start);
+        let (part, after) = from.split_at_mut(range.len());
+        (rest, start) = (after, range.end);
+        part
+    };
+    let parts: Vec<&mut [T]> = ranges.map(part).collect();
+    parts.into_par_iter()
+}

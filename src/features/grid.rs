@@ -1,0 +1,131 @@
+//! Grids of cubic cells over a structure, for finding neighbours.
+//!
+//! A structure's cells lie x fastest in the batch's list of cells, so that the
+//! cells along x within reach are one run of the sorted atoms. A structure that
+//! would need many more cells than it has atoms (a far-away chain) wraps: cells
+//! a multiple of `wrap` apart share a place, and distances tell them apart.
+
+use bytemuck::{Pod, Zeroable};
+use std::ops::Range;
+
+/// The edge of a cell of the atoms is 2^this, in 0.001 A: 4.096 A.
+pub(super) const ATOM_CELL_SHIFT: u32 = 12;
+/// The edge of a cell of the C-alphas and C-betas: 8.192 A.
+pub(super) const RESIDUE_CELL_SHIFT: u32 = 13;
+
+/// Cells of a small structure's grid at least, so that none wraps for nothing.
+const CELLS_MIN: u32 = 64;
+/// Cells of a structure beyond one an atom: of a small one, and where the last
+/// cell ends.
+pub(super) const SLACK: u32 = CELLS_MIN + 1;
+
+/// The cells over one structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Grid {
+    /// The low corner in 0.001 A.
+    pub(super) origin: [i32; 3],
+    /// The first cell in the batch's list.
+    pub(super) first: u32,
+    /// Cells from the low to the high corner.
+    pub(super) extent: [u16; 3],
+    /// Cells before places repeat, at most `extent`.
+    pub(super) wrap: [u16; 3],
+    /// The edge of a cell is 2^shift.
+    pub(super) shift: u32,
+}
+const _: () = assert!(size_of::<Grid>() == 32);
+
+impl Grid {
+    /// A grid over points, of about as many cells as `atom_count` at most; one
+    /// cell where there is no point. It starts at no place of a batch yet.
+    pub(super) fn over(
+        points: impl Iterator<Item = [i32; 3]>,
+        atom_count: usize,
+        shift: u32,
+    ) -> Self {
+        let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
+        for point in points {
+            low = std::array::from_fn(|axis| low[axis].min(point[axis]));
+            high = std::array::from_fn(|axis| high[axis].max(point[axis]));
+        }
+        if low[0] > high[0] {
+            (low, high) = ([0; 3], [0; 3]);
+        }
+        // At most 2 * 10^8 / 2^12 cells along an axis.
+        let extent = std::array::from_fn(|axis| (((high[axis] - low[axis]) >> shift) + 1) as u16);
+        let mut wrap: [u16; 3] = extent;
+        let cells_max = u64::from(Grid::cells_max(atom_count));
+        while wrap.iter().map(|&n| u64::from(n)).product::<u64>() > cells_max {
+            let widest = (0..3).max_by_key(|&axis| wrap[axis]).unwrap_or(0);
+            wrap[widest] = wrap[widest].div_ceil(2);
+        }
+        Grid {
+            origin: low,
+            first: 0,
+            extent,
+            wrap,
+            shift,
+        }
+    }
+
+    /// Cells of a structure of so many atoms at most.
+    pub(super) fn cells_max(atom_count: usize) -> u32 {
+        CELLS_MIN.max(u32::try_from(atom_count).unwrap_or(u32::MAX))
+    }
+
+    /// How many cells there are.
+    pub(super) fn cell_count(&self) -> u32 {
+        self.wrap.iter().map(|&n| u32::from(n)).product()
+    }
+
+    /// The batch's cells of this structure, and one more, where the last ends.
+    pub(super) fn cells(&self) -> Range<usize> {
+        let first = self.first as usize;
+        first..first + self.cell_count() as usize + 1
+    }
+
+    /// The batch's cell that a point of the structure lies in.
+    pub(super) fn cell_of(&self, point: [i32; 3]) -> usize {
+        let [x, y, z] = std::array::from_fn(|axis| {
+            let cell = (point[axis] - self.origin[axis]) as u32 >> self.shift;
+            let wrap = u32::from(self.wrap[axis]);
+            // A grid rarely wraps, and a remainder is slow.
+            if cell < wrap { cell } else { cell % wrap }
+        });
+        let [nx, ny, _] = self.wrap.map(u32::from);
+        (self.first + (z * ny + y) * nx + x) as usize
+    }
+
+    /// The cells along one axis that a reach around a coordinate covers.
+    fn axis_range(&self, axis: usize, coordinate: i32, reach: i32) -> (u32, u32) {
+        let at = coordinate - self.origin[axis];
+        let low = ((at - reach) >> self.shift).max(0);
+        let high = ((at + reach) >> self.shift).min(i32::from(self.extent[axis]) - 1);
+        (low as u32, high as u32)
+    }
+
+    /// Runs of the batch's cells that hold every point within `reach` of `point`,
+    /// each place once. `point` must lie in the grid.
+    pub(super) fn runs(&self, point: [i32; 3], reach: i32) -> impl Iterator<Item = Range<usize>> {
+        let wrap = self.wrap.map(u32::from);
+        let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, point[axis], reach));
+        let (mut from, mut to) = (x.0 % wrap[0], x.1 % wrap[0]);
+        if x.1 - x.0 >= wrap[0] || from > to {
+            (from, to) = (0, wrap[0] - 1);
+        }
+        let count = |range: (u32, u32), axis: usize| (range.1 - range.0 + 1).min(wrap[axis]);
+        let (rows, planes) = (count(y, 1), count(z, 2));
+        let first = self.first;
+        (0..planes).flat_map(move |plane| {
+            let plane = (z.0 + plane) % wrap[2];
+            (0..rows).map(move |row| {
+                let row = first + (plane * wrap[1] + (y.0 + row) % wrap[1]) * wrap[0];
+                (row + from) as usize..(row + to + 1) as usize
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,386 @@
+//! A recording in the making: inputs as they are asked for, cell lists made once,
+//! launches, results.
+
+use super::columns::{Column, TableName};
+use super::inputs::Inputs;
+use super::kernels;
+use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
+use crate::record::{Arg, Buffer, Element, Kernel, Recorder, Unit};
+use crate::workload::ReadViews;
+
+/// The workload's buffers.
+#[derive(Debug, Default)]
+pub struct FeatureBuffers {
+    pub(super) inputs: Inputs,
+    results: Vec<(TableName, ResultColumn)>,
+}
+
+impl FeatureBuffers {
+    /// One item's columns of a table, in order.
+    pub(super) fn read(&self, table: TableName, views: &ReadViews<'_>) -> Vec<Column> {
+        let of_table = self.results.iter().filter(|(of, _)| *of == table);
+        of_table.map(|(_, column)| column.read(views)).collect()
+    }
+}
+
+/// A result column: every so many elements of a buffer, from a place on.
+#[derive(Clone, Copy, Debug)]
+struct ResultColumn {
+    buffer: ResultBuffer,
+    stride: usize,
+    at: usize,
+}
+
+/// A buffer of results.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ResultBuffer {
+    Count(Buffer<i32>),
+    Real(Buffer<f32>),
+}
+
+impl From<Buffer<i32>> for ResultBuffer {
+    fn from(buffer: Buffer<i32>) -> Self {
+        ResultBuffer::Count(buffer)
+    }
+}
+
+impl From<Buffer<f32>> for ResultBuffer {
+    fn from(buffer: Buffer<f32>) -> Self {
+        ResultBuffer::Real(buffer)
+    }
+}
+
+impl ResultColumn {
+    fn read(&self, views: &ReadViews<'_>) -> Column {
+        match self.buffer {
+            ResultBuffer::Count(buffer) => Column::Count(self.pick(views.get(buffer))),
+            ResultBuffer::Real(buffer) => Column::Real(self.pick(views.get(buffer))),
+        }
+    }
+
+    fn pick<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        let own = values.get(self.at..).unwrap_or_default();
+        own.iter().step_by(self.stride).copied().collect()
+    }
+}
+
+/// Results of a kernel: for each row of a table some values, side by side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Results<T> {
+    buffer: Buffer<T>,
+    table: TableName,
+    values: usize,
+}
+
+impl<T: Element> From<Results<T>> for Arg {
+    fn from(results: Results<T>) -> Arg {
+        results.buffer.into()
+    }
+}
+
+/// Atoms sorted by cell, as `Cells` of `kernels/cells.cuh`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cells {
+    start: Buffer<u32>,
+    x: Buffer<i32>,
+    y: Buffer<i32>,
+    z: Buffer<i32>,
+    tag: Buffer<u32>,
+    source: Buffer<u32>,
+}
+
+impl Cells {
+    /// The six arguments of a kernel that declares
+    /// [`reads_cells`](kernels::reads_cells).
+    pub(super) fn args(self) -> [Arg; 6] {
+        [
+            self.start.into(),
+            self.x.into(),
+            self.y.into(),
+            self.z.into(),
+            self.tag.into(),
+            self.source.into(),
+        ]
+    }
+}
+
+/// A recording in the making. Launches are kept until all features have asked for
+/// what they need, so that uploads come first.
+pub(super) struct Recording<'a> {
+    recorder: &'a mut Recorder,
+    header: Buffer<u32>,
+    buffers: FeatureBuffers,
+    steps: Vec<Step>,
+    downloads: Vec<ResultBuffer>,
+    atom_cells: Option<Cells>,
+    ca_cells: Option<Cells>,
+    cb_cells: Option<Cells>,
+}
+
+/// What happens on the device.
+enum Step {
+    Zero(Buffer<u32>),
+    Launch(Kernel, u32, Vec<Arg>),
+}
+
+impl<'a> Recording<'a> {
+    pub(super) fn new(recorder: &'a mut Recorder) -> Self {
+        let header = recorder.header();
+        recorder.upload(header);
+        Recording {
+            recorder,
+            header,
+            buffers: FeatureBuffers::default(),
+            steps: Vec::new(),
+            downloads: Vec::new(),
+            atom_cells: None,
+            ca_cells: None,
+            cb_cells: None,
+        }
+    }
+
+    /// Records what was kept, and the downloads.
+    pub(super) fn finish(self) -> FeatureBuffers {
+        for step in self.steps {
+            match step {
+                Step::Zero(buffer) => self.recorder.memset(buffer, 0),
+                Step::Launch(kernel, blocks, args) => self.recorder.launch(&kernel, blocks, &args),
+            }
+        }
+        for buffer in self.downloads {
+            match buffer {
+                ResultBuffer::Count(buffer) => self.recorder.download(buffer),
+                ResultBuffer::Real(buffer) => self.recorder.download(buffer),
+            }
+        }
+        self.buffers
+    }
+
+    /// The header, which every kernel takes first.
+    pub(super) fn header(&self) -> Buffer<u32> {
+        self.header
+    }
+
+    /// Launches `kernel` with a thread for each unit of `axis`.
+    pub(super) fn launch_threads(&mut self, kernel: Kernel, axis: usize, args: &[Arg]) {
+        let blocks = self.recorder.capacity(axis).div_ceil(kernel.block[0]);
+        self.steps.push(Step::Launch(kernel, blocks, args.to_vec()));
+    }
+
+    /// Launches `kernel` with a warp for each unit of `axis`.
+    pub(super) fn launch_warps(&mut self, kernel: Kernel, axis: usize, args: &[Arg]) {
+        let blocks = self.recorder.capacity(axis).div_ceil(kernel.block[0] / 32);
+        self.steps.push(Step::Launch(kernel, blocks, args.to_vec()));
+    }
+
+    /// Launches `kernel` with a block for each unit of `axis`.
+    pub(super) fn launch_blocks(&mut self, kernel: Kernel, axis: usize, args: &[Arg]) {
+        let blocks = self.recorder.capacity(axis);
+        self.steps.push(Step::Launch(kernel, blocks, args.to_vec()));
+    }
+
+    /// A buffer that stays on the device, of `elements` for each unit of `axis`.
+    pub(super) fn device<T: Element>(
+        &mut self,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        self.recorder
+            .device_buffer(name, Unit::PerAxis { axis, elements })
+    }
+
+    /// A buffer for results: `values` for each row of `table`.
+    pub(super) fn results<T: Element>(
+        &mut self,
+        table: TableName,
+        name: &str,
+        values: usize,
+    ) -> Results<T>
+    where
+        Buffer<T>: Into<ResultBuffer>,
+    {
+        let axis = match table {
+            TableName::Residues => RESIDUES,
+            TableName::Chains => CHAINS,
+            TableName::Structures => STRUCTURES,
+        };
+        let buffer = self.recorder.download_buffer(name, axis, values);
+        self.downloads.push(buffer.into());
+        Results {
+            buffer,
+            table,
+            values,
+        }
+    }
+
+    /// The next column of the results' table is value `at` of each row.
+    pub(super) fn column<T>(&mut self, results: Results<T>, at: usize)
+    where
+        Buffer<T>: Into<ResultBuffer>,
+    {
+        debug_assert!(at < results.values);
+        let column = ResultColumn {
+            buffer: results.buffer.into(),
+            stride: results.values,
+            at,
+        };
+        self.buffers.results.push((results.table, column));
+    }
+
+    /// How many columns there are so far.
+    pub(super) fn column_count(&self) -> usize {
+        self.buffers.results.len()
+    }
+
+    fn input<T: Element>(
+        &mut self,
+        place: fn(&mut Inputs) -> &mut Option<Buffer<T>>,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        let recorder = &mut *self.recorder;
+        *place(&mut self.buffers.inputs).get_or_insert_with(|| {
+            let buffer = recorder.upload_buffer(name, axis, elements);
+            recorder.upload(buffer);
+            buffer
+        })
+    }
+
+    /// A `Structure` for each structure.
+    pub(super) fn structures(&mut self) -> Buffer<u32> {
+        self.input(
+            |inputs| &mut inputs.structures,
+            "structures",
+            STRUCTURES,
+            24,
+        )
+    }
+
+    /// A `Residue` for each residue.
+    pub(super) fn residues(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.residues, "residues", RESIDUES, 4)
+    }
+
+    /// A `Tile` for each 128 residues of a structure.
+    pub(super) fn tiles(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.tiles, "tiles", TILES, 4)
+    }
+
+    /// A `Chain` for each chain.
+    pub(super) fn chains(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.chains, "chains", CHAINS, 4)
+    }
+
+    /// The residues of each `Chain`.
+    pub(super) fn members(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.members, "members", RESIDUES, 1)
+    }
+
+    /// An `Atom` for each atom.
+    pub(super) fn atoms(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.atoms, "atoms", ATOMS, 4)
+    }
+
+    /// The C-alpha of each residue, an `Atom`.
+    pub(super) fn ca(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.ca, "ca", RESIDUES, 4)
+    }
+
+    /// The C-beta of each residue, an `Atom`; glycine's, and one that is missing,
+    /// where an ideal one would be.
+    pub(super) fn cb(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.cb, "cb", RESIDUES, 4)
+    }
+
+    /// The `Backbone` of each residue.
+    pub(super) fn backbone(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.backbone, "backbone", RESIDUES, 12)
+    }
+
+    /// The B factor of each residue's C-alpha.
+    pub(super) fn b(&mut self) -> Buffer<f32> {
+        self.input(|inputs| &mut inputs.b, "b", RESIDUES, 1)
+    }
+
+    /// All atoms by cell, of the structures' `atom_grid`.
+    pub(super) fn atom_cells(&mut self) -> Cells {
+        if let Some(cells) = self.atom_cells {
+            return cells;
+        }
+        let atoms = self.atoms();
+        let cells = self.sort("atom", atoms, ATOMS);
+        *self.atom_cells.insert(cells)
+    }
+
+    /// C-alphas by cell, of the structures' `residue_grid`.
+    pub(super) fn ca_cells(&mut self) -> Cells {
+        if let Some(cells) = self.ca_cells {
+            return cells;
+        }
+        let ca = self.ca();
+        let cells = self.sort("ca", ca, RESIDUES);
+        *self.ca_cells.insert(cells)
+    }
+
+    /// C-betas by cell, of the structures' `residue_grid`.
+    pub(super) fn cb_cells(&mut self) -> Cells {
+        if let Some(cells) = self.cb_cells {
+            return cells;
+        }
+        let cb = self.cb();
+        let cells = self.sort("cb", cb, RESIDUES);
+        *self.cb_cells.insert(cells)
+    }
+
+    fn sort(&mut self, name: &str, atoms: Buffer<i32>, axis: usize) -> Cells {
+        let (header, structures) = (self.header.into(), self.structures().into());
+        let chains = self.chains().into();
+        let named = |part: &str| format!("{name}_cell_{part}");
+        let counts = self.device::<u32>(&named("counts"), CELLS, 1);
+        let cells = Cells {
+            start: self.device(&named("start"), CELLS, 1),
+            x: self.device(&named("x"), axis, 1),
+            y: self.device(&named("y"), axis, 1),
+            z: self.device(&named("z"), axis, 1),
+            tag: self.device(&named("tag"), axis, 1),
+            source: self.device(&named("source"), axis, 1),
+        };
+        let of_axis = Arg::from(axis as u32);
+        self.steps.push(Step::Zero(counts));
+        let args = [
+            header,
+            structures,
+            chains,
+            atoms.into(),
+            counts.into(),
+            of_axis,
+        ];
+        self.launch_threads(kernels::cell_count(), axis, &args);
+        let args = [
+            header,
+            structures,
+            counts.into(),
+            cells.start.into(),
+            of_axis,
+        ];
+        self.launch_blocks(kernels::cell_scan(), STRUCTURES, &args);
+        let args = [
+            header,
+            structures,
+            chains,
+            atoms.into(),
+            cells.start.into(),
+            counts.into(),
+            cells.x.into(),
+            cells.y.into(),
+            cells.z.into(),
+            cells.tag.into(),
+            cells.source.into(),
+            of_axis,
+        ];
+        self.launch_threads(kernels::cell_fill(), axis, &args);
+        cells
+    }
+}
