@@ -82,8 +82,7 @@ fn open_tables(plan: &Plan, folder: &OutputFolder) -> Tables {
     Tables::new(
         folder.path(),
         *tables,
-        &features.residue_columns(),
-        &features.structure_columns(),
+        |table| features.columns(table),
         &plan.provenance(),
         Arc::clone(&plan.pool),
     )

@@ -18,12 +18,49 @@ fn a_dry_run_prints_a_config_and_the_memory_and_makes_nothing() {
     .stdout;
     let plan = text(&plan);
     assert!(!out.exists());
+    assert!(plan.contains("\nhse_a.radius = 12.0\n"), "{plan}");
     for line in ["slots = 4", "mode = \"graph\"", "Backend cpu", "4 slots: "] {
         assert!(plan.contains(line), "{plan}");
     }
     let again = folder.path().join("again.toml");
     fs::write(&again, &plan).unwrap();
     assert_eq!(text(&run_well(&[str_of(&again), "--dry-run"]).stdout), plan);
+}
+
+#[test]
+fn the_manual_lists_the_features_as_they_are() {
+    let listed = tapeloop(["features", "--markdown"]).output().unwrap();
+    let listed = text(&listed.stdout);
+    let manual = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/CONFIG.md"));
+    let manual = manual.unwrap();
+    let (_, rest) = manual
+        .split_once("--markdown`, as a test checks. -->\n")
+        .unwrap();
+    let (section, _) = rest.split_once("<!-- end -->").unwrap();
+    assert!(
+        section == listed,
+        "docs/CONFIG.md is not of these features; put the output of `tapeloop features \
+         --markdown` between its two comments"
+    );
+}
+
+#[test]
+fn a_listing_keeps_to_its_width_and_names_what_is_left_out() {
+    let listed = tapeloop(["features", "--features", "exposure"])
+        .output()
+        .unwrap();
+    let listed = text(&listed.stdout);
+    let longest = listed.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(100), "{listed}");
+    for words in [
+        "hse_a.radius = 12.0 (A, 0.001 to 37)",
+        "not chosen",
+        "presets",
+        "Hamelryck",
+    ] {
+        assert!(listed.contains(words), "{listed}");
+    }
+    assert!(!listed.contains("rg_ca"), "{listed}");
 }
 
 #[test]

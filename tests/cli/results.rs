@@ -6,6 +6,7 @@ use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tapeloop::features::{FeatureConfig, FeatureName, TableName};
 
 fn read(path: &Path) -> RecordBatch {
     let file = fs::File::open(path).unwrap();
@@ -62,18 +63,12 @@ fn the_quick_start_streams_every_sample_into_both_tables() {
         "break_before",
         "uniprot_acc",
         "uniprot_pos",
-        "cn_ca_8",
-        "cn_ca_10",
-        "cn_ca_12",
-        "cn_cb_8",
-        "cn_cb_10",
-        "wcn",
-        "hse_a_up",
-        "hse_a_down",
-        "b_z",
     ];
     let schema = residues.schema();
     let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    let features = FeatureConfig::default().columns(TableName::Residues);
+    let features = features.iter().map(|column| column.name.as_str());
+    let expected: Vec<&str> = expected.into_iter().chain(features).collect();
     assert_eq!(columns, expected);
 
     let record = record(out.path());
@@ -196,6 +191,49 @@ fn chosen_features_alone_have_columns() {
     assert!(residues.column_by_name("cn_ca_6_5").is_some());
     let structures = read(&out.path().join("structures/part-00000.parquet"));
     assert!(structures.column_by_name("rg_ca").is_some());
+}
+
+#[test]
+fn presets_and_names_choose_features_and_the_files_say_all_that_decided_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("job.toml");
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let chosen = |features: &str| {
+        let out = folder.path().join("out");
+        fs::write(&config, format!("features = {features}\nhse_a.radius = 13")).unwrap();
+        let args = [
+            str_of(&config),
+            "-i",
+            &input,
+            "-o",
+            str_of(&out),
+            "--overwrite",
+        ];
+        run_well(&args);
+        let record = record(&out);
+        let values = record["values_follow_from"]["tapeloop.features"]
+            .as_str()
+            .unwrap();
+        (record["config"]["features"].clone(), values.to_owned())
+    };
+    let (names, values) = chosen("\"exposure\"");
+    assert_eq!(
+        chosen("[\"wcn\", \"exposure\"]"),
+        (names.clone(), values.clone())
+    );
+    assert!(
+        names.as_array().unwrap().contains(&"hse_a".into()),
+        "{names}"
+    );
+    let values: serde_json::Value = serde_json::from_str(&values).unwrap();
+    assert_eq!(values["hse_a"], serde_json::json!({ "radius": 13.0 }));
+    assert_eq!(
+        values["contact_number"]["cb"],
+        serde_json::json!([8.0, 10.0])
+    );
+    assert_eq!(values["rg"], serde_json::Value::Null, "rg is not computed");
+    let (all, _) = chosen("\"all\"");
+    assert_eq!(all.as_array().unwrap().len(), FeatureName::ALL.len());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::features::{Column, ColumnKind, FeatureTable, NULL_COUNT};
-use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
+use crate::features::{Column, ColumnKind, NULL_COUNT};
+use crate::structure::{Chain, MISSING, Residue, Uniprot};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
@@ -65,30 +65,44 @@ fn structure(length: i32) -> Structure {
     }
 }
 
-fn decls() -> [Vec<ColumnDecl>; 2] {
+const SIDES: &[&str] = &["left", "right"];
+
+/// A column of every kind, and one of a structure.
+fn decls(table: TableName) -> Vec<ColumnDecl> {
     let decl = |name: &str, kind| ColumnDecl {
+        table,
         name: name.into(),
         kind,
         unit: "A",
         about: String::new(),
     };
-    [
-        vec![
+    match table {
+        TableName::Residues => vec![
             decl("count", ColumnKind::Count),
             decl("real", ColumnKind::Real),
+            decl("flag", ColumnKind::Flag),
+            decl("partner", ColumnKind::Chain),
+            decl("side", ColumnKind::Text(SIDES)),
         ],
-        vec![decl("rg", ColumnKind::Real)],
-    ]
+        TableName::Chains => Vec::new(),
+        TableName::Structures => vec![decl("rg", ColumnKind::Real)],
+    }
 }
 
 fn features(rows: usize) -> FeatureTable {
     let count = |row| if row == 0 { NULL_COUNT } else { row as i32 };
     let real = |row| if row == 1 { f32::NAN } else { row as f32 };
+    let bit = |row| if row == 2 { NULL_COUNT } else { row as i32 % 2 };
+    let bits = || Column::Count((0..rows).map(bit).collect());
     FeatureTable {
         residues: vec![
             Column::Count((0..rows).map(count).collect()),
             Column::Real((0..rows).map(real).collect()),
+            bits(),
+            bits(),
+            bits(),
         ],
+        chains: vec![],
         structure: vec![Column::Real(vec![3.5])],
     }
 }
@@ -96,23 +110,15 @@ fn features(rows: usize) -> FeatureTable {
 /// Writes structures of these lengths, one an input, and returns the folder.
 fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for name in FOLDERS {
+    for name in folders() {
         fs::create_dir(folder.path().join(name)).unwrap();
     }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .unwrap();
-    let [residues, structures] = decls();
     let metadata = [("tapeloop.version", "test".to_owned())];
-    let mut tables = Tables::new(
-        folder.path(),
-        settings,
-        &residues,
-        &structures,
-        &metadata,
-        Arc::new(pool),
-    );
+    let mut tables = Tables::new(folder.path(), settings, decls, &metadata, Arc::new(pool));
     for (&length, ordinal) in lengths.iter().zip(0..) {
         let structure = structure(length);
         tables.advance(ordinal).unwrap();
@@ -152,7 +158,7 @@ fn read(path: &Path) -> RecordBatch {
 fn parts_are_cut_at_ordinals_and_row_groups_at_rows() {
     let folder = write(&[3, 5, 2, 1, 4, 2], SETTINGS, 2);
     let parts = ["part-00000.parquet", "part-00001.parquet"];
-    for name in FOLDERS {
+    for name in folders() {
         assert_eq!(names(&folder.path().join(name)), parts);
     }
     let first = open(&folder.path().join("residues").join(parts[0]));
@@ -168,13 +174,13 @@ fn parts_are_cut_at_ordinals_and_row_groups_at_rows() {
 #[test]
 fn the_bytes_do_not_depend_on_threads() {
     let lengths = [30, 5, 200, 1, 4, 2];
-    let folders = [1, 3].map(|threads| write(&lengths, SETTINGS, threads));
-    for table in FOLDERS {
+    let written = [1, 3].map(|threads| write(&lengths, SETTINGS, threads));
+    for table in folders() {
         for part in ["part-00000.parquet", "part-00001.parquet"] {
             let read = |folder: &tempfile::TempDir| {
                 fs::read(folder.path().join(table).join(part)).unwrap()
             };
-            assert_eq!(read(&folders[0]), read(&folders[1]));
+            assert_eq!(read(&written[0]), read(&written[1]));
         }
     }
 }
@@ -202,6 +208,10 @@ fn what_is_missing_is_null_and_no_sentinel_is_stored() {
     let reals = rows.column_by_name("real").unwrap();
     let reals = reals.as_primitive::<Float32Type>();
     assert!(reals.is_null(1) && reals.value(2) == 2.0 && reals.null_count() == 1);
+    let flags = rows.column_by_name("flag").unwrap().as_boolean();
+    assert!(flags.is_null(2) && flags.value(1) && !flags.value(4));
+    assert_eq!(text("partner")[..3], [some("AAA"), some("B"), None]);
+    assert_eq!(text("side")[1..4], [some("right"), None, some("right")]);
     let index = rows.column_by_name("res_index").unwrap();
     assert!(
         index
