@@ -10,8 +10,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input, NULL_COUNT,
-    virtual_c_beta,
+    Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input,
+    NULL_COUNT, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::{Mode, Policy};
@@ -265,7 +265,11 @@ fn a_structure_of_100000_residues_is_right() {
     config.slots = 1;
     config.buckets.push(Features::capacity(131_072));
     let chosen = FeatureConfig {
-        features: vec![FeatureName::ContactNumber, FeatureName::BFactor, FeatureName::Rg],
+        features: vec![
+            FeatureName::ContactNumber,
+            FeatureName::BFactor,
+            FeatureName::Rg,
+        ],
         contact_number: ContactNumber {
             ca: vec![Cutoff::from_angstrom(8.0).unwrap()],
             cb: vec![],
@@ -382,7 +386,10 @@ fn an_oversized_structure_is_rejected_alone() {
         "{message}"
     );
     assert!(small.is_ok());
-    assert_eq!(Features::capacity(64), Extent::from([64, 1024, 4, 4, 32, 1284]));
+    assert_eq!(
+        Features::capacity(64),
+        Extent::from([64, 1024, 4, 4, 32, 1284])
+    );
     assert_eq!(Features::buckets(64, 64), [8, 64].map(Features::capacity));
     assert_eq!(
         Features::buckets(64, 100),
