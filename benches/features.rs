@@ -13,18 +13,22 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
 use tapeloop::features::{Column, FeatureConfig, FeatureName, FeatureTable, Features, Input};
 use tapeloop::pipeline::{Finished, Packed, Packer, Ring, Wait};
 use tapeloop::replay::{Mode, Policy};
-use tapeloop::structure::{ReadOptions, Reader, Structure};
+use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
 use tapeloop::workload::{Extent, Workload};
 
 const SLOTS: usize = 3;
 /// Residues of a batch, by the size's name.
 const BATCHES: [(&str, u32); 3] = [("1k", 1_024), ("16k", 16_384), ("128k", 131_072)];
+
+/// Atoms of the structures whose cost an atom is compared.
+const SIZES: [usize; 5] = [1_000, 4_000, 16_000, 64_000, 130_000];
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
@@ -144,6 +148,58 @@ impl Run {
     }
 }
 
+/// A protein of about `atoms` atoms: copies of the first structure side by side,
+/// each a chain of its own.
+fn tiled(one: &Structure, atoms: usize) -> Structure {
+    let copies = atoms.div_ceil(one.xyz.len()).max(1);
+    let (edge, size) = ((copies as f64).cbrt().ceil() as usize, |axis: usize| {
+        let along = || one.xyz.iter().map(|p| p[axis]);
+        along().max().unwrap_or(0) - along().min().unwrap_or(0) + 2_000
+    });
+    let mut whole = Structure {
+        residues: Vec::new(),
+        chains: Vec::new(),
+        xyz: Vec::new(),
+        element: Vec::new(),
+        b_factor: Vec::new(),
+        atom_start: vec![0],
+        ..one.clone()
+    };
+    for copy in 0..copies {
+        let at = [copy % edge, copy / edge % edge, copy / edge / edge];
+        let moved =
+            |p: &[i32; 3]| std::array::from_fn(|axis| p[axis] + at[axis] as i32 * size(axis));
+        let (atoms, chains) = (whole.xyz.len() as u32, whole.chains.len() as u32);
+        let row_atoms = one.atom_start[one.residues.len()] as usize;
+        whole.xyz.extend(one.xyz[..row_atoms].iter().map(moved));
+        whole.element.extend(&one.element[..row_atoms]);
+        whole.b_factor.extend(&one.b_factor[..row_atoms]);
+        whole.chains.extend(one.chains.iter().cloned());
+        whole
+            .atom_start
+            .extend(one.atom_start[1..].iter().map(|start| start + atoms));
+        let index = |atom: u32| {
+            if atom == MISSING {
+                MISSING
+            } else {
+                atom + atoms
+            }
+        };
+        whole
+            .residues
+            .extend(one.residues.iter().map(|residue| Residue {
+                chain: residue.chain + chains,
+                n: index(residue.n),
+                ca: index(residue.ca),
+                c: index(residue.c),
+                o: index(residue.o),
+                cb: index(residue.cb),
+                ..*residue
+            }));
+    }
+    whole
+}
+
 fn assert_agree(found: &[FeatureTable], expected: &[FeatureTable]) {
     let columns = |table: &FeatureTable| -> Vec<Column> {
         let all = [&table.residues, &table.chains, &table.structure];
@@ -165,71 +221,120 @@ fn assert_agree(found: &[FeatureTable], expected: &[FeatureTable]) {
     }
 }
 
+/// What every case needs.
+struct Bench {
+    device: Arc<dyn Backend>,
+    cpu: Arc<dyn Backend>,
+    pool: Arc<ThreadPool>,
+}
+
+impl Bench {
+    fn open() -> Bench {
+        let pool = Arc::new(ThreadPoolBuilder::new().build().unwrap());
+        let selected = select(Choice::Auto, &pool).unwrap();
+        let device = selected.backend.device();
+        println!(
+            "on {} ({}): {}",
+            device.backend, device.name, selected.reason
+        );
+        Bench {
+            cpu: Arc::new(CpuBackend::new(Arc::clone(&pool))),
+            device: selected.backend,
+            pool,
+        }
+    }
+
+    /// Times one configuration over batches of up to `residues` of the structures.
+    fn time(
+        &self,
+        c: &mut Criterion,
+        name: &str,
+        config: &FeatureConfig,
+        mode: Mode,
+        (residues, structures): (u32, &[Structure]),
+    ) {
+        let atoms = |input: &Input| input.structure.as_ref().map_or(0, |s| s.xyz.len() as u64);
+        let filled = batches(structures, residues);
+        let mut group = c.benchmark_group("features");
+        let atoms = filled.iter().flatten().map(atoms).sum();
+        group.throughput(Throughput::Elements(atoms));
+        let mut filled = Some(filled);
+        let mut run = None;
+        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+            let run = run.get_or_insert_with(|| {
+                let filled = filled.take().expect("once");
+                self.checked(config, mode, residues, filled)
+            });
+            bencher.iter_custom(|rounds| run.time(rounds));
+        });
+        group.finish();
+    }
+
+    fn checked(
+        &self,
+        config: &FeatureConfig,
+        mode: Mode,
+        residues: u32,
+        batches: Vec<Vec<Input>>,
+    ) -> Run {
+        let again = |input: &Input| Input {
+            source: String::new(),
+            ordinal: input.ordinal,
+            structure: input.structure.clone(),
+        };
+        let same = batches
+            .iter()
+            .map(|batch| batch.iter().map(again).collect())
+            .collect();
+        let open = |backend, mode, batches| {
+            Run::open(
+                backend,
+                &self.pool,
+                config,
+                &Policy::of(mode),
+                residues,
+                batches,
+            )
+        };
+        let expected = open(&self.cpu, Mode::Graph, same);
+        let run = open(&self.device, mode, batches);
+        assert_agree(&run.tables, &expected.tables);
+        run
+    }
+}
+
 fn features(c: &mut Criterion) {
-    let pool = Arc::new(ThreadPoolBuilder::new().build().unwrap());
-    let selected = select(Choice::Auto, &pool).unwrap();
-    let device = selected.backend.device();
-    println!(
-        "on {} ({}): {}",
-        device.backend, device.name, selected.reason
-    );
-    let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let bench = Bench::open();
     let structures = structures();
     let all = FeatureConfig::default();
-    let one = |&name: &FeatureName| FeatureConfig {
-        features: vec![name],
-        ..FeatureConfig::default()
-    };
-    let mut sets = vec![("all", all.clone())];
-    sets.extend(all.features.iter().map(|name| (name.name(), one(name))));
     for (size, residues) in BATCHES {
-        for (set, config) in &sets {
-            for mode in [Mode::Graph, Mode::Stream] {
-                let name = format!(
-                    "{set}/{}/{size}",
-                    if mode == Mode::Graph {
-                        "graph"
-                    } else {
-                        "stream"
-                    }
-                );
-                // Only the whole set is compared at every size.
-                if *set != "all" && (size != "16k" || mode == Mode::Stream) {
-                    continue;
-                }
-                let mut run = None;
-                let mut group = c.benchmark_group("features");
-                let atoms =
-                    |input: &Input| input.structure.as_ref().map_or(0, |s| s.xyz.len() as u64);
-                let atoms = batches(&structures, residues)
-                    .iter()
-                    .flatten()
-                    .map(atoms)
-                    .sum();
-                group.throughput(Throughput::Elements(atoms));
-                let open = || {
-                    let batches = || batches(&structures, residues);
-                    let policy = Policy::of(mode);
-                    let expected =
-                        Run::open(&cpu, &pool, config, &Policy::default(), residues, batches());
-                    let run = Run::open(
-                        &selected.backend,
-                        &pool,
-                        config,
-                        &policy,
-                        residues,
-                        batches(),
-                    );
-                    assert_agree(&run.tables, &expected.tables);
-                    run
-                };
-                group.bench_function(BenchmarkId::from_parameter(&name), |bencher| {
-                    let run = run.get_or_insert_with(open);
-                    bencher.iter_custom(|rounds| run.time(rounds));
-                });
-                group.finish();
-            }
+        for (mode_name, mode) in [("graph", Mode::Graph), ("stream", Mode::Stream)] {
+            let name = format!("all/{mode_name}/{size}");
+            bench.time(c, &name, &all, mode, (residues, &structures));
         }
+    }
+    for &feature in &all.features {
+        let one = FeatureConfig {
+            features: vec![feature],
+            ..FeatureConfig::default()
+        };
+        let name = format!("{}/graph/16k", feature.name());
+        bench.time(c, &name, &one, Mode::Graph, (16_384, &structures));
+    }
+    // Batches of one size in all, of ever larger structures.
+    let one = structures
+        .iter()
+        .find(|s| s.chains.len() == 1 && s.xyz.len() > 500);
+    for atoms in SIZES {
+        let structure = tiled(one.expect("a single chain"), atoms);
+        let name = format!("all/graph/structures of {atoms} atoms");
+        bench.time(
+            c,
+            &name,
+            &all,
+            Mode::Graph,
+            (32_768, slice::from_ref(&structure)),
+        );
     }
 }
 
