@@ -73,3 +73,24 @@ private:
         high = min((at + reach) >> shift, int(extent) - 1);
     }
 };
+
+// A kernel's six parameters for sorted atoms, and what they make.
+#define CELL_PARAMS                                                                          \
+    const unsigned *cell_start, const int *cell_x, const int *cell_y, const int *cell_z,     \
+        const unsigned *cell_tag, const unsigned *cell_source
+#define CELLS_OF_PARAMS Cells{cell_start, cell_x, cell_y, cell_z, cell_tag, cell_source}
+
+// Calls `visit` with every sorted atom that may lie within `reach` of an atom of
+// the structure, itself among them; a warp together, half of it a run.
+template <typename Visit>
+__device__ inline void for_each_candidate(const Cells& cells, const Grid& grid, Atom atom,
+                                          int reach, Visit visit)
+{
+    const Runs runs(grid, atom.x, atom.y, atom.z, reach);
+    for (unsigned run = threadIdx.x / 16 % 2; run < runs.count; run += 2) {
+        unsigned begin, end;
+        runs.get(run, cells.start, begin, end);
+        for (unsigned other = begin + threadIdx.x % 16; other < end; other += 16)
+            visit(other);
+    }
+}

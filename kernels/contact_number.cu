@@ -1,26 +1,46 @@
-#include "layout.cuh"
+#include "cells.cuh"
 
-// Other residues of the structure within the cutoff; one thread a residue.
-extern "C" __global__ void __launch_bounds__(TILE)
-contact_number(const unsigned* header, const Tile* tiles, const Atom* atoms, int* counts,
-               unsigned cutoff2)
+constexpr unsigned CUTOFFS_MAX = 8;
+
+// Other residues of the structure within each of `values` cutoffs, which stand in
+// the header from `first` on; one warp a residue.
+extern "C" __global__ void __launch_bounds__(128)
+contact_number(const unsigned* header, const Structure* structures, const Residue* residues,
+               const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first)
 {
-    if (blockIdx.x >= header[TILES])
+    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (own >= header[RESIDUES])
         return;
-    const Tile tile = tiles[blockIdx.x];
-    const bool active = threadIdx.x < tile.count;
-    const unsigned own = tile.residue_start + tile.first + threadIdx.x;
-    const Atom atom = active ? atoms[own] : Atom{};
-
-    __shared__ Atom others[TILE];
-    int count = 0;
-    for (unsigned base = 0; base < tile.residue_count; base += TILE) {
-        const unsigned length = load_tile(others, atoms, tile, base);
-        for (unsigned k = 0; k < length; ++k)
-            count += present(others[k])
-                && squared(atom.x - others[k].x, atom.y - others[k].y, atom.z - others[k].z) < cutoff2;
+    const unsigned lane = threadIdx.x % 32;
+    const Atom atom = atoms[own];
+    if (!present(atom)) {
+        if (lane < values)
+            counts[own * values + lane] = NULL_COUNT;
+        return;
     }
-    // The residue itself is at distance 0.
-    if (active)
-        counts[own] = present(atom) ? count - 1 : NULL_COUNT;
+    unsigned cutoff2[CUTOFFS_MAX], reach = 0;
+    int near[CUTOFFS_MAX];
+#pragma unroll
+    for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
+        const unsigned cutoff = v < values ? header[first + v] : 0;
+        cutoff2[v] = cutoff * cutoff;
+        reach = max(reach, cutoff);
+        near[v] = 0;
+    }
+    const Cells cells = CELLS_OF_PARAMS;
+    const Grid& grid = structures[residues[own].structure].residue_grid;
+    for_each_candidate(cells, grid, atom, reach, [&](unsigned other) {
+        const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
+                                    cells.z[other] - atom.z);
+#pragma unroll
+        for (unsigned v = 0; v < CUTOFFS_MAX; ++v)
+            near[v] += d2 < cutoff2[v];
+    });
+#pragma unroll
+    for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
+        const int sum = warp_sum(near[v]);
+        // The residue itself is at distance 0.
+        if (lane == 0 && v < values)
+            counts[own * values + v] = sum - 1;
+    }
 }

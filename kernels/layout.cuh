@@ -111,3 +111,11 @@ __device__ inline T block_sum(T* shared, T value)
     __syncthreads();
     return shared[0];
 }
+
+// The sum over the warp, for all of its threads.
+__device__ inline int warp_sum(int value)
+{
+    for (unsigned stride = 16; stride > 0; stride /= 2)
+        value += __shfl_xor_sync(~0u, value, stride);
+    return value;
+}

@@ -4,18 +4,21 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::kernel;
-use super::layout::{TILE, TILES};
-use super::recording::Recording;
+use super::kernels::{kernel, reads_cells};
+use super::layout::RESIDUES;
+use super::recording::{Recording, args};
 use crate::error::{Error, Result};
 use crate::record::Kernel;
+
+/// Cutoffs around one kind of atom at most: a kernel keeps a count of each.
+pub(super) const CUTOFFS_MAX: usize = 8;
 
 /// Settings of contact numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactNumber {
-    /// Cutoffs around C-alphas.
+    /// Cutoffs around C-alphas, at most eight.
     pub ca: Vec<Cutoff>,
-    /// Cutoffs around C-betas.
+    /// Cutoffs around C-betas, at most eight.
     pub cb: Vec<Cutoff>,
 }
 
@@ -43,13 +46,16 @@ impl ContactNumber {
 }
 
 fn contact_number() -> Kernel {
-    kernel("contact_number")
-        .block(TILE)
+    let kernel = kernel("contact_number")
+        .block(128)
         .reads::<u32>("header")
-        .reads::<u32>("tiles")
-        .reads::<i32>("atoms")
+        .reads::<u32>("structures")
+        .reads::<u32>("residues")
+        .reads::<i32>("atoms");
+    reads_cells(kernel)
         .writes::<i32>("counts")
-        .scalar::<u32>("cutoff2")
+        .scalar::<u32>("values")
+        .scalar::<u32>("first")
         .twin(cpu::contact_number)
 }
 
@@ -99,26 +105,32 @@ impl Feature for ContactNumber {
 
     fn record(&self, r: &mut Recording<'_>) {
         for (atom, _, cutoffs) in self.around() {
-            for cutoff in cutoffs {
-                let atoms = if atom == "ca" { r.ca() } else { r.cb() };
-                let name = format!("cn_{atom}_{}", cutoff.label());
-                let counts = r.results::<i32>(TableName::Residues, &name, 1);
-                let args = [
-                    r.header().into(),
-                    r.tiles().into(),
-                    atoms.into(),
-                    counts.into(),
-                    cutoff.squared().into(),
-                ];
-                r.launch_blocks(contact_number(), TILES, &args);
-                r.column(counts, 0);
+            if cutoffs.is_empty() {
+                continue;
             }
+            let (atoms, cells) = match atom {
+                "ca" => (r.ca(), r.ca_cells()),
+                _ => (r.cb(), r.cb_cells()),
+            };
+            let values = cutoffs.iter().map(|cutoff| cutoff.milli_angstrom());
+            let first = r.constants(&format!("cn_{atom}"), values);
+            let counts =
+                r.results::<i32>(TableName::Residues, &format!("cn_{atom}"), cutoffs.len());
+            let values = cutoffs.len() as u32;
+            let args = args![r.header(), r.structures(), r.residues(), atoms; cells;
+                counts, values, first as u32];
+            r.launch_warps(contact_number(), RESIDUES, &args);
+            (0..cutoffs.len()).for_each(|at| r.column(counts, at));
         }
     }
 
     fn check(&self) -> Result<()> {
         if self.ca.is_empty() && self.cb.is_empty() {
             return Err(Error::config("contact_number has no cutoff"));
+        }
+        if self.ca.len().max(self.cb.len()) > CUTOFFS_MAX {
+            let message = format!("contact_number has more than {CUTOFFS_MAX} cutoffs");
+            return Err(Error::config(message));
         }
         Ok(())
     }

@@ -78,6 +78,17 @@ impl<T: Element> From<Results<T>> for Arg {
     }
 }
 
+/// The arguments of a launch; sorted atoms, which are six, stand between
+/// semicolons: `args![header, atoms; cells; counts]`.
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => { [$($crate::record::Arg::from($arg)),*] };
+    ($($arg:expr),*; $cells:expr; $($rest:expr),* $(,)?) => {{
+        let [start, x, y, z, tag, source] = $crate::features::recording::Cells::args($cells);
+        args![$($arg,)* start, x, y, z, tag, source, $($rest),*]
+    }};
+}
+pub(super) use args;
+
 /// Atoms sorted by cell, as `Cells` of `kernels/cells.cuh`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cells {
@@ -159,6 +170,17 @@ impl<'a> Recording<'a> {
     /// The header, which every kernel takes first.
     pub(super) fn header(&self) -> Buffer<u32> {
         self.header
+    }
+
+    /// Values that kernels read from the header, from the returned index on.
+    pub(super) fn constants<T: Element>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = T>,
+    ) -> usize {
+        let named = |(index, value)| self.recorder.uniform(&format!("{name}_{index}"), value);
+        let places: Vec<usize> = values.enumerate().map(named).collect();
+        places.first().copied().unwrap_or_default()
     }
 
     /// Launches `kernel` with a thread for each unit of `axis`.

@@ -1,40 +1,68 @@
 //! Twin of `kernels/contact_number.cu`.
 
 use super::super::columns::NULL_COUNT;
-use super::super::layout::{Atom, TILE};
-use super::near::TileBoxes;
-use super::{Own, for_each_tile, squared, tiles};
+use super::super::contact_number::CUTOFFS_MAX;
+use super::super::layout::{Atom, RESIDUES, ResidueSpan};
+use super::cells::Cells;
+use super::simd::{self, first_lanes, load, squared, vectors};
+use super::split::{for_each_row, structures};
 use crate::record::TwinLaunch;
+use fearless_simd::{dispatch, prelude::*};
 
-/// Other residues of the structure within the cutoff.
+/// Other residues of the structure within each cutoff.
 pub(in super::super) fn contact_number(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
-    let tiles = tiles(header, launch.read());
+    let structures = structures(header, launch.read());
+    let residues: &[ResidueSpan] = bytemuck::cast_slice(launch.read::<u32>());
     let atoms: &[Atom] = bytemuck::cast_slice(launch.read::<i32>());
+    let cells = Cells::take(launch);
     let counts: &mut [i32] = launch.write();
-    let cutoff2: u32 = launch.scalar();
+    let values = launch.scalar::<u32>() as usize;
+    let first = launch.scalar::<u32>() as usize;
 
-    let boxes = TileBoxes::new(tiles, atoms);
-    for_each_tile(tiles, counts, |index, tile, counts| {
-        let own = Own::of(tile, atoms);
-        let mut near = [0i32; TILE as usize];
-        for other in boxes
-            .near(index, cutoff2)
-            .flat_map(|range| &atoms[range])
-            .filter(|other| other.is_present())
-        {
-            let other = other.position;
-            for (near, (x, y, z)) in near.iter_mut().zip(own.lanes()) {
-                *near += i32::from(squared(x - other.x, y - other.y, z - other.z) < cutoff2);
+    let cutoffs = &header[first..first + values];
+    let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
+    let counts = &mut counts[..header[RESIDUES] as usize * values];
+    for_each_row(counts, values, |rows, counts| {
+        dispatch!(simd::level(), simd => {
+            for (own, counts) in rows.zip(counts.chunks_exact_mut(values)) {
+                if !atoms[own].is_present() {
+                    counts.fill(NULL_COUNT);
+                    continue;
+                }
+                let grid = &structures[residues[own].structure as usize].residue_grid;
+                let point = atoms[own].position.into();
+                let runs = cells.runs(grid, point, reach);
+                count(simd, &cells, runs, point, cutoffs, reach, counts);
             }
-        }
-        for ((count, atom), near) in counts.iter_mut().zip(&atoms[tile.range()]).zip(near) {
-            // The residue itself is at distance 0.
-            *count = if atom.is_present() {
-                near - 1
-            } else {
-                NULL_COUNT
-            };
-        }
+        });
     });
+}
+
+#[inline(always)]
+fn count<S: Simd>(
+    simd: S,
+    cells: &Cells<'_>,
+    runs: impl Iterator<Item = std::ops::Range<usize>>,
+    [x, y, z]: [i32; 3],
+    cutoffs: &[u32],
+    reach: i32,
+    counts: &mut [i32],
+) {
+    let mut near = [0; CUTOFFS_MAX];
+    for (at, lanes) in runs.flat_map(|run| vectors(simd, run)) {
+        let dx = load(simd, cells.x, at, lanes) - x;
+        let dy = load(simd, cells.y, at, lanes) - y;
+        let dz = load(simd, cells.z, at, lanes) - z;
+        let d2 = squared::<S>(dx, dy, dz, reach);
+        let wanted = first_lanes(simd, lanes);
+        for (near, cutoff) in near.iter_mut().zip(cutoffs) {
+            let within = d2.simd_lt(cutoff * cutoff) & wanted;
+            *near += within.to_bitmask().count_ones() as i32;
+        }
+    }
+    for (count, near) in counts.iter_mut().zip(near) {
+        // The residue itself is at distance 0.
+        *count = near - 1;
+    }
 }

@@ -11,6 +11,7 @@ mod contact_number;
 mod half_sphere_exposure;
 mod near;
 mod radius_of_gyration;
+mod simd;
 mod split;
 mod weighted_contact_number;
 

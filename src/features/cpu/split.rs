@@ -29,3 +29,20 @@ pub(super) fn parts<T: Send>(
     let parts: Vec<&mut [T]> = ranges.map(part).collect();
     parts.into_par_iter()
 }
+
+/// Rows of a thread's task: few enough to share out, enough to pay for it.
+const TASK_ROWS: usize = 64;
+
+/// Calls `compute` with every stretch of rows and its part of `out`, which has
+/// `values` a row, in parallel.
+pub(super) fn for_each_row<T: Send>(
+    out: &mut [T],
+    values: usize,
+    compute: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
+) {
+    let tasks = out.par_chunks_mut(TASK_ROWS * values).enumerate();
+    tasks.for_each(|(task, part)| {
+        let first = task * TASK_ROWS;
+        compute(first..first + part.len() / values, part);
+    });
+}
