@@ -23,6 +23,7 @@ __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 __device__ inline bool tag_side(unsigned tag) { return tag >> 11 & 1u; }
 __device__ inline bool tag_polar(unsigned tag) { return tag >> 12 & 1u; }
 __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
+__device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13 == 0; }
 
 // The backbone of a residue, each atom present or not.
 struct alignas(16) Backbone { Position n, ca, c, o; };
@@ -67,8 +68,21 @@ static_assert(sizeof(Chain) == 16, "one 16-byte load");
 constexpr int NULL_COUNT = -1;
 
 __device__ inline float null_real() { return __int_as_float(0x7fc00000); }
+__device__ inline double null_double() { return __longlong_as_double(0x7ff8000000000000); }
 
 __device__ inline bool present(Position p) { return p.x != MISSING; }
+
+__device__ inline Position position(Atom atom) { return {atom.x, atom.y, atom.z}; }
+
+// A difference of positions in 0.001 A, in double precision.
+struct Vector { double x, y, z; };
+
+__device__ inline Vector minus(Position a, Position b)
+{
+    return {double(a.x - b.x), double(a.y - b.y), double(a.z - b.z)};
+}
+
+__device__ inline double dot(Vector a, Vector b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 
 // Differences beyond this are taken for this, so that the sum of three squares
 // fits 32 bits; cutoffs are below it.

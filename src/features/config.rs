@@ -4,7 +4,7 @@ use super::b_factor::BFactor;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
 use super::feature::{About, Feature, Setting};
-use super::half_sphere::HalfSphereA;
+use super::half_sphere::{HalfSphereA, HalfSphereB};
 use super::layout::REACH;
 use super::radius_of_gyration::RadiusOfGyration;
 use super::weighted_contact_number::WeightedContactNumber;
@@ -54,10 +54,6 @@ impl Cutoff {
 
     pub(super) fn milli_angstrom(self) -> u32 {
         self.milli_angstrom
-    }
-
-    pub(super) fn squared(self) -> u32 {
-        self.milli_angstrom.pow(2)
     }
 
     /// As part of a column's name: `8`, `8_5`.
@@ -128,6 +124,8 @@ features! {
     Wcn, "wcn", wcn: WeightedContactNumber;
     /// Half-sphere exposure from C-alphas.
     HseA, "hse_a", hse_a: HalfSphereA;
+    /// Half-sphere exposure from C-betas.
+    HseB, "hse_b", hse_b: HalfSphereB;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -144,6 +142,7 @@ impl FeatureName {
                 FeatureName::ContactNumber,
                 FeatureName::Wcn,
                 FeatureName::HseA,
+                FeatureName::HseB,
             ],
         ),
     ];

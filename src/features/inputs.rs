@@ -19,7 +19,8 @@ pub(super) struct Inputs {
     pub(super) atoms: Option<Buffer<i32>>,
     /// The C-alpha of each residue, an [`Atom`](super::layout::Atom).
     pub(super) ca: Option<Buffer<i32>>,
-    /// The C-beta of each residue, built where it is missing.
+    /// The C-beta of each residue, built where it is missing; of a side chain are
+    /// those that the file has.
     pub(super) cb: Option<Buffer<i32>>,
     /// The [`Backbone`](super::layout::Backbone) of each residue.
     pub(super) backbone: Option<Buffer<i32>>,

@@ -33,7 +33,7 @@ pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 pub use config::{Cutoff, FeatureConfig, FeatureName};
 pub use contact_number::ContactNumber;
 pub use feature::{About, Setting};
-pub use half_sphere::HalfSphereA;
+pub use half_sphere::{HalfSphereA, HalfSphereB};
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
 pub use pack::virtual_c_beta;
 pub use radius_of_gyration::RadiusOfGyration;

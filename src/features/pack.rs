@@ -96,17 +96,19 @@ pub(super) fn write(
     if let Some(buffer) = inputs.atoms {
         write_atoms(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
     }
-    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<[i32; 3]>| {
+    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<([i32; 3], bool)>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
-            *atom = of(residue).map_or(Atom::NONE, |position| Atom {
+            *atom = of(residue).map_or(Atom::NONE, |(position, is_side)| Atom {
                 position: position.into(),
-                tag: AtomTag::new(CARBON_RADIUS, false, false, at[CHAINS] + residue.chain),
+                tag: AtomTag::new(CARBON_RADIUS, is_side, false, at[CHAINS] + residue.chain),
             });
         }
     };
     if let Some(buffer) = inputs.ca {
         let atoms = bytemuck::cast_slice_mut(views.take(buffer));
-        one_a_residue(atoms, &|residue| structure.position(residue.ca));
+        one_a_residue(atoms, &|residue| {
+            Some((structure.position(residue.ca)?, false))
+        });
     }
     if let Some(buffer) = inputs.cb {
         let atoms = bytemuck::cast_slice_mut(views.take(buffer));
@@ -145,7 +147,8 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
     let of_residues = structure.residues.iter().flat_map(|residue| {
         let ca = structure.position(residue.ca);
-        ca.into_iter().chain(c_beta(structure, residue))
+        let cb = c_beta(structure, residue).map(|(position, _)| position);
+        ca.into_iter().chain(cb)
     });
     let first = at[CELLS];
     StructureSpan {
@@ -253,18 +256,21 @@ fn write_chains(
     }
 }
 
-/// The residue's C-beta; glycine's, and one that is missing, where its backbone
-/// says. A residue without C-alpha has none, and counts for no other.
-fn c_beta(structure: &Structure, residue: &Residue) -> Option<[i32; 3]> {
+/// The residue's C-beta, and whether the file has it; glycine's, and one that is
+/// missing, where its backbone says. A residue without C-alpha has none, and
+/// counts for no other.
+fn c_beta(structure: &Structure, residue: &Residue) -> Option<([i32; 3], bool)> {
     let atom = |index: u32| structure.position(index);
-    let built = |ca| Some(virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?));
-    let find = |ca| {
-        let glycine = &residue.parent_comp_id == b"GLY     ";
-        let real = if glycine { None } else { atom(residue.cb) };
+    let ca = atom(residue.ca)?;
+    let glycine = &residue.parent_comp_id == b"GLY     ";
+    match atom(residue.cb).filter(|_| !glycine) {
+        Some(real) => Some((real, true)),
         // A backbone torn apart puts it beyond what differences can bear.
-        real.or_else(|| built(ca)).filter(is_within_bounds)
-    };
-    atom(residue.ca).and_then(find)
+        None => {
+            let built = virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?);
+            is_within_bounds(&built).then_some((built, false))
+        }
+    }
 }
 
 fn is_within_bounds(position: &[i32; 3]) -> bool {

@@ -1,6 +1,7 @@
 //! The widest vectors that the machine has, chosen when the program starts. A
 //! twin's inner loop is written once, for any width.
 
+use super::super::layout::AtomTag;
 use fearless_simd::Level;
 use fearless_simd::prelude::*;
 use std::ops::Range;
@@ -56,4 +57,17 @@ pub(super) fn squared<S: Simd>(x: S::i32s, y: S::i32s, z: S::i32s, reach: i32) -
         d * d
     };
     (square(x) + square(y) + square(z)).bitcast()
+}
+
+/// Which of the atoms from `at` on are of the chain of `own`.
+#[inline(always)]
+pub(super) fn of_chain<S: Simd>(
+    simd: S,
+    tags: &[AtomTag],
+    at: usize,
+    count: usize,
+    own: AtomTag,
+) -> S::mask32s {
+    let tags: S::u32s = load(simd, bytemuck::cast_slice(tags), at, count).bitcast();
+    (tags ^ own.bits()).simd_lt(AtomTag::FIRST_CHAIN_BIT)
 }

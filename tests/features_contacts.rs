@@ -1,0 +1,251 @@
+//! Contacts, exposure and networks of made-up structures against definitions
+//! written out naively.
+#![cfg(feature = "features")]
+
+mod made_up;
+mod tables;
+
+use made_up::structure;
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::features::{
+    Column, FeatureConfig, FeatureName, FeatureTable, Features, NULL_COUNT, Setting, TableName,
+};
+use tapeloop::pipeline::{Engine, EngineConfig};
+use tapeloop::structure::{MISSING, Structure};
+
+/// Structures with all kinds of gaps, and what two of them share.
+fn made_up() -> Vec<Structure> {
+    let mut structures: Vec<_> = (0..12)
+        .map(|n| structure([0, 1, 2, 40, 129, 300][n % 6], 100 + n as u64))
+        .collect();
+    // Two residues in one place, three in another.
+    let s = &mut structures[4];
+    for (one, other) in [(10, 90), (20, 80), (20, 50)] {
+        let (one, other) = (s.residues[one].ca, s.residues[other].ca);
+        if one != MISSING && other != MISSING {
+            s.xyz[other as usize] = s.xyz[one as usize];
+        }
+    }
+    structures
+}
+
+struct Computed {
+    config: FeatureConfig,
+    tables: Vec<FeatureTable>,
+}
+
+impl Computed {
+    fn new(config: FeatureConfig, structures: &[Structure]) -> Self {
+        let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+        let workload = Features::new(config.clone()).unwrap();
+        let engine_config = EngineConfig::new(Features::capacity(2048));
+        let mut engine = Engine::new(workload, &[backend], pool, &engine_config).unwrap();
+        let tables = tables::tables(&mut engine, structures.iter());
+        Computed { config, tables }
+    }
+
+    fn of(features: &[FeatureName], structures: &[Structure]) -> Self {
+        Computed::new(asking_for(features), structures)
+    }
+
+    fn column(&self, structure: usize, table: TableName, name: &str) -> &Column {
+        let columns = self.config.columns(table);
+        let at = columns.iter().position(|column| column.name == name);
+        let at = at.unwrap_or_else(|| panic!("no column {name}"));
+        let results = &self.tables[structure];
+        match table {
+            TableName::Residues => &results.residues[at],
+            TableName::Chains => &results.chains[at],
+            TableName::Structures => &results.structure[at],
+        }
+    }
+
+    fn counts(&self, structure: usize, table: TableName, name: &str) -> &[i32] {
+        match self.column(structure, table, name) {
+            Column::Count(values) => values,
+            Column::Real(_) => panic!("{name} is no count"),
+        }
+    }
+
+    fn reals(&self, structure: usize, table: TableName, name: &str) -> &[f32] {
+        match self.column(structure, table, name) {
+            Column::Real(values) => values,
+            Column::Count(_) => panic!("{name} is no real"),
+        }
+    }
+}
+
+fn asking_for(features: &[FeatureName]) -> FeatureConfig {
+    FeatureConfig {
+        features: features.to_vec(),
+        ..FeatureConfig::default()
+    }
+}
+
+fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
+    (0..3)
+        .map(|axis| (i64::from(a[axis]) - i64::from(b[axis])).pow(2))
+        .sum()
+}
+
+fn c_alphas(s: &Structure) -> Vec<Option<[i32; 3]>> {
+    s.residues.iter().map(|r| s.position(r.ca)).collect()
+}
+
+fn assert_close(what: &str, found: &[f32], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let error = (f64::from(*found) - expected).abs();
+        let close = error <= tolerance * expected.abs().max(1e-3);
+        let null = found.is_nan() && expected.is_nan();
+        assert!(close || null, "{what} of {i}: {found}, expected {expected}");
+    }
+}
+
+#[test]
+fn contact_numbers_may_leave_other_chains_out() {
+    let structures = made_up();
+    let mut config = asking_for(&[FeatureName::ContactNumber]);
+    let own = Setting::Choice("own", &["all", "own"]);
+    let name = FeatureName::ContactNumber;
+    config.set(name, "contact_number.chains", &own).unwrap();
+    assert!(
+        config
+            .settings(name)
+            .contains(&("contact_number.chains", own))
+    );
+    let computed = Computed::new(config, &structures);
+    for (n, s) in structures.iter().enumerate() {
+        let ca = c_alphas(s);
+        let near = |i: usize, j: usize| {
+            let same_chain = s.residues[i].chain == s.residues[j].chain;
+            let pair = ca[i].zip(ca[j]).filter(|_| same_chain && i != j);
+            pair.is_some_and(|(a, b)| distance2(a, b) < 10_000i64.pow(2))
+        };
+        let count = |i: usize| match ca[i] {
+            Some(_) => (0..ca.len()).filter(|&j| near(i, j)).count() as i32,
+            None => NULL_COUNT,
+        };
+        let expected: Vec<i32> = (0..ca.len()).map(count).collect();
+        assert_eq!(
+            computed.counts(n, TableName::Residues, "cn_ca_10"),
+            expected
+        );
+    }
+}
+
+/// N turned about the axis from C-alpha to C, by -120 degrees, with the rotation
+/// matrix that Biopython makes.
+fn glycine_direction(n: [f64; 3], c: [f64; 3]) -> [f64; 3] {
+    let norm = c.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let [x, y, z] = c.map(|coordinate| coordinate / norm);
+    let (sine, cosine) = (-120f64).to_radians().sin_cos();
+    let t = 1.0 - cosine;
+    let rotation = [
+        [
+            t * x * x + cosine,
+            t * x * y - sine * z,
+            t * x * z + sine * y,
+        ],
+        [
+            t * x * y + sine * z,
+            t * y * y + cosine,
+            t * y * z - sine * x,
+        ],
+        [
+            t * x * z - sine * y,
+            t * y * z + sine * x,
+            t * z * z + cosine,
+        ],
+    ];
+    rotation.map(|row| (0..3).map(|k| row[k] * n[k]).sum())
+}
+
+#[test]
+fn half_spheres_open_towards_the_c_beta() {
+    let mut structures = made_up();
+    for s in &mut structures {
+        // Readers give glycine its letter.
+        for residue in &mut s.residues {
+            if &residue.parent_comp_id == b"GLY     " {
+                residue.aa = b'G';
+            }
+        }
+    }
+    let computed = Computed::of(&[FeatureName::HseB], &structures);
+    let (mut glycines, mut nulls) = (0, 0);
+    for (n, s) in structures.iter().enumerate() {
+        let ca = c_alphas(s);
+        let from = |origin: [i32; 3], atom: u32| {
+            let position = s.position(atom)?;
+            Some([0, 1, 2].map(|axis| f64::from(position[axis] - origin[axis])))
+        };
+        let expected = |i: usize| -> Option<[i32; 2]> {
+            let (own, residue) = (ca[i]?, &s.residues[i]);
+            let direction = if residue.aa == b'G' {
+                glycines += 1;
+                glycine_direction(from(own, residue.n)?, from(own, residue.c)?)
+            } else {
+                from(own, residue.cb)?
+            };
+            let mut sides = [0, 0];
+            for (j, other) in ca.iter().enumerate() {
+                let near = |other: &[i32; 3]| j != i && distance2(own, *other) < 12_000i64.pow(2);
+                if let Some(other) = other.filter(near) {
+                    let along: f64 = (0..3)
+                        .map(|axis| f64::from(other[axis] - own[axis]) * direction[axis])
+                        .sum();
+                    sides[usize::from(along <= 0.0)] += 1;
+                }
+            }
+            Some(sides)
+        };
+        let expected: Vec<_> = (0..ca.len()).map(expected).collect();
+        nulls += expected.iter().filter(|sides| sides.is_none()).count();
+        for (side, name) in ["hse_b_up", "hse_b_down"].into_iter().enumerate() {
+            let expected: Vec<i32> = expected
+                .iter()
+                .map(|sides| sides.map_or(NULL_COUNT, |sides| sides[side]))
+                .collect();
+            assert_eq!(computed.counts(n, TableName::Residues, name), expected);
+        }
+    }
+    assert!(glycines > 20 && nulls > 20);
+}
+
+fn wcn(s: &Structure) -> (Vec<f64>, i32) {
+    let ca = c_alphas(s);
+    let mut coincident = 0;
+    let mut sum = |a: [i32; 3]| -> f64 {
+        let all = ca.iter().flatten().map(|b| distance2(a, *b));
+        coincident += all.clone().filter(|d2| *d2 == 0).count() as i32 - 1;
+        all.filter(|d2| *d2 > 0).map(|d2| 1e6 / d2 as f64).sum()
+    };
+    let sums = ca.iter().map(|a| a.map_or(f64::NAN, &mut sum)).collect();
+    (sums, coincident / 2)
+}
+
+#[test]
+fn the_weighted_contact_number_leaves_out_and_counts_what_is_in_one_place() {
+    let mut structures = made_up();
+    // A chain so far away that its distances do not fit single precision.
+    let mut far = structure(200, 5);
+    for position in far.xyz.iter_mut().skip(300) {
+        position[0] += 90_000_000;
+    }
+    structures.push(far);
+    let computed = Computed::of(&[FeatureName::Wcn], &structures);
+    let mut pairs = 0;
+    for (n, s) in structures.iter().enumerate() {
+        let (sums, coincident) = wcn(s);
+        let found = computed.reals(n, TableName::Residues, "wcn");
+        assert_close("wcn", found, &sums, 1e-5);
+        let found = computed.counts(n, TableName::Structures, "wcn_coincident");
+        assert_eq!(found, [coincident]);
+        pairs += coincident;
+    }
+    assert!(pairs >= 3);
+}
