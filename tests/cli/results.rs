@@ -70,6 +70,11 @@ fn the_quick_start_streams_every_sample_into_both_tables() {
         "wcn",
         "hse_a_up",
         "hse_a_down",
+        "phi",
+        "psi",
+        "omega",
+        "ca_dihedral",
+        "ca_angle",
         "b_z",
     ];
     let schema = residues.schema();

@@ -2,7 +2,9 @@
 //! same arithmetic in the same order, and every operation in use is rounded
 //! correctly on both sides, so that results are equal in every bit.
 
+mod angles;
 mod b_factor_z;
+mod ca_geometry;
 mod cell_count;
 mod cell_fill;
 mod cell_scan;
@@ -13,15 +15,18 @@ mod near;
 mod radius_of_gyration;
 mod simd;
 mod split;
+mod torsions;
 mod weighted_contact_number;
 
 pub(super) use b_factor_z::b_factor_z;
+pub(super) use ca_geometry::ca_geometry;
 pub(super) use cell_count::cell_count;
 pub(super) use cell_fill::cell_fill;
 pub(super) use cell_scan::cell_scan;
 pub(super) use contact_number::contact_number;
 pub(super) use half_sphere_exposure::half_sphere_exposure;
 pub(super) use radius_of_gyration::radius_of_gyration;
+pub(super) use torsions::torsions;
 pub(super) use weighted_contact_number::weighted_contact_number;
 
 use super::grid::Grid;
