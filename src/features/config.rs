@@ -1,12 +1,14 @@
 //! Which features, with which settings.
 
 use super::b_factor::BFactor;
+use super::ca_geometry::CaGeometry;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
 use super::feature::{About, Feature, Setting};
 use super::half_sphere::{HalfSphereA, HalfSphereB};
 use super::layout::REACH;
 use super::radius_of_gyration::RadiusOfGyration;
+use super::torsions::Torsions;
 use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
 
@@ -126,6 +128,10 @@ features! {
     HseA, "hse_a", hse_a: HalfSphereA;
     /// Half-sphere exposure from C-betas.
     HseB, "hse_b", hse_b: HalfSphereB;
+    /// Torsions of the backbone.
+    Torsions, "torsions", torsions: Torsions;
+    /// Angles of the C-alpha trace.
+    CaGeometry, "ca_geometry", ca_geometry: CaGeometry;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -144,6 +150,10 @@ impl FeatureName {
                 FeatureName::HseA,
                 FeatureName::HseB,
             ],
+        ),
+        (
+            "backbone",
+            &[FeatureName::Torsions, FeatureName::CaGeometry],
         ),
     ];
 }

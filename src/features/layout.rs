@@ -208,6 +208,16 @@ impl ResidueSpan {
         self.flags & flag != 0
     }
 
+    /// Whether residue `at` of the batch's is there and linked to the one before it.
+    pub(super) fn is_linked(residues: &[ResidueSpan], at: usize) -> bool {
+        let pair = at
+            .checked_sub(1)
+            .and_then(|before| residues.get(before..=at));
+        pair.is_some_and(|pair| {
+            pair[1].is(ResidueSpan::LINKED) && pair[0].structure == pair[1].structure
+        })
+    }
+
     /// Its atoms in the batch.
     pub(super) fn atoms(&self) -> std::ops::Range<usize> {
         let start = self.atom_start as usize;

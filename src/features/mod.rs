@@ -6,6 +6,7 @@
 //! else is in its batch.
 
 mod b_factor;
+mod ca_geometry;
 mod columns;
 mod config;
 mod contact_number;
@@ -20,6 +21,7 @@ mod layout;
 mod pack;
 mod radius_of_gyration;
 mod recording;
+mod torsions;
 mod weighted_contact_number;
 
 use crate::error::Result;
@@ -29,6 +31,7 @@ use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
 
 pub use b_factor::BFactor;
+pub use ca_geometry::CaGeometry;
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 pub use config::{Cutoff, FeatureConfig, FeatureName};
 pub use contact_number::ContactNumber;
@@ -38,6 +41,7 @@ pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
 pub use pack::virtual_c_beta;
 pub use radius_of_gyration::RadiusOfGyration;
 pub use recording::FeatureBuffers;
+pub use torsions::Torsions;
 pub use weighted_contact_number::WeightedContactNumber;
 
 /// One structure on its way through the engine, or why it could not be read.

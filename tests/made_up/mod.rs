@@ -52,6 +52,8 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
         let n = atom(&mut random, 1400, true);
         let ca = atom(&mut random, 0, has_ca);
         let c = atom(&mut random, 1400, true);
+        let has_o = random.below(23) != 0;
+        let o = atom(&mut random, 2400, has_o);
         let has_cb = random.below(5) != 0;
         let cb = atom(&mut random, 1500, has_cb);
         let glycine = random.below(9) == 0;
@@ -67,7 +69,7 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
             n,
             ca,
             c,
-            o: MISSING,
+            o,
             cb,
             uniprot: None,
         });

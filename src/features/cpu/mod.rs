@@ -2,7 +2,9 @@
 //! same arithmetic in the same order, and every operation in use is rounded
 //! correctly on both sides, so that results are equal in every bit.
 
+mod angles;
 mod b_factor_z;
+mod ca_geometry;
 mod cell_count;
 mod cell_fill;
 mod cell_scan;
@@ -15,9 +17,11 @@ mod half_sphere_normal_b;
 mod radius_of_gyration;
 mod simd;
 mod split;
+mod torsions;
 mod weighted_contact_number;
 
 pub(super) use b_factor_z::b_factor_z;
+pub(super) use ca_geometry::ca_geometry;
 pub(super) use cell_count::cell_count;
 pub(super) use cell_fill::cell_fill;
 pub(super) use cell_scan::cell_scan;
@@ -27,6 +31,7 @@ pub(super) use half_sphere_exposure::half_sphere_exposure;
 pub(super) use half_sphere_normal_a::half_sphere_normal_a;
 pub(super) use half_sphere_normal_b::half_sphere_normal_b;
 pub(super) use radius_of_gyration::radius_of_gyration;
+pub(super) use torsions::torsions;
 pub(super) use weighted_contact_number::weighted_contact_number;
 
 use super::grid::Grid;
