@@ -161,6 +161,7 @@ fn tiled(one: &Structure, atoms: usize) -> Structure {
         chains: Vec::new(),
         xyz: Vec::new(),
         element: Vec::new(),
+        class: Vec::new(),
         b_factor: Vec::new(),
         atom_start: vec![0],
         ..one.clone()
@@ -173,6 +174,7 @@ fn tiled(one: &Structure, atoms: usize) -> Structure {
         let row_atoms = one.atom_start[one.residues.len()] as usize;
         whole.xyz.extend(one.xyz[..row_atoms].iter().map(moved));
         whole.element.extend(&one.element[..row_atoms]);
+        whole.class.extend(&one.class[..row_atoms]);
         whole.b_factor.extend(&one.b_factor[..row_atoms]);
         whole.chains.extend(one.chains.iter().cloned());
         whole

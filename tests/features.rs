@@ -11,7 +11,7 @@ use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input,
-    NULL_COUNT, virtual_c_beta,
+    NULL_COUNT, TableName, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::{Mode, Policy};
@@ -143,29 +143,43 @@ fn assert_close(name: &str, found: &Column, expected: &[f64]) {
     }
 }
 
+/// A column of a table of all features.
+fn named<'a>(of: TableName, name: &str, table: &'a FeatureTable) -> &'a Column {
+    let columns = match of {
+        TableName::Residues => &table.residues,
+        TableName::Chains => &table.chains,
+        TableName::Structures => &table.structure,
+    };
+    let decls = FeatureConfig::default().columns(of);
+    let at = decls.iter().position(|decl| decl.name == name);
+    &columns[at.unwrap_or_else(|| panic!("{name} is a column"))]
+}
+
 fn assert_matches(s: &Structure, table: &FeatureTable) {
+    let residues = |name: &str| named(TableName::Residues, name, table);
+    let structure = |name: &str| named(TableName::Structures, name, table);
     let ca = c_alphas(s);
     let cb = c_betas(s);
-    for (column, cutoff) in [8000, 10_000, 12_000].into_iter().enumerate() {
-        assert_eq!(
-            table.residues[column],
-            Column::Count(contact_numbers(&ca, cutoff))
-        );
+    for (name, cutoff) in [
+        ("cn_ca_8", 8000),
+        ("cn_ca_10", 10_000),
+        ("cn_ca_12", 12_000),
+    ] {
+        let expected = contact_numbers(&ca, cutoff);
+        assert_eq!(*residues(name), Column::Count(expected));
     }
-    for (column, cutoff) in [8000, 10_000].into_iter().enumerate() {
-        assert_eq!(
-            table.residues[3 + column],
-            Column::Count(contact_numbers(&cb, cutoff))
-        );
+    for (name, cutoff) in [("cn_cb_8", 8000), ("cn_cb_10", 10_000)] {
+        let expected = contact_numbers(&cb, cutoff);
+        assert_eq!(*residues(name), Column::Count(expected));
     }
-    assert_close("wcn", &table.residues[5], &wcn(&ca));
+    assert_close("wcn", residues("wcn"), &wcn(&ca));
     let (up, down) = half_spheres(s, 12_000).into_iter().unzip();
-    assert_eq!(table.residues[6], Column::Count(up));
-    assert_eq!(table.residues[7], Column::Count(down));
-    assert_close("b_z", &table.residues[8], &b_z(s));
-    assert_close("rg", &table.structure[0], &[rg(&s.xyz)]);
+    assert_eq!(*residues("hse_a_up"), Column::Count(up));
+    assert_eq!(*residues("hse_a_down"), Column::Count(down));
+    assert_close("b_z", residues("b_z"), &b_z(s));
+    assert_close("rg", structure("rg"), &[rg(&s.xyz)]);
     let ca: Vec<_> = ca.into_iter().flatten().collect();
-    assert_close("rg_ca", &table.structure[1], &[rg(&ca)]);
+    assert_close("rg_ca", structure("rg_ca"), &[rg(&ca)]);
 }
 
 fn pool(threads: usize) -> Arc<ThreadPool> {
@@ -312,11 +326,12 @@ fn a_translation_on_the_lattice_changes_nothing() {
         bits(&tables.iter().map(strip).collect::<Vec<_>>())
     };
     // Built C-betas are rounded after the translation, so those columns may flip.
+    let decls = FeatureConfig::default().columns(TableName::Residues);
     let without_cb = |columns: Vec<Vec<u32>>| -> Vec<_> {
-        columns
-            .into_iter()
-            .enumerate()
-            .filter(|(i, _)| !matches!(i % 9, 3 | 4))
+        let named = decls.iter().cycle().zip(columns);
+        named
+            .filter(|(decl, _)| !decl.name.starts_with("cn_cb"))
+            .map(|(_, column)| column)
             .collect()
     };
     assert_eq!(without_cb(residues(&before)), without_cb(residues(&after)));
@@ -402,6 +417,7 @@ fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
     let mut s = structure(positions.len(), 0);
     s.xyz = positions.to_vec();
     s.element = vec![6; positions.len()];
+    s.class = vec![s.class[0]; positions.len()];
     s.b_factor = (0..positions.len()).map(|index| index as f32).collect();
     s.atom_start = (0..=positions.len() as u32).collect();
     for (index, residue) in s.residues.iter_mut().enumerate() {
@@ -476,7 +492,8 @@ fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
     let config = EngineConfig::new(Features::capacity(64));
     let table = &compute(slice::from_ref(&s), &config, 1)[0];
     assert_matches(&s, table);
-    for column in &table.residues {
+    let of_c_alpha = ["cn_ca_8", "cn_cb_8", "wcn", "hse_a_up", "b_z"];
+    for column in of_c_alpha.map(|name| named(TableName::Residues, name, table)) {
         match column {
             Column::Count(values) => assert_eq!(values[20], NULL_COUNT),
             Column::Real(values) => assert!(values[20].is_nan()),
@@ -520,11 +537,16 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
         bits(slice::from_ref(results[0].as_ref().unwrap())),
         bits(slice::from_ref(results[5].as_ref().unwrap()))
     );
-    let Column::Count(up) = &results[1].as_ref().unwrap().residues[6] else {
-        panic!("counts")
+    let counts = |result: usize, name: &str| -> Vec<i32> {
+        let table = results[result].as_ref().unwrap();
+        match named(TableName::Residues, name, table) {
+            Column::Count(counts) => counts.clone(),
+            Column::Real(_) => panic!("{name} is a count"),
+        }
     };
     assert_eq!(
-        up[0], NULL_COUNT,
+        counts(1, "hse_a_up")[0],
+        NULL_COUNT,
         "the first residue has no plane, whatever its link says"
     );
     assert!(
@@ -533,10 +555,7 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
             .unwrap_err()
             .contains("farther than 100000 A")
     );
-    let Column::Count(cb) = &results[3].as_ref().unwrap().residues[3] else {
-        panic!("counts")
-    };
-    assert_eq!(cb[9], NULL_COUNT);
+    assert_eq!(counts(3, "cn_cb_8")[9], NULL_COUNT);
     assert!(
         results[4]
             .as_ref()

@@ -20,6 +20,9 @@ mod layout;
 mod pack;
 mod radius_of_gyration;
 mod recording;
+mod rsa;
+mod sasa;
+mod sphere;
 mod weighted_contact_number;
 
 use crate::error::Result;
@@ -38,6 +41,8 @@ pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
 pub use pack::virtual_c_beta;
 pub use radius_of_gyration::RadiusOfGyration;
 pub use recording::FeatureBuffers;
+pub use rsa::Rsa;
+pub use sasa::Sasa;
 pub use weighted_contact_number::WeightedContactNumber;
 
 /// One structure on its way through the engine, or why it could not be read.
@@ -124,7 +129,7 @@ impl Workload for Features {
     }
 
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<FeatureBuffers> {
-        let mut recording = recording::Recording::new(recorder);
+        let mut recording = recording::Recording::new(recorder, &self.config);
         self.config.record(&mut recording);
         Ok(recording.finish())
     }
