@@ -8,6 +8,8 @@ use super::feature::{About, Feature, Setting};
 use super::half_sphere::{HalfSphereA, HalfSphereB};
 use super::layout::REACH;
 use super::radius_of_gyration::RadiusOfGyration;
+use super::rsa::Rsa;
+use super::sasa::Sasa;
 use super::torsions::Torsions;
 use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
@@ -43,10 +45,13 @@ impl Cutoff {
 
     /// A cutoff of whole A, up to 37.
     pub(super) const fn of_angstrom(angstrom: u32) -> Self {
-        assert!(angstrom > 0 && angstrom * 1000 <= REACH);
-        Cutoff {
-            milli_angstrom: angstrom * 1000,
-        }
+        Cutoff::of_milli_angstrom(angstrom * 1000)
+    }
+
+    /// A cutoff of so many 0.001 A, up to 37,000.
+    pub(super) const fn of_milli_angstrom(milli_angstrom: u32) -> Self {
+        assert!(milli_angstrom > 0 && milli_angstrom <= REACH);
+        Cutoff { milli_angstrom }
     }
 
     /// The cutoff in A.
@@ -132,6 +137,10 @@ features! {
     Torsions, "torsions", torsions: Torsions;
     /// Angles of the C-alpha trace.
     CaGeometry, "ca_geometry", ca_geometry: CaGeometry;
+    /// Solvent-accessible area.
+    Sasa, "sasa", sasa: Sasa;
+    /// Relative solvent accessibility.
+    Rsa, "rsa", rsa: Rsa;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -149,6 +158,8 @@ impl FeatureName {
                 FeatureName::Wcn,
                 FeatureName::HseA,
                 FeatureName::HseB,
+                FeatureName::Sasa,
+                FeatureName::Rsa,
             ],
         ),
         (

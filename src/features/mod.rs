@@ -21,6 +21,9 @@ mod layout;
 mod pack;
 mod radius_of_gyration;
 mod recording;
+mod rsa;
+mod sasa;
+mod sphere;
 mod torsions;
 mod weighted_contact_number;
 
@@ -41,6 +44,8 @@ pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
 pub use pack::virtual_c_beta;
 pub use radius_of_gyration::RadiusOfGyration;
 pub use recording::FeatureBuffers;
+pub use rsa::Rsa;
+pub use sasa::Sasa;
 pub use torsions::Torsions;
 pub use weighted_contact_number::WeightedContactNumber;
 
@@ -128,7 +133,7 @@ impl Workload for Features {
     }
 
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<FeatureBuffers> {
-        let mut recording = recording::Recording::new(recorder);
+        let mut recording = recording::Recording::new(recorder, &self.config);
         self.config.record(&mut recording);
         Ok(recording.finish())
     }
