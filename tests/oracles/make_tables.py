@@ -23,6 +23,7 @@ import pickle
 import sys
 import time
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ class References:
         self.seconds = Counter()
         self.oracles, self.skipped = [], []
         for oracle in ORACLES:
-            if settings.only and not any(w in c for w in settings.only for c in oracle.rules):
+            if settings.only and not any(fnmatch(c, p) for p in settings.only for c in oracle.rules):
                 continue
             here = oracle.package is None or version(oracle.package) is not None
             (self.oracles if here else self.skipped).append(oracle)
@@ -110,11 +111,12 @@ class References:
 
 # ---- Golden tables
 
-DECIMALS = {
-    "wcn": None, "rg": None, "rg_ca": None, "b_ca": None, "b_mean": None, "b_z": None,
-    "eigenvector": 6, "eigenvector_residual": 8, "rsa": 6, "rsa_w25": 6, "cx_mean": 6, "cx_max": 6,
-}  # fmt: skip
-PLACES = 3  # of the others that are not whole
+# Columns whose tolerance is absolute; the others have seven digits.
+DECIMALS = {"eigenvector": 6, "eigenvector_residual": 8, "rsa": 6, "rsa_w25": 6}
+DECIMALS |= dict.fromkeys(["cx_mean", "cx_max"], 6)
+DECIMALS |= dict.fromkeys(["sasa", "sasa_side", "sasa_polar", "sasa_delta"], 3)
+DECIMALS |= dict.fromkeys(["phi", "psi", "omega", "ca_dihedral", "ca_angle"], 3)
+DECIMALS |= {f"hb_{end}{rank}_energy": 3 for end in ("nho", "ohn") for rank in (1, 2)}
 
 
 def as_text(name, values):
@@ -125,14 +127,13 @@ def as_text(name, values):
             return ""
         if value == int(value):
             return str(int(value))
-        places = DECIMALS.get(name, PLACES)
-        return f"{value:.7g}" if places is None else f"{value:.{places}f}"
+        return f"{value:.{DECIMALS[name]}f}" if name in DECIMALS else f"{value:.7g}"
 
     return [text(value) for value in values]
 
 
 def write_golden(references, folder, dump):
-    """Write a table each, with sources cut to their file names, gzipped."""
+    """Write a table each, with sources cut to their file names; that of residues gzipped."""
     lines = {table: [] for table in TABLES}
     names = {}
     seen = set()
@@ -159,8 +160,9 @@ def write_golden(references, folder, dump):
     folder.mkdir(parents=True, exist_ok=True)
     for table in TABLES:
         text = "\n".join("\t".join(line) for line in [names[table], *sorted_rows(lines[table])])
-        path = folder / f"{table}.tsv.gz"
-        path.write_bytes(gzip.compress((text + "\n").encode(), 9, mtime=0))
+        data = (text + "\n").encode()
+        path = folder / (f"{table}.tsv.gz" if table == "residues" else f"{table}.tsv")
+        path.write_bytes(gzip.compress(data, 9, mtime=0) if table == "residues" else data)
         print(f"{path}: {len(lines[table])} rows, {path.stat().st_size} bytes")
 
 
@@ -299,7 +301,7 @@ def main():
         "--biopython", type=int, default=300, metavar="N",
         help="largest model, in residues, that Biopython computes (default: 300)",
     )  # fmt: skip
-    parser.add_argument("--only", nargs="+", metavar="TEXT", help="oracles of columns with it")
+    parser.add_argument("--only", nargs="+", metavar="PATTERN", help="oracles of these columns, as hb_*")
     parser.add_argument("--cache", metavar="DIR", help="keep slow references there")
     parser.add_argument("--differences", metavar="FILE", help="write all that differs there")
     parser.add_argument("--examples", type=int, default=5, help="rows named where it fails")
