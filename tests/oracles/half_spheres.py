@@ -16,7 +16,8 @@ def alpha_directions(model):
     """From CA(i-1), CA, CA(i+1): each C-alpha's direction "up", and which have one."""
     ca, there, linked = model.xyz["ca"], model.has["ca"], model.linked()
     has = np.zeros(len(model), dtype=bool)
-    has[1:-1] = (there[:-2] & there[1:-1] & there[2:] & linked[1:-1] & linked[2:]) if len(model) > 2 else False
+    if len(model) > 2:
+        has[1:-1] = there[:-2] & there[1:-1] & there[2:] & linked[1:-1] & linked[2:]
     direction = np.zeros((len(model), 3))
     for step in (-1, 1):
         away = (ca - np.roll(ca, -step, axis=0)).astype(float)
@@ -109,21 +110,26 @@ def on_the_edge(model, direction, has):
     delta = (ca[j] - ca[i]).astype(float)
     square = (delta * delta).sum(axis=1)
     scale = np.sqrt(square * (direction[i] * direction[i]).sum(axis=1))
-    cosine = np.divide((delta * direction[i]).sum(axis=1), scale, out=np.zeros(len(i)), where=scale > 0)
+    along = (delta * direction[i]).sum(axis=1)
+    cosine = np.divide(along, scale, out=np.zeros(len(i)), where=scale > 0)
     edge = (square == (RADIUS * 1000) ** 2) | (np.abs(cosine) < 1e-9) | (square == 0)
     mask = np.zeros(len(model), dtype=bool)
     mask[i[edge]] = True
     return mask & has
 
 
-@oracle(package="biopython", slow=True, rules=dict.fromkeys(COLUMNS, EXACT))
+def too_large(settings, model):
+    return len(model) > settings.biopython
+
+
+@oracle(package="biopython", slow=True, depends=too_large, rules=dict.fromkeys(COLUMNS, EXACT))
 def half_spheres_of_biopython(model, settings):
     """HSExposureCA and HSExposureCB.
 
     Biopython sees only residues that are linked to another by CA-CA < 4.3 A.
     """
     count = len(model)
-    if count > settings.biopython:
+    if too_large(settings, model):
         everywhere = {"model too large for Biopython": np.ones(count, dtype=bool)}
         return {name: Values(np.full(count, np.nan), everywhere) for name in COLUMNS}
     from Bio.PDB.HSExposure import HSExposureCA, HSExposureCB
@@ -143,8 +149,9 @@ def half_spheres_of_biopython(model, settings):
             for residue, (above, below, *_) in find(theirs):
                 up[residue.id[1]], down[residue.id[1]] = above, below
             direction, has = directions(model)
+            alone = np.isin(np.arange(count), unseen)
             excluded = {
-                "alone in its chain, not seen by Biopython": np.isin(np.arange(count), unseen) & has,
+                "alone in its chain, not seen by Biopython": alone & has,
                 "CA-CA beyond 4.3 A, not linked for Biopython": has & np.isnan(up),
                 "near a residue that Biopython does not see": near(model, unseen) & has,
                 "a C-alpha at 12 A, at 90 degrees or at 0 A": on_the_edge(model, direction, has),

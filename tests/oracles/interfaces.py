@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from contacts import near_pairs
 from reference import EXACT, Rule, Values, oracle
+from tables import once
 
 REACH, CONTACT = 12.0, 5.0  # A
 SPHERE, ATOM_VOLUME = 10.0, 20.1  # A, A^3 (Pintar et al. 2002)
@@ -38,36 +40,46 @@ def nearest_of_another_chain(model):
     return lowest, which
 
 
-@oracle(
-    package="scipy",
-    slow=True,
-    rules={"iface_dmin": Rule("relative", 1e-6), "iface": EXACT, "iface_chain": EXACT},
-)
-def interface(model, _settings):
-    """The nearest heavy atom of another chain; cKDTree."""
+@once
+def nearest(model):
+    """Of each residue the squared distance in 1e-6 A^2 and the chain of that atom.
+
+    Infinity and -1 where no other chain is within reach.
+    """
     lowest, which = nearest_of_another_chain(model)
-    names = dict(zip(model.chain.tolist(), model.chain_id.tolist(), strict=True))
-    squares = np.full(len(model), np.inf)
-    chain = np.full(len(model), -1)
+    squares, chain = np.full(len(model), np.inf), np.full(len(model), -1)
     of_rows = np.flatnonzero(model.atom_residue >= 0)
     order = of_rows[np.lexsort((which[of_rows], lowest[of_rows], model.atom_residue[of_rows]))]
     residue, first = np.unique(model.atom_residue[order], return_index=True)
     squares[residue], chain[residue] = lowest[order[first]], which[order[first]]
-    near = squares < (REACH * 1000) ** 2
-    unnamed = near & np.array([c not in names for c in chain.tolist()], dtype=bool)
-    text = np.array([names.get(c) if n else None for c, n in zip(chain.tolist(), near)], dtype=object)
+    chain[squares >= (REACH * 1000) ** 2] = -1
+    return squares, chain
+
+
+@oracle(package="scipy", rules={"iface_dmin": Rule("relative", 1e-6), "iface": EXACT})
+def interface(model, _settings):
+    """The nearest heavy atom of another chain; cKDTree."""
+    squares, chain = nearest(model)
     return {
-        "iface_dmin": Values(np.where(near, np.sqrt(squares) / 1000, np.nan)),
+        "iface_dmin": Values(np.where(chain >= 0, np.sqrt(squares) / 1000, np.nan)),
         "iface": Values((squares < (CONTACT * 1000) ** 2).astype(float)),
-        "iface_chain": Values(text, {"a chain without rows, unnamed in the dump": unnamed}),
     }
+
+
+@oracle(package="scipy", rules={"iface_chain": EXACT}, of_run=True)
+def interface_chain(model, _settings, given):
+    """The author's name of that atom's chain, as the rows of the run give it."""
+    _, chain = nearest(model)
+    named = given.get("auth_asym_id", model.chain_id)
+    names = dict(zip(model.chain.tolist(), named.tolist(), strict=True))
+    text = np.array([names.get(number) for number in chain.tolist()], dtype=object)
+    unnamed = (chain >= 0) & np.array([name is None for name in text], dtype=bool)
+    return {"iface_chain": Values(text, {"a chain without rows, whose name is unknown": unnamed})}
 
 
 @oracle(rules={"cx_mean": Rule("relative", 1e-5, 1e-5), "cx_max": Rule("relative", 1e-5, 1e-5)})
 def protrusion(model, _settings):
     """(V - n V_a) / (n V_a), n heavy atoms of the model within 10 A, itself included."""
-    from contacts import near_pairs
-
     ends = near_pairs(model.atom_xyz, SPHERE).ravel()
     filled = (1 + np.bincount(ends, minlength=len(model.atom_xyz))) * ATOM_VOLUME
     cx = (4 / 3 * np.pi * SPHERE**3 - filled) / filled

@@ -6,6 +6,7 @@ import numpy as np
 
 from contacts import near_pairs
 from reference import EXACT, Rule, Values, oracle
+from tables import once
 
 CUTOFF, ORDER_CUTOFF = 8, 6  # A
 STEPS = 200
@@ -107,6 +108,7 @@ def cluster(model, _settings, given):
     return {"cluster": Values(values)}
 
 
+@once
 def contact_orders(model):
     """Of each residue, sum of differences and number of its atom-pair contacts."""
     of_rows = model.atom_residue >= 0

@@ -1,12 +1,19 @@
 """What a reference is: columns that a package computed, and how close a run must be."""
 
+import hashlib
 import importlib.metadata
-import importlib.util
+import pickle
 import shutil
 import subprocess
+import time
+from collections import Counter
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
 
 import numpy as np
+
+from tables import TABLES, fingerprint
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,8 @@ class Oracle:
     """A function from a model to {column: Values}.
 
     `of_run`: it starts from other columns of the run, which it is given (where
-    there is no run, from references), and is never kept in the cache.
+    there is no run, from references). `slow`: worth keeping in a cache, for as
+    long as what `depends` returns for settings and model stays the same.
     """
 
     name: str
@@ -75,6 +83,7 @@ class Oracle:
     compute: object
     of_run: bool
     slow: bool
+    depends: object
 
     def title(self):
         return f"{self.package} {version(self.package) or ''}".strip() if self.package else "NumPy"
@@ -83,13 +92,12 @@ class Oracle:
 ORACLES = []
 
 
-def oracle(rules, table="residues", package=None, of_run=False, slow=False):
+def oracle(rules, table="residues", package=None, of_run=False, slow=False, depends=None):
     """Register a function as the oracle of some columns."""
 
     def register(function):
-        ORACLES.append(
-            Oracle(function.__name__, table, package, rules, function, of_run, slow)
-        )
+        name, on = function.__name__, depends or (lambda _settings, _model: None)
+        ORACLES.append(Oracle(name, table, package, rules, function, of_run, slow, on))
         return function
 
     return register
@@ -106,3 +114,65 @@ def version(package):
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+class Cache:
+    """Slow references kept in a folder, by oracle, package, code and atoms."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder) if folder else None
+        if self.folder:
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, oracle, title, model, settings):
+        if not (self.folder and oracle.slow):
+            return oracle.compute(model, settings)
+        code = Path(oracle.compute.__code__.co_filename).read_text()
+        parts = [oracle.name, title, str(oracle.depends(settings, model)), code, fingerprint(model)]
+        path = self.folder / hashlib.sha256("|".join(parts).encode()).hexdigest()
+        if path.exists():
+            return pickle.loads(path.read_bytes())
+        columns = oracle.compute(model, settings)
+        path.write_bytes(pickle.dumps(columns))
+        return columns
+
+
+class References:
+    """The oracles that can run here, and the time that each took."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.cache = Cache(settings.cache)
+        self.seconds = Counter()
+        self.oracles, self.skipped = [], []
+        for oracle in ORACLES:
+            if settings.only and not any(
+                fnmatch(c, p) for p in settings.only for c in oracle.rules
+            ):
+                continue
+            here = oracle.package is None or version(oracle.package) is not None
+            (self.oracles if here else self.skipped).append(oracle)
+        self.titles = {o.name: o.title() for o in self.oracles}
+
+    def rule(self, oracle, column):
+        rule = oracle.rules[column]
+        return rule(self.settings) if callable(rule) else rule
+
+    def compute(self, oracle, model, given):
+        start = time.perf_counter()
+        if oracle.of_run:
+            columns = oracle.compute(model, self.settings, given)
+        else:
+            columns = self.cache.get(oracle, self.titles[oracle.name], model, self.settings)
+        self.seconds[oracle.name] += time.perf_counter() - start
+        return columns
+
+    def golden(self, model):
+        """{table: {column: values}} by the first oracle of each."""
+        found = {table: {} for table in TABLES}
+        for oracle in self.oracles:
+            if set(oracle.rules) <= set(found[oracle.table]):
+                continue
+            for name, values in self.compute(oracle, model, found["residues"]).items():
+                found[oracle.table].setdefault(name, values.values)
+        return found

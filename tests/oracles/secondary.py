@@ -188,15 +188,23 @@ def mdtraj_trajectory(model):
     return mdtraj.Trajectory(xyz, topology), np.array(rows)
 
 
+def dssp_version(settings, _model):
+    return settings.dssp
+
+
 @oracle(
     package="mdtraj",
     slow=True,
+    depends=dssp_version,
     rules={"ss8": Rule(share=0.999), "ss3": Rule(share=0.999)}
     | dict.fromkeys(["hb_nho1", "hb_nho2"], EXACT)
     | dict.fromkeys(["hb_nho1_energy", "hb_nho2_energy"], Rule("absolute", 0.1)),
 )
-def secondary_structure_of_mdtraj(model, _settings):
-    """compute_dssp and kabsch_sander, which lists bonds below -0.5 of donors only."""
+def secondary_structure_of_mdtraj(model, settings):
+    """compute_dssp and kabsch_sander, which lists bonds below -0.5 of donors only.
+
+    It is DSSP 2.2, which has no P.
+    """
     import mdtraj
 
     count = len(model)
@@ -210,12 +218,16 @@ def secondary_structure_of_mdtraj(model, _settings):
         matrix = mdtraj.kabsch_sander(trajectory)[0].tocoo()
     letters = {r: {" ": "-"}.get(x, x) for r, x in zip(rows, letters, strict=True) if r >= 0}
     eight, three = states(model, {row: str(letter) for row, letter in letters.items()})
-    best, lowest, close = two_best(model, rows[matrix.col], rows[matrix.row], matrix.data.astype(float))
-    columns = bonds(model, (best, lowest, close), (best, lowest, close))
+    donor, acceptor = rows[matrix.col], rows[matrix.row]
+    best = two_best(model, donor, acceptor, matrix.data.astype(float))
+    columns = bonds(model, best, best)
     columns = {name: v for name, v in columns.items() if "nho" in name}
     for values in columns.values():
         values.excluded["not below -0.5 for mdtraj"] = np.isnan(values.values)
-    return columns | {"ss8": Values(eight), "ss3": Values(three)}
+    for name, text in {"ss8": eight, "ss3": three}.items():
+        if name == "ss3" or settings.dssp == 2:
+            columns[name] = Values(text)
+    return columns
 
 
 # ---- mkdssp
@@ -291,11 +303,12 @@ def run_mkdssp(model):
 @oracle(
     package="mkdssp",
     slow=True,
+    depends=dssp_version,
     rules={"ss8": Rule(share=0.984), "ss3": Rule(share=0.995)}
     | dict.fromkeys(BONDS, EXACT)
     | dict.fromkeys(ENERGIES, Rule("absolute", 0.1)),
 )
-def secondary_structure_of_mkdssp(model, _settings):
+def secondary_structure_of_mkdssp(model, settings):
     """mkdssp in its classic format. Its P is a loop in DSSP 2.2."""
     count = len(model)
     nothing, text = np.full((4, count), np.nan), np.full(count, None, dtype=object)
@@ -305,11 +318,12 @@ def secondary_structure_of_mkdssp(model, _settings):
         columns = {name: Values(nothing[0], excluded) for name in BONDS + ENERGIES}
         return columns | {"ss8": Values(text, excluded), "ss3": Values(text, excluded)}
     partners, energies, letters = nothing.copy(), nothing.copy(), {}
+    loops = {" ": "-"} if settings.dssp == 4 else {" ": "-", "P": "-"}
     row_of = {int(line[:5]): row for line, row in found if row >= 0}
     for line, row in found:
         if row < 0:
             continue
-        letters[row] = {" ": "-", "P": "-"}.get(line[16], line[16])
+        letters[row] = loops.get(line[16], line[16])
         # Columns: N-H-->O, O-->H-N, N-H-->O, O-->H-N.
         for place, start in zip((0, 2, 1, 3), (39, 50, 61, 72), strict=True):
             field = line[start : start + 11]

@@ -52,6 +52,7 @@ def about_one_point(settings):
 @oracle(
     package="freesasa",
     slow=True,
+    depends=lambda settings, _model: settings.points,
     rules=dict.fromkeys(["sasa", "sasa_side", "sasa_polar", "sasa_delta"], about_one_point),
 )
 def surface(model, settings):
@@ -62,7 +63,8 @@ def surface(model, settings):
     if len(chains) > 1:
         for chain in chains:
             own = model.atom_chain == chain
-            alone[own] = freesasa_areas(model.atom_xyz[own], model.atom_radius[own], settings.points)
+            xyz, radii = model.atom_xyz[own], model.atom_radius[own]
+            alone[own] = freesasa_areas(xyz, radii, settings.points)
     return {
         "sasa": Values(model.per_residue(areas)),
         "sasa_side": Values(model.per_residue(areas * model.atom_side)),
@@ -81,7 +83,7 @@ def reflected_mean(values):
     return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
 
 
-@oracle(rules={"rsa": Rule("relative", 1e-6, 1e-6), "rsa_w25": Rule("relative", 1e-6, 1e-6)}, of_run=True)
+@oracle(of_run=True, rules=dict.fromkeys(["rsa", "rsa_w25"], Rule("relative", 1e-6, 1e-6)))
 def relative_surface(model, _settings, given):
     """The run's area over the theoretical maximum of the residue, and its mean."""
     maxima = np.array([MAXIMA.get(comp, np.nan) for comp in model.comp], dtype=float)

@@ -27,7 +27,8 @@ atoms.tsv, one row a selected heavy atom, those outside the rows included:
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.dataset
 
+TABLES = ("residues", "chains", "structures")
 BACKBONE = ["n", "ca", "c", "o", "cb"]
 RESIDUE_TEXT = ["source", "chain_id", "ins", "comp", "parent", "aa"]
 RESIDUE_NUMBERS = [
@@ -73,6 +75,7 @@ class Model:
     atom_side: np.ndarray
     atom_polar: np.ndarray
     atom_b: np.ndarray
+    memo: dict = field(default_factory=dict)
 
     def __len__(self):
         return len(self.chain)
@@ -93,23 +96,38 @@ class Model:
 
     def chains(self):
         """(number, rows) of the chains that have rows, in their order."""
-        return [(int(c), np.flatnonzero(self.chain == c)) for c in dict.fromkeys(self.chain.tolist())]
+        return [
+            (int(c), np.flatnonzero(self.chain == c)) for c in dict.fromkeys(self.chain.tolist())
+        ]
 
     def per_residue(self, values):
         """Sum the values of atoms over each residue."""
         of_rows = self.atom_residue >= 0
         return np.bincount(self.atom_residue[of_rows], values[of_rows], minlength=len(self))
 
-    def fingerprint(self):
-        """A hash of all that references are computed from."""
-        digest = hashlib.sha256()
-        arrays = [self.chain, self.break_before, self.atom_xyz, self.atom_chain]
-        arrays += [self.atom_residue, self.atom_radius, *self.xyz.values(), *self.has.values()]
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
-            digest.update(b"|")
-        digest.update(";".join([*self.comp, *self.parent, *self.aa]).encode())
-        return digest.hexdigest()
+
+def once(function):
+    """Keep what a function of a model returns with the model."""
+
+    @wraps(function)
+    def kept(model):
+        if function.__qualname__ not in model.memo:
+            model.memo[function.__qualname__] = function(model)
+        return model.memo[function.__qualname__]
+
+    return kept
+
+
+@once
+def fingerprint(model):
+    """A hash of all that slow references are computed from."""
+    digest = hashlib.sha256()
+    arrays = [model.chain, model.break_before, model.atom_xyz, model.atom_chain]
+    arrays += [model.atom_residue, model.atom_radius, model.atom_side, model.atom_polar]
+    for array in [*arrays, *model.xyz.values(), *model.has.values()]:
+        digest.update(np.ascontiguousarray(array).tobytes() + b"|")
+    digest.update(";".join([*model.comp, *model.parent, *model.aa]).encode())
+    return digest.hexdigest()
 
 
 def read_table(folder, name, text, numbers, floats=()):
@@ -203,7 +221,7 @@ class Run:
         self.tables, self.models = {}, {}
         for parts in sorted({path.parent for path in Path(folder).rglob("*.parquet")}):
             name = parts.name
-            if name in ("residues", "chains", "structures"):
+            if name in TABLES:
                 self.tables[name] = pyarrow.dataset.dataset(parts, format="parquet").to_table()
                 self.models[name] = self._by_model(self.tables[name])
         if "residues" not in self.tables:
@@ -217,6 +235,11 @@ class Run:
             names.setdefault((Path(source).name, model), []).append((source, model))
         # A dump may have been made under other folders: a name alone will do.
         return models | {k: models[v[0]] for k, v in names.items() if len(v) == 1}
+
+    def __len__(self):
+        """How many models; one without residues has a row of structures alone."""
+        table = self.tables.get("structures", self.tables["residues"])
+        return len(runs_of_models(table))
 
     def columns(self, table):
         return self.tables[table].column_names if table in self.tables else []

@@ -70,11 +70,16 @@ def torsions_of_biotite(model, _settings):
         around = [shifted(ca, step) for step in (-1, 0, 1, 2)]
         dihedral = biotite.dihedral(*around) if count else empty
         angle = biotite.angle(*around[:3]) if count else empty
-    spans = {"phi": (1, 0), "psi": (0, 1), "omega": (0, 1), "ca_dihedral": (1, 2), "ca_angle": (1, 1)}
-    found = dict(zip(spans, (phi, psi, omega, dihedral, angle), strict=True))
+    found = {
+        "phi": (phi, 1, 0),
+        "psi": (psi, 0, 1),
+        "omega": (omega, 0, 1),
+        "ca_dihedral": (dihedral, 1, 2),
+        "ca_angle": (angle, 1, 1),
+    }
     return {
-        name: Values(np.where(linked_run(model, *spans[name]), np.degrees(values), np.nan))
-        for name, values in found.items()
+        name: Values(np.where(linked_run(model, before, after), np.degrees(values), np.nan))
+        for name, (values, before, after) in found.items()
     }
 
 
