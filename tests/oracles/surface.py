@@ -3,6 +3,7 @@
 import numpy as np
 
 from reference import Rule, Values, oracle
+from tables import digest
 
 PROBE = 1.4
 # Theoretical maxima in A^2 of Tien et al. 2013, PLoS ONE 8:e80635, table 1.
@@ -49,10 +50,14 @@ def about_one_point(settings):
     return Rule("absolute", {100: 1.5, 960: 0.15}.get(settings.points, 150 / settings.points))
 
 
+def points_and_classes(settings, model):
+    return settings.points, digest(model.atom_radius, model.atom_side, model.atom_polar)
+
+
 @oracle(
     package="freesasa",
     slow=True,
-    depends=lambda settings, _model: settings.points,
+    depends=points_and_classes,
     rules=dict.fromkeys(["sasa", "sasa_side", "sasa_polar", "sasa_delta"], about_one_point),
 )
 def surface(model, settings):

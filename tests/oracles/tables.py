@@ -118,16 +118,21 @@ def once(function):
     return kept
 
 
+def digest(*arrays):
+    """A hash of arrays."""
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(np.ascontiguousarray(array).tobytes() + b"|")
+    return total.hexdigest()
+
+
 @once
 def fingerprint(model):
-    """A hash of all that slow references are computed from."""
-    digest = hashlib.sha256()
+    """A hash of the model's atoms, links and residue types."""
     arrays = [model.chain, model.break_before, model.atom_xyz, model.atom_chain]
-    arrays += [model.atom_residue, model.atom_radius, model.atom_side, model.atom_polar]
-    for array in [*arrays, *model.xyz.values(), *model.has.values()]:
-        digest.update(np.ascontiguousarray(array).tobytes() + b"|")
-    digest.update(";".join([*model.comp, *model.parent, *model.aa]).encode())
-    return digest.hexdigest()
+    arrays += [model.atom_residue, *model.xyz.values(), *model.has.values()]
+    types = ";".join([*model.comp, *model.parent, *model.aa])
+    return digest(*arrays, np.frombuffer(types.encode(), dtype=np.uint8))
 
 
 def read_table(folder, name, text, numbers, floats=()):
