@@ -95,7 +95,11 @@ impl Plan {
         let device = self.selected.backend.device();
         let memory = self.memory()?;
         let memory_lines = memory.to_string().replace('\n', "\n# ");
-        let tables = [TableName::Residues, TableName::Structures];
+        let tables = [
+            TableName::Residues,
+            TableName::Chains,
+            TableName::Structures,
+        ];
         let columns: Vec<String> = tables
             .into_iter()
             .flat_map(|table| self.config.features.columns(table))

@@ -1,6 +1,7 @@
 //! A column in the making: where its values come from, and the rows so far.
 
-use super::Record;
+use super::audit::{Audit, AuditedColumn};
+use super::record::Record;
 use super::schema::{ColumnSpec, Kind};
 use crate::features::{
     Column as Values, ColumnDecl, ColumnKind, FeatureTable, NULL_COUNT, TableName,
@@ -22,6 +23,9 @@ type TextOfRow = for<'a> fn(&'a Record<'_>, usize) -> Option<&'a str>;
 pub(super) struct Column {
     pub(super) spec: ColumnSpec,
     source: Source,
+    audit: Audit,
+    /// The feature's declaration, where it is one's.
+    decl: Option<ColumnDecl>,
 }
 
 /// Where values come from, and the builder that they go to.
@@ -82,12 +86,19 @@ impl Column {
         };
         let table = decl.table;
         let source = Source::Feature(builder, Place { table, index });
-        Column::new(&decl.name, kind, source).sparse()
+        Column {
+            decl: Some(decl.clone()),
+            ..Column::new(&decl.name, kind, source).sparse()
+        }
     }
 
     fn new(name: &str, kind: Kind, source: Source) -> Self {
-        let spec = ColumnSpec::full(name, kind);
-        Column { spec, source }
+        Column {
+            spec: ColumnSpec::full(name, kind),
+            source,
+            audit: Audit::default(),
+            decl: None,
+        }
     }
 
     /// The same column, where values may be null.
@@ -108,18 +119,31 @@ impl Column {
             }
             Source::Feature(builder, place) => {
                 let values = place.values(record.features);
-                builder.append(values, record, rows.map(|row| place.index_of(record, row)));
+                let of_row = |row| record.value_index(place.table, row);
+                builder.append(values, record, rows.map(of_row));
             }
         }
     }
 
     /// Takes what was appended.
     pub(super) fn take(&mut self) -> ArrayRef {
-        match &mut self.source {
+        let array = match &mut self.source {
             Source::Text(builder, _) => ArrayBuilder::finish(builder),
             Source::Integer(builder, _) => ArrayBuilder::finish(builder),
             Source::Flag(builder, _) => ArrayBuilder::finish(builder),
             Source::Feature(builder, _) => builder.take(),
+        };
+        self.audit.see(&array);
+        array
+    }
+
+    /// What the column held, of all that was taken.
+    pub(super) fn audited(self, table: &'static str) -> AuditedColumn {
+        AuditedColumn {
+            table,
+            name: self.spec.name,
+            audit: self.audit,
+            idle_when: self.decl.map(|decl| decl.idle_when),
         }
     }
 }
@@ -132,11 +156,6 @@ impl Place {
             TableName::Structures => &features.structure,
         };
         &columns[self.index]
-    }
-
-    /// Which of the column's values is a row's.
-    fn index_of(self, _: &Record<'_>, row: usize) -> usize {
-        row
     }
 }
 

@@ -1,17 +1,18 @@
-//! The results as Parquet tables: a row a residue, a row a structure.
+//! The results as Parquet tables: a row a residue, a row a chain, a row a structure.
 //!
 //! Each table is a folder of parts. Parts are cut at fixed ordinals of the input
 //! and row groups at a fixed count of rows, never by batch, so that the same
 //! input gives the same bytes whatever the batches were.
 
+mod audit;
 mod column;
 mod columns;
 mod part;
+mod record;
 mod schema;
 
 use crate::error::Result;
-use crate::features::{ColumnDecl, FeatureTable, TableName};
-use crate::structure::Structure;
+use crate::features::{ColumnDecl, TableName};
 use column::Column;
 use parquet::file::properties::WriterProperties;
 use part::Part;
@@ -21,9 +22,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) use super::config::TableSettings;
+pub(super) use audit::{AuditedColumn, warnings};
+pub(super) use record::Record;
 /// The tables, each with its folder.
-const TABLES: [(TableName, &str); 2] = [
+const TABLES: [(TableName, &str); 3] = [
     (TableName::Residues, "residues"),
+    (TableName::Chains, "chains"),
     (TableName::Structures, "structures"),
 ];
 
@@ -47,16 +51,6 @@ pub(super) fn is_part_name(name: &str) -> bool {
         .and_then(|name| name.strip_prefix("part-"))
         .and_then(|name| name.strip_suffix(".parquet"));
     digits.is_some_and(|d| d.len() >= 5 && d.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// A structure with its features, and what identifies it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Record<'a> {
-    pub(super) source: &'a str,
-    /// The structure's name.
-    pub(super) name: &'a str,
-    pub(super) structure: &'a Structure,
-    pub(super) features: &'a FeatureTable,
 }
 
 /// All tables.
@@ -128,18 +122,34 @@ impl Tables {
         Ok(())
     }
 
-    /// Ends the last part, and returns how many there are. Without any input
-    /// there is one part without rows, so that a reader finds the columns.
+    /// Ends the last part. Without any input there is one part without rows, so
+    /// that a reader finds the columns.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn finish(mut self) -> Result<u64> {
+    pub(super) fn finish(mut self) -> Result<Written> {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;
         }
         self.finish_part()?;
-        Ok(self.parts_done)
+        let tables = TABLES.into_iter().zip(self.tables);
+        let columns = tables.flat_map(|((_, name), table)| {
+            let columns = table.columns.into_iter();
+            columns.map(move |column| column.audited(name))
+        });
+        Ok(Written {
+            parts: self.parts_done,
+            columns: columns.collect(),
+        })
     }
+}
+
+/// What a run wrote.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Parts that each table has.
+    pub(super) parts: u64,
+    pub(super) columns: Vec<AuditedColumn>,
 }
 
 /// One table: rows gathered for the next row group, and the part it goes to.
@@ -184,7 +194,7 @@ impl Table {
     }
 
     fn append(&mut self, record: &Record<'_>, pool: &ThreadPool) -> Result<()> {
-        let count = columns::row_count(self.name, record);
+        let count = record.row_count(self.name);
         let mut start = 0;
         // A structure may straddle row groups: they are cut by count alone.
         while start < count {

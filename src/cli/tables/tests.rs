@@ -1,6 +1,6 @@
 use super::*;
-use crate::features::{Column, ColumnKind, NULL_COUNT};
-use crate::structure::{Chain, MISSING, Residue, Uniprot};
+use crate::features::{Column, ColumnKind, FeatureTable, NULL_COUNT};
+use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
@@ -43,7 +43,7 @@ fn residue(chain: u32, number: i32) -> Residue {
     }
 }
 
-/// Two chains of residues 1 to `length`.
+/// Two chains of residues 1 to `length`, and one without residues between them.
 fn structure(length: i32) -> Structure {
     let chain = |name: &str, label: Option<&str>| Chain {
         auth_asym_id: name.into(),
@@ -51,14 +51,18 @@ fn structure(length: i32) -> Structure {
         entity_id: None,
     };
     let numbers = 1..=length;
-    let chains = [0, 1].into_iter();
+    let chains = [0, 2].into_iter();
     Structure {
         model: 1,
         xyz: vec![[0; 3]; 5],
         residues: chains
             .flat_map(|chain| numbers.clone().map(move |number| residue(chain, number)))
             .collect(),
-        chains: vec![chain("AAA", Some("A")), chain("B", None)],
+        chains: vec![
+            chain("AAA", Some("A")),
+            chain("empty", None),
+            chain("B", None),
+        ],
         uniprot: vec!["P12345".into()],
         rounded_atoms: 2,
         ..Structure::default()
@@ -75,6 +79,7 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
         kind,
         unit: "A",
         about: String::new(),
+        idle_when: "",
     };
     match table {
         TableName::Residues => vec![
@@ -84,7 +89,7 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
             decl("partner", ColumnKind::Chain),
             decl("side", ColumnKind::Text(SIDES)),
         ],
-        TableName::Chains => Vec::new(),
+        TableName::Chains => vec![decl("density", ColumnKind::Real)],
         TableName::Structures => vec![decl("rg", ColumnKind::Real)],
     }
 }
@@ -102,13 +107,22 @@ fn features(rows: usize) -> FeatureTable {
             bits(),
             bits(),
         ],
-        chains: vec![],
+        chains: vec![Column::Real(vec![0.5, 1.5, 2.5])],
         structure: vec![Column::Real(vec![3.5])],
     }
 }
 
-/// Writes structures of these lengths, one an input, and returns the folder.
+/// [`write_audited`], without the audit.
 fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::TempDir {
+    write_audited(lengths, settings, threads).0
+}
+
+/// Writes structures of these lengths, one an input, and returns the folder.
+fn write_audited(
+    lengths: &[i32],
+    settings: TableSettings,
+    threads: usize,
+) -> (tempfile::TempDir, Written) {
     let folder = tempfile::tempdir().unwrap();
     for name in folders() {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -122,16 +136,13 @@ fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::
     for (&length, ordinal) in lengths.iter().zip(0..) {
         let structure = structure(length);
         tables.advance(ordinal).unwrap();
-        let record = Record {
-            source: &format!("in/{ordinal}.pdb"),
-            name: &ordinal.to_string(),
-            structure: &structure,
-            features: &features(structure.residues.len()),
-        };
+        let (source, name) = (format!("in/{ordinal}.pdb"), ordinal.to_string());
+        let features = features(structure.residues.len());
+        let record = Record::new(&source, &name, &structure, &features);
         tables.append(&record).unwrap();
     }
-    tables.finish().unwrap();
-    folder
+    let written = tables.finish().unwrap();
+    (folder, written)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -210,7 +221,7 @@ fn what_is_missing_is_null_and_no_sentinel_is_stored() {
     assert!(reals.is_null(1) && reals.value(2) == 2.0 && reals.null_count() == 1);
     let flags = rows.column_by_name("flag").unwrap().as_boolean();
     assert!(flags.is_null(2) && flags.value(1) && !flags.value(4));
-    assert_eq!(text("partner")[..3], [some("AAA"), some("B"), None]);
+    assert_eq!(text("partner")[..3], [some("AAA"), some("empty"), None]);
     assert_eq!(text("side")[1..4], [some("right"), None, some("right")]);
     let index = rows.column_by_name("res_index").unwrap();
     assert!(
@@ -233,6 +244,50 @@ fn a_structures_row_counts_breaks_inside_chains_only() {
     };
     let names = ["residues", "atoms", "chains", "breaks", "rounded_atoms"];
     assert_eq!(names.map(count), [8, 5, 2, 2, 2]);
+}
+
+#[test]
+fn a_chain_has_a_row_if_it_has_residues_and_its_own_values() {
+    let folder = write(&[4, 3], SETTINGS, 1);
+    let rows = read(&folder.path().join("chains/part-00000.parquet"));
+    let text = |name: &str| -> Vec<String> {
+        let column = rows.column_by_name(name).unwrap().as_string::<i32>();
+        column.iter().map(|text| text.unwrap().to_owned()).collect()
+    };
+    assert_eq!(text("auth_asym_id"), ["AAA", "B", "AAA", "B"]);
+    assert_eq!(text("structure"), ["0", "0", "1", "1"]);
+    let count = |name: &str| {
+        let column = rows.column_by_name(name).unwrap();
+        column.as_primitive::<Int32Type>().values().to_vec()
+    };
+    assert_eq!(count("residues"), [4, 4, 3, 3]);
+    assert_eq!(count("breaks"), [1, 1, 0, 0]);
+    let density = rows.column_by_name("density").unwrap();
+    let density = density.as_primitive::<Float32Type>();
+    assert_eq!(density.values().to_vec(), [0.5, 2.5, 0.5, 2.5]);
+}
+
+#[test]
+fn every_column_is_audited_over_all_its_row_groups_and_parts() {
+    let (_folder, written) = write_audited(&[3, 5, 2, 1, 4, 2], SETTINGS, 1);
+    assert_eq!(written.parts, 2);
+    let of = |table, name| {
+        let mut columns = written.columns.iter();
+        let column = columns.find(|column| (column.table, column.name.as_str()) == (table, name));
+        column.unwrap().audit.json()
+    };
+    let rows = 2.0 * (3 + 5 + 2 + 1 + 4 + 2) as f64;
+    let count = of("residues", "count");
+    assert_eq!(
+        count["null_share"],
+        6.0 / rows,
+        "the first of each structure"
+    );
+    assert_eq!((&count["min"], &count["max"]), (&1.into(), &9.into()));
+    assert_eq!(of("residues", "side")["max"], "right");
+    assert_eq!(of("chains", "density")["max"], 2.5);
+    assert_eq!(of("structures", "rg")["constant"], true);
+    assert_eq!(of("structures", "source")["min"], "in/0.pdb");
 }
 
 #[test]
