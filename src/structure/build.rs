@@ -2,7 +2,7 @@
 
 use super::class::Radii;
 use super::components::Component;
-use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
+use super::model::{Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
 
@@ -59,14 +59,18 @@ impl<'a> Builder<'a> {
         self.structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
-        let classes = self.radii.classes(component.radii, atoms);
-        self.structure.class.extend(classes);
+        self.radii
+            .classify(component.radii, atoms, &mut self.structure.class);
         self.structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
         self.structure.rounded_atoms += rounded.sum::<u32>();
-        if !self.in_rows || atoms.is_empty() {
+        if atoms.is_empty() {
+            return;
+        }
+        if !self.in_rows {
+            self.add_loose(run.chain, atoms.len() as u32);
             return;
         }
         let [n, ca, c, o, cb] = backbone(start, atoms);
@@ -92,6 +96,15 @@ impl<'a> Builder<'a> {
         residue.break_before = !self.is_linked_to_last(&residue);
         self.structure.residues.push(residue);
         self.structure.atom_start.push(start);
+    }
+
+    /// Counts atoms without a row to their chain.
+    fn add_loose(&mut self, chain: u32, atom_count: u32) {
+        let chain = self.chain_index(chain);
+        match self.structure.loose.last_mut() {
+            Some(span) if span.chain == chain => span.atom_count += atom_count,
+            _ => self.structure.loose.push(LooseSpan { chain, atom_count }),
+        }
     }
 
     /// What is added from now on has no row.
