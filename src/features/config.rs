@@ -3,9 +3,12 @@
 use super::b_factor::BFactor;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
+use super::contact_order::ContactOrder;
 use super::feature::{About, Feature, Setting};
 use super::half_sphere::{HalfSphereA, HalfSphereB};
+use super::interface::Interface;
 use super::layout::REACH;
+use super::protrusion::Protrusion;
 use super::radius_of_gyration::RadiusOfGyration;
 use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
@@ -126,6 +129,12 @@ features! {
     HseA, "hse_a", hse_a: HalfSphereA;
     /// Half-sphere exposure from C-betas.
     HseB, "hse_b", hse_b: HalfSphereB;
+    /// Interfaces between chains.
+    Iface, "iface", iface: Interface;
+    /// Protrusion.
+    Protrusion, "protrusion", protrusion: Protrusion;
+    /// Contact order.
+    ContactOrder, "contact_order", contact_order: ContactOrder;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -143,8 +152,11 @@ impl FeatureName {
                 FeatureName::Wcn,
                 FeatureName::HseA,
                 FeatureName::HseB,
+                FeatureName::Protrusion,
             ],
         ),
+        ("interface", &[FeatureName::Iface]),
+        ("graph", &[FeatureName::ContactOrder]),
     ];
 }
 
