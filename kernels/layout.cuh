@@ -23,6 +23,7 @@ __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 __device__ inline bool tag_side(unsigned tag) { return tag >> 11 & 1u; }
 __device__ inline bool tag_polar(unsigned tag) { return tag >> 12 & 1u; }
 __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
+constexpr unsigned CHAINS_MAX = 1u << 19;
 __device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13 == 0; }
 
 // The backbone of a residue, each atom present or not.
@@ -134,7 +135,7 @@ __device__ inline T block_sum(T* shared, T value)
 }
 
 // The sum over the warp, for all of its threads.
-__device__ inline int warp_sum(int value)
+template <typename T> __device__ inline T warp_sum(T value)
 {
     for (unsigned stride = 16; stride > 0; stride /= 2)
         value += __shfl_xor_sync(~0u, value, stride);

@@ -249,3 +249,172 @@ fn the_weighted_contact_number_leaves_out_and_counts_what_is_in_one_place() {
     }
     assert!(pairs >= 3);
 }
+
+/// Atoms of residues, each with its residue.
+fn atoms_of_rows(s: &Structure) -> Vec<(usize, [i32; 3])> {
+    let spans = s.atom_start.windows(2).enumerate();
+    let atoms = spans.flat_map(|(residue, span)| (span[0]..span[1]).map(move |a| (residue, a)));
+    atoms
+        .map(|(residue, atom)| (residue, s.xyz[atom as usize]))
+        .collect()
+}
+
+#[test]
+fn protrusion_compares_the_free_with_the_filled_volume() {
+    let mut structures = made_up();
+    // Two clouds so far apart that their cells share places.
+    let mut far = structure(150, 8);
+    for position in far.xyz.iter_mut().skip(200) {
+        position[2] -= 70_000_000;
+    }
+    structures.push(far);
+    let computed = Computed::of(&[FeatureName::Protrusion], &structures);
+    for (n, s) in structures.iter().enumerate() {
+        let mut cx = vec![Vec::new(); s.residues.len()];
+        for (residue, atom) in atoms_of_rows(s) {
+            let near = s
+                .xyz
+                .iter()
+                .filter(|b| distance2(atom, **b) < 10_000i64.pow(2));
+            let filled = near.count() as f64 * 20.1;
+            let sphere = 4.0 / 3.0 * std::f64::consts::PI * 1000.0;
+            cx[residue].push((sphere - filled) / filled);
+        }
+        let mean = |cx: &Vec<f64>| cx.iter().sum::<f64>() / cx.len() as f64;
+        let expected: Vec<f64> = cx.iter().map(mean).collect();
+        let found = computed.reals(n, TableName::Residues, "cx_mean");
+        assert_close("cx_mean", found, &expected, 1e-6);
+        let largest = |cx: &Vec<f64>| cx.iter().copied().fold(f64::NAN, f64::max);
+        let expected: Vec<f64> = cx.iter().map(largest).collect();
+        let found = computed.reals(n, TableName::Residues, "cx_max");
+        assert_close("cx_max", found, &expected, 1e-6);
+    }
+}
+
+#[test]
+fn contact_order_is_of_residues_in_contact_within_a_chain() {
+    let structures = made_up();
+    let computed = Computed::of(&[FeatureName::ContactOrder], &structures);
+    let mut contacts = 0;
+    for (n, s) in structures.iter().enumerate() {
+        let atoms = atoms_of_rows(s);
+        let mut sums = vec![(0, 0); s.residues.len()];
+        for (i, a) in &atoms {
+            for (j, b) in &atoms {
+                let same_chain = s.residues[*i].chain == s.residues[*j].chain;
+                if i != j && same_chain && distance2(*a, *b) < 6_000i64.pow(2) {
+                    sums[*i].0 += i.abs_diff(*j);
+                    sums[*i].1 += 1;
+                }
+            }
+        }
+        let mean = |(sum, count): (usize, usize)| sum as f64 / count as f64;
+        let expected: Vec<f64> = sums.iter().map(|own| mean(*own)).collect();
+        let found = computed.reals(n, TableName::Residues, "co");
+        assert_close("co", found, &expected, 1e-6);
+
+        let relative = |is_own: &dyn Fn(u32) -> bool| {
+            let rows = s.residues.iter().zip(&sums);
+            let own: Vec<_> = rows.filter(|(r, _)| is_own(r.chain)).collect();
+            let sum = |(sum, count): (usize, usize), (_, own): &(_, &(usize, usize))| {
+                (sum + own.0, count + own.1)
+            };
+            mean(own.iter().fold((0, 0), sum)) / own.len() as f64
+        };
+        let chains = 0..s.chains.len() as u32;
+        let expected: Vec<f64> = chains.map(|chain| relative(&|c| c == chain)).collect();
+        let found = computed.reals(n, TableName::Chains, "co_relative");
+        assert_close("co_relative", found, &expected, 1e-6);
+        let found = computed.reals(n, TableName::Structures, "co_relative");
+        assert_close("co_relative", found, &[relative(&|_| true)], 1e-6);
+        contacts += sums.iter().map(|(_, count)| count).sum::<usize>();
+    }
+    assert!(contacts > 1000);
+}
+
+/// The nearest atom of another chain: squared distance and chain.
+fn nearest_chains(s: &Structure) -> Vec<Option<(i64, u32)>> {
+    let atoms = atoms_of_rows(s);
+    let mut nearest: Vec<Option<(i64, u32)>> = vec![None; s.residues.len()];
+    for (i, a) in &atoms {
+        for (j, b) in &atoms {
+            let chain = s.residues[*j].chain;
+            if chain != s.residues[*i].chain {
+                let found = (distance2(*a, *b), chain);
+                nearest[*i] = Some(nearest[*i].map_or(found, |best| best.min(found)));
+            }
+        }
+    }
+    let reach = 12_000i64.pow(2);
+    nearest
+        .into_iter()
+        .map(|found| found.filter(|(d2, _)| *d2 < reach))
+        .collect()
+}
+
+#[test]
+fn an_interface_is_where_another_chain_is_near() {
+    let mut structures = made_up();
+    for s in &mut structures {
+        // Chains of stretches of 20, and a line of them that thins out.
+        for (index, residue) in s.residues.iter_mut().enumerate() {
+            residue.chain = (index / 20 % 3) as u32;
+        }
+        let of_rows = s.atom_start.last().map_or(0, |&end| end as usize);
+        s.xyz.truncate(of_rows);
+        s.element.truncate(of_rows);
+        s.b_factor.truncate(of_rows);
+        for (index, position) in s.xyz.iter_mut().enumerate() {
+            position[0] += index as i32 / 60 * (index as i32 / 10 * 500);
+        }
+    }
+    // Equally near to two chains, of which the first is meant.
+    let mut tie = structure(3, 1);
+    tie.xyz = vec![[0, 0, 0], [4_000, 0, 0], [0, -4_000, 0]];
+    (tie.element, tie.b_factor) = (vec![6; 3], vec![0.0; 3]);
+    tie.atom_start = vec![0, 1, 2, 3];
+    for (index, chain) in [0, 2, 1].into_iter().enumerate() {
+        let residue = &mut tie.residues[index];
+        (residue.chain, residue.ca) = (chain, index as u32);
+        (residue.n, residue.c, residue.cb) = (MISSING, MISSING, MISSING);
+    }
+    structures.push(tie);
+    let computed = Computed::of(&[FeatureName::Iface], &structures);
+    let (mut near, mut between, mut none) = (0, 0, 0);
+    for (n, s) in structures.iter().enumerate() {
+        let expected = nearest_chains(s);
+        let distance = |found: &Option<(i64, u32)>| {
+            found.map_or(f64::NAN, |(d2, _)| (d2 as f64).sqrt() / 1000.0)
+        };
+        let distances: Vec<f64> = expected.iter().map(distance).collect();
+        let found = computed.reals(n, TableName::Residues, "iface_dmin");
+        assert_close("iface_dmin", found, &distances, 1e-6);
+        let is_near = |found: &Option<(i64, u32)>| found.is_some_and(|(d2, _)| d2 < 25_000_000);
+        let flags: Vec<i32> = expected.iter().map(|f| i32::from(is_near(f))).collect();
+        assert_eq!(computed.counts(n, TableName::Residues, "iface"), flags);
+        let chains: Vec<i32> = expected
+            .iter()
+            .map(|found| found.map_or(NULL_COUNT, |(_, chain)| chain as i32))
+            .collect();
+        let found = computed.counts(n, TableName::Residues, "iface_chain");
+        assert_eq!(found, chains);
+        near += flags.iter().sum::<i32>();
+        between += chains.iter().filter(|chain| **chain >= 0).count() as i32;
+        none += chains.iter().filter(|chain| **chain < 0).count() as i32;
+    }
+    assert!(
+        near > 20 && between > near && none > 20,
+        "{near} {between} {none}"
+    );
+    let tie = structures.len() - 1;
+    let chain = computed.counts(tie, TableName::Residues, "iface_chain");
+    assert_eq!(chain, [1, 0, 0]);
+}
+
+#[test]
+fn an_interface_is_sought_no_farther_than_12_angstrom() {
+    let mut config = asking_for(&[FeatureName::Iface]);
+    config.iface.cutoff = tapeloop::features::Cutoff::from_angstrom(12.001).unwrap();
+    let error = Features::new(config).err().unwrap();
+    assert!(error.to_string().contains("iface.cutoff"));
+}

@@ -4,9 +4,12 @@ use super::b_factor::BFactor;
 use super::ca_geometry::CaGeometry;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
+use super::contact_order::ContactOrder;
 use super::feature::{About, Feature, Setting};
 use super::half_sphere::{HalfSphereA, HalfSphereB};
+use super::interface::Interface;
 use super::layout::REACH;
+use super::protrusion::Protrusion;
 use super::radius_of_gyration::RadiusOfGyration;
 use super::rsa::Rsa;
 use super::sasa::Sasa;
@@ -141,6 +144,12 @@ features! {
     Sasa, "sasa", sasa: Sasa;
     /// Relative solvent accessibility.
     Rsa, "rsa", rsa: Rsa;
+    /// Interfaces between chains.
+    Iface, "iface", iface: Interface;
+    /// Protrusion.
+    Protrusion, "protrusion", protrusion: Protrusion;
+    /// Contact order.
+    ContactOrder, "contact_order", contact_order: ContactOrder;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -160,12 +169,15 @@ impl FeatureName {
                 FeatureName::HseB,
                 FeatureName::Sasa,
                 FeatureName::Rsa,
+                FeatureName::Protrusion,
             ],
         ),
         (
             "backbone",
             &[FeatureName::Torsions, FeatureName::CaGeometry],
         ),
+        ("interface", &[FeatureName::Iface]),
+        ("graph", &[FeatureName::ContactOrder]),
     ];
 }
 

@@ -264,6 +264,12 @@ impl StructureSpan {
         let start = self.residue_start as usize;
         start..start + self.residue_count as usize
     }
+
+    /// Its atoms in the batch.
+    pub(super) fn atoms(&self) -> std::ops::Range<usize> {
+        let start = self.atom_start as usize;
+        start..start + self.atom_count as usize
+    }
 }
 
 /// Up to [`TILE`] residues of one structure: `first` counts from `residue_start`.

@@ -132,6 +132,7 @@ pub(super) struct Recording<'a> {
     ca_cells: Option<Cells>,
     cb_cells: Option<Cells>,
     areas: Option<Areas>,
+    atom_residue: Option<Buffer<u32>>,
 }
 
 /// What happens on the device.
@@ -155,6 +156,7 @@ impl<'a> Recording<'a> {
             ca_cells: None,
             cb_cells: None,
             areas: None,
+            atom_residue: None,
         }
     }
 
@@ -218,6 +220,14 @@ impl<'a> Recording<'a> {
     ) -> Buffer<T> {
         self.recorder
             .device_buffer(name, Unit::PerAxis { axis, elements })
+    }
+
+    /// A buffer that stays on the device and begins each batch at zeros, of
+    /// `elements` for each unit of `axis`.
+    pub(super) fn zeros(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<u32> {
+        let buffer = self.device(name, axis, elements);
+        self.steps.push(Step::Zero(buffer));
+        buffer
     }
 
     /// A buffer for results: `values` for each row of `table`.
@@ -364,11 +374,22 @@ impl<'a> Recording<'a> {
         *self.cb_cells.insert(cells)
     }
 
+    /// The residue of the batch that each atom is of, plus one; zero for none.
+    pub(super) fn atom_residue(&mut self) -> Buffer<u32> {
+        if let Some(residue_of) = self.atom_residue {
+            return residue_of;
+        }
+        let residue_of = self.zeros("atom_residue", ATOMS, 1);
+        let args = args![self.header, self.residues(), residue_of];
+        self.launch_threads(kernels::atom_residue(), RESIDUES, &args);
+        *self.atom_residue.insert(residue_of)
+    }
+
     fn sort(&mut self, name: &str, atoms: Buffer<i32>, axis: usize) -> Cells {
         let (header, structures) = (self.header.into(), self.structures().into());
         let chains = self.chains().into();
         let named = |part: &str| format!("{name}_cell_{part}");
-        let counts = self.device::<u32>(&named("counts"), CELLS, 1);
+        let counts = self.zeros(&named("counts"), CELLS, 1);
         let cells = Cells {
             start: self.device(&named("start"), CELLS, 1),
             x: self.device(&named("x"), axis, 1),
@@ -378,7 +399,6 @@ impl<'a> Recording<'a> {
             source: self.device(&named("source"), axis, 1),
         };
         let of_axis = Arg::from(axis as u32);
-        self.steps.push(Step::Zero(counts));
         let args = [
             header,
             structures,

@@ -3,18 +3,24 @@
 //! correctly on both sides, so that results are equal in every bit.
 
 mod angles;
+mod atom_residue;
 mod b_factor_z;
 mod ca_geometry;
 mod cell_count;
 mod cell_fill;
 mod cell_scan;
 mod cells;
+mod chain_range;
 mod coincident_pairs;
 mod contact_number;
+mod contact_order;
 mod half_sphere_exposure;
 mod half_sphere_normal_a;
 mod half_sphere_normal_b;
+mod nearest_chain;
+mod protrusion;
 mod radius_of_gyration;
+mod relative_contact_order;
 mod rsa;
 mod sasa;
 mod sasa_delta;
@@ -24,17 +30,23 @@ mod split;
 mod torsions;
 mod weighted_contact_number;
 
+pub(super) use atom_residue::atom_residue;
 pub(super) use b_factor_z::b_factor_z;
 pub(super) use ca_geometry::ca_geometry;
 pub(super) use cell_count::cell_count;
 pub(super) use cell_fill::cell_fill;
 pub(super) use cell_scan::cell_scan;
+pub(super) use chain_range::chain_range;
 pub(super) use coincident_pairs::coincident_pairs;
 pub(super) use contact_number::contact_number;
+pub(super) use contact_order::contact_order;
 pub(super) use half_sphere_exposure::half_sphere_exposure;
 pub(super) use half_sphere_normal_a::half_sphere_normal_a;
 pub(super) use half_sphere_normal_b::half_sphere_normal_b;
+pub(super) use nearest_chain::nearest_chain;
+pub(super) use protrusion::protrusion;
 pub(super) use radius_of_gyration::radius_of_gyration;
+pub(super) use relative_contact_order::relative_contact_order;
 pub(super) use rsa::rsa;
 pub(super) use sasa::sasa;
 pub(super) use sasa_delta::sasa_delta;
@@ -54,11 +66,10 @@ fn grid_of(structure: &StructureSpan, axis: u32) -> &Grid {
 
 /// A structure's part of what is one an atom, or one a residue.
 fn atoms_of(structure: &StructureSpan, axis: u32) -> std::ops::Range<usize> {
-    let (start, count) = match axis as usize {
-        ATOMS => (structure.atom_start, structure.atom_count),
-        _ => (structure.residue_start, structure.residue_count),
-    };
-    start as usize..(start + count) as usize
+    match axis as usize {
+        ATOMS => structure.atoms(),
+        _ => structure.residues(),
+    }
 }
 
 /// The batch's tiles.

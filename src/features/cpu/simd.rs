@@ -71,3 +71,13 @@ pub(super) fn of_chain<S: Simd>(
     let tags: S::u32s = load(simd, bytemuck::cast_slice(tags), at, count).bitcast();
     (tags ^ own.bits()).simd_lt(AtomTag::FIRST_CHAIN_BIT)
 }
+
+/// The lanes whose bits are set.
+#[inline(always)]
+pub(super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lane)
+    })
+}
