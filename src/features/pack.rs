@@ -42,7 +42,7 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     lengths[ATOMS] = length(structure.xyz.len(), ATOMS)?;
     lengths[STRUCTURES] = 1;
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
-    lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
+    lengths[CHAINS] = length(structure.row_chains().len(), CHAINS)?;
     Ok(Extent::from(lengths))
 }
 

@@ -331,7 +331,8 @@ impl Rows for StructureRows {
         // The batch's extent has bounded all of these to 32 bits.
         self.residues.append_value(structure.residues.len() as i32);
         self.atoms.append_value(structure.xyz.len() as i32);
-        self.chains.append_value(structure.chains.len() as i32);
+        self.chains
+            .append_value(structure.row_chains().len() as i32);
         self.breaks.append_value(breaks(structure) as i32);
         self.rounded_atoms
             .append_value(structure.rounded_atoms as i32);
