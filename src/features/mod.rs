@@ -6,6 +6,8 @@
 //! else is in its batch.
 
 mod b_factor;
+mod centrality;
+mod cluster;
 mod columns;
 mod config;
 mod contact_number;
@@ -23,6 +25,7 @@ mod pack;
 mod protrusion;
 mod radius_of_gyration;
 mod recording;
+mod smooth;
 mod weighted_contact_number;
 
 use crate::error::Result;
@@ -32,6 +35,8 @@ use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
 
 pub use b_factor::BFactor;
+pub use centrality::Centrality;
+pub use cluster::Cluster;
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 pub use config::{Cutoff, FeatureConfig, FeatureName};
 pub use contact_number::ContactNumber;
@@ -44,6 +49,7 @@ pub use pack::virtual_c_beta;
 pub use protrusion::Protrusion;
 pub use radius_of_gyration::RadiusOfGyration;
 pub use recording::FeatureBuffers;
+pub use smooth::Smooth;
 pub use weighted_contact_number::WeightedContactNumber;
 
 /// One structure on its way through the engine, or why it could not be read.

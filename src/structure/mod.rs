@@ -23,5 +23,5 @@ mod reader;
 mod select;
 mod table;
 
-pub use model::{Chain, MISSING, Residue, Structure, Uniprot};
+pub use model::{Chain, Channel, MISSING, Residue, Structure, Uniprot};
 pub use reader::{Format, Models, ReadOptions, Reader};
