@@ -39,6 +39,13 @@ struct alignas(16) Residue {
 static_assert(sizeof(Residue) == 16, "one 16-byte load");
 constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4;
 
+// Whether a residue of the batch's `count` is there and linked to the one before it.
+__device__ inline bool linked(const Residue* residues, unsigned count, unsigned at)
+{
+    return at > 0 && at < count && (residues[at].flags & LINKED)
+        && residues[at - 1].structure == residues[at].structure;
+}
+
 // Cubic cells over one structure, of an edge of 2^shift; see grid.rs.
 struct Grid {
     int x, y, z;

@@ -15,7 +15,7 @@ use tapeloop::features::{
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::{Mode, Policy};
-use tapeloop::structure::{MISSING, Residue, Structure};
+use tapeloop::structure::{AtomClass, MISSING, Residue, Structure};
 use tapeloop::workload::Extent;
 
 fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
@@ -424,6 +424,7 @@ fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
     let mut s = structure(positions.len(), 0);
     s.xyz = positions.to_vec();
     s.element = vec![6; positions.len()];
+    s.class = vec![AtomClass::of(*b"ALA     ", *b"CA      ", 6); positions.len()];
     s.b_factor = (0..positions.len()).map(|index| index as f32).collect();
     s.atom_start = (0..=positions.len() as u32).collect();
     for (index, residue) in s.residues.iter_mut().enumerate() {

@@ -12,7 +12,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, NULL_COUNT, TableName};
+use tapeloop::features::{
+    Column, FeatureConfig, FeatureName, FeatureTable, Features, NULL_COUNT, TableName,
+};
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
 
@@ -80,10 +82,24 @@ fn samples() -> Vec<(String, Structure)> {
     files.iter().filter(is_structure).map(first_model).collect()
 }
 
+/// The features that the golden tables have.
+fn config() -> FeatureConfig {
+    FeatureConfig {
+        features: vec![
+            FeatureName::ContactNumber,
+            FeatureName::Wcn,
+            FeatureName::HseA,
+            FeatureName::BFactor,
+            FeatureName::Rg,
+        ],
+        ..FeatureConfig::default()
+    }
+}
+
 fn compute(samples: &[(String, Structure)]) -> Vec<FeatureTable> {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
-    let workload = Features::new(FeatureConfig::default()).unwrap();
+    let workload = Features::new(config()).unwrap();
     let mut config = EngineConfig::new(Features::capacity(2048));
     config.buckets.push(Features::capacity(32_768));
     let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
@@ -124,7 +140,7 @@ fn the_samples_match_the_golden_tables() {
     let samples = samples();
     let tables = compute(&samples);
     let (residue_rows, structure_rows) = (residues.by_source(), structures.by_source());
-    let config = FeatureConfig::default();
+    let config = config();
     for ((source, structure), table) in samples.iter().zip(&tables) {
         let rows = residue_rows
             .get(source.as_str())

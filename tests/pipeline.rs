@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
-use tapeloop::pipeline::{Delivery, EngineConfig, Pipeline, Refused, Ring, SubmitOptions, Wait};
+use tapeloop::pipeline::{
+    Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
+};
 use tapeloop::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer};
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
@@ -457,4 +459,32 @@ fn a_flush_while_a_batch_waits_for_a_slot_is_kept() {
         .filter_map(|_| pipeline.poll().map(|delivery| delivery.number))
         .collect();
     assert_eq!(numbers, [0, 1, 2]);
+}
+
+#[test]
+fn a_packed_slot_goes_round_again_and_gives_the_same() {
+    let (backend, pool) = cpu();
+    let buckets = [Extent::from([10, 10])];
+    let packer = Packer::new(Scale::new(2.0), &buckets, &backend, pool).unwrap();
+    let policy = Policy::default();
+    let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin).unwrap();
+    let mut slot = ring.acquire().unwrap();
+    let items = vec![vec![1.0, 2.0], vec![WRITE_FAILS], vec![3.0]];
+    let mut packed = packer
+        .pack(&mut slot, items.clone())
+        .map_err(|(e, _)| e)
+        .unwrap();
+    assert!(packed.items().eq(&items));
+    for _ in 0..3 {
+        ring.submit(slot, packed.extent(), packed).unwrap();
+        let finished = ring.wait().unwrap();
+        let results = packer.read(finished.as_ref().unwrap());
+        let values: Vec<_> = results.into_iter().map(|r| Some(r.ok()?.0)).collect();
+        assert_eq!(values, [Some(vec![2.0, 4.0]), None, Some(vec![6.0])]);
+        packed = ring.release(finished).0;
+        slot = ring.acquire().unwrap();
+    }
+    let (error, items) = packer.pack(&mut slot, vec![vec![0.0; 6]; 2]).err().unwrap();
+    assert_eq!((error.kind(), items.len()), (ErrorKind::Usage, 2));
+    assert!(packer.pack(&mut slot, Vec::new()).is_err());
 }

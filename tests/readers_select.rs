@@ -131,6 +131,42 @@ fn nucleotides_and_caps_are_atoms_without_rows() {
 }
 
 #[test]
+fn an_atom_has_the_radius_of_its_name_in_the_parent() {
+    let structure = pdb(&[
+        hetatm(" CH3 ACE A   0 ", 0.0),
+        hetatm(" C   ACE A   0 ", 1.0),
+        atom(" N   PHE A   1 ", 2.0),
+        atom(" O   PHE A   1 ", 3.0),
+        atom(" CZ  PHE A   1 ", 4.0),
+        hetatm("SE   MSE A   2 ", 5.0),
+        hetatm(" CE  MSE A   2 ", 6.0),
+        atom(" OP1  DA B   1 ", 7.0),
+        atom(" C8   DA B   1 ", 8.0),
+        atom(" O3*  DA B   1 ", 9.0),
+    ]);
+    let classes = structure.class.iter().map(|class| {
+        (
+            class.radius_milli_angstrom(),
+            class.is_side(),
+            class.is_polar(),
+        )
+    });
+    let expected = [
+        (1640, false, true),
+        (1420, false, true),
+        (1760, true, false),
+        (1900, true, true),
+        (1880, true, false),
+        (1880, true, false),
+        (1760, false, false),
+        (1420, true, true),
+        (1760, true, false),
+        (1460, true, true),
+    ];
+    assert_eq!(classes.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn one_conformer_a_residue() {
     let structure = pdb(&[
         line("ATOM", " N   ALA A   1 ", 0.0, 1.0),

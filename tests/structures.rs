@@ -61,6 +61,12 @@ fn check(structure: &Structure, path: &Path) {
     let atoms = structure.xyz.len();
     assert_eq!(structure.element.len(), atoms, "{path:?}");
     assert_eq!(structure.b_factor.len(), atoms, "{path:?}");
+    assert_eq!(structure.class.len(), atoms, "{path:?}");
+    let mut radii = structure.class.iter().map(|c| c.radius_milli_angstrom());
+    assert!(
+        radii.all(|radius| radius > 0),
+        "{path:?}: an atom without radius"
+    );
     assert_eq!(
         structure.atom_start.len(),
         structure.residues.len() + 1,

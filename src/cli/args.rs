@@ -22,8 +22,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Compute the features of structures and write them to Parquet.
     Run(Box<RunArgs>),
-    /// List the columns that a run writes, with unit and meaning.
-    Features(ConfigArgs),
+    /// List the features that a run computes, with their settings and columns.
+    Features(FeaturesArgs),
     /// Tell what a run would find on this machine, and what is missing.
     Doctor(ConfigArgs),
 }
@@ -43,6 +43,15 @@ pub(super) struct RunArgs {
     pub(super) quiet: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct FeaturesArgs {
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+    /// Print the section of docs/CONFIG.md.
+    #[arg(long)]
+    pub(super) markdown: bool,
+}
+
 /// A config file and what overrides it.
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
@@ -54,7 +63,7 @@ pub(super) struct ConfigArgs {
     /// Folder for the results.
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<String>,
-    /// Features to compute, separated by commas.
+    /// Features and presets to compute, separated by commas; `tapeloop features` lists them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     features: Vec<String>,
     /// Which models of a file to read: first, all.

@@ -1,9 +1,9 @@
 //! What a run is going to do, decided before it does it.
 
-use super::config::{Config, Wait};
+use super::config::{Config, Wait, setting_json};
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
-use crate::features::{Cutoff, FeatureConfig, FeatureName, Features, KERNELS_HASH};
+use crate::features::{FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan};
 use crate::structure::Models;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -95,12 +95,14 @@ impl Plan {
         let device = self.selected.backend.device();
         let memory = self.memory()?;
         let memory_lines = memory.to_string().replace('\n', "\n# ");
-        let columns: Vec<String> = self
-            .config
-            .features
-            .residue_columns()
+        let tables = [
+            TableName::Residues,
+            TableName::Chains,
+            TableName::Structures,
+        ];
+        let columns: Vec<String> = tables
             .into_iter()
-            .chain(self.config.features.structure_columns())
+            .flat_map(|table| self.config.features.columns(table))
             .map(|column| column.name)
             .collect();
         Ok(format!(
@@ -116,21 +118,29 @@ impl Plan {
     }
 }
 
-/// The chosen features, each with its settings, in a fixed order.
+/// The features that are computed, each with its settings, in a fixed order: the
+/// chosen ones, and those that they need.
 fn canonical(config: &FeatureConfig) -> String {
-    let angstrom = |cutoffs: &[Cutoff]| -> Vec<f64> {
-        cutoffs.iter().map(|cutoff| cutoff.angstrom()).collect()
+    let mut computed = config.features.clone();
+    let mut next = 0;
+    while let Some(&feature) = computed.get(next) {
+        for &needed in config.about(feature).needs {
+            if !computed.contains(&needed) {
+                computed.push(needed);
+            }
+        }
+        next += 1;
+    }
+    let settings = |feature: &FeatureName| -> Json {
+        let settings = config.settings(*feature).into_iter();
+        settings
+            .map(|(key, setting)| {
+                let name = key.split_once('.').map_or(key, |(_, name)| name);
+                (name.to_owned(), setting_json(&setting))
+            })
+            .collect()
     };
-    let settings = |feature: &FeatureName| match feature {
-        FeatureName::ContactNumber => json!({
-            "ca": angstrom(&config.contact_ca),
-            "cb": angstrom(&config.contact_cb),
-        }),
-        FeatureName::HseA => json!({ "radius": config.hse_radius.angstrom() }),
-        FeatureName::Wcn | FeatureName::BZ | FeatureName::Rg => json!({}),
-    };
-    let features: BTreeMap<&str, Json> = config
-        .features
+    let features: BTreeMap<&str, Json> = computed
         .iter()
         .map(|feature| (feature.name(), settings(feature)))
         .collect();

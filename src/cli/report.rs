@@ -1,6 +1,7 @@
 //! What a run says of itself: `run.json`, and the summary.
 
 use super::plan::Plan;
+use super::tables::{Written, warnings};
 use super::tally::Counts;
 use crate::error::Error;
 use crate::pipeline::{Counters, MemoryPlan};
@@ -16,7 +17,7 @@ pub(super) struct Outcome {
     /// Of the engine.
     pub(super) counters: Counters,
     pub(super) memory: MemoryPlan,
-    pub(super) parts: u64,
+    pub(super) written: Written,
     pub(super) interrupted: bool,
     pub(super) error: Option<Error>,
     /// The first rejected inputs, each with its reason.
@@ -89,7 +90,7 @@ impl Outcome {
                 "residues": counts.residues,
                 "atoms": counts.atoms,
                 "rejected": counts.rejected,
-                "parts": self.parts,
+                "parts": self.written.parts,
                 "batches": self.counters.batches,
                 "driver_calls": self.counters.driver_calls,
                 "copied_bytes": self.counters.copied_bytes,
@@ -101,12 +102,23 @@ impl Outcome {
                 "atoms": self.per_second(counts.atoms),
             },
             "stage_seconds": stages,
+            "columns": self.audits(),
             "memory_bytes": {
                 "engine_device": self.memory.device_bytes(),
                 "engine_pinned": self.memory.host_bytes(),
                 "process_peak": peak_memory_bytes(),
             },
         })
+    }
+
+    /// What each column held, by table and name.
+    fn audits(&self) -> Json {
+        let mut tables = Map::new();
+        for column in &self.written.columns {
+            let table = tables.entry(column.table).or_insert_with(|| json!({}));
+            table[&column.name] = column.audit.json();
+        }
+        Json::Object(tables)
     }
 
     /// The closing summary.
@@ -144,6 +156,7 @@ impl Outcome {
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
         let _ = writeln!(text, "results: {folder}");
+        text.push_str(&warnings(&self.written.columns, counts.structures));
         if counts.rejected > 0 {
             let rejected = grouped(counts.rejected);
             let _ = writeln!(

@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::progress::Progress;
 use super::report::Outcome;
 use super::sink::Results;
-use super::tables::Tables;
+use super::tables::{Tables, Written};
 use super::tally::Tally;
 use super::{FAILED, GOOD, REJECTED, say};
 use crate::error::Result;
@@ -50,19 +50,23 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     // After an error the open parts are dropped, and leave nothing behind.
     let finished = streamed.and_then(|()| {
         let start = Instant::now();
-        let parts = tables.finish();
+        let written = tables.finish();
         tally.add_write(start.elapsed());
-        parts
+        written
     });
+    let (written, error) = match finished {
+        Ok(written) => (written, None),
+        Err(error) => (Written::default(), Some(error)),
+    };
     let outcome = Outcome {
         started,
         elapsed: clock.elapsed(),
         counts: tally.counts(),
         counters: engine.counters(),
         memory: engine.memory().clone(),
-        parts: *finished.as_ref().unwrap_or(&0),
+        written,
         interrupted: interrupt.has_stopped(),
-        error: finished.as_ref().err().cloned(),
+        error: error.clone(),
         rejected,
     };
     let recorded = folder.finish(&outcome.record(&plan));
@@ -70,8 +74,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         say(&outcome.summary(&plan, &output.display().to_string()));
     }
     // The first error is the cause: a full disk fails the record too.
-    finished?;
-    recorded?;
+    error.map_or(recorded, Err)?;
     Ok(exit_code(&outcome))
 }
 
@@ -82,8 +85,7 @@ fn open_tables(plan: &Plan, folder: &OutputFolder) -> Tables {
     Tables::new(
         folder.path(),
         *tables,
-        &features.residue_columns(),
-        &features.structure_columns(),
+        |table| features.columns(table),
         &plan.provenance(),
         Arc::clone(&plan.pool),
     )

@@ -1,6 +1,7 @@
 //! Which features, with which settings.
 
 use super::b_factor::BFactor;
+use super::ca_geometry::CaGeometry;
 use super::centrality::Centrality;
 use super::cluster::Cluster;
 use super::columns::{ColumnDecl, TableName};
@@ -12,7 +13,10 @@ use super::interface::Interface;
 use super::layout::REACH;
 use super::protrusion::Protrusion;
 use super::radius_of_gyration::RadiusOfGyration;
+use super::rsa::Rsa;
+use super::sasa::Sasa;
 use super::smooth::Smooth;
+use super::torsions::Torsions;
 use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
 
@@ -47,10 +51,13 @@ impl Cutoff {
 
     /// A cutoff of whole A, up to 37.
     pub(super) const fn of_angstrom(angstrom: u32) -> Self {
-        assert!(angstrom > 0 && angstrom * 1000 <= REACH);
-        Cutoff {
-            milli_angstrom: angstrom * 1000,
-        }
+        Cutoff::of_milli_angstrom(angstrom * 1000)
+    }
+
+    /// A cutoff of so many 0.001 A, up to 37,000.
+    pub(super) const fn of_milli_angstrom(milli_angstrom: u32) -> Self {
+        assert!(milli_angstrom > 0 && milli_angstrom <= REACH);
+        Cutoff { milli_angstrom }
     }
 
     /// The cutoff in A.
@@ -132,6 +139,14 @@ features! {
     HseA, "hse_a", hse_a: HalfSphereA;
     /// Half-sphere exposure from C-betas.
     HseB, "hse_b", hse_b: HalfSphereB;
+    /// Torsions of the backbone.
+    Torsions, "torsions", torsions: Torsions;
+    /// Angles of the C-alpha trace.
+    CaGeometry, "ca_geometry", ca_geometry: CaGeometry;
+    /// Solvent-accessible area.
+    Sasa, "sasa", sasa: Sasa;
+    /// Relative solvent accessibility.
+    Rsa, "rsa", rsa: Rsa;
     /// Interfaces between chains.
     Iface, "iface", iface: Interface;
     /// Protrusion.
@@ -161,8 +176,14 @@ impl FeatureName {
                 FeatureName::Wcn,
                 FeatureName::HseA,
                 FeatureName::HseB,
+                FeatureName::Sasa,
+                FeatureName::Rsa,
                 FeatureName::Protrusion,
             ],
+        ),
+        (
+            "backbone",
+            &[FeatureName::Torsions, FeatureName::CaGeometry],
         ),
         ("interface", &[FeatureName::Iface]),
         (
@@ -170,6 +191,7 @@ impl FeatureName {
             &[
                 FeatureName::ContactOrder,
                 FeatureName::Centrality,
+                FeatureName::Cluster,
                 FeatureName::Smooth,
             ],
         ),

@@ -6,6 +6,7 @@
 //! zeros, which stand for an item that was rejected late, are absent throughout.
 
 use super::grid::Grid;
+use crate::structure::AtomClass;
 use bytemuck::{Pod, Zeroable};
 
 /// Axes of a batch, in the header's order.
@@ -127,16 +128,31 @@ pub(super) struct AtomTag(u32);
 /// Chains that a batch has at most, as an [`AtomTag`] counts them.
 pub(super) const CHAINS_MAX: u32 = 1 << 19;
 
+/// The largest radius of an atom, in 0.001 A.
+pub(super) const RADIUS_MAX: u32 = {
+    let radii = AtomClass::RADII_MILLI_ANGSTROM;
+    let (mut max, mut index) = (0, 0);
+    while index < radii.len() {
+        max = if radii[index] > max {
+            radii[index]
+        } else {
+            max
+        };
+        index += 1;
+    }
+    max
+};
+
 impl AtomTag {
-    const RADIUS: u32 = (1 << 11) - 1;
+    pub(super) const RADIUS: u32 = (1 << 11) - 1;
     const SIDE: u32 = 1 << 11;
     const POLAR: u32 = 1 << 12;
-    const CHAIN_SHIFT: u32 = 13;
+    pub(super) const CHAIN_SHIFT: u32 = 13;
     /// Tags of one chain differ in bits below this one alone.
     pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
 
     pub(super) fn new(radius_milli: u32, is_side: bool, is_polar: bool, chain: u32) -> Self {
-        debug_assert!((1..=Self::RADIUS).contains(&radius_milli) && chain < CHAINS_MAX);
+        debug_assert!((1..=RADIUS_MAX).contains(&radius_milli) && chain < CHAINS_MAX);
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         AtomTag(
             radius_milli
@@ -206,6 +222,16 @@ impl ResidueSpan {
 
     pub(super) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
+    }
+
+    /// Whether residue `at` of the batch's is there and linked to the one before it.
+    pub(super) fn is_linked(residues: &[ResidueSpan], at: usize) -> bool {
+        let pair = at
+            .checked_sub(1)
+            .and_then(|before| residues.get(before..=at));
+        pair.is_some_and(|pair| {
+            pair[1].is(ResidueSpan::LINKED) && pair[0].structure == pair[1].structure
+        })
     }
 
     /// Its atoms in the batch.

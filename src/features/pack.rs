@@ -4,11 +4,11 @@ use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::Inputs;
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
-    Position, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
+    Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
 use super::smooth::B_CA;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{Channel, Residue, Structure};
+use crate::structure::{AtomClass, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// What a structure takes of a batch.
@@ -46,8 +46,15 @@ fn check_parts(structure: &Structure) -> Result<()> {
     let atoms = structure.xyz.len();
     let chains = structure.chains.len();
     let starts = &structure.atom_start;
-    let message = if structure.element.len() != atoms || structure.b_factor.len() != atoms {
+    let message = if [
+        structure.element.len(),
+        structure.class.len(),
+        structure.b_factor.len(),
+    ] != [atoms; 3]
+    {
         "its atoms have columns of different lengths"
+    } else if structure.class.contains(&AtomClass::default()) {
+        "an atom has no class"
     } else if chains >= CHAINS_MAX as usize {
         "it has more than 524287 chains"
     } else if structure
@@ -115,7 +122,7 @@ pub(super) fn write(
         for (atom, residue) in atoms.iter_mut().zip(residues) {
             *atom = of(residue).map_or(Atom::NONE, |(position, is_side)| Atom {
                 position: position.into(),
-                tag: AtomTag::new(CARBON_RADIUS, is_side, false, at[CHAINS] + residue.chain),
+                tag: AtomTag::new(RADIUS_MAX, is_side, false, at[CHAINS] + residue.chain),
             });
         }
     };
@@ -164,9 +171,6 @@ pub(super) fn write(
         write_chains(bytemuck::cast_slice_mut(chains), members, residues, at);
     }
 }
-
-/// A carbon's radius in 0.001 A, where the kernels do not look at it.
-const CARBON_RADIUS: u32 = 1_880;
 
 fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
@@ -221,7 +225,8 @@ fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
         .first()
         .map_or(0, |residue| residue.chain);
     let mut end = 0;
-    for (index, (atom, &position)) in atoms.iter_mut().zip(&structure.xyz).enumerate() {
+    let columns = structure.xyz.iter().zip(&structure.class);
+    for (index, (atom, (&position, class))) in atoms.iter_mut().zip(columns).enumerate() {
         while index as u32 >= end {
             let Some((span, residue)) = spans.next() else {
                 end = u32::MAX;
@@ -231,7 +236,12 @@ fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
         }
         *atom = Atom {
             position: position.into(),
-            tag: AtomTag::new(CARBON_RADIUS, false, false, at[CHAINS] + chain),
+            tag: AtomTag::new(
+                class.radius_milli_angstrom(),
+                class.is_side(),
+                class.is_polar(),
+                at[CHAINS] + chain,
+            ),
         };
     }
 }

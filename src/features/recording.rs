@@ -1,12 +1,16 @@
 //! A recording in the making: inputs as they are asked for, cell lists made once,
 //! launches, results.
 
+mod areas;
+
 use super::columns::{Column, TableName};
+use super::config::FeatureConfig;
 use super::inputs::{ChannelInput, Inputs};
 use super::kernels;
 use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
 use crate::record::{Arg, Buffer, Element, Kernel, Recorder, Unit};
 use crate::workload::ReadViews;
+use areas::Areas;
 
 /// The workload's buffers.
 #[derive(Debug, Default)]
@@ -119,6 +123,7 @@ impl Cells {
 /// what they need, so that uploads come first.
 pub(super) struct Recording<'a> {
     recorder: &'a mut Recorder,
+    config: &'a FeatureConfig,
     header: Buffer<u32>,
     buffers: FeatureBuffers,
     steps: Vec<Step>,
@@ -126,6 +131,7 @@ pub(super) struct Recording<'a> {
     atom_cells: Option<Cells>,
     ca_cells: Option<Cells>,
     cb_cells: Option<Cells>,
+    areas: Option<Areas>,
     atom_residue: Option<Buffer<u32>>,
 }
 
@@ -136,11 +142,12 @@ enum Step {
 }
 
 impl<'a> Recording<'a> {
-    pub(super) fn new(recorder: &'a mut Recorder) -> Self {
+    pub(super) fn new(recorder: &'a mut Recorder, config: &'a FeatureConfig) -> Self {
         let header = recorder.header();
         recorder.upload(header);
         Recording {
             recorder,
+            config,
             header,
             buffers: FeatureBuffers::default(),
             steps: Vec::new(),
@@ -148,6 +155,7 @@ impl<'a> Recording<'a> {
             atom_cells: None,
             ca_cells: None,
             cb_cells: None,
+            areas: None,
             atom_residue: None,
         }
     }

@@ -13,10 +13,11 @@ use rayon::prelude::*;
 
 /// Reads every item of a batch, in order, into `outputs`; those without a place
 /// keep their error.
-pub(crate) fn unpack<W: Workload>(
+pub(crate) fn unpack<W: Workload, B>(
     program: &Program<W>,
     pool: &ThreadPool,
-    slot: &Slot<Done<Batch<W>>>,
+    slot: &Slot<Done<B>>,
+    batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
 ) {
     let buffers: ArrayVec<&[u8], BUFFERS_MAX> = program
@@ -34,7 +35,6 @@ pub(crate) fn unpack<W: Workload>(
         })
         .within(|| "read")
     };
-    let batch = slot.batch();
     if program.downloads.bytes(batch.total) < PARALLEL_BYTES_MIN {
         outputs.extend(batch.entries.iter().map(read));
     } else {

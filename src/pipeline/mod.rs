@@ -9,7 +9,7 @@
 //! `slot` makes the life of a slot a chain of types, `batch` forms batches,
 //! `ring` sends slots round, `stages` is one step of each stage; none of them has
 //! threads. There are three fronts over them: [`Ring`] for whole batches that the
-//! caller fills in place, [`Pipeline`] for items on the caller's own thread, and
+//! caller fills in place (or a [`Packer`] with a workload's items), [`Pipeline`] for items on the caller's own thread, and
 //! [`Engine`], whose `driver` runs the stages on threads with bounded channels
 //! between.
 
@@ -22,6 +22,7 @@ mod engine;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod ordered_map;
+mod packer;
 mod plan;
 mod program;
 mod ring;
@@ -36,6 +37,7 @@ mod upload;
 pub use caller::{Delivery, Pipeline, Refused};
 pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions};
 pub use ordered_map::OrderedMap;
+pub use packer::{Packed, Packer};
 pub use plan::{MemoryLine, MemoryPlan};
 pub use ring::{Finished, Ring, Wait};
 pub use sizes::fit_buckets;

@@ -1,5 +1,6 @@
 //! A workload with its recordings, one a bucket, checked against each other.
 
+use super::upload::guarded;
 use crate::error::{Context, Error, Result};
 use crate::record::{AXES_MAX, BufferId, Recorder, Scalar, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
@@ -49,6 +50,11 @@ impl<W: Workload> Program<W> {
             buffers,
             workload,
         })
+    }
+
+    /// What an item takes of a batch; a panic is the item's error.
+    pub(crate) fn extent(&self, item: &W::Item) -> Result<Extent> {
+        guarded(|| self.workload.extent(item))
     }
 
     /// Bits of the uniforms in their order.

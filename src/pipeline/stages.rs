@@ -7,7 +7,7 @@ use super::ring::Finished;
 use super::sizes::{SizesSeen, fit_buckets};
 use super::slot::{Failed, Free, InFlight, Slot};
 use super::stats::{AtomicCounters, add, add_since};
-use super::upload::{fill, guarded};
+use super::upload::fill;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
@@ -59,7 +59,7 @@ impl<W: Workload> Shared<W> {
 
     /// What an item takes of a batch; a panic is the item's error.
     pub(super) fn extent(&self, item: &W::Item) -> Result<Extent> {
-        guarded(|| self.program.workload.extent(item))
+        self.program.extent(item)
     }
 
     /// Stage one: fills a slot with a batch and gives it to the device.
@@ -111,7 +111,7 @@ impl<W: Workload> Shared<W> {
         outputs.clear();
         let taken = match outcome {
             Ok(slot) => {
-                unpack(&self.program, &self.pool, &slot, outputs);
+                unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
                 let (slot, batch) = slot.release();
                 Taken {
                     slot,

@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Entry};
 use super::program::Program;
-use super::slot::{Filled, Free, Slot};
+use super::slot::{Filled, Filling, Free, Slot};
 use crate::error::{Context, Error, ErrorKind, Result, panic_text};
 use crate::record::{HEADER_ITEMS, HEADER_LEN};
 use crate::workload::{Extent, Workload, WriteViews};
@@ -22,6 +22,18 @@ pub(crate) fn fill<W: Workload>(
     mut batch: Batch<W>,
 ) -> Slot<Filled<Batch<W>>> {
     let mut slot = slot.begin();
+    write(program, pool, &mut slot, &mut batch);
+    let total = batch.total;
+    slot.filled(batch, total, program.buckets())
+}
+
+/// Writes the batch into the slot's memory.
+pub(super) fn write<W: Workload>(
+    program: &Program<W>,
+    pool: &ThreadPool,
+    slot: &mut Slot<Filling>,
+    batch: &mut Batch<W>,
+) {
     let mut views = slot.host_mut(&program.upload_ids);
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);
@@ -36,8 +48,6 @@ pub(crate) fn fill<W: Workload>(
     } else {
         pool.install(|| write_entries(program, entries, views));
     }
-    let total = batch.total;
-    slot.filled(batch, total, program.buckets())
 }
 
 pub(super) fn write_header(

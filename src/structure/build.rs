@@ -1,5 +1,6 @@
 //! Fills a [`Structure`] residue by residue.
 
+use super::class::Radii;
 use super::components::Component;
 use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
@@ -13,6 +14,7 @@ const CA_LINK: i64 = 4_300;
 /// atoms that have none.
 pub(super) struct Builder<'a> {
     table: &'a AtomTable,
+    radii: &'static Radii,
     structure: Structure,
     in_rows: bool,
     /// The chain of the last row in the file's numbering, and what the file
@@ -36,9 +38,11 @@ impl<'a> Builder<'a> {
         structure.atom_start.reserve_exact(residues + 1);
         structure.xyz.reserve_exact(atoms);
         structure.element.reserve_exact(atoms);
+        structure.class.reserve_exact(atoms);
         structure.b_factor.reserve_exact(atoms);
         Builder {
             table,
+            radii: Radii::table(),
             structure,
             in_rows: true,
             chain: None,
@@ -55,6 +59,8 @@ impl<'a> Builder<'a> {
         self.structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
+        let classes = self.radii.classes(component.radii, atoms);
+        self.structure.class.extend(classes);
         self.structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
@@ -102,6 +108,7 @@ impl<'a> Builder<'a> {
         let structure = &mut self.structure;
         structure.xyz.shrink_to_fit();
         structure.element.shrink_to_fit();
+        structure.class.shrink_to_fit();
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();

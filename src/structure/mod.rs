@@ -12,6 +12,7 @@
 mod atom_site;
 mod build;
 mod cif_lexer;
+mod class;
 mod components;
 mod conformer;
 mod decimal;
@@ -23,5 +24,6 @@ mod reader;
 mod select;
 mod table;
 
+pub use class::AtomClass;
 pub use model::{Chain, Channel, MISSING, Residue, Structure, Uniprot};
 pub use reader::{Format, Models, ReadOptions, Reader};

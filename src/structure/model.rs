@@ -1,5 +1,7 @@
 //! One model of one structure: heavy polymer atoms, one conformer a residue.
 
+use super::class::AtomClass;
+
 /// The atom index that says that a residue lacks the atom.
 pub const MISSING: u32 = u32::MAX;
 
@@ -18,6 +20,8 @@ pub struct Structure {
     pub xyz: Vec<[i32; 3]>,
     /// Atomic numbers; 0 where the file's element is unknown.
     pub element: Vec<u8>,
+    /// Radius and kind of each atom.
+    pub class: Vec<AtomClass>,
     /// Temperature factors in A^2 as in the file, NaN where it gives none.
     pub b_factor: Vec<f32>,
     /// Amino-acid residues, one a row of the output, in file order.

@@ -2,8 +2,10 @@
 //! same arithmetic in the same order, and every operation in use is rounded
 //! correctly on both sides, so that results are equal in every bit.
 
+mod angles;
 mod atom_residue;
 mod b_factor_z;
+mod ca_geometry;
 mod cell_count;
 mod cell_fill;
 mod cell_scan;
@@ -24,13 +26,19 @@ mod nearest_chain;
 mod protrusion;
 mod radius_of_gyration;
 mod relative_contact_order;
+mod rsa;
+mod sasa;
+mod sasa_delta;
+mod shrake_rupley;
 mod simd;
 mod smooth;
 mod split;
+mod torsions;
 mod weighted_contact_number;
 
 pub(super) use atom_residue::atom_residue;
 pub(super) use b_factor_z::b_factor_z;
+pub(super) use ca_geometry::ca_geometry;
 pub(super) use cell_count::cell_count;
 pub(super) use cell_fill::cell_fill;
 pub(super) use cell_scan::cell_scan;
@@ -50,7 +58,11 @@ pub(super) use nearest_chain::nearest_chain;
 pub(super) use protrusion::protrusion;
 pub(super) use radius_of_gyration::radius_of_gyration;
 pub(super) use relative_contact_order::relative_contact_order;
+pub(super) use rsa::rsa;
+pub(super) use sasa::sasa;
+pub(super) use sasa_delta::sasa_delta;
 pub(super) use smooth::smooth;
+pub(super) use torsions::torsions;
 pub(super) use weighted_contact_number::weighted_contact_number;
 
 use super::grid::Grid;

@@ -1,0 +1,110 @@
+//! Whole batches of a workload's items for a ring.
+
+use super::batch::{Batch, Batcher};
+use super::download::unpack;
+use super::program::Program;
+use super::slot::{Done, Filling, Slot};
+use super::ticket::Reply;
+use super::upload::write;
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::replay::Buckets;
+use crate::workload::{Extent, Workload};
+use rayon::ThreadPool;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Packs a workload's items into slots of a [`Ring`](super::Ring), and reads their
+/// results out of them, when the caller says so: a slot once packed can be
+/// submitted again and again.
+pub struct Packer<W: Workload> {
+    program: Program<W>,
+    pool: Arc<ThreadPool>,
+}
+
+/// The items of one batch, packed; what a ring carries with the slot.
+pub struct Packed<W: Workload>(Batch<W>);
+
+impl<W: Workload> Packed<W> {
+    /// What the batch spans.
+    pub fn extent(&self) -> Extent {
+        self.0.total
+    }
+
+    /// The items, in order.
+    pub fn items(&self) -> impl Iterator<Item = &W::Item> {
+        self.0.entries.iter().map(|entry| &entry.item)
+    }
+}
+
+impl<W: Workload> Packer<W> {
+    /// Records the workload for batches of up to each of `buckets`. `pool` packs
+    /// and reads.
+    ///
+    /// # Errors
+    /// As [`Engine::new`](super::Engine::new), memory aside.
+    pub fn new(
+        workload: W,
+        buckets: &[Extent],
+        backend: &Arc<dyn Backend>,
+        pool: Arc<ThreadPool>,
+    ) -> Result<Self> {
+        Ok(Packer {
+            program: Program::new(workload, buckets, backend.device())?,
+            pool,
+        })
+    }
+
+    /// The buckets for the ring.
+    pub fn buckets(&self) -> Arc<Buckets> {
+        self.program.buckets()
+    }
+
+    /// Writes the items into the slot, side by side.
+    ///
+    /// An item that the workload rejects keeps its error, which [`Packer::read`]
+    /// gives.
+    ///
+    /// # Errors
+    /// The items, if they do not fit one batch together.
+    pub fn pack(
+        &self,
+        slot: &mut Slot<Filling>,
+        items: Vec<W::Item>,
+    ) -> std::result::Result<Packed<W>, (Error, Vec<W::Item>)> {
+        let buckets = self.buckets();
+        let capacity = buckets.largest().capacity;
+        let axes = self.program.workload.axes();
+        let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX);
+        let now = Instant::now();
+        let mut batches: Vec<Batch<W>> = Vec::new();
+        for item in items {
+            let extent = self.program.extent(&item);
+            batches.extend(batcher.push(item, extent, Reply::Caller, now, None));
+        }
+        batches.extend(batcher.flush());
+        if batches.len() != 1 {
+            let message = format!("the items make {} batches", batches.len());
+            let entries = batches.into_iter().flat_map(|batch| batch.entries);
+            let error = Error::usage(message)
+                .fix("pack at least one, and fewer, or make the largest bucket larger");
+            return Err((error, entries.map(|entry| entry.item).collect()));
+        }
+        let mut batch = batches.remove(0);
+        write(&self.program, &self.pool, slot, &mut batch);
+        Ok(Packed(batch))
+    }
+
+    /// The results of the slot's items, in order.
+    pub fn read(&self, slot: &Slot<Done<Packed<W>>>) -> Vec<Result<W::Output>> {
+        let mut outputs = Vec::new();
+        unpack(
+            &self.program,
+            &self.pool,
+            slot,
+            &slot.batch().0,
+            &mut outputs,
+        );
+        outputs
+    }
+}
