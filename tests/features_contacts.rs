@@ -13,7 +13,7 @@ use tapeloop::features::{
     Column, FeatureConfig, FeatureName, FeatureTable, Features, NULL_COUNT, Setting, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
-use tapeloop::structure::{MISSING, Structure};
+use tapeloop::structure::{Channel, MISSING, Structure};
 
 /// Structures with all kinds of gaps, and what two of them share.
 fn made_up() -> Vec<Structure> {
@@ -417,4 +417,404 @@ fn an_interface_is_sought_no_farther_than_12_angstrom() {
     config.iface.cutoff = tapeloop::features::Cutoff::from_angstrom(12.001).unwrap();
     let error = Features::new(config).err().unwrap();
     assert!(error.to_string().contains("iface.cutoff"));
+}
+
+fn near(a: Option<[i32; 3]>, b: Option<[i32; 3]>, milli: i64) -> bool {
+    a.zip(b)
+        .is_some_and(|(a, b)| distance2(a, b) < milli.pow(2))
+}
+
+/// Steps of A + I over the residues of a chain, and the residual.
+fn power_iteration(ca: &[[i32; 3]]) -> (Vec<f64>, f64) {
+    let n = ca.len();
+    let joined = |i: usize, j: usize| i != j && near(Some(ca[i]), Some(ca[j]), 8000);
+    let image = |v: &[f64]| -> Vec<f64> {
+        let row = |i: usize| (0..n).filter(|&j| joined(i, j)).map(|j| v[j]).sum();
+        (0..n).map(row).collect()
+    };
+    let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let mut v = vec![1.0 / (n as f64).sqrt(); n];
+    for _ in 0..200 {
+        let next: Vec<f64> = image(&v).iter().zip(&v).map(|(a, b)| a + b).collect();
+        let length = norm(&next);
+        v = next.iter().map(|x| x / length).collect();
+    }
+    let image = image(&v);
+    let eigenvalue: f64 = image.iter().zip(&v).map(|(a, b)| a * b).sum();
+    let rest: Vec<f64> = image
+        .iter()
+        .zip(&v)
+        .map(|(a, b)| a - eigenvalue * b)
+        .collect();
+    (v, norm(&rest))
+}
+
+#[test]
+fn centrality_is_the_eigenvector_after_so_many_steps() {
+    let mut structures = made_up();
+    // So dense that contacts do not fit a list.
+    let mut dense = structure(200, 9);
+    for position in &mut dense.xyz {
+        *position = position.map(|coordinate| coordinate / 3);
+    }
+    structures.push(dense);
+    // A chain without a C-alpha.
+    let mut bare = structure(30, 2);
+    for residue in bare
+        .residues
+        .iter_mut()
+        .filter(|residue| residue.chain == 1)
+    {
+        residue.ca = MISSING;
+    }
+    structures.push(bare);
+    let computed = Computed::of(&[FeatureName::Centrality], &structures);
+    let mut most = 0;
+    for (n, s) in structures.iter().enumerate() {
+        let ca = c_alphas(s);
+        let mut expected = vec![f64::NAN; ca.len()];
+        let mut residuals = Vec::new();
+        for chain in 0..s.chains.len() {
+            let of_chain = |i: &usize| s.residues[*i].chain as usize == chain && ca[*i].is_some();
+            let rows: Vec<usize> = (0..ca.len()).filter(of_chain).collect();
+            let own: Vec<_> = rows.iter().filter_map(|&i| ca[i]).collect();
+            let (vector, residual) = power_iteration(&own);
+            residuals.push(if own.is_empty() { f64::NAN } else { residual });
+            rows.iter().zip(vector).for_each(|(&i, v)| expected[i] = v);
+            let degree = |a: &[i32; 3]| {
+                own.iter()
+                    .filter(|b| near(Some(*a), Some(**b), 8000))
+                    .count()
+            };
+            most = most.max(own.iter().map(degree).max().unwrap_or(0));
+        }
+        let found = computed.reals(n, TableName::Residues, "eigenvector");
+        assert_close("eigenvector", found, &expected, 1e-4);
+        let found = computed.reals(n, TableName::Chains, "eigenvector_residual");
+        for (found, expected) in found.iter().zip(residuals) {
+            let null = found.is_nan() && expected.is_nan();
+            assert!(
+                null || (f64::from(*found) - expected).abs() < 1e-6,
+                "{found} {expected}"
+            );
+        }
+    }
+    assert!(most > 40, "{most} contacts");
+}
+
+fn selecting(select: &[&str]) -> FeatureConfig {
+    let mut config = asking_for(&[FeatureName::Cluster]);
+    let texts = select.iter().map(|name| (*name).to_owned()).collect();
+    config
+        .set(
+            FeatureName::Cluster,
+            "cluster.select",
+            &Setting::Texts(texts),
+        )
+        .unwrap();
+    config
+}
+
+#[test]
+fn clusters_are_connected_components_of_selected_residues() {
+    let mut structures = made_up();
+    for s in &mut structures {
+        for (index, residue) in s.residues.iter_mut().enumerate() {
+            let (aa, parent, name) = match index * 7 % 13 {
+                0 => (b'H', b"HIS     ", b"HIS     "),
+                1 => (b'M', b"MET     ", b"MSE     "),
+                2 => (b'C', b"CYS     ", b"CSO     "),
+                _ => (b'A', b"ALA     ", b"ALA     "),
+            };
+            (residue.aa, residue.parent_comp_id, residue.comp_id) = (aa, *parent, *name);
+        }
+    }
+    // A letter, a name of its own, and a parent's.
+    let computed = Computed::new(selecting(&["H", "MSE", "CYS"]), &structures);
+    let nothing = Computed::new(selecting(&["W"]), &structures);
+    let (mut clusters, mut largest) = (0, 0);
+    for (n, s) in structures.iter().enumerate() {
+        let ca = c_alphas(s);
+        let chosen = |i: usize| b"HMC".contains(&s.residues[i].aa) && ca[i].is_some();
+        let mut expected = vec![NULL_COUNT; ca.len()];
+        let mut count = 0;
+        for first in 0..ca.len() {
+            if !chosen(first) || expected[first] != NULL_COUNT {
+                continue;
+            }
+            let mut stack = vec![first];
+            expected[first] = count;
+            let mut size = 0;
+            while let Some(i) = stack.pop() {
+                size += 1;
+                for j in 0..ca.len() {
+                    if chosen(j) && expected[j] == NULL_COUNT && near(ca[i], ca[j], 8000) {
+                        expected[j] = count;
+                        stack.push(j);
+                    }
+                }
+            }
+            largest = largest.max(size);
+            count += 1;
+        }
+        assert_eq!(computed.counts(n, TableName::Residues, "cluster"), expected);
+        assert_eq!(
+            computed.counts(n, TableName::Structures, "clusters"),
+            [count]
+        );
+        let in_chain = |chain: usize| {
+            let of_chain = |i: &usize| s.residues[*i].chain as usize == chain;
+            let own = (0..ca.len()).filter(of_chain).map(|i| expected[i]);
+            let mut own: Vec<i32> = own.filter(|&cluster| cluster != NULL_COUNT).collect();
+            own.sort_unstable();
+            own.dedup();
+            own.len() as i32
+        };
+        let expected: Vec<i32> = (0..s.chains.len()).map(in_chain).collect();
+        assert_eq!(computed.counts(n, TableName::Chains, "clusters"), expected);
+        assert_eq!(nothing.counts(n, TableName::Structures, "clusters"), [0]);
+        clusters += count;
+    }
+    assert!(clusters > 30 && largest > 10, "{clusters} {largest}");
+}
+
+#[test]
+fn clusters_need_a_selection_that_names_residues() {
+    let refusal = |config: FeatureConfig| Features::new(config).err().map(|e| e.to_string());
+    let message = refusal(selecting(&[])).unwrap();
+    assert!(
+        message.contains("cluster has nothing to compute"),
+        "{message}"
+    );
+    assert!(message.contains("set cluster.select"), "{message}");
+    let message = refusal(selecting(&["H", "his"])).unwrap();
+    assert!(message.contains("\"his\""), "{message}");
+    assert!(refusal(FeatureConfig::default()).is_none());
+    let of_all = FeatureConfig::default().columns(TableName::Residues);
+    assert!(of_all.iter().all(|column| column.name != "cluster"));
+}
+
+#[test]
+fn channels_are_smoothed_over_contacts() {
+    let mut structures = made_up();
+    for s in &mut structures {
+        let values = (0..s.residues.len()).map(|i| match i % 9 {
+            4 => f32::NAN,
+            _ => (i as f32 * 0.731).sin() * 1e-3,
+        });
+        s.channels = vec![Channel {
+            name: "conservation".to_owned(),
+            values: values.collect(),
+        }];
+    }
+    let of_none = structure(50, 77);
+    structures.push(of_none);
+    for weighted in [false, true] {
+        let mut config = asking_for(&[FeatureName::Smooth]);
+        config.smooth.channels = vec!["b_ca".to_owned(), "conservation".to_owned()];
+        config.smooth.weighted = weighted;
+        let computed = Computed::new(config, &structures);
+        for (n, s) in structures.iter().enumerate() {
+            let ca = c_alphas(s);
+            let b = |i: usize| s.b_factor.get(s.residues[i].ca as usize).copied();
+            let conservation = |i: usize| s.channels.first().map(|own| own.values[i]);
+            let smoothed = |value: &dyn Fn(usize) -> Option<f32>| -> Vec<f64> {
+                let mean = |i: usize| {
+                    let (mut sum, mut weights) = (0.0, 0.0);
+                    for j in (0..ca.len()).filter(|&j| j != i && near(ca[i], ca[j], 10_000)) {
+                        let d2 = distance2(ca[i].unwrap(), ca[j].unwrap());
+                        let Some(x) = value(j).filter(|x| !x.is_nan()) else {
+                            continue;
+                        };
+                        let weight = if weighted {
+                            1.0 / (d2 as f64).sqrt()
+                        } else {
+                            1.0
+                        };
+                        if weight.is_finite() {
+                            sum += weight * f64::from(x);
+                            weights += weight;
+                        }
+                    }
+                    sum / weights
+                };
+                (0..ca.len()).map(mean).collect()
+            };
+            let found = computed.reals(n, TableName::Residues, "smooth_b_ca");
+            assert_close("smooth_b_ca", found, &smoothed(&b), 1e-6);
+            let found = computed.reals(n, TableName::Residues, "smooth_conservation");
+            // Sums of both signs may come near zero.
+            for (found, expected) in found.iter().zip(smoothed(&conservation)) {
+                let null = found.is_nan() && expected.is_nan();
+                assert!(
+                    null || (f64::from(*found) - expected).abs() < 1e-9,
+                    "{found} {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_channel_that_does_not_fit_its_structure_is_refused() {
+    let mut s = structure(20, 1);
+    s.channels = vec![Channel {
+        name: "conservation".to_owned(),
+        values: vec![1.0; 19],
+    }];
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let workload = Features::new(asking_for(&[FeatureName::Smooth])).unwrap();
+    let config = EngineConfig::new(Features::capacity(64));
+    let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
+    let outcome = tables::outcomes(&mut engine, std::iter::once(&s)).remove(0);
+    let message = outcome.unwrap_err().to_string();
+    assert!(
+        message.contains("conservation has 19 values for 20 residues"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_far_away_chain_changes_only_what_sums_over_the_model() {
+    let alone = structure(120, 21);
+    let mut with_far = alone.clone();
+    // Another chain, of its own shape, 10,000 A away; its atoms come last among
+    // those of residues.
+    let far = structure(90, 22);
+    let of_rows = *alone.atom_start.last().unwrap() as usize;
+    let loose = (
+        with_far.xyz.split_off(of_rows),
+        with_far.element.split_off(of_rows),
+        with_far.b_factor.split_off(of_rows),
+    );
+    let moved = |p: &[i32; 3]| [p[0] + 10_000_000, p[1], p[2]];
+    let far_atoms = *far.atom_start.last().unwrap() as usize;
+    with_far.xyz.extend(far.xyz[..far_atoms].iter().map(moved));
+    with_far.element.extend(&far.element[..far_atoms]);
+    with_far.b_factor.extend(&far.b_factor[..far_atoms]);
+    with_far.xyz.extend(loose.0);
+    with_far.element.extend(loose.1);
+    with_far.b_factor.extend(loose.2);
+    with_far.chains.push(with_far.chains[0].clone());
+    let shifted = |atom: u32| {
+        if atom == MISSING {
+            atom
+        } else {
+            atom + of_rows as u32
+        }
+    };
+    for residue in &far.residues {
+        let mut residue = *residue;
+        residue.chain = 3;
+        for atom in [
+            &mut residue.n,
+            &mut residue.ca,
+            &mut residue.c,
+            &mut residue.cb,
+        ] {
+            *atom = shifted(*atom);
+        }
+        with_far.residues.push(residue);
+    }
+    let starts = far.atom_start[1..].iter().map(|&start| shifted(start));
+    with_far.atom_start.extend(starts);
+
+    let mut config = FeatureConfig::default();
+    config.cluster.select = vec!["A".to_owned()];
+    let computed = Computed::new(config, &[alone.clone(), with_far]);
+    let rows = alone.residues.len();
+    let bits = |column: &Column| -> Vec<u32> {
+        match column {
+            Column::Count(values) => values[..rows].iter().map(|v| *v as u32).collect(),
+            Column::Real(values) => values[..rows].iter().map(|v| v.to_bits()).collect(),
+        }
+    };
+    let columns = computed.config.columns(TableName::Residues);
+    let mut changed = Vec::new();
+    for (column, values) in columns.iter().zip(&computed.tables[0].residues) {
+        let with_far = computed.column(1, TableName::Residues, &column.name);
+        if bits(values) != bits(with_far) {
+            changed.push(column.name.as_str());
+        }
+    }
+    assert_eq!(changed, ["wcn"]);
+}
+
+/// 100,000 C-alphas along a line, 1.9 A apart, all of one chain.
+fn long_line() -> Structure {
+    let count = 100_000;
+    let mut s = structure(count, 0);
+    s.xyz = (0..count as i32)
+        .map(|i| [i * 1900 - 95_000_000, 0, 0])
+        .collect();
+    (s.element, s.b_factor) = (vec![6; count], vec![1.5; count]);
+    s.atom_start = (0..=count as u32).collect();
+    for (index, residue) in s.residues.iter_mut().enumerate() {
+        (residue.ca, residue.chain) = (index as u32, 0);
+        (residue.n, residue.c, residue.cb) = (MISSING, MISSING, MISSING);
+    }
+    s
+}
+
+#[test]
+fn a_chain_of_100000_residues_is_right() {
+    let s = long_line();
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let mut config = asking_for(&[
+        FeatureName::Iface,
+        FeatureName::Protrusion,
+        FeatureName::ContactOrder,
+        FeatureName::Centrality,
+        FeatureName::Cluster,
+        FeatureName::Smooth,
+    ]);
+    config.cluster.select = vec!["A".to_owned()];
+    let workload = Features::new(config.clone()).unwrap();
+    let mut engine_config = EngineConfig::new(Features::capacity(131_072));
+    engine_config.slots = 1;
+    let mut engine = Engine::new(workload, &[backend], pool, &engine_config).unwrap();
+    let tables = tables::tables(&mut engine, std::iter::once(&s));
+    let computed = Computed { config, tables };
+    let residues = TableName::Residues;
+    let count = s.residues.len();
+    let ends = |i: usize| i.min(count - 1 - i);
+    let cx = computed.reals(0, residues, "cx_mean");
+    let filled = |i: usize| (6 + ends(i).min(5)) as f64 * 20.1;
+    let sphere = 4.0 / 3.0 * std::f64::consts::PI * 1000.0;
+    let expected: Vec<f64> = (0..count)
+        .map(|i| (sphere - filled(i)) / filled(i))
+        .collect();
+    assert_close("cx_mean", cx, &expected, 1e-6);
+    let co = |i: usize| {
+        let apart = (i.saturating_sub(3)..count.min(i + 4)).map(|j| i.abs_diff(j));
+        let apart: Vec<usize> = apart.filter(|apart| *apart > 0).collect();
+        apart.iter().sum::<usize>() as f64 / apart.len() as f64
+    };
+    let expected: Vec<f64> = (0..count).map(co).collect();
+    assert_close("co", computed.reals(0, residues, "co"), &expected, 1e-6);
+    assert!(
+        computed
+            .reals(0, residues, "smooth_b_ca")
+            .iter()
+            .all(|b| *b == 1.5)
+    );
+    assert!(
+        computed
+            .counts(0, residues, "cluster")
+            .iter()
+            .all(|c| *c == 0)
+    );
+    assert!(
+        computed
+            .reals(0, residues, "iface_dmin")
+            .iter()
+            .all(|d| d.is_nan())
+    );
+    // Far from the ends nothing has come through yet, and the line is symmetric.
+    let v = computed.reals(0, residues, "eigenvector");
+    assert_eq!(v[40_000].to_bits(), v[60_000].to_bits());
+    assert!(v[10] < v[100] && v[100] < v[50_000]);
+    assert!((0..count).all(|i| (v[i] - v[count - 1 - i]).abs() <= 1e-6 * v[i]));
 }

@@ -2,6 +2,8 @@
 
 use super::b_factor::BFactor;
 use super::ca_geometry::CaGeometry;
+use super::centrality::Centrality;
+use super::cluster::Cluster;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
 use super::contact_order::ContactOrder;
@@ -13,6 +15,7 @@ use super::protrusion::Protrusion;
 use super::radius_of_gyration::RadiusOfGyration;
 use super::rsa::Rsa;
 use super::sasa::Sasa;
+use super::smooth::Smooth;
 use super::torsions::Torsions;
 use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
@@ -150,6 +153,12 @@ features! {
     Protrusion, "protrusion", protrusion: Protrusion;
     /// Contact order.
     ContactOrder, "contact_order", contact_order: ContactOrder;
+    /// Eigenvector centrality.
+    Centrality, "centrality", centrality: Centrality;
+    /// Clusters of selected residues.
+    Cluster, "cluster", cluster: Cluster;
+    /// Annotations smoothed over contacts.
+    Smooth, "smooth", smooth: Smooth;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -177,7 +186,15 @@ impl FeatureName {
             &[FeatureName::Torsions, FeatureName::CaGeometry],
         ),
         ("interface", &[FeatureName::Iface]),
-        ("graph", &[FeatureName::ContactOrder]),
+        (
+            "graph",
+            &[
+                FeatureName::ContactOrder,
+                FeatureName::Centrality,
+                FeatureName::Cluster,
+                FeatureName::Smooth,
+            ],
+        ),
     ];
 }
 
@@ -233,7 +250,25 @@ impl FeatureConfig {
         if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }
-        self.chosen().try_for_each(Feature::check)
+        self.chosen().try_for_each(Feature::check)?;
+        self.check_all_compute()
+    }
+
+    /// Whether no feature was named that lacks what it is to compute. Where all are
+    /// asked for, such a one is left out.
+    fn check_all_compute(&self) -> Result<()> {
+        if self.features.len() == FeatureName::ALL.len() {
+            return Ok(());
+        }
+        let idle = |name: &&FeatureName| self.columns_of(**name).is_empty();
+        let Some(name) = self.features.iter().find(idle) else {
+            return Ok(());
+        };
+        let error = Error::config(format!("{} has nothing to compute", name.name()));
+        Err(match self.settings(*name).first() {
+            Some((key, _)) => error.fix(format!("set {key}")),
+            None => error,
+        })
     }
 
     /// The columns of a table, in order.

@@ -26,4 +26,20 @@ pub(super) struct Inputs {
     pub(super) backbone: Option<Buffer<i32>>,
     /// The B factor of each residue's C-alpha in A^2, NaN where there is none.
     pub(super) b: Option<Buffer<f32>>,
+    /// Whether each residue has one of the names.
+    pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,
+    /// Annotations.
+    pub(super) channels: Vec<ChannelInput>,
+}
+
+/// An annotation of residues.
+#[derive(Debug)]
+pub(super) struct ChannelInput {
+    /// Its name: `b_ca`.
+    pub(super) name: String,
+    /// A value a residue, NaN where there is none.
+    pub(super) values: Buffer<f32>,
+    /// For each structure the power of two that makes its largest value less than
+    /// 2^42.
+    pub(super) scales: Buffer<f64>,
 }

@@ -1,7 +1,7 @@
 //! Interfaces between chains.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::Cutoff;
+use super::config::{Cutoff, FeatureName};
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::{THREADS, kernel, reads_cells};
@@ -64,9 +64,10 @@ impl Feature for Interface {
             summary: "How near another chain is, and which.",
             formula: "iface_dmin = min of d(a, b), a a heavy atom of the residue, b one of \
                       another chain, null at 12 A and beyond; iface: iface_dmin < R; \
-                      iface_chain: the chain of b, of equally near ones the first",
+                      iface_chain: the chain of b, of equally near ones the first; sasa_delta: \
+                      the sasa of the chain alone, less that in the model",
             source: "",
-            needs: &[],
+            needs: &[FeatureName::Sasa],
         }
     }
 
@@ -90,10 +91,13 @@ impl Feature for Interface {
         let distance = "Distance from the residue to the nearest heavy atom of another chain, \
                         null from 12 A on.";
         let chain = "The chain of the nearest heavy atom of another chain within 12 A.";
+        let delta = "Solvent-accessible area with nothing but the own chain, less that in the \
+                     model.";
         vec![
             ColumnDecl::residue("iface_dmin", ColumnKind::Real, "A", distance),
             ColumnDecl::residue("iface", ColumnKind::Flag, "", near),
             ColumnDecl::residue("iface_chain", ColumnKind::Chain, "", chain),
+            ColumnDecl::residue("sasa_delta", ColumnKind::Real, "A^2", delta),
         ]
     }
 
@@ -110,6 +114,8 @@ impl Feature for Interface {
         r.column(distances, 0);
         r.column(contacts, 0);
         r.column(contacts, 1);
+        let deltas = r.area_deltas();
+        r.column(deltas, 0);
     }
 
     fn check(&self) -> Result<()> {

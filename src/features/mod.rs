@@ -7,6 +7,8 @@
 
 mod b_factor;
 mod ca_geometry;
+mod centrality;
+mod cluster;
 mod columns;
 mod config;
 mod contact_number;
@@ -26,6 +28,7 @@ mod radius_of_gyration;
 mod recording;
 mod rsa;
 mod sasa;
+mod smooth;
 mod sphere;
 mod torsions;
 mod weighted_contact_number;
@@ -38,6 +41,8 @@ use layout::{ATOMS, AXES, CELLS, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
 
 pub use b_factor::BFactor;
 pub use ca_geometry::CaGeometry;
+pub use centrality::Centrality;
+pub use cluster::Cluster;
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 pub use config::{Cutoff, FeatureConfig, FeatureName};
 pub use contact_number::ContactNumber;
@@ -52,6 +57,7 @@ pub use radius_of_gyration::RadiusOfGyration;
 pub use recording::FeatureBuffers;
 pub use rsa::Rsa;
 pub use sasa::Sasa;
+pub use smooth::Smooth;
 pub use torsions::Torsions;
 pub use weighted_contact_number::WeightedContactNumber;
 

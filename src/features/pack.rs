@@ -6,8 +6,9 @@ use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
     Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
+use super::smooth::B_CA;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{AtomClass, Residue, Structure};
+use crate::structure::{AtomClass, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// What a structure takes of a batch.
@@ -80,9 +81,23 @@ fn check_parts(structure: &Structure) -> Result<()> {
     {
         "a residue has more than 65535 atoms"
     } else {
-        return Ok(());
+        return check_channels(structure);
     };
     Err(Error::input(message))
+}
+
+/// Whether each channel has a value for each residue.
+fn check_channels(structure: &Structure) -> Result<()> {
+    let rows = structure.residues.len();
+    let misfit = |channel: &&Channel| channel.values.len() != rows;
+    match structure.channels.iter().find(misfit) {
+        Some(Channel { name, values }) => {
+            let count = values.len();
+            let message = format!("channel {name} has {count} values for {rows} residues");
+            Err(Error::input(message).fix("give each residue a value, NaN where there is none"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Writes the structure into all inputs that the recording has.
@@ -146,6 +161,16 @@ pub(super) fn write(
             let b_factor = structure.b_factor.get(residue.ca as usize);
             *b = b_factor.copied().unwrap_or(f32::NAN);
         });
+    }
+    if let Some((buffer, names)) = &inputs.selected {
+        let rows = views.take(*buffer).iter_mut().zip(residues);
+        rows.for_each(|(selected, residue)| *selected = u8::from(is_named(residue, names)));
+    }
+    for channel in &inputs.channels {
+        let values = views.take(channel.values);
+        write_channel(values, structure, &channel.name);
+        let scale = channel_scale(values);
+        views.take(channel.scales)[0] = scale;
     }
     let chains = inputs.chains.map(|buffer| views.take(buffer));
     let members = inputs.members.map(|buffer| views.take(buffer));
@@ -218,6 +243,46 @@ fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
                 at[CHAINS] + chain,
             ),
         };
+    }
+}
+
+/// Whether one of `names` is the residue's letter, its name or its parent's.
+fn is_named(residue: &Residue, names: &[String]) -> bool {
+    let is = |name: &[u8], id: &[u8; 8]| id.trim_ascii_end() == name;
+    names.iter().any(|name| match name.as_bytes() {
+        [letter] => residue.aa == *letter,
+        name => is(name, &residue.comp_id) || is(name, &residue.parent_comp_id),
+    })
+}
+
+/// The structure's values of a channel; those that it lacks, or that are not
+/// finite, are NaN.
+fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
+    let own = |row: usize| match structure.channels.iter().find(|own| own.name == name) {
+        Some(channel) => channel.values.get(row).copied(),
+        None if name == B_CA => {
+            let ca = structure.residues[row].ca;
+            structure.b_factor.get(ca as usize).copied()
+        }
+        None => None,
+    };
+    for (row, value) in values.iter_mut().enumerate() {
+        *value = own(row)
+            .filter(|value| value.is_finite())
+            .unwrap_or(f32::NAN);
+    }
+}
+
+/// The power of two that makes the largest of the values less than 2^42.
+fn channel_scale(values: &[f32]) -> f64 {
+    let largest = values
+        .iter()
+        .fold(0.0, |largest: f32, value| largest.max(value.abs()));
+    // Every f32 is a normal f64: its exponent stands in these bits, 1023 for 2^0.
+    let exponent = f64::from(largest).to_bits() >> 52;
+    match exponent {
+        0 => 1.0,
+        _ => f64::from_bits((1023 + 41 + 1023 - exponent) << 52),
     }
 }
 

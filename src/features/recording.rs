@@ -5,7 +5,7 @@ mod areas;
 
 use super::columns::{Column, TableName};
 use super::config::FeatureConfig;
-use super::inputs::Inputs;
+use super::inputs::{ChannelInput, Inputs};
 use super::kernels;
 use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
 use crate::record::{Arg, Buffer, Element, Kernel, Recorder, Unit};
@@ -342,6 +342,30 @@ impl<'a> Recording<'a> {
     /// The B factor of each residue's C-alpha.
     pub(super) fn b(&mut self) -> Buffer<f32> {
         self.input(|inputs| &mut inputs.b, "b", RESIDUES, 1)
+    }
+
+    /// Whether each residue has one of the names.
+    pub(super) fn selected(&mut self, names: &[String]) -> Buffer<u8> {
+        let buffer = self.recorder.upload_buffer("selected", RESIDUES, 1);
+        self.recorder.upload(buffer);
+        self.buffers.inputs.selected = Some((buffer, names.to_vec()));
+        buffer
+    }
+
+    /// An annotation: a value for each residue, and for each structure the power
+    /// of two that makes its largest value less than 2^42.
+    pub(super) fn channel(&mut self, name: &str) -> (Buffer<f32>, Buffer<f64>) {
+        let recorder = &mut *self.recorder;
+        let values = recorder.upload_buffer(&format!("channel_{name}"), RESIDUES, 1);
+        let scales = recorder.upload_buffer(&format!("channel_{name}_scales"), STRUCTURES, 1);
+        recorder.upload(values);
+        recorder.upload(scales);
+        self.buffers.inputs.channels.push(ChannelInput {
+            name: name.to_owned(),
+            values,
+            scales,
+        });
+        (values, scales)
     }
 
     /// All atoms by cell, of the structures' `atom_grid`.

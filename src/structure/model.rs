@@ -40,6 +40,18 @@ pub struct Structure {
     pub uniprot: Vec<String>,
     /// Atoms whose coordinates had more than three decimals and were rounded.
     pub rounded_atoms: u32,
+    /// Annotations of residues from elsewhere, such as conservation. Readers give
+    /// none.
+    pub channels: Vec<Channel>,
+}
+
+/// An annotation of residues.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Channel {
+    /// Its name, part of a column's: `conservation`.
+    pub name: String,
+    /// A value for each of [`Structure::residues`], NaN for none.
+    pub values: Vec<f32>,
 }
 
 /// A chain's names.

@@ -3,7 +3,7 @@
 use super::super::layout::{Atom, RESIDUES, ResidueSpan};
 use super::cells::Cells;
 use super::simd::{self, first_lanes, load, of_chain, squared, vectors};
-use super::split::{for_each_row, structures};
+use super::split::{for_each_row_of_two, structures};
 use crate::record::TwinLaunch;
 use fearless_simd::{dispatch, prelude::*};
 use std::ops::Range;
@@ -21,9 +21,10 @@ pub(in super::super) fn contact_order(launch: &mut TwinLaunch<'_>) {
     let radius: u32 = launch.scalar();
 
     let count = header[RESIDUES] as usize;
-    for_each_row(&mut sums[..count * 2], 2, |rows, sums| {
+    let outputs = ((&mut sums[..count * 2], 2), (&mut means[..count], 1));
+    for_each_row_of_two(outputs.0, outputs.1, |rows, sums, means| {
         dispatch!(simd::level(), simd => {
-            for (row, sums) in rows.zip(sums.chunks_exact_mut(2)) {
+            for ((row, sums), mean) in rows.zip(sums.chunks_exact_mut(2)).zip(means) {
                 let own = &residues[row];
                 let grid = &structures[own.structure as usize].atom_grid;
                 let mut contacts = Contacts::default();
@@ -36,15 +37,10 @@ pub(in super::super) fn contact_order(launch: &mut TwinLaunch<'_>) {
                     });
                 }
                 sums.copy_from_slice(&[contacts.sum, contacts.count]);
+                *mean = contacts.mean();
             }
         });
     });
-    for (mean, sums) in means.iter_mut().zip(sums.chunks_exact(2)).take(count) {
-        *mean = match sums[1] {
-            0 => f32::NAN,
-            count => (sums[0] as f64 / count as f64) as f32,
-        };
-    }
 }
 
 /// Contacts so far.
@@ -55,6 +51,13 @@ struct Contacts {
 }
 
 impl Contacts {
+    fn mean(&self) -> f32 {
+        match self.count {
+            0 => f32::NAN,
+            count => (self.sum as f64 / count as f64) as f32,
+        }
+    }
+
     /// Adds those of an atom; `apart` says of another how far its residue is.
     #[inline(always)]
     fn add<S: Simd>(
