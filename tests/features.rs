@@ -423,6 +423,7 @@ fn an_oversized_structure_is_rejected_alone() {
 fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
     let mut s = structure(positions.len(), 0);
     s.xyz = positions.to_vec();
+    s.loose.clear();
     s.element = vec![6; positions.len()];
     s.class = vec![AtomClass::of(*b"ALA     ", *b"CA      ", 6); positions.len()];
     s.b_factor = (0..positions.len()).map(|index| index as f32).collect();

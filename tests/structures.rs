@@ -72,6 +72,14 @@ fn check(structure: &Structure, path: &Path) {
         structure.residues.len() + 1,
         "{path:?}"
     );
+    let loose: u32 = structure.loose.iter().map(|span| span.atom_count).sum();
+    let in_rows = structure.atom_start[structure.residues.len()];
+    assert_eq!((in_rows + loose) as usize, atoms, "{path:?}");
+    let chains = structure.chains.len() as u32;
+    assert!(
+        structure.loose.iter().all(|span| span.chain < chains),
+        "{path:?}"
+    );
     assert!(
         structure.element.iter().all(|&element| element != 1),
         "{path:?}: hydrogen"

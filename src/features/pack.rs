@@ -46,6 +46,13 @@ fn check_parts(structure: &Structure) -> Result<()> {
     let atoms = structure.xyz.len();
     let chains = structure.chains.len();
     let starts = &structure.atom_start;
+    let of_rows = structure.residues.iter().map(|residue| residue.chain);
+    let of_loose = structure.loose.iter().map(|span| span.chain);
+    let loose_atoms: usize = structure
+        .loose
+        .iter()
+        .map(|span| span.atom_count as usize)
+        .sum();
     let message = if [
         structure.element.len(),
         structure.class.len(),
@@ -57,17 +64,17 @@ fn check_parts(structure: &Structure) -> Result<()> {
         "an atom has no class"
     } else if chains >= CHAINS_MAX as usize {
         "it has more than 524287 chains"
-    } else if structure
-        .residues
-        .iter()
-        .any(|residue| residue.chain as usize >= chains)
+    } else if of_rows
+        .chain(of_loose)
+        .any(|chain| chain as usize >= chains)
     {
-        "a residue is of a chain that the structure does not list"
+        "a residue or loose atom is of a chain that the structure does not list"
     } else if starts.len() != structure.residues.len() + 1
+        || starts.first() != Some(&0)
         || !starts.is_sorted()
-        || starts.last().is_some_and(|&end| end as usize > atoms)
+        || starts.last().map(|&end| end as usize + loose_atoms) != Some(atoms)
     {
-        "its residues' atoms are not one after the other"
+        "its atoms are not its residues' and the loose ones, one after the other"
     } else if starts
         .windows(2)
         .any(|span| span[1] - span[0] > u32::from(u16::MAX))
@@ -219,21 +226,14 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
 }
 
 fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
-    let mut spans = structure.atom_start.windows(2).zip(&structure.residues);
-    let mut chain = structure
-        .residues
-        .first()
-        .map_or(0, |residue| residue.chain);
-    let mut end = 0;
+    let starts = structure.atom_start.windows(2);
+    let of_rows = structure.residues.iter().zip(starts);
+    let of_rows = of_rows.map(|(residue, starts)| (residue.chain, starts[1] - starts[0]));
+    let loose = structure.loose.iter();
+    let spans = of_rows.chain(loose.map(|span| (span.chain, span.atom_count)));
+    let chains = spans.flat_map(|(chain, count)| std::iter::repeat_n(chain, count as usize));
     let columns = structure.xyz.iter().zip(&structure.class);
-    for (index, (atom, (&position, class))) in atoms.iter_mut().zip(columns).enumerate() {
-        while index as u32 >= end {
-            let Some((span, residue)) = spans.next() else {
-                end = u32::MAX;
-                break;
-            };
-            (chain, end) = (residue.chain, span[1]);
-        }
+    for ((atom, (&position, class)), chain) in atoms.iter_mut().zip(columns).zip(chains) {
         *atom = Atom {
             position: position.into(),
             tag: AtomTag::new(

@@ -2,7 +2,7 @@
 
 use super::class::Radii;
 use super::components::Component;
-use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
+use super::model::{BFactorKind, Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
 
@@ -59,14 +59,18 @@ impl<'a> Builder<'a> {
         self.structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
-        let classes = self.radii.classes(component.radii, atoms);
-        self.structure.class.extend(classes);
+        self.radii
+            .classify(component.radii, atoms, &mut self.structure.class);
         self.structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
         self.structure.rounded_atoms += rounded.sum::<u32>();
-        if !self.in_rows || atoms.is_empty() {
+        if atoms.is_empty() {
+            return;
+        }
+        if !self.in_rows {
+            self.add_loose(run.chain, atoms.len() as u32);
             return;
         }
         let [n, ca, c, o, cb] = backbone(start, atoms);
@@ -94,6 +98,15 @@ impl<'a> Builder<'a> {
         self.structure.atom_start.push(start);
     }
 
+    /// Counts atoms without a row to their chain.
+    fn add_loose(&mut self, chain: u32, atom_count: u32) {
+        let chain = self.chain_index(chain);
+        match self.structure.loose.last_mut() {
+            Some(span) if span.chain == chain => span.atom_count += atom_count,
+            _ => self.structure.loose.push(LooseSpan { chain, atom_count }),
+        }
+    }
+
     /// What is added from now on has no row.
     pub(super) fn end_rows(&mut self) {
         self.structure
@@ -102,7 +115,12 @@ impl<'a> Builder<'a> {
         self.in_rows = false;
     }
 
-    pub(super) fn finish(mut self) -> Structure {
+    /// The structure, whose B factors are what `kind` says or, where it leaves
+    /// that open, the file.
+    pub(super) fn finish(mut self, kind: Option<BFactorKind>) -> Structure {
+        if kind.map_or(self.table.plddt, |kind| kind == BFactorKind::Plddt) {
+            self.take_as_plddt();
+        }
         // Hydrogens and other conformers were counted in; a queue of structures
         // should not hold on to that.
         let structure = &mut self.structure;
@@ -113,6 +131,17 @@ impl<'a> Builder<'a> {
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();
         self.structure
+    }
+
+    fn take_as_plddt(&mut self) {
+        let structure = &mut self.structure;
+        structure.b_factor_kind = BFactorKind::Plddt;
+        // NaN is no maximum, but where nothing else is there.
+        let most = structure.b_factor.iter().copied().fold(f32::NAN, f32::max);
+        structure.plddt_scaled = most <= 1.0;
+        if structure.plddt_scaled {
+            structure.b_factor.iter_mut().for_each(|b| *b *= 100.0);
+        }
     }
 
     fn is_linked_to_last(&self, residue: &Residue) -> bool {

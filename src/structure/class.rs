@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use super::element;
 use super::table::{Atom, Text8, text8};
 
 /// Radius, side chain or not, polar or not: all that a solvent-accessible
@@ -39,8 +40,7 @@ impl AtomClass {
     /// [`Residue::parent_comp_id`]: super::Residue::parent_comp_id
     pub fn of(comp_id: [u8; 8], name: [u8; 8], element: u8) -> Self {
         let radii = Radii::table();
-        let known = radii.of(radii.id_of(comp_id));
-        class(find(known, &mut 0, name), name, element)
+        radii.of(radii.id_of(comp_id)).class(name, element)
     }
 
     /// The radius in 0.001 A.
@@ -72,24 +72,26 @@ impl std::fmt::Debug for AtomClass {
 /// Index of a component's atoms in [`Radii`]; 0 for a component without.
 pub(super) type RadiiId = u8;
 
-/// An atom that ProtOr knows: its name, and the index of its radius.
-type Known = (Text8, u8);
+/// A component's atoms that ProtOr knows, in the order that files have them in.
+#[derive(Default)]
+struct Known {
+    /// Names and elements.
+    atoms: Vec<(u64, u8)>,
+    classes: Vec<AtomClass>,
+}
 
 const TSV: &str = include_str!("protor.tsv");
 
 /// ProtOr's atoms by component; the first component is blank and has none.
-pub(super) struct Radii(Vec<(Text8, Vec<Known>)>);
+pub(super) struct Radii(Vec<(Text8, Known)>);
 
 impl Radii {
     pub(super) fn table() -> &'static Self {
         static TABLE: OnceLock<Radii> = OnceLock::new();
         TABLE.get_or_init(|| {
-            let rows = rows().map(|(id, atoms)| (text8(id.as_bytes()), parse(atoms)));
-            Radii(
-                std::iter::once((text8(b""), Vec::new()))
-                    .chain(rows)
-                    .collect(),
-            )
+            let none = (text8(b""), Known::default());
+            let rows = rows().map(|(id, atoms)| (text8(id.as_bytes()), Known::parse(atoms)));
+            Radii(std::iter::once(none).chain(rows).collect())
         })
     }
 
@@ -99,20 +101,59 @@ impl Radii {
         at.unwrap_or(0) as RadiiId
     }
 
-    /// The classes of the atoms of a residue.
-    pub(super) fn classes<'a>(
-        &'a self,
-        component: RadiiId,
-        atoms: &'a [Atom],
-    ) -> impl Iterator<Item = AtomClass> + 'a {
-        let (known, mut next) = (self.of(component), 0);
-        atoms
-            .iter()
-            .map(move |atom| class(find(known, &mut next, atom.name), atom.name, atom.element))
+    /// Adds the classes of the atoms of a residue.
+    #[inline]
+    pub(super) fn classify(&self, component: RadiiId, atoms: &[Atom], out: &mut Vec<AtomClass>) {
+        let known = self.of(component);
+        match known.classes_of_all(atoms) {
+            Some(classes) => out.extend_from_slice(classes),
+            None => out.extend(
+                atoms
+                    .iter()
+                    .map(|atom| known.class(atom.name, atom.element)),
+            ),
+        }
     }
 
-    fn of(&self, component: RadiiId) -> &[Known] {
+    fn of(&self, component: RadiiId) -> &Known {
         &self.0[usize::from(component)].1
+    }
+}
+
+impl Known {
+    fn parse(row: &str) -> Self {
+        let words: Vec<&str> = row.split(' ').collect();
+        let mut known = Known::default();
+        for (name, radius) in words.chunks(2).map(|pair| (pair[0], pair[1])) {
+            let name = text8(name.as_bytes());
+            let element = element::from_name([name[0], name[1], name[2], name[3]]);
+            let radius = radius.parse().expect("protor.tsv: a radius is a number");
+            known.atoms.push((u64::from_le_bytes(name), element));
+            known
+                .classes
+                .push(class(radius_index(radius), name, element));
+        }
+        known
+    }
+
+    /// The classes of atoms that are all here, in this order but for the last
+    /// ones: that is nearly every residue, and costs nearly nothing.
+    #[inline]
+    fn classes_of_all(&self, atoms: &[Atom]) -> Option<&[AtomClass]> {
+        let classes = self.classes.get(..atoms.len())?;
+        let pairs = atoms.iter().zip(&self.atoms);
+        let differs = pairs.fold(0, |bits, (atom, (name, element))| {
+            bits | (u64::from_le_bytes(atom.name) ^ name) | u64::from(atom.element ^ element)
+        });
+        (differs == 0).then_some(classes)
+    }
+
+    fn class(&self, name: Text8, element: u8) -> AtomClass {
+        let word = u64::from_le_bytes(name);
+        let at = self.atoms.iter().position(|&(known, _)| known == word);
+        let radius = at.map(|at| self.classes[at].0 & RADIUS);
+        let radius = radius.unwrap_or(ELEMENT_RADIUS[usize::from(element)]);
+        class(radius, name, element)
     }
 }
 
@@ -120,15 +161,6 @@ impl Radii {
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = TSV.lines().filter(|line| !line.starts_with('#'));
     rows.filter_map(|row| row.split_once('\t'))
-}
-
-fn parse(atoms: &str) -> Vec<Known> {
-    let words: Vec<&str> = atoms.split(' ').collect();
-    let known = words.chunks(2).map(|pair| {
-        let radius = pair[1].parse().expect("protor.tsv: a radius is a number");
-        (text8(pair[0].as_bytes()), radius_index(radius))
-    });
-    known.collect()
 }
 
 const fn radius_index(milli_angstrom: u32) -> u8 {
@@ -139,28 +171,14 @@ const fn radius_index(milli_angstrom: u32) -> u8 {
     index as u8
 }
 
-/// The radius of the atom `name`. Atoms come in the order of the table nearly
-/// always, so `next` is where to look first.
-#[inline]
-fn find(known: &[Known], next: &mut usize, name: Text8) -> Option<u8> {
-    let mut at = *next;
-    if known.get(at).is_none_or(|known| known.0 != name) {
-        at = known.iter().position(|known| known.0 == name)?;
-    }
-    *next = at + 1;
-    Some(known[at].1)
-}
-
-#[inline]
-fn class(radius: Option<u8>, name: Text8, element: u8) -> AtomClass {
-    let radius = radius.unwrap_or(ELEMENT_RADIUS[usize::from(element)]);
+fn class(radius_index: u8, name: Text8, element: u8) -> AtomClass {
     let backbone = matches!(
         &name,
         b"N       " | b"CA      " | b"C       " | b"O       " | b"OXT     "
     );
     let side = if backbone { 0 } else { SIDE };
     let polar = matches!(element, 7 | 8 | 15 | 16 | 34);
-    AtomClass(radius | side | if polar { POLAR } else { 0 })
+    AtomClass(radius_index | side | if polar { POLAR } else { 0 })
 }
 
 /// By atomic number, the index of the radius of an atom that ProtOr lacks.
@@ -169,7 +187,6 @@ static ELEMENT_RADIUS: [u8; 256] = {
     table[6] = radius_index(1880);
     table[7] = radius_index(1640);
     table[8] = radius_index(1460);
-    table[15] = radius_index(1800);
     table[16] = radius_index(1770);
     table[34] = radius_index(1900);
     table
@@ -207,30 +224,37 @@ mod tests {
 
     #[test]
     fn atoms_in_any_order_have_the_same_classes() {
+        let atom = |name: &str| {
+            let name = text8(name.as_bytes());
+            Atom {
+                xyz: [0; 3],
+                b_factor: 0.0,
+                occupancy: 0,
+                name,
+                element: element::from_name([name[0], name[1], name[2], name[3]]),
+                altloc: 0,
+                rounded: false,
+            }
+        };
         for (id, _) in rows() {
-            let names: Vec<&str> = entries().filter(|e| e.0 == id).map(|e| e.1).collect();
-            let mut atoms: Vec<Atom> = names.iter().map(|name| atom(name)).collect();
-            atoms.insert(1, atom("XYZ"));
-            let radii = Radii::table();
-            let of = radii.id_of(text8(id.as_bytes()));
-            let classes = |atoms: &[Atom]| radii.classes(of, atoms).collect::<Vec<_>>();
-            let forward = classes(&atoms);
+            let id = text8(id.as_bytes());
+            let names = entries().filter(|entry| text8(entry.0.as_bytes()) == id);
+            let mut atoms: Vec<Atom> = names.map(|entry| atom(entry.1)).collect();
+            let check = |atoms: &[Atom]| {
+                let (radii, mut found) = (Radii::table(), Vec::new());
+                radii.classify(radii.id_of(id), atoms, &mut found);
+                let one = |atom: &Atom| AtomClass::of(id, atom.name, atom.element);
+                assert_eq!(found, atoms.iter().map(one).collect::<Vec<_>>());
+            };
+            check(&atoms);
+            check(&atoms[..atoms.len() - 1]);
+            check(&atoms[1..]);
             atoms.reverse();
-            let mut backward = classes(&atoms);
-            backward.reverse();
-            assert_eq!(forward, backward, "{id}");
-        }
-    }
-
-    fn atom(name: &str) -> Atom {
-        Atom {
-            xyz: [0; 3],
-            b_factor: 0.0,
-            occupancy: 0,
-            name: text8(name.as_bytes()),
-            element: 6,
-            altloc: 0,
-            rounded: false,
+            check(&atoms);
+            atoms.insert(1, atom("XYZ"));
+            check(&atoms);
+            atoms[0].element = 0;
+            check(&atoms);
         }
     }
 

@@ -25,5 +25,5 @@ mod select;
 mod table;
 
 pub use class::AtomClass;
-pub use model::{Chain, Channel, MISSING, Residue, Structure, Uniprot};
+pub use model::{BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Uniprot};
 pub use reader::{Format, Models, ReadOptions, Reader};

@@ -1,6 +1,6 @@
 //! Structures that no file holds, from a seed.
 
-use tapeloop::structure::{AtomClass, Chain, MISSING, Residue, Structure};
+use tapeloop::structure::{AtomClass, Chain, LooseSpan, MISSING, Residue, Structure};
 
 /// SplitMix64: the tests need numbers that do not repeat, not good ones.
 struct Random(u64);
@@ -76,7 +76,14 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
         });
         s.atom_start.push(s.xyz.len() as u32);
     }
-    for _ in 0..random.below(5) {
+    let loose = random.below(5) as u32;
+    if loose > 0 {
+        s.loose.push(LooseSpan {
+            chain: 0,
+            atom_count: loose,
+        });
+    }
+    for _ in 0..loose {
         s.xyz.push(moved(at, random.step(9000)));
         s.element.push(7);
         s.class.push(AtomClass::of(*b"DA      ", *b"N3      ", 7));

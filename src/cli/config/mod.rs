@@ -96,6 +96,7 @@ impl Config {
         let reading = ReadOptions {
             models: form.choice("models", &models),
             nucleic: form.flag("nucleic", true),
+            ..ReadOptions::default()
         };
         let features = resolve_features(&mut form);
         let backends = [
