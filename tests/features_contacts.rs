@@ -13,7 +13,7 @@ use tapeloop::features::{
     Column, FeatureConfig, FeatureName, FeatureTable, Features, NULL_COUNT, Setting, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
-use tapeloop::structure::{Channel, MISSING, Structure};
+use tapeloop::structure::{Channel, LooseSpan, MISSING, Structure};
 
 /// Structures with all kinds of gaps, and what two of them share.
 fn made_up() -> Vec<Structure> {
@@ -334,14 +334,19 @@ fn contact_order_is_of_residues_in_contact_within_a_chain() {
 
 /// The nearest atom of another chain: squared distance and chain.
 fn nearest_chains(s: &Structure) -> Vec<Option<(i64, u32)>> {
-    let atoms = atoms_of_rows(s);
+    let of_rows = atoms_of_rows(s);
+    let chains_of_rows = of_rows.iter().map(|(row, _)| s.residues[*row].chain);
+    let of_span = |span: &LooseSpan| std::iter::repeat_n(span.chain, span.atom_count as usize);
+    let chains: Vec<u32> = chains_of_rows
+        .chain(s.loose.iter().flat_map(of_span))
+        .collect();
+    assert_eq!(chains.len(), s.xyz.len());
     let mut nearest: Vec<Option<(i64, u32)>> = vec![None; s.residues.len()];
-    for (i, a) in &atoms {
-        for (j, b) in &atoms {
-            let chain = s.residues[*j].chain;
-            if chain != s.residues[*i].chain {
-                let found = (distance2(*a, *b), chain);
-                nearest[*i] = Some(nearest[*i].map_or(found, |best| best.min(found)));
+    for (row, a) in of_rows {
+        for (b, &chain) in s.xyz.iter().zip(&chains) {
+            if chain != s.residues[row].chain {
+                let found = (distance2(a, *b), chain);
+                nearest[row] = Some(nearest[row].map_or(found, |best| best.min(found)));
             }
         }
     }
@@ -360,11 +365,6 @@ fn an_interface_is_where_another_chain_is_near() {
         for (index, residue) in s.residues.iter_mut().enumerate() {
             residue.chain = (index / 20 % 3) as u32;
         }
-        let of_rows = s.atom_start.last().map_or(0, |&end| end as usize);
-        s.xyz.truncate(of_rows);
-        s.element.truncate(of_rows);
-        s.b_factor.truncate(of_rows);
-        s.class.truncate(of_rows);
         for (index, position) in s.xyz.iter_mut().enumerate() {
             position[0] += index as i32 / 60 * (index as i32 / 10 * 500);
         }
@@ -374,6 +374,7 @@ fn an_interface_is_where_another_chain_is_near() {
     tie.xyz = vec![[0, 0, 0], [4_000, 0, 0], [0, -4_000, 0]];
     (tie.element, tie.b_factor) = (vec![6; 3], vec![0.0; 3]);
     tie.class.truncate(3);
+    tie.loose.clear();
     tie.atom_start = vec![0, 1, 2, 3];
     for (index, chain) in [0, 2, 1].into_iter().enumerate() {
         let residue = &mut tie.residues[index];
@@ -421,6 +422,7 @@ fn what_other_chains_bury_is_the_area_of_the_chain_alone_less_that_in_the_model(
     s.element.truncate(of_rows);
     s.b_factor.truncate(of_rows);
     s.class.truncate(of_rows);
+    s.loose.clear();
     let alone = |chain: u32| {
         let mut own = s.clone();
         let atoms = atoms_of_rows(&s).into_iter();
@@ -802,6 +804,7 @@ fn long_line() -> Structure {
         .collect();
     (s.element, s.b_factor) = (vec![6; count], vec![1.5; count]);
     s.class.truncate(count);
+    s.loose.clear();
     s.atom_start = (0..=count as u32).collect();
     for (index, residue) in s.residues.iter_mut().enumerate() {
         (residue.ca, residue.chain) = (index as u32, 0);
