@@ -8,7 +8,7 @@
 
 use super::super::layout::{Atom, AtomTag, RADIUS_MAX, ResidueSpan, StructureSpan};
 use super::cells::Cells;
-use super::simd::{LANES_MAX, first_lanes, load, squared, vectors};
+use super::simd::{LANES_MAX, first_lanes, load, squared, vectors, vectors_of};
 use super::split::structures;
 use crate::record::TwinLaunch;
 use bytemuck::cast_slice;
@@ -197,7 +197,7 @@ fn gather<S: Simd, const BY_CHAIN: bool>(
     let (sources, tags) = (cast_slice(cells.source), cast_slice(cells.tag));
     let reach = radius + RADIUS_MAX as i32 + probe;
     let half_inverse = 1.0 / (2 * radius) as f32;
-    for (at, lanes) in runs.flat_map(|run| vectors(simd, run)) {
+    for (at, lanes) in vectors_of(simd, runs) {
         let dx = load(simd, cells.x, at, lanes) - position.x;
         let dy = load(simd, cells.y, at, lanes) - position.y;
         let dz = load(simd, cells.z, at, lanes) - position.z;
