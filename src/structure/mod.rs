@@ -26,6 +26,7 @@ mod reader;
 mod remark350;
 mod select;
 mod table;
+mod template;
 
 pub use class::AtomClass;
 pub use model::{Assembly, BFactorKind, Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
