@@ -14,6 +14,7 @@ mod interrupt;
 mod listing;
 mod memory;
 mod output;
+mod paint;
 mod plan;
 mod progress;
 mod read;
@@ -46,6 +47,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Features(args) => features(args),
+        Command::Paint(args) => paint::paint(*args),
         Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
     };
     let code = outcome.unwrap_or_else(|error| {

@@ -19,9 +19,11 @@ mod element;
 mod mmcif;
 mod model;
 mod pdb;
+mod places;
 mod reader;
 mod select;
 mod table;
 
 pub use model::{Chain, MISSING, Residue, Structure, Uniprot};
-pub use reader::{Format, Models, ReadOptions, Reader};
+pub use places::{BFactorPlace, BFactorPlaces, ResiduePlaces};
+pub use reader::{Format, Models, ReadOptions, Reader, text_of};

@@ -3,6 +3,7 @@
 
 mod mistakes;
 mod output;
+mod paint;
 mod results;
 mod signals;
 

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tapeloop::features::{FeatureConfig, FeatureName, TableName};
 
-fn read(path: &Path) -> RecordBatch {
+pub(super) fn read(path: &Path) -> RecordBatch {
     let file = fs::File::open(path).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     let batches = reader.with_batch_size(1 << 20).build().unwrap();
@@ -17,15 +17,30 @@ fn read(path: &Path) -> RecordBatch {
     batches.remove(0)
 }
 
-fn texts(table: &RecordBatch, column: &str) -> Vec<String> {
+pub(super) fn texts(table: &RecordBatch, column: &str) -> Vec<String> {
     let column = table.column_by_name(column).unwrap().as_string::<i32>();
     let text = |text: Option<&str>| text.unwrap_or("null").to_owned();
     column.iter().map(text).collect()
 }
 
-fn integers(table: &RecordBatch, column: &str) -> Vec<i32> {
+pub(super) fn integers(table: &RecordBatch, column: &str) -> Vec<i32> {
     let column = table.column_by_name(column).unwrap();
     column.as_primitive::<Int32Type>().values().to_vec()
+}
+
+/// A column of integers or reals.
+pub(super) fn numbers(table: &RecordBatch, column: &str) -> Vec<Option<f64>> {
+    let column = table.column_by_name(column).unwrap();
+    match column.data_type() {
+        DataType::Int32 => {
+            let values = column.as_primitive::<Int32Type>().iter();
+            values.map(|value| value.map(f64::from)).collect()
+        }
+        _ => {
+            let values = column.as_primitive::<Float32Type>().iter();
+            values.map(|value| value.map(f64::from)).collect()
+        }
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 
 pub(super) use features::setting_json;
+pub(super) use suggest::nearest;
 pub(super) use written::Written;
 use written::from_folder;
 
