@@ -23,6 +23,8 @@ __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 __device__ inline bool tag_side(unsigned tag) { return tag >> 11 & 1u; }
 __device__ inline bool tag_polar(unsigned tag) { return tag >> 12 & 1u; }
 __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
+constexpr unsigned CHAINS_MAX = 1u << 19;
+__device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13 == 0; }
 
 // The backbone of a residue, each atom present or not.
 struct alignas(16) Backbone { Position n, ca, c, o; };
@@ -36,6 +38,13 @@ struct alignas(16) Residue {
 };
 static_assert(sizeof(Residue) == 16, "one 16-byte load");
 constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4;
+
+// Whether a residue of the batch's `count` is there and linked to the one before it.
+__device__ inline bool linked(const Residue* residues, unsigned count, unsigned at)
+{
+    return at > 0 && at < count && (residues[at].flags & LINKED)
+        && residues[at - 1].structure == residues[at].structure;
+}
 
 // Cubic cells over one structure, of an edge of 2^shift; see grid.rs.
 struct Grid {
@@ -67,8 +76,21 @@ static_assert(sizeof(Chain) == 16, "one 16-byte load");
 constexpr int NULL_COUNT = -1;
 
 __device__ inline float null_real() { return __int_as_float(0x7fc00000); }
+__device__ inline double null_double() { return __longlong_as_double(0x7ff8000000000000); }
 
 __device__ inline bool present(Position p) { return p.x != MISSING; }
+
+__device__ inline Position position(Atom atom) { return {atom.x, atom.y, atom.z}; }
+
+// A difference of positions in 0.001 A, in double precision.
+struct Vector { double x, y, z; };
+
+__device__ inline Vector minus(Position a, Position b)
+{
+    return {double(a.x - b.x), double(a.y - b.y), double(a.z - b.z)};
+}
+
+__device__ inline double dot(Vector a, Vector b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 
 // Differences beyond this are taken for this, so that the sum of three squares
 // fits 32 bits; cutoffs are below it.
@@ -113,7 +135,7 @@ __device__ inline T block_sum(T* shared, T value)
 }
 
 // The sum over the warp, for all of its threads.
-__device__ inline int warp_sum(int value)
+template <typename T> __device__ inline T warp_sum(T value)
 {
     for (unsigned stride = 16; stride > 0; stride /= 2)
         value += __shfl_xor_sync(~0u, value, stride);

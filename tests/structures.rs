@@ -61,9 +61,23 @@ fn check(structure: &Structure, path: &Path) {
     let atoms = structure.xyz.len();
     assert_eq!(structure.element.len(), atoms, "{path:?}");
     assert_eq!(structure.b_factor.len(), atoms, "{path:?}");
+    assert_eq!(structure.class.len(), atoms, "{path:?}");
+    let mut radii = structure.class.iter().map(|c| c.radius_milli_angstrom());
+    assert!(
+        radii.all(|radius| radius > 0),
+        "{path:?}: an atom without radius"
+    );
     assert_eq!(
         structure.atom_start.len(),
         structure.residues.len() + 1,
+        "{path:?}"
+    );
+    let loose: u32 = structure.loose.iter().map(|span| span.atom_count).sum();
+    let in_rows = structure.atom_start[structure.residues.len()];
+    assert_eq!((in_rows + loose) as usize, atoms, "{path:?}");
+    let chains = structure.chains.len() as u32;
+    assert!(
+        structure.loose.iter().all(|span| span.chain < chains),
         "{path:?}"
     );
     assert!(

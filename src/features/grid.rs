@@ -97,19 +97,33 @@ impl Grid {
         (self.first + (z * ny + y) * nx + x) as usize
     }
 
-    /// The cells along one axis that a reach around a coordinate covers.
-    fn axis_range(&self, axis: usize, coordinate: i32, reach: i32) -> (u32, u32) {
-        let at = coordinate - self.origin[axis];
-        let low = ((at - reach) >> self.shift).max(0);
-        let high = ((at + reach) >> self.shift).min(i32::from(self.extent[axis]) - 1);
-        (low as u32, high as u32)
+    /// Whether cells that lie apart share a place.
+    pub(super) fn wraps(&self) -> bool {
+        self.wrap != self.extent
+    }
+
+    /// The cells along one axis between two coordinates.
+    fn axis_range(&self, axis: usize, low: i32, high: i32) -> (u32, u32) {
+        let cell = |coordinate: i32| (coordinate - self.origin[axis]) >> self.shift;
+        let last = i32::from(self.extent[axis]) - 1;
+        (cell(low).max(0) as u32, cell(high).min(last) as u32)
     }
 
     /// Runs of the batch's cells that hold every point within `reach` of `point`,
     /// each place once. `point` must lie in the grid.
     pub(super) fn runs(&self, point: [i32; 3], reach: i32) -> impl Iterator<Item = Range<usize>> {
+        self.runs_between(point.map(|c| c - reach), point.map(|c| c + reach))
+    }
+
+    /// Runs of the batch's cells that hold every point between two corners, each
+    /// place once. The box must touch the grid.
+    pub(super) fn runs_between(
+        &self,
+        low: [i32; 3],
+        high: [i32; 3],
+    ) -> impl Iterator<Item = Range<usize>> {
         let wrap = self.wrap.map(u32::from);
-        let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, point[axis], reach));
+        let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, low[axis], high[axis]));
         let (mut from, mut to) = (x.0 % wrap[0], x.1 % wrap[0]);
         if x.1 - x.0 >= wrap[0] || from > to {
             (from, to) = (0, wrap[0] - 1);

@@ -6,6 +6,7 @@
 //! zeros, which stand for an item that was rejected late, are absent throughout.
 
 use super::grid::Grid;
+use crate::structure::AtomClass;
 use bytemuck::{Pod, Zeroable};
 
 /// Axes of a batch, in the header's order.
@@ -59,19 +60,28 @@ impl Position {
     pub(super) fn is_present(self) -> bool {
         self.x != MISSING
     }
+}
 
-    pub(super) fn minus(self, other: Position) -> Position {
-        Position {
-            x: self.x - other.x,
-            y: self.y - other.y,
-            z: self.z - other.z,
+/// A difference of positions in 0.001 A, in double precision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Vector {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) z: f64,
+}
+
+impl Vector {
+    /// From one position to another.
+    pub(super) fn between(from: Position, to: Position) -> Self {
+        Vector {
+            x: f64::from(to.x - from.x),
+            y: f64::from(to.y - from.y),
+            z: f64::from(to.z - from.z),
         }
     }
 
-    /// Exact in 64 bits for differences of real positions.
-    pub(super) fn dot(self, other: Position) -> f64 {
-        let product = |a: i32, b: i32| i64::from(a) * i64::from(b);
-        (product(self.x, other.x) + product(self.y, other.y) + product(self.z, other.z)) as f64
+    pub(super) fn dot(self, other: Vector) -> f64 {
+        self.x * other.x + self.y * other.y + self.z * other.z
     }
 }
 
@@ -118,14 +128,31 @@ pub(super) struct AtomTag(u32);
 /// Chains that a batch has at most, as an [`AtomTag`] counts them.
 pub(super) const CHAINS_MAX: u32 = 1 << 19;
 
+/// The largest radius of an atom, in 0.001 A.
+pub(super) const RADIUS_MAX: u32 = {
+    let radii = AtomClass::RADII_MILLI_ANGSTROM;
+    let (mut max, mut index) = (0, 0);
+    while index < radii.len() {
+        max = if radii[index] > max {
+            radii[index]
+        } else {
+            max
+        };
+        index += 1;
+    }
+    max
+};
+
 impl AtomTag {
-    const RADIUS: u32 = (1 << 11) - 1;
+    pub(super) const RADIUS: u32 = (1 << 11) - 1;
     const SIDE: u32 = 1 << 11;
     const POLAR: u32 = 1 << 12;
-    const CHAIN_SHIFT: u32 = 13;
+    pub(super) const CHAIN_SHIFT: u32 = 13;
+    /// Tags of one chain differ in bits below this one alone.
+    pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
 
     pub(super) fn new(radius_milli: u32, is_side: bool, is_polar: bool, chain: u32) -> Self {
-        debug_assert!((1..=Self::RADIUS).contains(&radius_milli) && chain < CHAINS_MAX);
+        debug_assert!((1..=RADIUS_MAX).contains(&radius_milli) && chain < CHAINS_MAX);
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         AtomTag(
             radius_milli
@@ -197,6 +224,16 @@ impl ResidueSpan {
         self.flags & flag != 0
     }
 
+    /// Whether residue `at` of the batch's is there and linked to the one before it.
+    pub(super) fn is_linked(residues: &[ResidueSpan], at: usize) -> bool {
+        let pair = at
+            .checked_sub(1)
+            .and_then(|before| residues.get(before..=at));
+        pair.is_some_and(|pair| {
+            pair[1].is(ResidueSpan::LINKED) && pair[0].structure == pair[1].structure
+        })
+    }
+
     /// Its atoms in the batch.
     pub(super) fn atoms(&self) -> std::ops::Range<usize> {
         let start = self.atom_start as usize;
@@ -220,6 +257,20 @@ pub(super) struct StructureSpan {
     pub(super) residue_grid: Grid,
 }
 const _: () = assert!(size_of::<StructureSpan>() == 96);
+
+impl StructureSpan {
+    /// Its residues in the batch.
+    pub(super) fn residues(&self) -> std::ops::Range<usize> {
+        let start = self.residue_start as usize;
+        start..start + self.residue_count as usize
+    }
+
+    /// Its atoms in the batch.
+    pub(super) fn atoms(&self) -> std::ops::Range<usize> {
+        let start = self.atom_start as usize;
+        start..start + self.atom_count as usize
+    }
+}
 
 /// Up to [`TILE`] residues of one structure: `first` counts from `residue_start`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

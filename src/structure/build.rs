@@ -1,7 +1,8 @@
 //! Fills a [`Structure`] residue by residue.
 
+use super::class::Radii;
 use super::components::Component;
-use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
+use super::model::{Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
 
@@ -13,6 +14,7 @@ const CA_LINK: i64 = 4_300;
 /// atoms that have none.
 pub(super) struct Builder<'a> {
     table: &'a AtomTable,
+    radii: &'static Radii,
     structure: Structure,
     in_rows: bool,
     /// The chain of the last row in the file's numbering, and what the file
@@ -36,9 +38,11 @@ impl<'a> Builder<'a> {
         structure.atom_start.reserve_exact(residues + 1);
         structure.xyz.reserve_exact(atoms);
         structure.element.reserve_exact(atoms);
+        structure.class.reserve_exact(atoms);
         structure.b_factor.reserve_exact(atoms);
         Builder {
             table,
+            radii: Radii::table(),
             structure,
             in_rows: true,
             chain: None,
@@ -55,12 +59,18 @@ impl<'a> Builder<'a> {
         self.structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
+        self.radii
+            .classify(component.radii, atoms, &mut self.structure.class);
         self.structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
         self.structure.rounded_atoms += rounded.sum::<u32>();
-        if !self.in_rows || atoms.is_empty() {
+        if atoms.is_empty() {
+            return;
+        }
+        if !self.in_rows {
+            self.add_loose(run.chain, atoms.len() as u32);
             return;
         }
         let [n, ca, c, o, cb] = backbone(start, atoms);
@@ -88,6 +98,15 @@ impl<'a> Builder<'a> {
         self.structure.atom_start.push(start);
     }
 
+    /// Counts atoms without a row to their chain.
+    fn add_loose(&mut self, chain: u32, atom_count: u32) {
+        let chain = self.chain_index(chain);
+        match self.structure.loose.last_mut() {
+            Some(span) if span.chain == chain => span.atom_count += atom_count,
+            _ => self.structure.loose.push(LooseSpan { chain, atom_count }),
+        }
+    }
+
     /// What is added from now on has no row.
     pub(super) fn end_rows(&mut self) {
         self.structure
@@ -102,6 +121,7 @@ impl<'a> Builder<'a> {
         let structure = &mut self.structure;
         structure.xyz.shrink_to_fit();
         structure.element.shrink_to_fit();
+        structure.class.shrink_to_fit();
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();

@@ -12,6 +12,7 @@
 mod atom_site;
 mod build;
 mod cif_lexer;
+mod class;
 mod components;
 mod conformer;
 mod decimal;
@@ -24,6 +25,7 @@ mod reader;
 mod select;
 mod table;
 
-pub use model::{Chain, MISSING, Residue, Structure, Uniprot};
+pub use class::AtomClass;
+pub use model::{Chain, Channel, LooseSpan, MISSING, Residue, Structure, Uniprot};
 pub use places::{BFactorPlace, BFactorPlaces, ResiduePlaces};
 pub use reader::{Format, Models, ReadOptions, Reader, text_of};

@@ -1,5 +1,7 @@
 //! One model of one structure: heavy polymer atoms, one conformer a residue.
 
+use super::class::AtomClass;
+
 /// The atom index that says that a residue lacks the atom.
 pub const MISSING: u32 = u32::MAX;
 
@@ -7,7 +9,8 @@ pub const MISSING: u32 = u32::MAX;
 ///
 /// Atoms come in the order of [`Structure::residues`]: residue `r` owns atoms
 /// `atom_start[r]..atom_start[r + 1]`. Polymer atoms that belong to no row
-/// (nucleotides, caps) follow after the last residue's, up to the end.
+/// (nucleotides, caps) follow after the last residue's, up to the end, in the
+/// spans of [`Structure::loose`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Structure {
     /// The entry's id as the file gives it (`1ABC`), if it does.
@@ -18,6 +21,8 @@ pub struct Structure {
     pub xyz: Vec<[i32; 3]>,
     /// Atomic numbers; 0 where the file's element is unknown.
     pub element: Vec<u8>,
+    /// Radius and kind of each atom.
+    pub class: Vec<AtomClass>,
     /// Temperature factors in A^2 as in the file, NaN where it gives none.
     pub b_factor: Vec<f32>,
     /// Amino-acid residues, one a row of the output, in file order.
@@ -25,12 +30,28 @@ pub struct Structure {
     /// First atom of each residue, and one past the last residue's last atom:
     /// `residues.len() + 1` entries.
     pub atom_start: Vec<u32>,
-    /// Chains in order of first appearance; [`Residue::chain`] indexes them.
+    /// The atoms after the last residue's, as spans of one chain each.
+    pub loose: Vec<LooseSpan>,
+    /// Chains in order of first appearance, first those that have rows, then
+    /// those of loose atoms alone. [`Residue::chain`] and [`LooseSpan::chain`]
+    /// index them.
     pub chains: Vec<Chain>,
     /// UniProt accessions that residues refer to.
     pub uniprot: Vec<String>,
     /// Atoms whose coordinates had more than three decimals and were rounded.
     pub rounded_atoms: u32,
+    /// Annotations of residues from elsewhere, such as conservation. Readers give
+    /// none.
+    pub channels: Vec<Channel>,
+}
+
+/// An annotation of residues.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Channel {
+    /// Its name, part of a column's: `conservation`.
+    pub name: String,
+    /// A value for each of [`Structure::residues`], NaN for none.
+    pub values: Vec<f32>,
 }
 
 /// A chain's names.
@@ -42,6 +63,15 @@ pub struct Chain {
     pub label_asym_id: Option<String>,
     /// `label_entity_id`, which only mmCIF has.
     pub entity_id: Option<String>,
+}
+
+/// A stretch of atoms that belong to no row, all of one chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LooseSpan {
+    /// Index into [`Structure::chains`].
+    pub chain: u32,
+    /// How many atoms.
+    pub atom_count: u32,
 }
 
 /// One amino-acid residue.
@@ -93,5 +123,12 @@ impl Structure {
     /// The position of an atom index, `None` for [`MISSING`].
     pub fn position(&self, atom: u32) -> Option<[i32; 3]> {
         self.xyz.get(atom as usize).copied()
+    }
+
+    /// The chains that have rows: the first of [`Structure::chains`].
+    pub fn row_chains(&self) -> &[Chain] {
+        let last = self.residues.iter().map(|residue| residue.chain).max();
+        let count = last.map_or(0, |last| last as usize + 1);
+        &self.chains[..count.min(self.chains.len())]
     }
 }

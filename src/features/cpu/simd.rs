@@ -1,13 +1,14 @@
 //! The widest vectors that the machine has, chosen when the program starts. A
 //! twin's inner loop is written once, for any width.
 
+use super::super::layout::AtomTag;
 use fearless_simd::Level;
 use fearless_simd::prelude::*;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Lanes of the widest vector of 32-bit elements.
-const LANES_MAX: usize = 16;
+pub(super) const LANES_MAX: usize = 16;
 
 /// What the machine has.
 pub(super) fn level() -> Level {
@@ -56,4 +57,27 @@ pub(super) fn squared<S: Simd>(x: S::i32s, y: S::i32s, z: S::i32s, reach: i32) -
         d * d
     };
     (square(x) + square(y) + square(z)).bitcast()
+}
+
+/// Which of the atoms from `at` on are of the chain of `own`.
+#[inline(always)]
+pub(super) fn of_chain<S: Simd>(
+    simd: S,
+    tags: &[AtomTag],
+    at: usize,
+    count: usize,
+    own: AtomTag,
+) -> S::mask32s {
+    let tags: S::u32s = load(simd, bytemuck::cast_slice(tags), at, count).bitcast();
+    (tags ^ own.bits()).simd_lt(AtomTag::FIRST_CHAIN_BIT)
+}
+
+/// The lanes whose bits are set.
+#[inline(always)]
+pub(super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lane)
+    })
 }
