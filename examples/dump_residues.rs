@@ -4,12 +4,13 @@
 //!
 //! Both are tables of tab-separated columns under a header; an empty field is
 //! missing. Positions and radii are in 0.001 A, `chain` and `atom` count from 0
-//! in the structure, and an atom without `res_index` is of no residue.
+//! in the structure, and an atom without `res_index` is of no residue. Where
+//! `predicted` is 1, `b` is pLDDT.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use tapeloop::structure::{ReadOptions, Reader, Structure};
+use tapeloop::structure::{BFactorKind, ReadOptions, Reader, Structure};
 
 fn text(id: &[u8]) -> String {
     String::from_utf8_lossy(id)
@@ -44,7 +45,7 @@ fn dump_residues(source: &str, s: &Structure, out: &mut impl Write) -> std::io::
             char::from(r.aa),
             u8::from(r.break_before),
             s.atom_start[index + 1] - start,
-            0,
+            u8::from(s.b_factor_kind == BFactorKind::Plddt),
         )?;
     }
     Ok(())

@@ -89,6 +89,8 @@ impl Outcome {
                 "structures": counts.structures,
                 "residues": counts.residues,
                 "atoms": counts.atoms,
+                "rounded_atoms": counts.rounded_atoms,
+                "scaled_plddt": counts.scaled_plddt,
                 "rejected": counts.rejected,
                 "parts": self.written.parts,
                 "batches": self.counters.batches,

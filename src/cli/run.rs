@@ -69,6 +69,12 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         error: error.clone(),
         rejected,
     };
+    if outcome.counts.scaled_plddt > 0 {
+        tracing::info!(
+            structures = outcome.counts.scaled_plddt,
+            "pLDDT went from 0 to 1, and was taken times 100"
+        );
+    }
     let recorded = folder.finish(&outcome.record(&plan));
     if !args.quiet {
         say(&outcome.summary(&plan, &output.display().to_string()));

@@ -93,12 +93,14 @@ impl Feature for Interface {
         let chain = "The chain of the nearest heavy atom of another chain within 12 A.";
         let delta = "Solvent-accessible area with nothing but the own chain, less that in the \
                      model.";
-        vec![
+        let columns = [
             ColumnDecl::residue("iface_dmin", ColumnKind::Real, "A", distance),
             ColumnDecl::residue("iface", ColumnKind::Flag, "", near),
             ColumnDecl::residue("iface_chain", ColumnKind::Chain, "", chain),
             ColumnDecl::residue("sasa_delta", ColumnKind::Real, "A^2", delta),
-        ]
+        ];
+        let alone = "no chain was near another";
+        columns.map(|column| column.idle_when(alone)).to_vec()
     }
 
     fn record(&self, r: &mut Recording<'_>) {

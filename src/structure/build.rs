@@ -2,7 +2,7 @@
 
 use super::class::Radii;
 use super::components::Component;
-use super::model::{Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
+use super::model::{BFactorKind, Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
 
@@ -115,7 +115,12 @@ impl<'a> Builder<'a> {
         self.in_rows = false;
     }
 
-    pub(super) fn finish(mut self) -> Structure {
+    /// The structure, whose B factors are what `kind` says or, where it leaves
+    /// that open, the file.
+    pub(super) fn finish(mut self, kind: Option<BFactorKind>) -> Structure {
+        if kind.map_or(self.table.plddt, |kind| kind == BFactorKind::Plddt) {
+            self.take_as_plddt();
+        }
         // Hydrogens and other conformers were counted in; a queue of structures
         // should not hold on to that.
         let structure = &mut self.structure;
@@ -126,6 +131,17 @@ impl<'a> Builder<'a> {
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();
         self.structure
+    }
+
+    fn take_as_plddt(&mut self) {
+        let structure = &mut self.structure;
+        structure.b_factor_kind = BFactorKind::Plddt;
+        // NaN is no maximum, but where nothing else is there.
+        let most = structure.b_factor.iter().copied().fold(f32::NAN, f32::max);
+        structure.plddt_scaled = most <= 1.0;
+        if structure.plddt_scaled {
+            structure.b_factor.iter_mut().for_each(|b| *b *= 100.0);
+        }
     }
 
     fn is_linked_to_last(&self, residue: &Residue) -> bool {

@@ -13,7 +13,7 @@ use super::table::{AtomTable, Entity, NO_NAME, Reference, at_line, check_size, t
 use crate::{Error, Result};
 
 /// The categories that are kept, with their items.
-const CATEGORIES: [(&[u8], &[&[u8]]); 7] = [
+const CATEGORIES: [(&[u8], &[&[u8]]); 8] = [
     (b"entity", &[b"id", b"type"]),
     (b"entity_poly", &[b"entity_id", b"type"]),
     (b"struct_asym", &[b"id", b"entity_id"]),
@@ -44,6 +44,7 @@ const CATEGORIES: [(&[u8], &[&[u8]]); 7] = [
             b"seq_db_align_end",
         ],
     ),
+    (b"ma_qa_metric", &[b"name", b"type"]),
 ];
 const ENTITY: usize = 0;
 const ENTITY_POLY: usize = 1;
@@ -52,6 +53,7 @@ const CHEM_COMP: usize = 3;
 const STRUCT_REF: usize = 4;
 const STRUCT_REF_SEQ: usize = 5;
 const MODEL_TARGET: usize = 6;
+const QUALITY_METRIC: usize = 7;
 
 /// Reads the text of an mmCIF file into `table`. `edges` is scratch.
 pub(super) fn read(
@@ -229,6 +231,8 @@ impl<'a> Block<'a> {
                 table.components.push((text8(id), kind));
             }
         }
+        let mut metrics = self.table::<2>(QUALITY_METRIC).flatten();
+        table.plddt = metrics.any(|text| contains(text, b"plddt"));
         // Where the atoms name their UniProt residues, nothing else is asked.
         if table.runs.iter().all(|run| run.uniprot.is_none()) {
             self.resolve_references(table);

@@ -26,6 +26,6 @@ mod select;
 mod table;
 
 pub use class::AtomClass;
-pub use model::{Chain, Channel, LooseSpan, MISSING, Residue, Structure, Uniprot};
+pub use model::{BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Uniprot};
 pub use places::{BFactorPlace, BFactorPlaces, ResiduePlaces};
 pub use reader::{Format, Models, ReadOptions, Reader, text_of};

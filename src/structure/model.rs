@@ -23,8 +23,13 @@ pub struct Structure {
     pub element: Vec<u8>,
     /// Radius and kind of each atom.
     pub class: Vec<AtomClass>,
-    /// Temperature factors in A^2 as in the file, NaN where it gives none.
+    /// The file's B factors, NaN where it gives none: temperature factors in
+    /// A^2, or pLDDT from 0 to 100.
     pub b_factor: Vec<f32>,
+    /// What the B factors are.
+    pub b_factor_kind: BFactorKind,
+    /// Whether the file's pLDDT went from 0 to 1, and was taken times 100.
+    pub plddt_scaled: bool,
     /// Amino-acid residues, one a row of the output, in file order.
     pub residues: Vec<Residue>,
     /// First atom of each residue, and one past the last residue's last atom:
@@ -52,6 +57,16 @@ pub struct Channel {
     pub name: String,
     /// A value for each of [`Structure::residues`], NaN for none.
     pub values: Vec<f32>,
+}
+
+/// What the column of the B factors holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BFactorKind {
+    /// Temperature factors, of a structure by experiment.
+    #[default]
+    Temperature,
+    /// The confidence of a predicted model, by residue or by atom.
+    Plddt,
 }
 
 /// A chain's names.

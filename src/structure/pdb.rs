@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
@@ -204,6 +204,10 @@ impl PdbReader<'_> {
                 key[..5].copy_from_slice(&columns[12..17]);
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);
+            }
+            b"TITLE " => {
+                let title = line.to_ascii_uppercase();
+                self.table.plddt |= memmem::find(&title, b"ALPHAFOLD").is_some();
             }
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {

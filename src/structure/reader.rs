@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::model::Structure;
+use super::model::{BFactorKind, Structure};
 use super::select::Selector;
 use super::table::AtomTable;
 use super::{mmcif, pdb};
@@ -38,6 +38,10 @@ pub struct ReadOptions {
     pub models: Models,
     /// Whether the atoms of nucleotides are kept.
     pub nucleic: bool,
+    /// What the B factors are. `None`: pLDDT where an mmCIF file's
+    /// `_ma_qa_metric` names it or a PDB file's TITLE says ALPHAFOLD, else
+    /// temperature factors.
+    pub b_factor_kind: Option<BFactorKind>,
 }
 
 impl Default for ReadOptions {
@@ -45,6 +49,7 @@ impl Default for ReadOptions {
         ReadOptions {
             models: Models::First,
             nucleic: true,
+            b_factor_kind: None,
         }
     }
 }

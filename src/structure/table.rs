@@ -180,6 +180,8 @@ pub(super) struct AtomTable {
     pub references: Vec<Reference>,
     /// Kinds that the file itself gives to components.
     pub components: Vec<(Text8, Kind)>,
+    /// Whether the file says that its B factors are pLDDT.
+    pub plddt: bool,
     chain_index: HashMap<[NameId; 3], u32>,
     accession_index: HashMap<NameId, u32>,
     /// Of the last run's atoms so far: any altloc, any hydrogen.
@@ -199,6 +201,7 @@ impl AtomTable {
         self.accessions.clear();
         self.references.clear();
         self.components.clear();
+        self.plddt = false;
         self.chain_index.clear();
         self.accession_index.clear();
         (self.altlocs, self.hydrogens) = (0, false);

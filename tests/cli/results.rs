@@ -291,6 +291,61 @@ fn a_column_that_looks_dead_is_warned_of_and_every_column_is_audited() {
 }
 
 #[test]
+fn scaled_plddt_is_said_once_and_counted_as_are_rounded_atoms() {
+    let folder = tempfile::tempdir().unwrap();
+    let text_of = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
+    let shares = text_of.lines().map(|line| match line.split_at_checked(60) {
+        Some((start, rest)) if line.starts_with("ATOM") => format!("{start}  0.90{}\n", &rest[6..]),
+        _ => format!("{line}\n"),
+    });
+    let title = "TITLE     ALPHAFOLD MONOMER V2.0 PREDICTION\n";
+    let predicted = folder.path().join("predicted.pdb");
+    fs::write(
+        &predicted,
+        shares.fold(title.to_owned(), |text, line| text + &line),
+    )
+    .unwrap();
+    let decimals = format!("{SAMPLES}/boltz2-p28335.cif.gz");
+    let out = folder.path().join("out");
+    let run = |more: &[&str]| {
+        let args = [
+            "-i",
+            str_of(&predicted),
+            "-i",
+            str_of(&predicted),
+            "-i",
+            &decimals,
+        ];
+        let output = ["-o", str_of(&out), "--features", "rg", "--overwrite"];
+        let said = text(&run_well(&[&args[..], &output, more].concat()).stderr);
+        (said.matches("taken times 100").count(), record(&out))
+    };
+    let (said, first) = run(&[]);
+    assert_eq!(said, 1);
+    assert_eq!(first["counts"]["scaled_plddt"], 2);
+    assert!(first["counts"]["rounded_atoms"].as_u64().unwrap() > 1000);
+    let (said, second) = run(&["--set", "b_factor=b"]);
+    assert_eq!(said, 0);
+    assert_eq!(second["counts"]["scaled_plddt"], 0);
+    let reader = |record: &serde_json::Value| {
+        record["values_follow_from"]["tapeloop.reader"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(
+        reader(&first).contains(r#""b_factor":"auto""#),
+        "{}",
+        reader(&first)
+    );
+    assert!(
+        reader(&second).contains(r#""b_factor":"b""#),
+        "{}",
+        reader(&second)
+    );
+}
+
+#[test]
 fn memory_does_not_grow_with_the_number_of_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list.txt");
