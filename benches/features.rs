@@ -163,8 +163,8 @@ fn tiled(one: &Structure, atoms: usize) -> Structure {
         element: Vec::new(),
         class: Vec::new(),
         b_factor: Vec::new(),
-        class: Vec::new(),
         atom_start: vec![0],
+        loose: Vec::new(),
         ..one.clone()
     };
     for copy in 0..copies {
@@ -177,7 +177,6 @@ fn tiled(one: &Structure, atoms: usize) -> Structure {
         whole.element.extend(&one.element[..row_atoms]);
         whole.class.extend(&one.class[..row_atoms]);
         whole.b_factor.extend(&one.b_factor[..row_atoms]);
-        whole.class.extend(&one.class[..row_atoms]);
         whole.chains.extend(one.chains.iter().cloned());
         whole
             .atom_start

@@ -1,4 +1,4 @@
-#include "layout.cuh"
+#include "vector.cuh"
 
 // The direction in which the residue's half sphere opens: the sum of the unit
 // vectors from the neighbouring C-alphas to its own, times the product of their
@@ -19,8 +19,8 @@ half_sphere_normal_a(const unsigned* header, const Structure* structures,
         || !(residues[own + 1].flags & LINKED) || !present(atoms[own - 1])
         || !present(atoms[own]) || !present(atoms[own + 1]))
         return;
-    const Vector before = minus(position(atoms[own]), position(atoms[own - 1]));
-    const Vector after = minus(position(atoms[own]), position(atoms[own + 1]));
+    const Vector before = difference(position(atoms[own]), position(atoms[own - 1]));
+    const Vector after = difference(position(atoms[own]), position(atoms[own + 1]));
     const double before_norm = sqrt(dot(before, before)), after_norm = sqrt(dot(after, after));
     if (before_norm > 0.0 && after_norm > 0.0) {
         normal[0] = before.x * after_norm + after.x * before_norm;

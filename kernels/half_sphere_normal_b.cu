@@ -1,4 +1,4 @@
-#include "layout.cuh"
+#include "vector.cuh"
 
 // The direction in which the residue's half sphere opens, from C-alpha to C-beta;
 // one thread a residue. For glycine, N turned by -120 degrees about the axis from
@@ -23,16 +23,17 @@ half_sphere_normal_b(const unsigned* header, const Residue* residues, const Back
     if (residues[own].aa != 'G') {
         // Of a side chain are those that the file has.
         if (present(beta) && tag_side(beta.tag))
-            up = minus(position(beta), backbone.ca);
+            up = difference(position(beta), backbone.ca);
     } else if (present(backbone.n) && present(backbone.c)) {
-        const Vector n = minus(backbone.n, backbone.ca), axis = minus(backbone.c, backbone.ca);
+        const Vector n = difference(backbone.n, backbone.ca), axis = difference(backbone.c, backbone.ca);
         const double square = dot(axis, axis);
         const double across = -0.8660254037844386 / sqrt(square);
         const double along = 1.5 * dot(axis, n) / square;
         if (square > 0.0) {
-            up.x = -0.5 * n.x + across * (axis.y * n.z - axis.z * n.y) + along * axis.x;
-            up.y = -0.5 * n.y + across * (axis.z * n.x - axis.x * n.z) + along * axis.y;
-            up.z = -0.5 * n.z + across * (axis.x * n.y - axis.y * n.x) + along * axis.z;
+            const Vector turn = cross(axis, n);
+            up = {-0.5 * n.x + across * turn.x + along * axis.x,
+                  -0.5 * n.y + across * turn.y + along * axis.y,
+                  -0.5 * n.z + across * turn.z + along * axis.z};
         }
     }
     if (dot(up, up) > 0.0) {

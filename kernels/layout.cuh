@@ -80,18 +80,6 @@ __device__ inline double null_double() { return __longlong_as_double(0x7ff800000
 
 __device__ inline bool present(Position p) { return p.x != MISSING; }
 
-__device__ inline Position position(Atom atom) { return {atom.x, atom.y, atom.z}; }
-
-// A difference of positions in 0.001 A, in double precision.
-struct Vector { double x, y, z; };
-
-__device__ inline Vector minus(Position a, Position b)
-{
-    return {double(a.x - b.x), double(a.y - b.y), double(a.z - b.z)};
-}
-
-__device__ inline double dot(Vector a, Vector b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-
 // Differences beyond this are taken for this, so that the sum of three squares
 // fits 32 bits; cutoffs are below it.
 constexpr int REACH = 37000;

@@ -62,29 +62,6 @@ impl Position {
     }
 }
 
-/// A difference of positions in 0.001 A, in double precision.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Vector {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) z: f64,
-}
-
-impl Vector {
-    /// From one position to another.
-    pub(super) fn between(from: Position, to: Position) -> Self {
-        Vector {
-            x: f64::from(to.x - from.x),
-            y: f64::from(to.y - from.y),
-            z: f64::from(to.z - from.z),
-        }
-    }
-
-    pub(super) fn dot(self, other: Vector) -> f64 {
-        self.x * other.x + self.y * other.y + self.z * other.z
-    }
-}
-
 impl From<Position> for [i32; 3] {
     fn from(position: Position) -> Self {
         [position.x, position.y, position.z]

@@ -1,7 +1,8 @@
 //! Twin of `kernels/half_sphere_normal_a.cu`.
 
-use super::super::layout::{Atom, RESIDUES, ResidueSpan, Vector};
+use super::super::layout::{Atom, RESIDUES, ResidueSpan};
 use super::split::{for_each_row, structures};
+use super::vector::{Vector, difference, dot};
 use crate::record::TwinLaunch;
 
 /// The direction that two neighbours' C-alphas give.
@@ -12,7 +13,7 @@ pub(in super::super) fn half_sphere_normal_a(launch: &mut TwinLaunch<'_>) {
     let atoms: &[Atom] = bytemuck::cast_slice(launch.read::<i32>());
     let normals: &mut [f64] = launch.write();
 
-    let normal = |own: usize| -> Option<[f64; 3]> {
+    let normal = |own: usize| -> Option<Vector> {
         let all = structures[residues[own].structure as usize].residues();
         let inside = own > all.start && own + 1 < all.end;
         let is_linked = |residue: usize| residues[residue].is(ResidueSpan::LINKED);
@@ -24,17 +25,11 @@ pub(in super::super) fn half_sphere_normal_a(launch: &mut TwinLaunch<'_>) {
             return None;
         }
         let [before, after] =
-            [0, 2].map(|other| Vector::between(around[other].position, around[1].position));
-        let before_norm = before.dot(before).sqrt();
-        let after_norm = after.dot(after).sqrt();
-        let sum = |before: f64, after: f64| before * after_norm + after * before_norm;
-        (before_norm > 0.0 && after_norm > 0.0).then(|| {
-            [
-                sum(before.x, after.x),
-                sum(before.y, after.y),
-                sum(before.z, after.z),
-            ]
-        })
+            [0, 2].map(|other| difference(around[1].position, around[other].position));
+        let before_norm = dot(before, before).sqrt();
+        let after_norm = dot(after, after).sqrt();
+        let sum = |axis: usize| before[axis] * after_norm + after[axis] * before_norm;
+        (before_norm > 0.0 && after_norm > 0.0).then(|| std::array::from_fn(sum))
     };
     let normals = &mut normals[..header[RESIDUES] as usize * 3];
     for_each_row(normals, 3, |rows, normals| {

@@ -1,7 +1,8 @@
 //! Twin of `kernels/half_sphere_normal_b.cu`.
 
-use super::super::layout::{Atom, Backbone, RESIDUES, ResidueSpan, Vector};
+use super::super::layout::{Atom, Backbone, RESIDUES, ResidueSpan};
 use super::split::for_each_row;
+use super::vector::{Vector, cross, difference, dot};
 use crate::record::TwinLaunch;
 
 /// The sine of -120 degrees.
@@ -25,15 +26,14 @@ pub(in super::super) fn half_sphere_normal_b(launch: &mut TwinLaunch<'_>) {
         } else {
             // Of a side chain are those that the file has.
             let beta = Some(&betas[own]).filter(|beta| beta.is_present() && beta.tag.is_side())?;
-            Vector::between(backbone.ca, beta.position)
+            difference(beta.position, backbone.ca)
         };
-        (up.dot(up) > 0.0).then_some(up)
+        (dot(up, up) > 0.0).then_some(up)
     };
     let normals = &mut normals[..header[RESIDUES] as usize * 3];
     for_each_row(normals, 3, |rows, normals| {
         for (own, out) in rows.zip(normals.chunks_exact_mut(3)) {
-            let normal = normal(own).map_or([f64::NAN; 3], |v| [v.x, v.y, v.z]);
-            out.copy_from_slice(&normal);
+            out.copy_from_slice(&normal(own).unwrap_or([f64::NAN; 3]));
         }
     });
 }
@@ -43,14 +43,12 @@ fn turned(backbone: &Backbone) -> Option<Vector> {
     if !backbone.n.is_present() || !backbone.c.is_present() {
         return None;
     }
-    let n = Vector::between(backbone.ca, backbone.n);
-    let axis = Vector::between(backbone.ca, backbone.c);
-    let square = axis.dot(axis);
+    let n = difference(backbone.n, backbone.ca);
+    let axis = difference(backbone.c, backbone.ca);
+    let square = dot(axis, axis);
     let across = SINE / square.sqrt();
-    let along = 1.5 * axis.dot(n) / square;
-    (square > 0.0).then(|| Vector {
-        x: -0.5 * n.x + across * (axis.y * n.z - axis.z * n.y) + along * axis.x,
-        y: -0.5 * n.y + across * (axis.z * n.x - axis.x * n.z) + along * axis.y,
-        z: -0.5 * n.z + across * (axis.x * n.y - axis.y * n.x) + along * axis.z,
-    })
+    let along = 1.5 * dot(axis, n) / square;
+    let turn = cross(axis, n);
+    let turned = |i: usize| -0.5 * n[i] + across * turn[i] + along * axis[i];
+    (square > 0.0).then(|| std::array::from_fn(turned))
 }

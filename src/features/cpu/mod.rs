@@ -34,6 +34,7 @@ mod simd;
 mod smooth;
 mod split;
 mod torsions;
+mod vector;
 mod weighted_contact_number;
 
 pub(super) use atom_residue::atom_residue;
