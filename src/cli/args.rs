@@ -26,6 +26,8 @@ pub(super) enum Command {
     Features(FeaturesArgs),
     /// Write a feature into the B factors of a structure file, for molecule viewers.
     Paint(Box<PaintArgs>),
+    /// Compare the features of structures with the Python packages that define them.
+    Validate(Box<ValidateArgs>),
     /// Tell what a run would find on this machine, and what is missing.
     Doctor(ConfigArgs),
 }
@@ -128,6 +130,30 @@ pub(super) struct PaintArgs {
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) overrides: Overrides,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ValidateArgs {
+    /// Files, directories, globs or @lists of structures.
+    #[arg(required = true)]
+    pub(super) inputs: Vec<String>,
+    /// Python with numpy, scipy and pyarrow, and the packages to compare with.
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    pub(super) python: String,
+    /// Keep the run, the dump of its atoms and the scripts in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) keep: Option<PathBuf>,
+    /// Replace the results that the kept folder holds.
+    #[arg(long)]
+    pub(super) overwrite: bool,
+    /// Config file; options override it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) overrides: Overrides,
+    /// Options of the comparing script, as -- --only 'hb_*'; -- --help lists them.
+    #[arg(last = true, value_name = "SCRIPT OPTIONS")]
+    pub(super) script: Vec<String>,
 }
 
 impl ConfigArgs {

@@ -23,6 +23,7 @@ mod run;
 mod sink;
 mod tables;
 mod tally;
+mod validate;
 
 use crate::error::{Error, ErrorKind, Result};
 use args::{Cli, Command, FeaturesArgs};
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(*args),
         Command::Features(args) => features(args),
         Command::Paint(args) => paint::paint(*args),
+        Command::Validate(args) => validate::validate(*args),
         Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
     };
     let code = outcome.unwrap_or_else(|error| {

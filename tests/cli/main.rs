@@ -6,6 +6,7 @@ mod output;
 mod paint;
 mod results;
 mod signals;
+mod validate;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -365,6 +365,24 @@ fn a_drawing_has_a_line_a_hundred_residues_and_a_track_a_column() {
         .iter()
         .map(|residue| char::from(residue.aa));
     assert_eq!(sequence, expected.collect::<String>());
+    let sheet = drawn.split("</style>").next().unwrap();
+    for class in drawn
+        .split("class=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+    {
+        let known = [
+            "letters",
+            "quiet",
+            "label",
+            "name",
+            "small",
+            "number",
+            "bar other",
+        ];
+        let styled = sheet.contains(&format!(".{class} ")) || sheet.contains(&format!(".{class},"));
+        assert!(styled || known.contains(&class), "{class} has no style");
+    }
     assert_eq!(count("<svg"), count("</svg>"));
     assert_eq!(count("<text"), count("</text>"));
 }

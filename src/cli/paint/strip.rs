@@ -33,6 +33,9 @@ const LEGEND: usize = 230;
 /// Width of a letter.
 const LETTER: f64 = 6.7;
 
+/// In degrees.
+const HALF_TURN: f64 = 180.0;
+
 /// A column along the sequence.
 pub(super) struct Track {
     name: String,
@@ -68,6 +71,10 @@ impl Track {
         if !self.words.is_empty() {
             return Some(self.word_class(value as usize));
         }
+        if self.is_angle() {
+            let turn = (value + HALF_TURN).rem_euclid(2.0 * HALF_TURN) / (2.0 * HALF_TURN);
+            return Some(format!("a{}", (turn * STEPS as f64) as usize % STEPS));
+        }
         let share = if max > min {
             (value - min) / (max - min)
         } else {
@@ -75,6 +82,11 @@ impl Track {
         };
         let step = (share * STEPS as f64) as usize;
         Some(format!("v{}", step.min(STEPS - 1)))
+    }
+
+    /// Whether values are on a circle, where -180 is 180.
+    fn is_angle(&self) -> bool {
+        self.unit == "degrees" && self.range.is_some_and(|(min, _)| min < 0.0)
     }
 
     /// `-`, as in `ss8`, and `no` are hardly more than the ground; other words
@@ -262,6 +274,14 @@ impl Drawing<'_> {
             self.text("quiet", x, y + 10, "no values");
             return;
         };
+        if track.is_angle() {
+            for step in 0..STEPS {
+                self.rect(&format!("a{step}"), x + step * 5, y + 2, 5, 9);
+            }
+            let text = format!("-{HALF_TURN} to {HALF_TURN} {}", track.unit);
+            self.text("quiet", x + STEPS * 5 + 5, y + 10, &text);
+            return;
+        }
         if track.words.is_empty() {
             let range = format!("{} to {} {}", short(min), short(max), track.unit);
             self.text("quiet", x, y + 10, range.trim_end());

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// Steps of the scale from low to high: classes `v0` and on.
+/// Steps of the scale from low to high, classes `v0` and on, and of the one around
+/// the circle, `a0` and on.
 pub(super) const STEPS: usize = 16;
 
 /// Colours of words: classes `k0` and on.
@@ -69,6 +70,10 @@ pub(super) fn sheet() -> String {
     for (at, colour) in COLOURS.iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = writeln!(sheet, ".k{at} {{ fill: {colour} }}");
+    }
+    for step in 0..STEPS {
+        let hue = 360 * step / STEPS;
+        let _ = writeln!(sheet, ".a{step} {{ fill: hsl({hue} 48% 58%) }}");
     }
     sheet.push_str(&colours(&LIGHT));
     let dark = colours(&DARK);
