@@ -5,20 +5,22 @@ constexpr unsigned EIGEN_THREADS = 256;
 // Residues of a chain whose vectors fit shared memory.
 constexpr unsigned EIGEN_SHARED = 2048;
 
-// The contacts of a chain's residues, by their places in the chain. Lists stand
-// side by side, so that threads that take neighbouring residues read together.
+// The contacts of a chain's residues, by their places in the chain, each list after
+// its length. Lists stand side by side, so that threads that take neighbouring
+// residues read together.
 struct ChainGraph {
     const Atom* atoms;
-    const unsigned *members, *degrees, *neighbours;
+    const unsigned *members, *lists;
     unsigned count, radius;
 
     // `sum` and the values of a residue's contacts, added in their order.
     __device__ inline double add_contacts(double sum, const double* values, unsigned own) const
     {
-        const unsigned degree = degrees[members[own]];
+        const unsigned degree = lists[own];
         if (degree <= CONTACTS_MAX) {
-            for (unsigned k = 0; k < degree; ++k)
-                sum += values[neighbours[k * count + own]];
+#pragma unroll 4
+            for (unsigned k = 1; k <= degree; ++k)
+                sum += values[lists[k * count + own]];
             return sum;
         }
         // Too many for a list: far beyond what proteins have.
@@ -37,7 +39,7 @@ struct ChainGraph {
 // The eigenvector of the largest eigenvalue of each chain's contacts A, after
 // `steps` steps of A + I from a uniform vector, each scaled to unit length; and
 // the length of A v - (v . A v) v. One block a chain. `scratch` has two doubles a
-// residue, `neighbours` room for a list a residue.
+// residue, `neighbours` room for a list and its length a residue.
 extern "C" __global__ void __launch_bounds__(EIGEN_THREADS)
 eigenvector(const unsigned* header, const Chain* chains, const unsigned* members,
             const Atom* atoms, const unsigned* lists, const unsigned* degrees,
@@ -52,7 +54,7 @@ eigenvector(const unsigned* header, const Chain* chains, const unsigned* members
     double* values = count <= EIGEN_SHARED ? shared_values : scratch + 2 * chain.member_start;
     double* next = values + count;
     members += chain.member_start;
-    neighbours += CONTACTS_MAX * chain.member_start;
+    neighbours += (CONTACTS_MAX + 1) * chain.member_start;
     for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS)
         places[members[m]] = m;
     __syncthreads();
@@ -60,12 +62,13 @@ eigenvector(const unsigned* header, const Chain* chains, const unsigned* members
     double squares = 0.0;
     for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS) {
         const unsigned residue = members[m], degree = degrees[residue];
+        neighbours[m] = degree;
         for (unsigned k = 0; k < degree && degree <= CONTACTS_MAX; ++k)
-            neighbours[k * count + m] = places[lists[CONTACTS_MAX * residue + k]];
+            neighbours[(k + 1) * count + m] = places[lists[CONTACTS_MAX * residue + k]];
         values[m] = present(atoms[residue]) ? 1.0 : 0.0;
         squares += values[m];
     }
-    const ChainGraph graph{atoms, members, degrees, neighbours, count, radius};
+    const ChainGraph graph{atoms, members, neighbours, count, radius};
     // Values are scaled when they are read next.
     double scale = 1.0 / sqrt(block_sum<EIGEN_THREADS>(shared, squares));
     for (unsigned step = 0; step < steps; ++step) {

@@ -97,11 +97,13 @@ impl Feature for Cluster {
             let about = format!("Clusters among {selected} that have a residue of the {of}.");
             ColumnDecl::residue("clusters", ColumnKind::Count, "", about).of(table)
         };
-        vec![
+        let columns = [
             ColumnDecl::residue("cluster", ColumnKind::Count, "", about),
             count(TableName::Chains, "chain"),
             count(TableName::Structures, "structure"),
-        ]
+        ];
+        let idle = |column: ColumnDecl| column.idle_when("no selected residue was read");
+        columns.map(idle).to_vec()
     }
 
     fn record(&self, r: &mut Recording<'_>) {

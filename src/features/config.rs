@@ -191,7 +191,6 @@ impl FeatureName {
             &[
                 FeatureName::ContactOrder,
                 FeatureName::Centrality,
-                FeatureName::Cluster,
                 FeatureName::Smooth,
             ],
         ),

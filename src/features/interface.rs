@@ -99,8 +99,8 @@ impl Feature for Interface {
             ColumnDecl::residue("iface_chain", ColumnKind::Chain, "", chain),
             ColumnDecl::residue("sasa_delta", ColumnKind::Real, "A^2", delta),
         ];
-        let alone = "no chain was near another";
-        columns.map(|column| column.idle_when(alone)).to_vec()
+        let idle = |column: ColumnDecl| column.idle_when("no two chains near each other were read");
+        columns.map(idle).to_vec()
     }
 
     fn record(&self, r: &mut Recording<'_>) {

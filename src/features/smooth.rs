@@ -94,6 +94,7 @@ impl Feature for Smooth {
                 "{mean} of {channel} over the other C-alphas of the model within {radius} A."
             );
             ColumnDecl::residue(format!("smooth_{channel}"), ColumnKind::Real, "", about)
+                .idle_when("no structure with the annotation was read")
         };
         self.channels.iter().map(column).collect()
     }

@@ -51,6 +51,7 @@ impl Feature for WeightedContactNumber {
         let wcn = ColumnDecl::residue("wcn", ColumnKind::Real, "1/A^2", about);
         let about = "Pairs of C-alphas in one place, which wcn leaves out.";
         let pairs = ColumnDecl::residue("wcn_coincident", ColumnKind::Count, "", about);
+        let pairs = pairs.idle_when("no two C-alphas in one place were read");
         vec![wcn, pairs.of(TableName::Structures)]
     }
 

@@ -162,12 +162,15 @@ class Report:
             self.agreements[key] = Agreement(column, title, rule)
         return self.agreements[key]
 
-    def note_absent(self, run):
+    def note(self, run):
+        """What is amiss with the run as a whole."""
         for oracle in self.references.oracles:
             names = [name for name in oracle.rules if name not in run.columns(oracle.table)]
             self.absent[oracle.table].update(dict.fromkeys(names))
         if len(run) != self.models:
             self.problems[f"the run has {len(run)} models, the dump {self.models}"] += 1
+        for where, count in run.nan_counts().items():
+            self.problems[f"{where}: {count} NaN, where null is meant"] += 1
 
     def place(self, key):
         """Columns as the oracles list them, those of one column together."""
@@ -188,9 +191,9 @@ class Report:
         for oracle in self.references.skipped:
             print(f"skipped: no {oracle.package}: {' '.join(oracle.rules)}")
         for what, _ in self.problems.most_common(examples):
-            print(f"MISSING {what}")
+            print(f"AMISS {what}")
         if len(self.problems) > examples:
-            print(f"MISSING and {len(self.problems) - examples} more")
+            print(f"AMISS and {len(self.problems) - examples} more")
         for name, seconds in self.references.seconds.most_common() if times else []:
             print(f"{seconds:9.1f} s  {name}")
         failed = [agreement for agreement in self.agreements.values() if not agreement.holds]
@@ -222,7 +225,7 @@ def check(references, dump, run, settings):
         else:
             report.add(model, columns_of(run, model, report.problems))
     if run is not None:
-        report.note_absent(run)
+        report.note(run)
     if settings.differences:
         report.write_differences(settings.differences)
     return report.show(settings.examples, settings.times)

@@ -21,7 +21,7 @@ class Rule:
     """How a column is compared.
 
     kind: "exact"; "absolute" or "relative" by `tolerance` (relative with an
-    absolute floor of `floor`); "angle", absolute around the circle of 360;
+    absolute floor of `floor`); "angle", absolute around the circle and in (-180, 180];
     `share` of the rows must agree.
     """
 
@@ -38,6 +38,7 @@ class Rule:
         error = np.abs(ours - theirs)
         if self.kind == "angle":
             error = np.minimum(error, 360 - error)
+            return error, (error > self.tolerance) | (theirs <= -180) | (theirs > 180)
         if self.kind == "relative":
             wrong = error > np.maximum(self.tolerance * np.abs(ours), self.floor)
             scale = np.maximum(np.abs(ours), max(self.floor / self.tolerance, 1e-300))

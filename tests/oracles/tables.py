@@ -246,6 +246,16 @@ class Run:
         table = self.tables.get("structures", self.tables["residues"])
         return len(runs_of_models(table))
 
+    def nan_counts(self):
+        """{"table, column": count} of NaN that is not null, which no column may hold."""
+        counts = {}
+        for table, rows in self.tables.items():
+            for name in rows.column_names:
+                if pa.types.is_floating(rows[name].type):
+                    count = pyarrow.compute.sum(pyarrow.compute.is_nan(rows[name])).as_py()
+                    counts |= {f"{table}, {name}": count} if count else {}
+        return counts
+
     def columns(self, table):
         return self.tables[table].column_names if table in self.tables else []
 
