@@ -22,6 +22,7 @@ mod mmcif;
 mod model;
 mod oper_list;
 mod pdb;
+mod places;
 mod reader;
 mod remark350;
 mod select;
@@ -32,4 +33,5 @@ pub use class::AtomClass;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Uniprot,
 };
-pub use reader::{Format, Models, ReadOptions, Reader};
+pub use places::{BFactorPlace, BFactorPlaces, ResiduePlaces};
+pub use reader::{Format, Models, ReadOptions, Reader, text_of};

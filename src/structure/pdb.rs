@@ -276,6 +276,12 @@ impl<'a> PdbReader<'a> {
     }
 }
 
+/// Whether a line is read as an atom.
+pub(super) fn is_atom(line: &[u8]) -> bool {
+    let word = |first4: &[u8; 4]| u32::from_le_bytes(*first4) & 0xdfdf_dfdf;
+    matches!(line.first_chunk().map(word), Some(ATOM | HETATM))
+}
+
 /// The columns of a line that may be shorter or longer.
 fn padded(line: &[u8]) -> Columns {
     let mut columns = [b' '; 80];

@@ -183,17 +183,38 @@ impl Reader {
         if text.trim_ascii().is_empty() {
             return Err(Error::input("the file is empty"));
         }
-        let looks_like = Format::from_text(text);
-        let format = match looks_like {
-            Some(Format::Mmcif) => looks_like,
-            _ => Format::from_name(name).or(looks_like),
-        };
-        match format {
-            Some(format) => self.read_bytes(text, format),
-            None => Err(Error::input("neither PDB nor mmCIF, by name or content")
-                .fix("give a .pdb, .ent, .cif or .mmcif file, plain or with .gz")),
-        }
+        self.read_bytes(text, format_of(name, text)?)
     }
+}
+
+/// The text of a file's bytes, plain or gzipped, and its format.
+///
+/// # Errors
+/// The gzip data is damaged, or the text is of no known format.
+pub fn text_of(name: &str, bytes: Vec<u8>) -> Result<(Vec<u8>, Format)> {
+    let text = if bytes.starts_with(&GZIP_MAGIC) {
+        let mut text = Vec::new();
+        gunzip(&bytes, &mut text)?;
+        text
+    } else {
+        bytes
+    };
+    let format = format_of(name, &text)?;
+    Ok((text, format))
+}
+
+/// The format that a name and the text behind it say; a text that starts as a
+/// CIF file does is one, whatever its name.
+fn format_of(name: &str, text: &[u8]) -> Result<Format> {
+    let looks_like = Format::from_text(text);
+    let format = match looks_like {
+        Some(Format::Mmcif) => looks_like,
+        _ => Format::from_name(name).or(looks_like),
+    };
+    format.ok_or_else(|| {
+        Error::input("neither PDB nor mmCIF, by name or content")
+            .fix("give a .pdb, .ent, .cif or .mmcif file, plain or with .gz")
+    })
 }
 
 /// Unpacks all members of a gzip file into `text`.
