@@ -89,38 +89,51 @@ impl Grid {
     pub(super) fn cell_of(&self, point: [i32; 3]) -> usize {
         let [x, y, z] = std::array::from_fn(|axis| {
             let cell = (point[axis] - self.origin[axis]) as u32 >> self.shift;
-            let wrap = u32::from(self.wrap[axis]);
-            // A grid rarely wraps, and a remainder is slow.
-            if cell < wrap { cell } else { cell % wrap }
+            self.place(axis, cell)
         });
         let [nx, ny, _] = self.wrap.map(u32::from);
         (self.first + (z * ny + y) * nx + x) as usize
     }
 
-    /// The cells along one axis that a reach around a coordinate covers.
-    fn axis_range(&self, axis: usize, coordinate: i32, reach: i32) -> (u32, u32) {
-        let at = coordinate - self.origin[axis];
-        let low = ((at - reach) >> self.shift).max(0);
-        let high = ((at + reach) >> self.shift).min(i32::from(self.extent[axis]) - 1);
-        (low as u32, high as u32)
+    /// The place of a cell along an axis. A grid rarely wraps, and a remainder is
+    /// slow.
+    fn place(&self, axis: usize, cell: u32) -> u32 {
+        let wrap = u32::from(self.wrap[axis]);
+        if cell < wrap { cell } else { cell % wrap }
     }
 
     /// Runs of the batch's cells that hold every point within `reach` of `point`,
     /// each place once. `point` must lie in the grid.
     pub(super) fn runs(&self, point: [i32; 3], reach: i32) -> impl Iterator<Item = Range<usize>> {
+        self.runs_around(point, point, reach)
+    }
+
+    /// Runs of the batch's cells that hold every point within `reach` of a box
+    /// along each axis, each place once. The box's corners must lie in the grid.
+    pub(super) fn runs_around(
+        &self,
+        low: [i32; 3],
+        high: [i32; 3],
+        reach: i32,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let [x, y, z] = std::array::from_fn(|axis| {
+            let cell = |coordinate: i32| (coordinate - self.origin[axis]) >> self.shift;
+            let last = i32::from(self.extent[axis]) - 1;
+            let (low, high) = (cell(low[axis] - reach), cell(high[axis] + reach));
+            (low.max(0) as u32, high.min(last) as u32)
+        });
         let wrap = self.wrap.map(u32::from);
-        let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, point[axis], reach));
-        let (mut from, mut to) = (x.0 % wrap[0], x.1 % wrap[0]);
+        let (mut from, mut to) = (self.place(0, x.0), self.place(0, x.1));
         if x.1 - x.0 >= wrap[0] || from > to {
             (from, to) = (0, wrap[0] - 1);
         }
         let count = |range: (u32, u32), axis: usize| (range.1 - range.0 + 1).min(wrap[axis]);
         let (rows, planes) = (count(y, 1), count(z, 2));
-        let first = self.first;
+        let grid = *self;
         (0..planes).flat_map(move |plane| {
-            let plane = (z.0 + plane) % wrap[2];
+            let plane = grid.place(2, z.0 + plane) * wrap[1];
             (0..rows).map(move |row| {
-                let row = first + (plane * wrap[1] + (y.0 + row) % wrap[1]) * wrap[0];
+                let row = grid.first + (plane + grid.place(1, y.0 + row)) * wrap[0];
                 (row + from) as usize..(row + to + 1) as usize
             })
         })

@@ -37,8 +37,20 @@ impl<'a> Cells<'a> {
         point: [i32; 3],
         reach: i32,
     ) -> impl Iterator<Item = Range<usize>> {
+        self.runs_around(grid, point, point, reach)
+    }
+
+    /// Runs of sorted atoms that hold everything within `reach` of a box, whose
+    /// corners must lie in the grid.
+    pub(super) fn runs_around(
+        &self,
+        grid: &Grid,
+        low: [i32; 3],
+        high: [i32; 3],
+        reach: i32,
+    ) -> impl Iterator<Item = Range<usize>> {
         let start = self.start;
         let run = move |cells: Range<usize>| start[cells.start] as usize..start[cells.end] as usize;
-        grid.runs(point, reach).map(run)
+        grid.runs_around(low, high, reach).map(run)
     }
 }

@@ -10,6 +10,7 @@ mod cells;
 mod contact_number;
 mod half_sphere_exposure;
 mod near;
+mod neighbours;
 mod radius_of_gyration;
 mod rsa;
 mod sasa;
