@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::Policy;
-use crate::structure::{BFactorKind, Models, ReadOptions};
+use crate::structure::{Assembly, BFactorKind, Models, ReadOptions};
 use features::resolve_features;
 use form::Form;
 use replay::resolve_policy;
@@ -38,6 +38,10 @@ const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
     ("b", Some(BFactorKind::Temperature)),
     ("plddt", Some(BFactorKind::Plddt)),
 ];
+
+/// Which chains are read, by name.
+const ASSEMBLIES: [(&str, Assembly); 2] =
+    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +111,7 @@ impl Config {
             models: form.choice("models", &MODELS),
             nucleic: form.flag("nucleic", true),
             b_factor_kind: form.choice("b_factor", &B_FACTORS),
+            assembly: form.choice("assembly", &ASSEMBLIES),
         };
         let features = resolve_features(&mut form);
         let backends = [
