@@ -5,7 +5,7 @@
 //! operator. Assembly 1 is read, everything else passed over.
 
 use super::assembly::{FIX, Generator, Operator};
-use super::oper_list::number;
+use super::decimal::float;
 use super::table::at_line;
 use crate::{Error, Result};
 
@@ -82,7 +82,7 @@ impl<'a> Remark350<'a> {
             let message = format!("BIOMT{expected} of an operator should be here");
             return Err(self.error(at, &message));
         }
-        let values: Vec<f64> = words.map_while(number).collect();
+        let values: Vec<f64> = words.map_while(float).collect();
         let Ok(values) = values.try_into() else {
             return Err(self.error(at, "BIOMT has no four numbers"));
         };
