@@ -41,8 +41,12 @@ impl<'a> Remark350<'a> {
         if let Some(ids) = line.strip_prefix(b"BIOMOLECULE:") {
             self.end_generator()?;
             self.wanted = items(ids).any(|id| id == b"1");
-        } else if !self.wanted {
-        } else if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {
+            return Ok(());
+        }
+        if !self.wanted {
+            return Ok(());
+        }
+        if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {
             self.end_generator()?;
             self.generator_at = at;
             self.generators.push(Generator {
