@@ -6,10 +6,10 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::model::{BFactorKind, Structure};
+use super::model::{Assembly, BFactorKind, Structure};
 use super::select::Selector;
 use super::table::AtomTable;
-use super::{mmcif, pdb};
+use super::{assembly, mmcif, pdb};
 use crate::{Error, Result};
 
 /// The format of a structure's text.
@@ -42,6 +42,8 @@ pub struct ReadOptions {
     /// `_ma_qa_metric` names it or a PDB file's TITLE says ALPHAFOLD, else
     /// temperature factors.
     pub b_factor_kind: Option<BFactorKind>,
+    /// The deposited chains, or those of an assembly where the file has it.
+    pub assembly: Assembly,
 }
 
 impl Default for ReadOptions {
@@ -50,6 +52,7 @@ impl Default for ReadOptions {
             models: Models::First,
             nucleic: true,
             b_factor_kind: None,
+            assembly: Assembly::Deposited,
         }
     }
 }
@@ -165,10 +168,15 @@ impl Reader {
         } = &mut self.scratch;
         table.clear();
         match format {
-            Format::Pdb => pdb::read(text, self.options.models, table)?,
-            Format::Mmcif => mmcif::read(text, self.options.models, table, edges)?,
+            Format::Pdb => pdb::read(text, self.options, table)?,
+            Format::Mmcif => mmcif::read(text, self.options, table, edges)?,
         }
-        selector.select(table, text, self.options)
+        let deposited = selector.select(table, text, self.options)?;
+        if table.generators.is_empty() {
+            return Ok(deposited);
+        }
+        let assembly = |structure: &Structure| assembly::build(structure, &table.generators);
+        deposited.iter().map(assembly).collect()
     }
 
     fn read_text(&mut self, name: &str, text: &[u8]) -> Result<Vec<Structure>> {
