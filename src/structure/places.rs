@@ -3,7 +3,7 @@
 
 use super::cif_lexer::{Lexer, Rows, Token};
 use super::model::Chain;
-use super::reader::{Format, Models};
+use super::reader::{Format, Models, ReadOptions};
 use super::table::{AtomTable, NO_NAME, Run};
 use super::{atom_site, mmcif, pdb};
 use crate::Result;
@@ -55,13 +55,17 @@ impl BFactorPlaces {
     /// What is wrong with the text, as when it is read.
     pub fn find(text: &[u8], format: Format) -> Result<Self> {
         let mut table = AtomTable::default();
+        let options = ReadOptions {
+            models: Models::All,
+            ..ReadOptions::default()
+        };
         let (places, items_missing_at) = match format {
             Format::Pdb => {
-                pdb::read(text, Models::All, &mut table)?;
+                pdb::read(text, options, &mut table)?;
                 (of_lines(text, table.atoms.len()), Vec::new())
             }
             Format::Mmcif => {
-                mmcif::read(text, Models::All, &mut table, &mut Vec::new())?;
+                mmcif::read(text, options, &mut table, &mut Vec::new())?;
                 of_rows(text)?
             }
         };

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::Policy;
-use crate::structure::{BFactorKind, Models, ReadOptions};
+use crate::structure::{Assembly, BFactorKind, Models, ReadOptions};
 use features::resolve_features;
 use form::Form;
 use replay::resolve_policy;
@@ -31,6 +31,10 @@ use written::from_folder;
 
 /// Which models, by name.
 const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
+
+/// Which chains, by name.
+pub(super) const ASSEMBLIES: [(&str, Assembly); 2] =
+    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
 /// What B factors are, by name: as the file says, or as the user knows.
 const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
@@ -106,6 +110,7 @@ impl Config {
         let reading = ReadOptions {
             models: form.choice("models", &MODELS),
             nucleic: form.flag("nucleic", true),
+            assembly: form.choice("assembly", &ASSEMBLIES),
             b_factor_kind: form.choice("b_factor", &B_FACTORS),
         };
         let features = resolve_features(&mut form);
