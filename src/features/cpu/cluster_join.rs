@@ -3,7 +3,7 @@
 use super::super::layout::{Atom, ResidueSpan, StructureSpan};
 use super::cells::Cells;
 use super::cluster_start::NO_TREE;
-use super::simd::{self, first_lanes, lanes_of, load, squared, vectors};
+use super::simd::{self, first_lanes, lanes_of, load, squared, vectors_of};
 use super::split::{parts, structures};
 use crate::record::TwinLaunch;
 use fearless_simd::{dispatch, prelude::*};
@@ -46,7 +46,7 @@ fn join_near<S: Simd>(
         }
         let point = atoms[own].position;
         let runs = cells.runs(&structure.residue_grid, point.into(), radius as i32);
-        for (at, lanes) in runs.flat_map(|run| vectors(simd, run)) {
+        for (at, lanes) in vectors_of(simd, runs) {
             let dx = load(simd, cells.x, at, lanes) - point.x;
             let dy = load(simd, cells.y, at, lanes) - point.y;
             let dz = load(simd, cells.z, at, lanes) - point.z;

@@ -4,7 +4,7 @@ use super::super::columns::NULL_COUNT;
 use super::super::contact_number::CUTOFFS_MAX;
 use super::super::layout::{Atom, AtomTag, Position, RESIDUES, ResidueSpan};
 use super::cells::Cells;
-use super::simd::{self, first_lanes, load, of_chain, squared, vectors};
+use super::simd::{self, first_lanes, load, of_chain, squared, vectors_of};
 use super::split::{for_each_row, structures};
 use crate::record::TwinLaunch;
 use fearless_simd::{dispatch, prelude::*};
@@ -55,7 +55,7 @@ fn count<S: Simd>(
 ) {
     let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
     let mut near = [0; CUTOFFS_MAX];
-    for (at, lanes) in runs.flat_map(|run| vectors(simd, run)) {
+    for (at, lanes) in vectors_of(simd, runs) {
         let dx = load(simd, cells.x, at, lanes) - point.x;
         let dy = load(simd, cells.y, at, lanes) - point.y;
         let dz = load(simd, cells.z, at, lanes) - point.z;

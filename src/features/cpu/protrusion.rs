@@ -2,7 +2,7 @@
 
 use super::super::layout::{Atom, Position, REACH, RESIDUES, ResidueSpan};
 use super::cells::Cells;
-use super::simd::{self, first_lanes, load, squared, vectors};
+use super::simd::{self, first_lanes, load, squared, vectors_of};
 use super::split::{for_each_row, structures};
 use crate::record::TwinLaunch;
 use fearless_simd::{dispatch, prelude::*};
@@ -62,7 +62,7 @@ fn atoms_within<S: Simd, const BOUNDED: bool>(
     radius: u32,
 ) -> u32 {
     let mut near = 0;
-    for (at, lanes) in runs.flat_map(|run| vectors(simd, run)) {
+    for (at, lanes) in vectors_of(simd, runs) {
         let dx = load(simd, cells.x, at, lanes) - point.x;
         let dy = load(simd, cells.y, at, lanes) - point.y;
         let dz = load(simd, cells.z, at, lanes) - point.z;

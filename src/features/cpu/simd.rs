@@ -27,6 +27,41 @@ pub(super) fn vectors<S: Simd>(_: S, range: Range<usize>) -> impl Iterator<Item 
         .map(move |at| (at, (end - at).min(lanes)))
 }
 
+/// Cuts each of several ranges into vectors, as [`vectors`] does.
+#[inline(always)]
+pub(super) fn vectors_of<S: Simd, I: Iterator<Item = Range<usize>>>(
+    _: S,
+    runs: I,
+) -> RunVectors<I> {
+    RunVectors {
+        runs,
+        left: 0..0,
+        lanes: S::i32s::LEN,
+    }
+}
+
+/// What [`vectors_of`] returns.
+pub(super) struct RunVectors<I> {
+    runs: I,
+    /// Of the run that is being cut.
+    left: Range<usize>,
+    lanes: usize,
+}
+
+impl<I: Iterator<Item = Range<usize>>> Iterator for RunVectors<I> {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        while self.left.is_empty() {
+            self.left = self.runs.next()?;
+        }
+        let at = self.left.start;
+        self.left.start += self.lanes;
+        Some((at, (self.left.end - at).min(self.lanes)))
+    }
+}
+
 /// The vector of values from `at` on, of which `count` are wanted; the others are
 /// whatever stands there.
 #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::super::layout::{Atom, RESIDUES, ResidueSpan};
 use super::cells::Cells;
-use super::simd::{self, first_lanes, lanes_of, load, squared, vectors};
+use super::simd::{self, first_lanes, lanes_of, load, squared, vectors_of};
 use super::split::{for_each_row, structures};
 use crate::record::TwinLaunch;
 use fearless_simd::{dispatch, prelude::*};
@@ -58,7 +58,7 @@ fn for_each_near<S: Simd>(
     mut visit: impl FnMut(usize, u32),
 ) {
     let point = atom.position;
-    for (at, lanes) in runs.flat_map(|run| vectors(simd, run)) {
+    for (at, lanes) in vectors_of(simd, runs) {
         let dx = load(simd, cells.x, at, lanes) - point.x;
         let dy = load(simd, cells.y, at, lanes) - point.y;
         let dz = load(simd, cells.z, at, lanes) - point.z;
