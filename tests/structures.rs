@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tapeloop::ErrorKind;
-use tapeloop::structure::{MISSING, Models, ReadOptions, Reader, Structure};
+use tapeloop::structure::{Assembly, MISSING, Models, ReadOptions, Reader, Structure};
 
 fn structures() -> Option<PathBuf> {
     let folder = std::env::var_os("TAPELOOP_STRUCTURES").map(PathBuf::from);
@@ -109,6 +109,27 @@ fn check(structure: &Structure, path: &Path) {
             "{path:?}: {alpha:?}"
         );
     }
+}
+
+#[test]
+fn assemblies_hold_what_structures_hold() {
+    let Some(root) = structures() else { return };
+    let mut reader = Reader::new(ReadOptions {
+        assembly: Assembly::First,
+        ..ReadOptions::default()
+    });
+    let mut built = 0;
+    for path in files(&root.join("awkward")) {
+        let Ok(all) = reader.read_path(&path) else {
+            continue;
+        };
+        for structure in &all {
+            check(structure, &path);
+            built += usize::from(structure.assembly == Assembly::First);
+        }
+    }
+    println!("{built} assemblies");
+    assert!(built > 0);
 }
 
 /// Chain, number, insertion code, component.

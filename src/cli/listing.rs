@@ -11,6 +11,8 @@ use std::fmt::Write;
 /// Columns of a terminal that lines keep to.
 const WIDTH: usize = 100;
 
+const NO_COLUMNS: &str = "None with these settings";
+
 /// What a feature's lines start with, and the words in front of them.
 const INDENT: usize = 4;
 const LABEL: usize = 10;
@@ -56,7 +58,9 @@ fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
     text.push('\n');
     wrap(text, " ".repeat(INDENT), INDENT, about.summary);
     labelled(text, "formula", about.formula);
-    labelled(text, "source", about.source);
+    if !about.source.is_empty() {
+        labelled(text, "source", about.source);
+    }
     if !about.needs.is_empty() {
         labelled(text, "needs", &names(about.needs));
     }
@@ -71,6 +75,9 @@ fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
         labelled(text, if at == 0 { "settings" } else { "" }, &line);
     }
     let columns = features.columns_of(name);
+    if columns.is_empty() {
+        labelled(text, "columns", NO_COLUMNS);
+    }
     let longest = |of: fn(&ColumnDecl) -> usize| columns.iter().map(of).max().unwrap_or(0);
     let (name_width, unit_width) = (longest(|c| c.name.len()), longest(|c| unit(c).len()));
     for of_table in columns.chunk_by(|a, b| a.table == b.table) {
@@ -205,13 +212,12 @@ fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
         about.summary
     );
     wrap(text, String::new(), 4, about.formula);
-    let _ = writeln!(
-        text,
-        "```\n\nSource: {}.",
-        about.source.trim_end_matches('.')
-    );
+    text.push_str("```\n");
+    if !about.source.is_empty() {
+        let _ = writeln!(text, "\nSource: {}.", about.source.trim_end_matches('.'));
+    }
     if !about.needs.is_empty() {
-        let _ = writeln!(text, "Computes {} too.", names(about.needs));
+        let _ = writeln!(text, "\nComputed with {}.", names(about.needs));
     }
     let settings = features.settings(name);
     if !settings.is_empty() {
@@ -221,8 +227,13 @@ fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
         let (value, range) = (value(&setting), cell(&range(&setting)));
         let _ = writeln!(text, "| `{key}` | `{value}` | {range} |");
     }
+    let columns = features.columns_of(name);
+    if columns.is_empty() {
+        let _ = writeln!(text, "\n{NO_COLUMNS}.");
+        return;
+    }
     text.push_str("\n| column | table | type | unit | what |\n|---|---|---|---|---|\n");
-    for column in features.columns_of(name) {
+    for column in columns {
         let _ = writeln!(
             text,
             "| `{}` | `{}` | {} | {} | {} |",

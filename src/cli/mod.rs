@@ -14,6 +14,7 @@ mod interrupt;
 mod listing;
 mod memory;
 mod output;
+mod paint;
 mod plan;
 mod progress;
 mod read;
@@ -22,6 +23,7 @@ mod run;
 mod sink;
 mod tables;
 mod tally;
+mod validate;
 
 use crate::error::{Error, ErrorKind, Result};
 use args::{Cli, Command, FeaturesArgs};
@@ -46,6 +48,8 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Features(args) => features(args),
+        Command::Paint(args) => paint::paint(*args),
+        Command::Validate(args) => validate::validate(*args),
         Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
     };
     let code = outcome.unwrap_or_else(|error| {

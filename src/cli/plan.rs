@@ -5,11 +5,13 @@ use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan};
-use crate::structure::Models;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The keys that say what is read of a file.
+const READER_KEYS: [&str; 4] = ["models", "nucleic", "b_factor", "assembly"];
 
 /// A run with its threads, its backend and its engine's settings.
 pub(super) struct Plan {
@@ -71,18 +73,15 @@ impl Plan {
     /// Everything that decides the values of a run, and nothing else: the same
     /// here and the same input mean the same tables.
     pub(super) fn provenance(&self) -> Vec<(&'static str, String)> {
-        let reading = self.config.reading;
-        let models = match reading.models {
-            Models::First => "first",
-            Models::All => "all",
-        };
-        let reader = json!({ "models": models, "nucleic": reading.nucleic });
+        let is_of_reader = |(key, _): &&(&'static str, Json)| READER_KEYS.contains(key);
+        let of_reader = self.config.settings.iter().filter(is_of_reader);
+        let reader: BTreeMap<&str, &Json> = of_reader.map(|(key, value)| (*key, value)).collect();
         let backend = self.selected.backend.device().backend;
         vec![
             ("tapeloop.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("tapeloop.backend", backend.to_owned()),
             ("tapeloop.kernels_sha256", KERNELS_HASH.to_owned()),
-            ("tapeloop.reader", reader.to_string()),
+            ("tapeloop.reader", json!(reader).to_string()),
             ("tapeloop.features", canonical(&self.config.features)),
         ]
     }

@@ -1,9 +1,11 @@
 //! What a run says of itself: `run.json`, and the summary.
 
+use super::interrupt;
 use super::plan::Plan;
 use super::tables::{Written, warnings};
 use super::tally::Counts;
-use crate::error::Error;
+use super::{FAILED, GOOD, REJECTED};
+use crate::error::{Error, Result};
 use crate::pipeline::{Counters, MemoryPlan};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
@@ -27,6 +29,22 @@ pub(super) struct Outcome {
 impl Outcome {
     fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// The exit code of the run.
+    ///
+    /// # Errors
+    /// What ended it early.
+    pub(super) fn exit_code(&self) -> Result<u8> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        Ok(match (self.counts.structures, self.counts.rejected) {
+            _ if self.interrupted => interrupt::EXIT_CODE,
+            (_, 0) => GOOD,
+            (0, _) => FAILED,
+            _ => REJECTED,
+        })
     }
 
     /// Seconds by stage. Stages run beside each other, and reading on several
@@ -89,6 +107,8 @@ impl Outcome {
                 "structures": counts.structures,
                 "residues": counts.residues,
                 "atoms": counts.atoms,
+                "rounded_atoms": counts.rounded_atoms,
+                "scaled_plddt": counts.scaled_plddt,
                 "rejected": counts.rejected,
                 "parts": self.written.parts,
                 "batches": self.counters.batches,
@@ -163,12 +183,19 @@ impl Outcome {
                 text,
                 "rejected: {rejected}, listed in {folder}/rejected.jsonl"
             );
-            for line in &self.rejected {
-                let _ = writeln!(text, "  {line}");
-            }
-            if counts.rejected > self.rejected.len() as u64 {
-                text.push_str("  ...\n");
-            }
+            text.push_str(&self.first_rejected());
+        }
+        text
+    }
+
+    /// The first inputs that were rejected, a line each.
+    pub(super) fn first_rejected(&self) -> String {
+        let mut text = String::new();
+        for line in &self.rejected {
+            let _ = writeln!(text, "  {line}");
+        }
+        if self.counts.rejected > self.rejected.len() as u64 {
+            text.push_str("  ...\n");
         }
         text
     }

@@ -1,10 +1,10 @@
 //! Fills a [`Structure`] residue by residue.
 
-use super::class::Radii;
 use super::components::Component;
 use super::model::{BFactorKind, Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
+use super::template::Templates;
 
 /// Where C and N are not both there, alpha carbons closer than this are linked,
 /// in 0.001 A.
@@ -14,7 +14,7 @@ const CA_LINK: i64 = 4_300;
 /// atoms that have none.
 pub(super) struct Builder<'a> {
     table: &'a AtomTable,
-    radii: &'static Radii,
+    templates: &'static Templates,
     structure: Structure,
     in_rows: bool,
     /// The chain of the last row in the file's numbering, and what the file
@@ -42,7 +42,7 @@ impl<'a> Builder<'a> {
         structure.b_factor.reserve_exact(atoms);
         Builder {
             table,
-            radii: Radii::table(),
+            templates: Templates::table(),
             structure,
             in_rows: true,
             chain: None,
@@ -59,8 +59,8 @@ impl<'a> Builder<'a> {
         self.structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
-        self.radii
-            .classify(component.radii, atoms, &mut self.structure.class);
+        let template = self.templates.of(component.template);
+        let backbone = template.apply(atoms, &mut self.structure.class);
         self.structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
@@ -73,7 +73,8 @@ impl<'a> Builder<'a> {
             self.add_loose(run.chain, atoms.len() as u32);
             return;
         }
-        let [n, ca, c, o, cb] = backbone(start, atoms);
+        let place = |at: u32| if at == MISSING { MISSING } else { start + at };
+        let [n, ca, c, o, cb] = backbone.map(place);
         if self.chain != Some(run.chain) {
             self.start_chain(run.chain);
         }
@@ -205,34 +206,4 @@ impl<'a> Builder<'a> {
             position,
         })
     }
-}
-
-/// The indices of N, CA, C, O and CB, of each the first; `start` is that of the
-/// first atom.
-fn backbone(start: u32, atoms: &[Atom]) -> [u32; 5] {
-    const NAMES: [u64; 5] = [
-        u64::from_le_bytes(*b"N       "),
-        u64::from_le_bytes(*b"CA      "),
-        u64::from_le_bytes(*b"C       "),
-        u64::from_le_bytes(*b"O       "),
-        u64::from_le_bytes(*b"CB      "),
-    ];
-    let mut found = [MISSING; 5];
-    let mut missing = found.len();
-    for (index, atom) in (start..).zip(atoms) {
-        let name = u64::from_le_bytes(atom.name);
-        let Some(place) = NAMES.iter().position(|&known| known == name) else {
-            continue;
-        };
-        // Calcium has the same name but for the column.
-        let is_calcium = place == 1 && !matches!(atom.element, 0 | 6);
-        if found[place] == MISSING && !is_calcium {
-            found[place] = index;
-            missing -= 1;
-            if missing == 0 {
-                break;
-            }
-        }
-    }
-    found
 }

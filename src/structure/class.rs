@@ -1,13 +1,10 @@
 //! Atom classes: the radius of an atom, and what part of the surface it makes.
 //!
 //! The radii are ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol.
-//! 290, 253) by residue and atom name. The table is `protor.tsv`, made by
-//! `scripts/make_protor.py` from what FreeSASA has of them.
+//! 290, 253) by residue and atom name, see [`super::template`].
 
-use std::sync::OnceLock;
-
-use super::element;
-use super::table::{Atom, Text8, text8};
+use super::table::Text8;
+use super::template::Templates;
 
 /// Radius, side chain or not, polar or not: all that a solvent-accessible
 /// surface asks of an atom, in one byte.
@@ -39,8 +36,32 @@ impl AtomClass {
     ///
     /// [`Residue::parent_comp_id`]: super::Residue::parent_comp_id
     pub fn of(comp_id: [u8; 8], name: [u8; 8], element: u8) -> Self {
-        let radii = Radii::table();
-        radii.of(radii.id_of(comp_id)).class(name, element)
+        let templates = Templates::table();
+        templates.of(templates.id_of(comp_id)).class(name, element)
+    }
+
+    /// The class of an atom that ProtOr has with this radius.
+    pub(super) fn known(milli_angstrom: u32, name: Text8, element: u8) -> Self {
+        let backbone = matches!(
+            &name,
+            b"N       " | b"CA      " | b"C       " | b"O       " | b"OXT     "
+        );
+        let side = if backbone { 0 } else { SIDE };
+        let polar = matches!(element, 7 | 8 | 15 | 16 | 34);
+        AtomClass(radius_index(milli_angstrom) | side | if polar { POLAR } else { 0 })
+    }
+
+    /// The class of an atom that ProtOr does not have.
+    pub(super) fn unknown(name: Text8, element: u8) -> Self {
+        let milli_angstrom = match element {
+            6 => 1880,
+            7 => 1640,
+            8 => 1460,
+            16 => 1770,
+            34 => 1900,
+            _ => 1800,
+        };
+        Self::known(milli_angstrom, name, element)
     }
 
     /// The radius in 0.001 A.
@@ -69,132 +90,17 @@ impl std::fmt::Debug for AtomClass {
     }
 }
 
-/// Index of a component's atoms in [`Radii`]; 0 for a component without.
-pub(super) type RadiiId = u8;
-
-/// A component's atoms that ProtOr knows, in the order that files have them in.
-#[derive(Default)]
-struct Known {
-    /// Names and elements.
-    atoms: Vec<(u64, u8)>,
-    classes: Vec<AtomClass>,
+/// The index of a radius that atoms have.
+fn radius_index(milli_angstrom: u32) -> u8 {
+    let mut radii = AtomClass::RADII_MILLI_ANGSTROM.iter();
+    let at = radii.position(|&radius| radius == milli_angstrom);
+    at.expect("every radius is listed") as u8
 }
-
-const TSV: &str = include_str!("protor.tsv");
-
-/// ProtOr's atoms by component; the first component is blank and has none.
-pub(super) struct Radii(Vec<(Text8, Known)>);
-
-impl Radii {
-    pub(super) fn table() -> &'static Self {
-        static TABLE: OnceLock<Radii> = OnceLock::new();
-        TABLE.get_or_init(|| {
-            let none = (text8(b""), Known::default());
-            let rows = rows().map(|(id, atoms)| (text8(id.as_bytes()), Known::parse(atoms)));
-            Radii(std::iter::once(none).chain(rows).collect())
-        })
-    }
-
-    /// Where a component is, 0 where ProtOr does not know it.
-    pub(super) fn id_of(&self, comp_id: Text8) -> RadiiId {
-        let at = self.0.iter().position(|(id, _)| *id == comp_id);
-        at.unwrap_or(0) as RadiiId
-    }
-
-    /// Adds the classes of the atoms of a residue.
-    #[inline]
-    pub(super) fn classify(&self, component: RadiiId, atoms: &[Atom], out: &mut Vec<AtomClass>) {
-        let known = self.of(component);
-        match known.classes_of_all(atoms) {
-            Some(classes) => out.extend_from_slice(classes),
-            None => out.extend(
-                atoms
-                    .iter()
-                    .map(|atom| known.class(atom.name, atom.element)),
-            ),
-        }
-    }
-
-    fn of(&self, component: RadiiId) -> &Known {
-        &self.0[usize::from(component)].1
-    }
-}
-
-impl Known {
-    fn parse(row: &str) -> Self {
-        let words: Vec<&str> = row.split(' ').collect();
-        let mut known = Known::default();
-        for (name, radius) in words.chunks(2).map(|pair| (pair[0], pair[1])) {
-            let name = text8(name.as_bytes());
-            let element = element::from_name([name[0], name[1], name[2], name[3]]);
-            let radius = radius.parse().expect("protor.tsv: a radius is a number");
-            known.atoms.push((u64::from_le_bytes(name), element));
-            known
-                .classes
-                .push(class(radius_index(radius), name, element));
-        }
-        known
-    }
-
-    /// The classes of atoms that are all here, in this order but for the last
-    /// ones: that is nearly every residue, and costs nearly nothing.
-    #[inline]
-    fn classes_of_all(&self, atoms: &[Atom]) -> Option<&[AtomClass]> {
-        let classes = self.classes.get(..atoms.len())?;
-        let pairs = atoms.iter().zip(&self.atoms);
-        let differs = pairs.fold(0, |bits, (atom, (name, element))| {
-            bits | (u64::from_le_bytes(atom.name) ^ name) | u64::from(atom.element ^ element)
-        });
-        (differs == 0).then_some(classes)
-    }
-
-    fn class(&self, name: Text8, element: u8) -> AtomClass {
-        let word = u64::from_le_bytes(name);
-        let at = self.atoms.iter().position(|&(known, _)| known == word);
-        let radius = at.map(|at| self.classes[at].0 & RADIUS);
-        let radius = radius.unwrap_or(ELEMENT_RADIUS[usize::from(element)]);
-        class(radius, name, element)
-    }
-}
-
-/// The rows of the table: component and atoms.
-fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let rows = TSV.lines().filter(|line| !line.starts_with('#'));
-    rows.filter_map(|row| row.split_once('\t'))
-}
-
-const fn radius_index(milli_angstrom: u32) -> u8 {
-    let mut index = 1;
-    while AtomClass::RADII_MILLI_ANGSTROM[index] != milli_angstrom {
-        index += 1;
-    }
-    index as u8
-}
-
-fn class(radius_index: u8, name: Text8, element: u8) -> AtomClass {
-    let backbone = matches!(
-        &name,
-        b"N       " | b"CA      " | b"C       " | b"O       " | b"OXT     "
-    );
-    let side = if backbone { 0 } else { SIDE };
-    let polar = matches!(element, 7 | 8 | 15 | 16 | 34);
-    AtomClass(radius_index | side | if polar { POLAR } else { 0 })
-}
-
-/// By atomic number, the index of the radius of an atom that ProtOr lacks.
-static ELEMENT_RADIUS: [u8; 256] = {
-    let mut table = [radius_index(1800); 256];
-    table[6] = radius_index(1880);
-    table[7] = radius_index(1640);
-    table[8] = radius_index(1460);
-    table[16] = radius_index(1770);
-    table[34] = radius_index(1900);
-    table
-};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::structure::table::text8;
 
     fn of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
         let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);
@@ -203,59 +109,6 @@ mod tests {
             class.is_side(),
             class.is_polar(),
         )
-    }
-
-    /// Component, atom and radius of each entry of the table.
-    fn entries() -> impl Iterator<Item = (&'static str, &'static str, u32)> {
-        rows().flat_map(|(id, atoms)| {
-            let words: Vec<&str> = atoms.split(' ').collect();
-            let pairs = (0..words.len() / 2).map(move |at| (words[2 * at], words[2 * at + 1]));
-            pairs.map(move |(name, radius)| (id, name, radius.parse().unwrap()))
-        })
-    }
-
-    #[test]
-    fn every_entry_of_the_table_is_found() {
-        for (id, name, radius) in entries() {
-            assert_eq!(of(id, name, 0).0, radius, "{id} {name}");
-        }
-        assert_eq!(entries().count(), 475);
-    }
-
-    #[test]
-    fn atoms_in_any_order_have_the_same_classes() {
-        let atom = |name: &str| {
-            let name = text8(name.as_bytes());
-            Atom {
-                xyz: [0; 3],
-                b_factor: 0.0,
-                occupancy: 0,
-                name,
-                element: element::from_name([name[0], name[1], name[2], name[3]]),
-                altloc: 0,
-                rounded: false,
-            }
-        };
-        for (id, _) in rows() {
-            let id = text8(id.as_bytes());
-            let names = entries().filter(|entry| text8(entry.0.as_bytes()) == id);
-            let mut atoms: Vec<Atom> = names.map(|entry| atom(entry.1)).collect();
-            let check = |atoms: &[Atom]| {
-                let (radii, mut found) = (Radii::table(), Vec::new());
-                radii.classify(radii.id_of(id), atoms, &mut found);
-                let one = |atom: &Atom| AtomClass::of(id, atom.name, atom.element);
-                assert_eq!(found, atoms.iter().map(one).collect::<Vec<_>>());
-            };
-            check(&atoms);
-            check(&atoms[..atoms.len() - 1]);
-            check(&atoms[1..]);
-            atoms.reverse();
-            check(&atoms);
-            atoms.insert(1, atom("XYZ"));
-            check(&atoms);
-            atoms[0].element = 0;
-            check(&atoms);
-        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use super::class::{Radii, RadiiId};
+use super::template::{TemplateId, Templates};
 
 /// What a polymer component is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(super) struct Component {
     pub parent: [u8; 8],
     /// One-letter code of the parent, `X` where there is none.
     pub aa: u8,
-    /// The radii of the parent's atoms or, where there is none, of its own.
-    pub radii: RadiiId,
+    /// The template of the parent or, where there is none, its own.
+    pub template: TemplateId,
 }
 
 const TSV: &str = include_str!("components.tsv");
@@ -55,7 +55,7 @@ impl Table {
             kind: Kind::Cap,
             parent: BLANK,
             aa: b'X',
-            radii: 0,
+            template: 0,
         };
         let mut table = Table {
             slots: vec![(BLANK, empty); slot_count],
@@ -98,12 +98,12 @@ fn parse_row(row: &str) -> ([u8; 8], Component) {
     };
     let parent = padded(next());
     let aa = next().as_bytes().first().copied().unwrap_or(b'X');
-    let radii = Radii::table().id_of(if parent == BLANK { id } else { parent });
+    let template = Templates::table().id_of(if parent == BLANK { id } else { parent });
     let component = Component {
         kind,
         parent,
         aa,
-        radii,
+        template,
     };
     (id, component)
 }

@@ -17,6 +17,9 @@ pub struct Structure {
     pub entry_id: Option<String>,
     /// The model's number as the file gives it, 1 where it gives none.
     pub model: i32,
+    /// What the chains are: deposited, too, where the assembly that was asked
+    /// for is not in the file.
+    pub assembly: Assembly,
     /// Atom positions in 0.001 A.
     pub xyz: Vec<[i32; 3]>,
     /// Atomic numbers; 0 where the file's element is unknown.
@@ -43,7 +46,8 @@ pub struct Structure {
     pub chains: Vec<Chain>,
     /// UniProt accessions that residues refer to.
     pub uniprot: Vec<String>,
-    /// Atoms whose coordinates had more than three decimals and were rounded.
+    /// Deposited atoms whose coordinates had more than three decimals and were
+    /// rounded.
     pub rounded_atoms: u32,
     /// Annotations of residues from elsewhere, such as conservation. Readers give
     /// none.
@@ -57,6 +61,18 @@ pub struct Channel {
     pub name: String,
     /// A value for each of [`Structure::residues`], NaN for none.
     pub values: Vec<f32>,
+}
+
+/// Which chains a structure is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Assembly {
+    /// Those that the file deposits.
+    #[default]
+    Deposited,
+    /// Those of the biological assembly `1`, as mmCIF's
+    /// `_pdbx_struct_assembly_gen` or PDB's REMARK 350 says. The first copy of a
+    /// chain keeps its names, the second of `A` is `A-2`.
+    First,
 }
 
 /// What the column of the B factors holds.

@@ -360,7 +360,7 @@ fn classify(table: &AtomTable, run: &Run) -> Option<(Component, bool)> {
                     kind,
                     parent: *b"        ",
                     aa: b'X',
-                    radii: 0,
+                    template: 0,
                 }),
                 false,
             ))

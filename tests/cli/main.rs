@@ -3,8 +3,10 @@
 
 mod mistakes;
 mod output;
+mod paint;
 mod results;
 mod signals;
+mod validate;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tapeloop::features::{FeatureConfig, FeatureName, TableName};
 
-fn read(path: &Path) -> RecordBatch {
+pub(super) fn read(path: &Path) -> RecordBatch {
     let file = fs::File::open(path).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     let batches = reader.with_batch_size(1 << 20).build().unwrap();
@@ -17,15 +17,30 @@ fn read(path: &Path) -> RecordBatch {
     batches.remove(0)
 }
 
-fn texts(table: &RecordBatch, column: &str) -> Vec<String> {
+pub(super) fn texts(table: &RecordBatch, column: &str) -> Vec<String> {
     let column = table.column_by_name(column).unwrap().as_string::<i32>();
     let text = |text: Option<&str>| text.unwrap_or("null").to_owned();
     column.iter().map(text).collect()
 }
 
-fn integers(table: &RecordBatch, column: &str) -> Vec<i32> {
+pub(super) fn integers(table: &RecordBatch, column: &str) -> Vec<i32> {
     let column = table.column_by_name(column).unwrap();
     column.as_primitive::<Int32Type>().values().to_vec()
+}
+
+/// A column of integers or reals.
+pub(super) fn numbers(table: &RecordBatch, column: &str) -> Vec<Option<f64>> {
+    let column = table.column_by_name(column).unwrap();
+    match column.data_type() {
+        DataType::Int32 => {
+            let values = column.as_primitive::<Int32Type>().iter();
+            values.map(|value| value.map(f64::from)).collect()
+        }
+        _ => {
+            let values = column.as_primitive::<Float32Type>().iter();
+            values.map(|value| value.map(f64::from)).collect()
+        }
+    }
 }
 
 #[test]
@@ -273,6 +288,61 @@ fn a_column_that_looks_dead_is_warned_of_and_every_column_is_audited() {
     let (said, columns) = summary(&format!("{SAMPLES}/1ubi.pdb"), "alive");
     assert!(!said.contains("b_z"), "{said}");
     assert!(columns["residues"]["b_z"]["min"].as_f64().unwrap() < 0.0);
+}
+
+#[test]
+fn scaled_plddt_is_said_once_and_counted_as_are_rounded_atoms() {
+    let folder = tempfile::tempdir().unwrap();
+    let text_of = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
+    let shares = text_of.lines().map(|line| match line.split_at_checked(60) {
+        Some((start, rest)) if line.starts_with("ATOM") => format!("{start}  0.90{}\n", &rest[6..]),
+        _ => format!("{line}\n"),
+    });
+    let title = "TITLE     ALPHAFOLD MONOMER V2.0 PREDICTION\n";
+    let predicted = folder.path().join("predicted.pdb");
+    fs::write(
+        &predicted,
+        shares.fold(title.to_owned(), |text, line| text + &line),
+    )
+    .unwrap();
+    let decimals = format!("{SAMPLES}/boltz2-p28335.cif.gz");
+    let out = folder.path().join("out");
+    let run = |more: &[&str]| {
+        let args = [
+            "-i",
+            str_of(&predicted),
+            "-i",
+            str_of(&predicted),
+            "-i",
+            &decimals,
+        ];
+        let output = ["-o", str_of(&out), "--features", "rg", "--overwrite"];
+        let said = text(&run_well(&[&args[..], &output, more].concat()).stderr);
+        (said.matches("taken times 100").count(), record(&out))
+    };
+    let (said, first) = run(&[]);
+    assert_eq!(said, 1);
+    assert_eq!(first["counts"]["scaled_plddt"], 2);
+    assert!(first["counts"]["rounded_atoms"].as_u64().unwrap() > 1000);
+    let (said, second) = run(&["--set", "b_factor=b"]);
+    assert_eq!(said, 0);
+    assert_eq!(second["counts"]["scaled_plddt"], 0);
+    let reader = |record: &serde_json::Value| {
+        record["values_follow_from"]["tapeloop.reader"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(
+        reader(&first).contains(r#""b_factor":"auto""#),
+        "{}",
+        reader(&first)
+    );
+    assert!(
+        reader(&second).contains(r#""b_factor":"b""#),
+        "{}",
+        reader(&second)
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 """Compute the features of tapeloop again, by the packages that define them, and compare.
 
 The packages are fed with the atoms that tapeloop selected, from a dump (tables.py
-says what is in it; `cargo run --example dump_residues -- DUMP FILE...` writes it),
+says what is in it; `tapeloop validate FILE... --keep DIR` writes DIR/dump),
 so that they judge the arithmetic and not the reading of files.
 
     make_tables.py DUMP --check RUN_DIR    the agreement table of a run's Parquet

@@ -2,7 +2,7 @@
 
 A dump is a folder with two tab-separated tables, residues.tsv and atoms.tsv (or
 .tsv.gz), each with a header line, empty where a value is missing, unquoted.
-Positions are integers of 0.001 A. `cargo run --example dump_residues` writes it.
+Positions are integers of 0.001 A. `tapeloop validate --keep` writes it.
 
 residues.tsv, one row a residue, in the order of the program's output:
   source        the input's name, as in the run's output

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::Policy;
-use crate::structure::{Models, ReadOptions};
+use crate::structure::{Assembly, BFactorKind, Models, ReadOptions};
 use features::resolve_features;
 use form::Form;
 use replay::resolve_policy;
@@ -25,8 +25,23 @@ use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 
 pub(super) use features::setting_json;
+pub(super) use suggest::nearest;
 pub(super) use written::Written;
 use written::from_folder;
+
+/// Which models, by name.
+const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
+
+/// What B factors are, by name: as the file says, or as the user knows.
+const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
+    ("auto", None),
+    ("b", Some(BFactorKind::Temperature)),
+    ("plddt", Some(BFactorKind::Plddt)),
+];
+
+/// Which chains are read, by name.
+const ASSEMBLIES: [(&str, Assembly); 2] =
+    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +107,11 @@ impl Config {
         let input = resolve_input(&mut form);
         let output = form.text("output").map(|(path, _)| PathBuf::from(path));
         form.note("output", json!(output));
-        let models = [("first", Models::First), ("all", Models::All)];
         let reading = ReadOptions {
-            models: form.choice("models", &models),
+            models: form.choice("models", &MODELS),
             nucleic: form.flag("nucleic", true),
-            ..ReadOptions::default()
+            b_factor_kind: form.choice("b_factor", &B_FACTORS),
+            assembly: form.choice("assembly", &ASSEMBLIES),
         };
         let features = resolve_features(&mut form);
         let backends = [

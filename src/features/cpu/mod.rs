@@ -23,6 +23,7 @@ mod half_sphere_exposure;
 mod half_sphere_normal_a;
 mod half_sphere_normal_b;
 mod nearest_chain;
+mod neighbours;
 mod protrusion;
 mod radius_of_gyration;
 mod relative_contact_order;

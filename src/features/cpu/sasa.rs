@@ -1,7 +1,8 @@
 //! Twin of `kernels/sasa.cu`.
 
 use super::super::layout::RESIDUES;
-use super::shrake_rupley::{Inputs, Scratch, Sphere, areas};
+use super::neighbours::Neighbours;
+use super::shrake_rupley::{Inputs, Sphere, areas};
 use super::simd;
 use super::split::for_each_row;
 use crate::record::TwinLaunch;
@@ -15,7 +16,7 @@ pub(in super::super) fn sasa(launch: &mut TwinLaunch<'_>) {
 
     let out = &mut out[..inputs.total(RESIDUES)];
     for_each_row(out, 1, |rows, out| {
-        let mut scratch = Scratch::default();
+        let mut scratch = Neighbours::default();
         dispatch!(simd::level(), simd => {
             for (own, out) in rows.zip(out) {
                 *out = areas::<_, false>(simd, &inputs, &sphere, own, &mut scratch).model;

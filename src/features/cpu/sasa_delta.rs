@@ -1,7 +1,8 @@
 //! Twin of `kernels/sasa_delta.cu`.
 
 use super::super::layout::RESIDUES;
-use super::shrake_rupley::{Areas, Inputs, Scratch, Sphere, areas};
+use super::neighbours::Neighbours;
+use super::shrake_rupley::{Areas, Inputs, Sphere, areas};
 use super::simd;
 use super::split::for_each_row;
 use crate::record::TwinLaunch;
@@ -17,7 +18,7 @@ pub(in super::super) fn sasa_delta(launch: &mut TwinLaunch<'_>) {
     let count = inputs.total(RESIDUES);
     let mut rows: Vec<_> = out[..count].iter_mut().zip(&mut deltas[..count]).collect();
     for_each_row(&mut rows, 1, |own, rows| {
-        let mut scratch = Scratch::default();
+        let mut scratch = Neighbours::default();
         dispatch!(simd::level(), simd => {
             for (own, (out, out_delta)) in own.zip(rows) {
                 let Areas { model, delta } =
