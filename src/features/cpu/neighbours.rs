@@ -280,8 +280,10 @@ impl Neighbours {
             for (place, values) in vectors.zip([dx, dy, dz, t]) {
                 values.store_slice(place);
             }
-            let is_another = column(SOURCE).simd_ne(own as u32) & first_lanes(simd, lanes);
-            let mut buries = t.simd_gt(farthest) & is_another;
+            // The atom itself, or one of the same radius at the same place.
+            let [dx, dy, dz, bits] = [dx, dy, dz, t].map(|v| v.bitcast::<S::u32s>());
+            let counts = (dx | dy | dz | bits).simd_ne(0) | column(SOURCE).simd_lt(own as u32);
+            let mut buries = t.simd_gt(farthest) & counts & first_lanes(simd, lanes);
             let place = [lane_numbers + 4 * at as u32];
             if BY_CHAIN {
                 let differs = column(TAG) ^ atom.tag.bits();

@@ -4,8 +4,8 @@
 //! t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
 //! rest is rounded operation by operation, alike on all machines; so are the
 //! counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
-//! bury nothing. Areas are sums of n R^2 in integers, which do not depend on the
-//! order.
+//! bury nothing. Of atoms of one radius at one place the first alone has open
+//! points. Areas are sums of n R^2 in integers, which do not depend on the order.
 
 use super::super::layout::{Atom, RADIUS_MAX, ResidueSpan, StructureSpan};
 use super::cells::Cells;
