@@ -4,6 +4,7 @@ use super::b_factor::BFactor;
 use super::ca_geometry::CaGeometry;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
+use super::dssp::Dssp;
 use super::feature::{About, Feature, Setting};
 use super::half_sphere::HalfSphereA;
 use super::layout::REACH;
@@ -134,6 +135,8 @@ features! {
     Torsions, "torsions", torsions: Torsions;
     /// Angles of the C-alpha trace.
     CaGeometry, "ca_geometry", ca_geometry: CaGeometry;
+    /// Secondary structure and hydrogen bonds.
+    Dssp, "dssp", dssp: Dssp;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -154,7 +157,11 @@ impl FeatureName {
         ),
         (
             "backbone",
-            &[FeatureName::Torsions, FeatureName::CaGeometry],
+            &[
+                FeatureName::Torsions,
+                FeatureName::CaGeometry,
+                FeatureName::Dssp,
+            ],
         ),
     ];
 }

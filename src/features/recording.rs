@@ -212,6 +212,11 @@ impl<'a> Recording<'a> {
             .device_buffer(name, Unit::PerAxis { axis, elements })
     }
 
+    /// Fills a buffer that stays on the device with zeros.
+    pub(super) fn zero(&mut self, buffer: Buffer<u32>) {
+        self.steps.push(Step::Zero(buffer));
+    }
+
     /// A buffer for results: `values` for each row of `table`.
     pub(super) fn results<T: Element>(
         &mut self,
@@ -370,7 +375,7 @@ impl<'a> Recording<'a> {
             source: self.device(&named("source"), axis, 1),
         };
         let of_axis = Arg::from(axis as u32);
-        self.steps.push(Step::Zero(counts));
+        self.zero(counts);
         let args = [
             header,
             structures,

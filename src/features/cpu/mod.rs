@@ -2,8 +2,11 @@
 //! same arithmetic in the same order, and every operation in use is rounded
 //! correctly on both sides, so that results are equal in every bit.
 
+mod amide_hydrogens;
 mod angles;
 mod b_factor_z;
+mod bonds;
+mod bridge_partners;
 mod ca_geometry;
 mod cell_count;
 mod cell_fill;
@@ -11,21 +14,29 @@ mod cell_scan;
 mod cells;
 mod contact_number;
 mod half_sphere_exposure;
+mod hydrogen_bonds;
+mod ladders;
 mod near;
 mod radius_of_gyration;
+mod secondary_structure;
 mod simd;
 mod split;
 mod torsions;
 mod weighted_contact_number;
 
+pub(super) use amide_hydrogens::amide_hydrogens;
 pub(super) use b_factor_z::b_factor_z;
+pub(super) use bridge_partners::bridge_partners;
 pub(super) use ca_geometry::ca_geometry;
 pub(super) use cell_count::cell_count;
 pub(super) use cell_fill::cell_fill;
 pub(super) use cell_scan::cell_scan;
 pub(super) use contact_number::contact_number;
 pub(super) use half_sphere_exposure::half_sphere_exposure;
+pub(super) use hydrogen_bonds::hydrogen_bonds;
+pub(super) use ladders::ladders;
 pub(super) use radius_of_gyration::radius_of_gyration;
+pub(super) use secondary_structure::secondary_structure;
 pub(super) use torsions::torsions;
 pub(super) use weighted_contact_number::weighted_contact_number;
 

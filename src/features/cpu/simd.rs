@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Lanes of the widest vector of 32-bit elements.
-const LANES_MAX: usize = 16;
+pub(super) const LANES_MAX: usize = 16;
 
 /// What the machine has.
 pub(super) fn level() -> Level {
