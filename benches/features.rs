@@ -17,7 +17,7 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
-use tapeloop::features::{Column, FeatureConfig, FeatureName, FeatureTable, Features, Input};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input};
 use tapeloop::pipeline::{Finished, Packed, Packer, Ring, Wait};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
@@ -161,8 +161,10 @@ fn tiled(one: &Structure, atoms: usize) -> Structure {
         chains: Vec::new(),
         xyz: Vec::new(),
         element: Vec::new(),
+        class: Vec::new(),
         b_factor: Vec::new(),
         atom_start: vec![0],
+        loose: Vec::new(),
         ..one.clone()
     };
     for copy in 0..copies {
@@ -173,6 +175,7 @@ fn tiled(one: &Structure, atoms: usize) -> Structure {
         let row_atoms = one.atom_start[one.residues.len()] as usize;
         whole.xyz.extend(one.xyz[..row_atoms].iter().map(moved));
         whole.element.extend(&one.element[..row_atoms]);
+        whole.class.extend(&one.class[..row_atoms]);
         whole.b_factor.extend(&one.b_factor[..row_atoms]);
         whole.chains.extend(one.chains.iter().cloned());
         whole

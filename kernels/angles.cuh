@@ -2,24 +2,7 @@
 // is in use, so that results are the same on every machine;
 // src/features/cpu/angles.rs is the other side.
 #pragma once
-#include "layout.cuh"
-
-struct Vector { double x, y, z; };
-
-__device__ inline Vector difference(Position to, Position from)
-{
-    return {double(to.x - from.x), double(to.y - from.y), double(to.z - from.z)};
-}
-
-__device__ inline double dot(Vector a, Vector b)
-{
-    return a.x * b.x + a.y * b.y + a.z * b.z;
-}
-
-__device__ inline Vector cross(Vector a, Vector b)
-{
-    return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-}
+#include "vector.cuh"
 
 // An angle as its sine and cosine, both times one positive factor; zeros where
 // there is none.

@@ -16,7 +16,7 @@ __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned br
 }
 
 // The residues that each residue forms a bridge with, one thread a residue. With
-// i and j both linked to their neighbours and three or more apart, the patterns are
+// i and j both joined to their neighbours and three or more apart, the patterns are
 //   parallel      j accepts from i+1 and gives to i-1, or
 //                 j-1 accepts from i and j+1 gives to i,
 //   antiparallel  j accepts from i and gives to i, or
@@ -34,8 +34,7 @@ extern "C" __global__ void bridge_partners(const unsigned* header, const Structu
     const unsigned first = structures[residues[own].structure].residue_start;
     const Bonds bonds{partners, energies};
     const auto can_bridge = [&](unsigned at) {
-        return linked(residues, count, at) && linked(residues, count, at + 1)
-            && hydrogens[at].w != NO_BACKBONE;
+        return joined(hydrogens, count, at) && joined(hydrogens, count, at + 1);
     };
     Bridges found;
     for (unsigned k = 0; k < BRIDGES_MAX; ++k)

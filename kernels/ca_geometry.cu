@@ -1,10 +1,5 @@
 #include "angles.cuh"
 
-__device__ inline Position position(Atom atom)
-{
-    return {atom.x, atom.y, atom.z};
-}
-
 // The shape of the C-alpha trace in degrees, one thread a residue: the dihedral of
 // C-alphas i-1, i, i+1, i+2, and the angle of i-1, i, i+1. Null across a break and
 // where a C-alpha is missing.

@@ -24,15 +24,29 @@ __device__ inline unsigned cell_of(const Grid& grid, int x, int y, int z)
     return grid.first + (wz * grid.wrap[1] + wy) * grid.wrap[0] + wx;
 }
 
+// Whether cells that lie apart share a place.
+__device__ inline bool wraps(const Grid& grid)
+{
+    return grid.wrap[0] < grid.extent[0] || grid.wrap[1] < grid.extent[1]
+        || grid.wrap[2] < grid.extent[2];
+}
+
 // The runs of sorted atoms that hold everything within `reach` of a position in
 // the grid: for (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...).
 struct Runs {
     unsigned count;
 
     __device__ inline Runs(const Grid& grid, int x, int y, int z, int reach)
+        : Runs(grid, {x - reach, y - reach, z - reach}, {x + reach, y + reach, z + reach})
+    {
+    }
+
+    // Of everything between two corners; the box must touch the grid.
+    __device__ inline Runs(const Grid& grid, Position low_corner, Position high_corner)
     {
         unsigned low, high;
-        range(x - grid.x, reach, grid.shift, grid.extent[0], low, high);
+        range(low_corner.x - grid.x, high_corner.x - grid.x, grid.shift, grid.extent[0], low,
+              high);
         const unsigned nx = grid.wrap[0];
         from = low < nx ? low : low % nx;
         to = high < nx ? high : high % nx;
@@ -40,9 +54,11 @@ struct Runs {
             from = 0;
             to = nx - 1;
         }
-        range(y - grid.y, reach, grid.shift, grid.extent[1], y_low, high);
+        range(low_corner.y - grid.y, high_corner.y - grid.y, grid.shift, grid.extent[1], y_low,
+              high);
         rows = min(high - y_low + 1, unsigned(grid.wrap[1]));
-        range(z - grid.z, reach, grid.shift, grid.extent[2], z_low, high);
+        range(low_corner.z - grid.z, high_corner.z - grid.z, grid.shift, grid.extent[2], z_low,
+              high);
         count = rows * min(high - z_low + 1, unsigned(grid.wrap[2]));
         first = grid.first;
         wrap_x = nx;
@@ -50,27 +66,36 @@ struct Runs {
         wrap_z = grid.wrap[2];
     }
 
-    // Sorted atoms begin ... < end.
-    __device__ inline void get(unsigned run, const unsigned* start, unsigned& begin,
-                               unsigned& end) const
+    // Cells of a run, both included.
+    __device__ inline void cells(unsigned run, unsigned& begin, unsigned& last) const
     {
         unsigned z = z_low + run / rows, y = y_low + run % rows;
         z = z < wrap_z ? z : z % wrap_z;
         y = y < wrap_y ? y : y % wrap_y;
         const unsigned row = first + (z * wrap_y + y) * wrap_x;
-        begin = start[row + from];
-        end = start[row + to + 1];
+        begin = row + from;
+        last = row + to;
+    }
+
+    // Sorted atoms begin ... < end.
+    __device__ inline void get(unsigned run, const unsigned* start, unsigned& begin,
+                               unsigned& end) const
+    {
+        unsigned last;
+        cells(run, begin, last);
+        begin = start[begin];
+        end = start[last + 1];
     }
 
 private:
     unsigned first, wrap_x, wrap_y, wrap_z, from, to, y_low, z_low, rows;
 
-    // Cells along an axis that a reach around a coordinate covers.
-    __device__ static inline void range(int at, int reach, unsigned shift, unsigned extent,
-                                        unsigned& low, unsigned& high)
+    // Cells along an axis between two places.
+    __device__ static inline void range(int low_at, int high_at, unsigned shift,
+                                        unsigned extent, unsigned& low, unsigned& high)
     {
-        low = max((at - reach) >> shift, 0);
-        high = min((at + reach) >> shift, int(extent) - 1);
+        low = max(low_at >> shift, 0);
+        high = min(high_at >> shift, int(extent) - 1);
     }
 };
 

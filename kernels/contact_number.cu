@@ -3,10 +3,11 @@
 constexpr unsigned CUTOFFS_MAX = 8;
 
 // Other residues of the structure within each of `values` cutoffs, which stand in
-// the header from `first` on; one warp a residue.
+// the header from `first` on, of all chains or of its own; one warp a residue.
 extern "C" __global__ void __launch_bounds__(128)
 contact_number(const unsigned* header, const Structure* structures, const Residue* residues,
-               const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first)
+               const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first,
+               unsigned own_chain)
 {
     const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     if (own >= header[RESIDUES])
@@ -30,6 +31,8 @@ contact_number(const unsigned* header, const Structure* structures, const Residu
     const Cells cells = CELLS_OF_PARAMS;
     const Grid& grid = structures[residues[own].structure].residue_grid;
     for_each_candidate(cells, grid, atom, reach, [&](unsigned other) {
+        if (own_chain && !same_chain(cells.tag[other], atom.tag))
+            return;
         const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                     cells.z[other] - atom.z);
 #pragma unroll

@@ -2,8 +2,16 @@
 #pragma once
 #include "layout.cuh"
 
-// What a residue can do in hydrogen bonds, in the last place of its hydrogen.
-constexpr float NO_BACKBONE = 0.0f, ACCEPTOR = 1.0f, DONOR_AND_ACCEPTOR = 2.0f;
+// What a residue is, in the last place of its hydrogen: one that lacks a backbone
+// atom, the first of a stretch of linked residues that lack none, another, another
+// with a hydrogen. Each is also what stands before it, but for the first.
+constexpr float INCOMPLETE = 0.0f, FIRST = 1.0f, JOINED = 2.0f, DONOR = 3.0f;
+
+// Whether residue `at` of the batch's `count` continues a stretch.
+__device__ inline bool joined(const float4* hydrogens, unsigned count, unsigned at)
+{
+    return at < count && hydrogens[at].w >= JOINED;
+}
 
 // The hydrogen bonds of the batch. A residue has four partners, which count from
 // its structure's first residue: the two best acceptors of its N-H, then the two

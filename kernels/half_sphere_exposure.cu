@@ -1,61 +1,43 @@
-#include "layout.cuh"
+#include "cells.cuh"
 
-__device__ inline double dot(Position a, Position b)
+// C-alphas within the radius on either side of the plane through the residue's
+// C-alpha that is normal to its direction, first above, then below; one warp a
+// residue.
+extern "C" __global__ void __launch_bounds__(128)
+half_sphere_exposure(const unsigned* header, const Structure* structures,
+                     const Residue* residues, const Atom* atoms, CELL_PARAMS,
+                     const double* normals, int* counts, unsigned radius)
 {
-    return double((long long)a.x * b.x + (long long)a.y * b.y + (long long)a.z * b.z);
-}
-
-__device__ inline Position minus(Atom a, Atom b)
-{
-    return {a.x - b.x, a.y - b.y, a.z - b.z};
-}
-
-// C-alphas within the cutoff on either side of the plane through the residue's
-// C-alpha whose normal bisects the directions from its neighbours' C-alphas
-// (Hamelryck 2005), first above, then below; one thread a residue. A residue that
-// is not linked to both neighbours has no plane.
-extern "C" __global__ void __launch_bounds__(TILE)
-half_sphere_exposure(const unsigned* header, const Tile* tiles, const Residue* residues,
-                     const Atom* atoms, int* counts, unsigned cutoff2)
-{
-    if (blockIdx.x >= header[TILES])
+    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (own >= header[RESIDUES])
         return;
-    const Tile tile = tiles[blockIdx.x];
-    const bool active = threadIdx.x < tile.count;
-    const unsigned i = tile.first + threadIdx.x;
-    const unsigned own = tile.residue_start + i;
-    const Atom atom = active ? atoms[own] : Atom{};
-
-    Position before{}, after{};
-    double before_norm = 0.0, after_norm = 0.0;
-    if (active && present(atom) && i > 0 && i + 1 < tile.residue_count
-        && residues[own].flags & LINKED && residues[own + 1].flags & LINKED
-        && present(atoms[own - 1]) && present(atoms[own + 1])) {
-        before = minus(atom, atoms[own - 1]);
-        after = minus(atom, atoms[own + 1]);
-        before_norm = sqrt(dot(before, before));
-        after_norm = sqrt(dot(after, after));
+    const unsigned lane = threadIdx.x % 32;
+    const Atom atom = atoms[own];
+    const double* normal = normals + 3 * own;
+    const double nx = normal[0];
+    if (!present(atom) || isnan(nx)) {
+        if (lane < 2)
+            counts[2 * own + lane] = NULL_COUNT;
+        return;
     }
-    const bool has_plane = before_norm > 0.0 && after_norm > 0.0;
-
-    __shared__ Atom others[TILE];
+    const double ny = normal[1], nz = normal[2];
     int above = 0, near = 0;
-    for (unsigned base = 0; base < tile.residue_count; base += TILE) {
-        const unsigned length = load_tile(others, atoms, tile, base);
-        if (!has_plane)
-            continue;
-        for (unsigned k = 0; k < length; ++k) {
-            const Position d = minus(others[k], atom);
-            if (!present(others[k]) || squared(d.x, d.y, d.z) >= cutoff2)
-                continue;
-            // The sign of d on (before / |before| + after / |after|).
-            above += dot(d, before) * after_norm + dot(d, after) * before_norm > 0.0;
+    const Cells cells = CELLS_OF_PARAMS;
+    const Grid& grid = structures[residues[own].structure].residue_grid;
+    for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+        const int dx = cells.x[other] - atom.x;
+        const int dy = cells.y[other] - atom.y;
+        const int dz = cells.z[other] - atom.z;
+        if (squared(dx, dy, dz) < radius * radius) {
+            above += dx * nx + dy * ny + dz * nz > 0.0;
             ++near;
         }
-    }
-    if (active) {
-        counts[2 * own] = has_plane ? above : NULL_COUNT;
+    });
+    above = warp_sum(above);
+    near = warp_sum(near);
+    if (lane == 0) {
+        counts[2 * own] = above;
         // The residue itself is near, and not above.
-        counts[2 * own + 1] = has_plane ? near - above - 1 : NULL_COUNT;
+        counts[2 * own + 1] = near - above - 1;
     }
 }

@@ -63,7 +63,7 @@ hydrogen_bonds(const unsigned* header, const Structure* structures, const Residu
     const auto consider = [&](unsigned other) {
         const unsigned donor = takes ? other : own, acceptor = takes ? own : other;
         const float4 hydrogen = hydrogens[donor];
-        if (hydrogen.w != DONOR_AND_ACCEPTOR || hydrogens[acceptor].w == NO_BACKBONE
+        if (hydrogen.w != DONOR || hydrogens[acceptor].w == INCOMPLETE
             || donor == acceptor + 1)
             return;
         const Backbone& to = backbone[acceptor];
@@ -71,7 +71,7 @@ hydrogen_bonds(const unsigned* header, const Structure* structures, const Residu
         if (energy < 0)
             best.add((unsigned long long)(energy - ENERGY_MIN) << 32 | other);
     };
-    if (hydrogens[own].w != NO_BACKBONE) {
+    if (hydrogens[own].w != INCOMPLETE) {
         const Cells cells = CELLS_OF_PARAMS;
         const Atom atom = atoms[own];
         const Runs runs(structure.residue_grid, atom.x, atom.y, atom.z, BOND_REACH);

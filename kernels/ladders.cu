@@ -15,7 +15,7 @@ struct Ladder {
 };
 
 struct Ladders {
-    const Residue* residues;
+    const float4* hydrogens;
     const Bridges* bridges;
     unsigned* marks;
     int count;
@@ -49,11 +49,11 @@ struct Ladders {
             ++ladder.i_end;
     }
 
-    // Whether residues from - 1 to `to` are linked, each to the next.
-    __device__ inline bool are_linked(int from, int to) const
+    // Whether residues from - 1 to `to` are joined, each to the next.
+    __device__ inline bool are_joined(int from, int to) const
     {
         for (int at = from; at <= to; ++at)
-            if (!linked(residues, count, at))
+            if (!joined(hydrogens, count, at))
                 return false;
         return true;
     }
@@ -66,7 +66,7 @@ struct Ladders {
         const int begin = ladder.antiparallel ? ladder.j : next.j;
         const int i_gap = next.i - ladder.i_end, j_gap = begin - end;
         return j_gap >= 0 && (j_gap < BULGE_MAX || (j_gap < GAP_MAX && i_gap < BULGE_MAX))
-            && are_linked(ladder.i_end + 1, next.i) && are_linked(end + 1, begin);
+            && are_joined(ladder.i_end + 1, next.i) && are_joined(end + 1, begin);
     }
 
     // Joins the first ladder that a bulge separates from this one, if there is one.
@@ -124,14 +124,14 @@ struct Ladders {
 // other; so the thread of the first residue of each such group, of which no residue
 // has a gap before it, goes through the group. marks[] begins at zeros.
 extern "C" __global__ void ladders(const unsigned* header, const Structure*,
-                                   const Residue* residues, const Bridges* bridges,
+                                   const float4* hydrogens, const Bridges* bridges,
                                    unsigned* marks)
 {
     const int own = blockIdx.x * blockDim.x + threadIdx.x;
     const int count = header[RESIDUES];
     if (own >= count)
         return;
-    const Ladders all{residues, bridges, marks, count};
+    const Ladders all{hydrogens, bridges, marks, count};
     if (!all.is_covered(own))
         return;
     for (int before = max(own - GAP_MAX + 1, 0); before < own; ++before)

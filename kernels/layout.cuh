@@ -23,6 +23,8 @@ __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 __device__ inline bool tag_side(unsigned tag) { return tag >> 11 & 1u; }
 __device__ inline bool tag_polar(unsigned tag) { return tag >> 12 & 1u; }
 __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
+constexpr unsigned CHAINS_MAX = 1u << 19;
+__device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13 == 0; }
 
 // The backbone of a residue, each atom present or not.
 struct alignas(16) Backbone { Position n, ca, c, o; };
@@ -74,6 +76,7 @@ static_assert(sizeof(Chain) == 16, "one 16-byte load");
 constexpr int NULL_COUNT = -1;
 
 __device__ inline float null_real() { return __int_as_float(0x7fc00000); }
+__device__ inline double null_double() { return __longlong_as_double(0x7ff8000000000000); }
 
 __device__ inline bool present(Position p) { return p.x != MISSING; }
 
@@ -120,7 +123,7 @@ __device__ inline T block_sum(T* shared, T value)
 }
 
 // The sum over the warp, for all of its threads.
-__device__ inline int warp_sum(int value)
+template <typename T> __device__ inline T warp_sum(T value)
 {
     for (unsigned stride = 16; stride > 0; stride /= 2)
         value += __shfl_xor_sync(~0u, value, stride);

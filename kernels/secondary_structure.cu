@@ -6,33 +6,25 @@ constexpr unsigned SS_THREADS = 256;
 constexpr unsigned HALO = 10;
 
 // What is known of each residue, by bits.
-enum Known { COMPLETE, IS_LINKED, BOND_3, BOND_4, BOND_5, STRAND, BRIDGE, BEND, POLYPROLINE };
+enum Known { COMPLETE, IS_JOINED, BOND_3, BOND_4, BOND_5, STRAND, BRIDGE, BEND, POLYPROLINE };
 
 // States in the order of the columns' texts.
 enum State { HELIX_4, LADDER, SINGLE_BRIDGE, HELIX_3, HELIX_5, TURN, BENT, HELIX_PP, LOOP };
 enum Class { HELIX, SHEET, COIL };
 
 struct Neighbourhood {
-    const Residue* residues;
     const Backbone* backbone;
     const float4* hydrogens;
     unsigned count;
 
-    __device__ inline bool is_linked(unsigned at) const { return linked(residues, count, at); }
-
-    __device__ inline bool is_complete(unsigned at) const
-    {
-        return hydrogens[at].w != NO_BACKBONE;
-    }
+    __device__ inline bool is_joined(unsigned at) const { return joined(hydrogens, count, at); }
 
     // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
     // and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
     __device__ inline bool is_bend(unsigned at) const
     {
         constexpr double COS_70 = 0.3420201433256687;
-        if (at < 2 || !is_linked(at - 1) || !is_linked(at) || !is_linked(at + 1)
-            || !is_linked(at + 2) || !is_complete(at - 2) || !is_complete(at)
-            || !is_complete(at + 2))
+        if (!is_joined(at - 1) || !is_joined(at) || !is_joined(at + 1) || !is_joined(at + 2))
             return false;
         const Position here = backbone[at].ca;
         const Vector in = difference(here, backbone[at - 2].ca);
@@ -44,8 +36,7 @@ struct Neighbourhood {
     // Whether phi is -75 and psi 145 degrees, within 29.
     __device__ inline bool is_polyproline(unsigned at) const
     {
-        if (!is_linked(at) || !is_linked(at + 1) || !is_complete(at - 1) || !is_complete(at)
-            || !is_complete(at + 1))
+        if (!is_joined(at) || !is_joined(at + 1))
             return false;
         const Backbone& here = backbone[at];
         const Angle phi = Angle::dihedral(backbone[at - 1].c, here.n, here.ca, here.c);
@@ -87,7 +78,7 @@ __device__ inline State state_of(const unsigned (&known)[POLYPROLINE + 1])
     // Residues where a helix of `stride` residues a turn begins: they accept from
     // the residue so far ahead.
     const auto starts = [&](unsigned bonds, unsigned stride) {
-        return bonds >> stride & all_set(known[IS_LINKED] >> 1, stride);
+        return bonds >> stride & all_set(known[IS_JOINED] >> 1, stride);
     };
     const unsigned start3 = starts(known[BOND_3], 3);
     const unsigned start4 = starts(known[BOND_4], 4);
@@ -128,11 +119,12 @@ secondary_structure(const unsigned* header, const Structure* structures,
     const unsigned first = blockIdx.x * SS_THREADS;
     if (first >= count)
         return;
-    const Neighbourhood all{residues, backbone, hydrogens, count};
+    const Neighbourhood all{backbone, hydrogens, count};
     const Bonds bonds{partners, energies};
     const auto known_of = [&](unsigned at) {
         const unsigned start = structures[residues[at].structure].residue_start;
-        unsigned known = all.is_complete(at) << COMPLETE | all.is_linked(at) << IS_LINKED;
+        unsigned known = unsigned(hydrogens[at].w != INCOMPLETE) << COMPLETE
+            | unsigned(all.is_joined(at)) << IS_JOINED;
         for (unsigned which = 0; which < 2; ++which) {
             const int acceptor = bonds.acceptor(at, which, start);
             const unsigned stride = at - unsigned(acceptor);

@@ -5,37 +5,120 @@
 constexpr unsigned GROUP = 32;
 static_assert(TILE % GROUP == 0, "groups start at the same residues in every tile");
 
+// A group's sum of 1/d^2 over distances of at least 0.001 A is below this.
+constexpr float SUM_MAX = 2.0f * GROUP;
+
+// 1/x to 6e-7, in operations that a CPU does to the last bit alike: a guess from
+// the bits, and two steps of Newton's whose constants spread the error evenly.
+// What it makes of 0 is not below SUM_MAX.
+__device__ inline float reciprocal(float x)
+{
+    const float guess = __uint_as_float(0x7ee80000u - __float_as_uint(x));
+    const float better = guess * __fmaf_rn(x * guess, -1.1149222f, 2.1127994f);
+    return __fmaf_rn(better, __fmaf_rn(-x, better, 1.0000005f), better);
+}
+
+// A C-alpha that others are measured from: from the corner of the structure's
+// grid in floats where the grid is so small that they are exact, else as it is;
+// w is 1 where there is one.
+template <bool COMPACT> __device__ inline int4 place(Atom atom, const Grid& grid)
+{
+    const int there = __float_as_int(present(atom) ? 1.0f : 0.0f);
+    if (!present(atom))
+        atom = {grid.x, grid.y, grid.z, 0};
+    if (!COMPACT)
+        return {atom.x, atom.y, atom.z, there};
+    return {__float_as_int(float(atom.x - grid.x)), __float_as_int(float(atom.y - grid.y)),
+            __float_as_int(float(atom.z - grid.z)), there};
+}
+
+template <bool COMPACT> __device__ inline float difference(int a, int b)
+{
+    return COMPACT ? __int_as_float(a) - __int_as_float(b) : float(a - b);
+}
+
+template <bool COMPACT> __device__ inline float squared_distance(int4 a, int4 b)
+{
+    const float x = difference<COMPACT>(a.x, b.x);
+    const float y = difference<COMPACT>(a.y, b.y);
+    const float z = difference<COMPACT>(a.z, b.z);
+    return __fmaf_rn(z, z, __fmaf_rn(y, y, x * x));
+}
+
+// A group's sum where a distance is 0, which is counted and no term.
+template <bool COMPACT>
+__device__ inline float careful_sum(int4 own, const int4* group, unsigned& coincident)
+{
+    float sum = 0.0f;
+    for (unsigned k = 0; k < GROUP; ++k) {
+        const float d2 = squared_distance<COMPACT>(own, group[k]);
+        if (group[k].w == 0)
+            continue;
+        if (d2 > 0.0f)
+            sum += reciprocal(d2);
+        else
+            ++coincident;
+    }
+    return sum;
+}
+
+// Sum over the structure in 0.001 A, by all threads of a block.
+template <bool COMPACT>
+__device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom* atoms,
+                                      const Grid& grid, Atom atom, unsigned& coincident)
+{
+    const int4 own = place<COMPACT>(atom, grid);
+    double total = 0.0;
+    for (unsigned base = 0; base < tile.residue_count; base += TILE) {
+        const unsigned length = min(TILE, tile.residue_count - base);
+        const bool active = threadIdx.x < length;
+        const unsigned other = tile.residue_start + base + threadIdx.x;
+        __syncthreads();
+        others[threadIdx.x] = place<COMPACT>(active ? atoms[other] : Atom{}, grid);
+        __syncthreads();
+        for (unsigned group = 0; group < length; group += GROUP) {
+            float sum = 0.0f;
+#pragma unroll 8
+            for (unsigned k = group; k < group + GROUP; ++k) {
+                const float term = reciprocal(squared_distance<COMPACT>(own, others[k]));
+                sum = __fmaf_rn(__int_as_float(others[k].w), term, sum);
+            }
+            if (!(sum < SUM_MAX))
+                sum = careful_sum<COMPACT>(own, others + group, coincident);
+            total += double(sum);
+        }
+    }
+    return total;
+}
+
 // Sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread a
-// residue. Residues at distance 0 are skipped.
+// residue. Residues at distance 0 are no terms, and counted.
 extern "C" __global__ void __launch_bounds__(TILE)
-weighted_contact_number(const unsigned* header, const Tile* tiles, const Atom* atoms,
-                        float* sums)
+weighted_contact_number(const unsigned* header, const Structure* structures,
+                        const Residue* residues, const Tile* tiles, const Atom* atoms,
+                        float* sums, unsigned* coincident)
 {
     if (blockIdx.x >= header[TILES])
         return;
     const Tile tile = tiles[blockIdx.x];
+    if (tile.count == 0)
+        return;
+    const unsigned first = tile.residue_start + tile.first;
+    const Grid& grid = structures[residues[first].structure].residue_grid;
+    const bool compact = max(max(grid.extent[0], grid.extent[1]), grid.extent[2])
+        <= 1u << (24 - grid.shift);
     const bool active = threadIdx.x < tile.count;
-    const unsigned own = tile.residue_start + tile.first + threadIdx.x;
+    const unsigned own = first + threadIdx.x;
     const Atom atom = active ? atoms[own] : Atom{};
 
-    __shared__ Atom others[TILE];
-    double sum = 0.0;
-    for (unsigned base = 0; base < tile.residue_count; base += TILE) {
-        const unsigned length = load_tile(others, atoms, tile, base);
-        for (unsigned group = 0; group < length; group += GROUP) {
-            float partial = 0.0f;
-            for (unsigned k = group; k < min(group + GROUP, length); ++k) {
-                const Atom other = others[k];
-                const float x = float(atom.x - other.x);
-                const float y = float(atom.y - other.y);
-                const float z = float(atom.z - other.z);
-                const float d2 = x * x + y * y + z * z;
-                if (d2 > 0.0f && present(other))
-                    partial += 1e6f / d2;
-            }
-            sum += double(partial);
-        }
+    __shared__ int4 others[TILE];
+    unsigned at_zero = 0;
+    const double total = compact
+        ? weighted_sum<true>(others, tile, atoms, grid, atom, at_zero)
+        : weighted_sum<false>(others, tile, atoms, grid, atom, at_zero);
+    if (active) {
+        sums[own] = present(atom) ? float(total * 1e6) : null_real();
+        // The residue itself is at distance 0.
+        coincident[own] = present(atom) ? at_zero - 1 : 0;
     }
-    if (active)
-        sums[own] = present(atom) ? float(sum) : null_real();
 }

@@ -15,7 +15,7 @@ use tapeloop::features::{
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::{Mode, Policy};
-use tapeloop::structure::{MISSING, Residue, Structure};
+use tapeloop::structure::{AtomClass, MISSING, Residue, Structure};
 use tapeloop::workload::Extent;
 
 fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
@@ -143,43 +143,39 @@ fn assert_close(name: &str, found: &Column, expected: &[f64]) {
     }
 }
 
-/// A column of a table of all features.
-fn named<'a>(of: TableName, name: &str, table: &'a FeatureTable) -> &'a Column {
-    let columns = match of {
-        TableName::Residues => &table.residues,
-        TableName::Chains => &table.chains,
-        TableName::Structures => &table.structure,
-    };
-    let decls = FeatureConfig::default().columns(of);
-    let at = decls.iter().position(|decl| decl.name == name);
-    &columns[at.unwrap_or_else(|| panic!("{name} is a column"))]
+/// A column of the residues, with all features.
+fn of_residues<'a>(table: &'a FeatureTable, name: &str) -> &'a Column {
+    let columns = FeatureConfig::default().columns(TableName::Residues);
+    let at = columns.iter().position(|column| column.name == name);
+    &table.residues[at.unwrap()]
+}
+
+/// A column of the structures, with all features.
+fn of_structure<'a>(table: &'a FeatureTable, name: &str) -> &'a Column {
+    let columns = FeatureConfig::default().columns(TableName::Structures);
+    let at = columns.iter().position(|column| column.name == name);
+    &table.structure[at.unwrap()]
 }
 
 fn assert_matches(s: &Structure, table: &FeatureTable) {
-    let residues = |name: &str| named(TableName::Residues, name, table);
-    let structure = |name: &str| named(TableName::Structures, name, table);
     let ca = c_alphas(s);
     let cb = c_betas(s);
-    for (name, cutoff) in [
-        ("cn_ca_8", 8000),
-        ("cn_ca_10", 10_000),
-        ("cn_ca_12", 12_000),
-    ] {
-        let expected = contact_numbers(&ca, cutoff);
-        assert_eq!(*residues(name), Column::Count(expected));
+    for angstrom in [8, 10, 12] {
+        let expected = Column::Count(contact_numbers(&ca, 1000 * angstrom));
+        assert_eq!(of_residues(table, &format!("cn_ca_{angstrom}")), &expected);
     }
-    for (name, cutoff) in [("cn_cb_8", 8000), ("cn_cb_10", 10_000)] {
-        let expected = contact_numbers(&cb, cutoff);
-        assert_eq!(*residues(name), Column::Count(expected));
+    for angstrom in [8, 10] {
+        let expected = Column::Count(contact_numbers(&cb, 1000 * angstrom));
+        assert_eq!(of_residues(table, &format!("cn_cb_{angstrom}")), &expected);
     }
-    assert_close("wcn", residues("wcn"), &wcn(&ca));
+    assert_close("wcn", of_residues(table, "wcn"), &wcn(&ca));
     let (up, down) = half_spheres(s, 12_000).into_iter().unzip();
-    assert_eq!(*residues("hse_a_up"), Column::Count(up));
-    assert_eq!(*residues("hse_a_down"), Column::Count(down));
-    assert_close("b_z", residues("b_z"), &b_z(s));
-    assert_close("rg", structure("rg"), &[rg(&s.xyz)]);
+    assert_eq!(of_residues(table, "hse_a_up"), &Column::Count(up));
+    assert_eq!(of_residues(table, "hse_a_down"), &Column::Count(down));
+    assert_close("b_z", of_residues(table, "b_z"), &b_z(s));
+    assert_close("rg", of_structure(table, "rg"), &[rg(&s.xyz)]);
     let ca: Vec<_> = ca.into_iter().flatten().collect();
-    assert_close("rg_ca", structure("rg_ca"), &[rg(&ca)]);
+    assert_close("rg_ca", of_structure(table, "rg_ca"), &[rg(&ca)]);
 }
 
 fn pool(threads: usize) -> Arc<ThreadPool> {
@@ -287,6 +283,7 @@ fn a_structure_of_100000_residues_is_right() {
         contact_number: ContactNumber {
             ca: vec![Cutoff::from_angstrom(8.0).unwrap()],
             cb: vec![],
+            own_chain: false,
         },
         ..FeatureConfig::default()
     };
@@ -326,12 +323,12 @@ fn a_translation_on_the_lattice_changes_nothing() {
         bits(&tables.iter().map(strip).collect::<Vec<_>>())
     };
     // Built C-betas are rounded after the translation, so those columns may flip.
-    let decls = FeatureConfig::default().columns(TableName::Residues);
-    let without_cb = |columns: Vec<Vec<u32>>| -> Vec<_> {
-        let named = decls.iter().cycle().zip(columns);
+    let columns = FeatureConfig::default().columns(TableName::Residues);
+    let without_cb = |values: Vec<Vec<u32>>| -> Vec<_> {
+        let named = values.into_iter().zip(columns.iter().cycle());
         named
-            .filter(|(decl, _)| !decl.name.starts_with("cn_cb"))
-            .map(|(_, column)| column)
+            .filter(|(_, column)| !column.name.starts_with("cn_cb"))
+            .map(|(values, _)| values)
             .collect()
     };
     assert_eq!(without_cb(residues(&before)), without_cb(residues(&after)));
@@ -356,7 +353,17 @@ fn only_what_is_asked_for_is_taken() {
     };
     assert_eq!(
         lines(&[FeatureName::Wcn]),
-        ["header", "wcn", "tiles", "ca", "alignment"]
+        [
+            "header",
+            "wcn",
+            "wcn_coincident_with",
+            "structures",
+            "residues",
+            "tiles",
+            "ca",
+            "wcn_coincident",
+            "alignment"
+        ]
     );
     assert_eq!(
         lines(&[FeatureName::BFactor]),
@@ -416,7 +423,9 @@ fn an_oversized_structure_is_rejected_alone() {
 fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
     let mut s = structure(positions.len(), 0);
     s.xyz = positions.to_vec();
+    s.loose.clear();
     s.element = vec![6; positions.len()];
+    s.class = vec![AtomClass::of(*b"ALA     ", *b"CA      ", 6); positions.len()];
     s.b_factor = (0..positions.len()).map(|index| index as f32).collect();
     s.atom_start = (0..=positions.len() as u32).collect();
     for (index, residue) in s.residues.iter_mut().enumerate() {
@@ -467,6 +476,7 @@ fn the_largest_cutoff_is_exact_too() {
         contact_number: ContactNumber {
             ca: vec![cutoff],
             cb: vec![],
+            own_chain: false,
         },
         ..FeatureConfig::default()
     };
@@ -491,7 +501,8 @@ fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
     let config = EngineConfig::new(Features::capacity(64));
     let table = &compute(slice::from_ref(&s), &config, 1)[0];
     assert_matches(&s, table);
-    for column in &table.residues {
+    let of_c_alpha = ["cn_ca_8", "cn_cb_8", "wcn", "hse_a_up", "hse_b_up", "b_z"];
+    for column in of_c_alpha.map(|name| of_residues(table, name)) {
         match column {
             Column::Count(values) => assert_eq!(values[20], NULL_COUNT),
             Column::Real(values) => assert!(values[20].is_nan()),
@@ -535,16 +546,11 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
         bits(slice::from_ref(results[0].as_ref().unwrap())),
         bits(slice::from_ref(results[5].as_ref().unwrap()))
     );
-    let counts = |result: usize, name: &str| -> Vec<i32> {
-        let table = results[result].as_ref().unwrap();
-        match named(TableName::Residues, name, table) {
-            Column::Count(counts) => counts.clone(),
-            Column::Real(_) => panic!("{name} is a count"),
-        }
+    let Column::Count(up) = of_residues(results[1].as_ref().unwrap(), "hse_a_up") else {
+        panic!("counts")
     };
     assert_eq!(
-        counts(1, "hse_a_up")[0],
-        NULL_COUNT,
+        up[0], NULL_COUNT,
         "the first residue has no plane, whatever its link says"
     );
     assert!(
@@ -553,7 +559,10 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
             .unwrap_err()
             .contains("farther than 100000 A")
     );
-    assert_eq!(counts(3, "cn_cb_8")[9], NULL_COUNT);
+    let Column::Count(cb) = &results[3].as_ref().unwrap().residues[3] else {
+        panic!("counts")
+    };
+    assert_eq!(cb[9], NULL_COUNT);
     assert!(
         results[4]
             .as_ref()

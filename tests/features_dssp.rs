@@ -131,7 +131,7 @@ fn distance(a: Point, b: Point) -> f64 {
 struct Naive {
     /// N, CA, C, O in A, where all are there.
     backbone: Vec<Option<[Point; 4]>>,
-    /// Which stretch of linked residues each is in.
+    /// Which stretch of linked residues that lack no backbone atom each is in.
     segment: Vec<usize>,
     /// Energies by donor and acceptor, all below zero, best first.
     bonds: Vec<(f64, usize, usize)>,
@@ -152,15 +152,21 @@ impl Naive {
             Some(atoms)
         };
         let backbone: Vec<_> = s.residues.iter().map(all).collect();
+        let mut segment = vec![0; backbone.len()];
+        for at in 1..backbone.len() {
+            let joined = !s.residues[at].break_before
+                && backbone[at].is_some()
+                && backbone[at - 1].is_some();
+            segment[at] = segment[at - 1] + usize::from(!joined);
+        }
         let hydrogen = |at: usize| {
-            let (before, here) = (s.residues.get(at.checked_sub(1)?)?, &s.residues[at]);
-            let (c, o) = (angstrom(before.c)?, angstrom(before.o)?);
-            let is_donor = !here.break_before && here.aa != b'P' && c != o;
-            let [n, ..] = backbone[at].filter(|_| is_donor)?;
+            let before = at
+                .checked_sub(1)
+                .filter(|&before| segment[before] == segment[at])?;
+            let ([n, ..], [_, _, c, o]) = (backbone[at]?, backbone[before]?);
             let along = minus(c, o).map(|x| x / distance(c, o));
-            Some(std::array::from_fn::<f64, 3, _>(|axis| {
-                n[axis] + along[axis]
-            }))
+            let is_donor = s.residues[at].aa != b'P' && c != o;
+            is_donor.then(|| std::array::from_fn::<f64, 3, _>(|axis| n[axis] + along[axis]))
         };
         let mut bonds = Vec::new();
         for donor in 0..backbone.len() {
@@ -179,13 +185,8 @@ impl Naive {
             }
         }
         bonds.sort_by(|a, b| a.partial_cmp(b).unwrap());
-        let breaks = |r: &Residue| usize::from(r.break_before);
-        let count = |sum: &mut usize, r: &Residue| {
-            *sum += breaks(r);
-            Some(*sum)
-        };
         Naive {
-            segment: s.residues.iter().scan(0, count).collect(),
+            segment,
             backbone,
             bonds,
             joined: 0,
@@ -465,22 +466,43 @@ fn ubiquitin_is_as_mdtraj_and_mkdssp_say() {
     assert_eq!(compute_by(DsspVersion::V4, &[s])[0].ss8, mkdssp);
 }
 
-/// A part of a structure, with its breaks.
+/// Some rows of a structure, with a break wherever one is left out.
 fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
-    let mut part = s.clone();
-    let kept = |at: usize| rows.iter().any(|range| range.contains(&at));
-    let mut last = None;
-    part.residues.clear();
-    part.atom_start.clear();
-    for (at, residue) in s.residues.iter().enumerate().filter(|(at, _)| kept(*at)) {
-        let is_first = last.replace(at).is_none_or(|last| last + 1 != at);
-        part.residues.push(Residue {
-            break_before: residue.break_before || is_first,
-            ..*residue
-        });
-        part.atom_start.push(s.atom_start[at]);
+    let mut part = Structure {
+        xyz: Vec::new(),
+        element: Vec::new(),
+        class: Vec::new(),
+        b_factor: Vec::new(),
+        residues: Vec::new(),
+        atom_start: vec![0],
+        loose: Vec::new(),
+        ..s.clone()
+    };
+    for range in rows {
+        for at in range.clone() {
+            let atoms = s.atom_start[at] as usize..s.atom_start[at + 1] as usize;
+            let start = part.xyz.len() as u32;
+            let moved = |atom: u32| match atom {
+                MISSING => MISSING,
+                atom => atom - s.atom_start[at] + start,
+            };
+            let r = s.residues[at];
+            part.residues.push(Residue {
+                break_before: r.break_before || at == range.start,
+                n: moved(r.n),
+                ca: moved(r.ca),
+                c: moved(r.c),
+                o: moved(r.o),
+                cb: moved(r.cb),
+                ..r
+            });
+            part.xyz.extend(&s.xyz[atoms.clone()]);
+            part.element.extend(&s.element[atoms.clone()]);
+            part.class.extend(&s.class[atoms.clone()]);
+            part.b_factor.extend(&s.b_factor[atoms]);
+            part.atom_start.push(part.xyz.len() as u32);
+        }
     }
-    part.atom_start.extend(s.atom_start.last());
     part
 }
 
@@ -561,9 +583,9 @@ fn a_residue_without_a_backbone_atom_is_null_and_takes_no_part() {
                 .flatten()
                 .all(|bond| bond.0 != 28)
         );
-        // The next residue's hydrogen lies along this one's C and O.
-        let has_hydrogen = found.bonds[29][0].is_some();
-        assert_eq!(has_hydrogen, atom < 2, "without atom {atom}");
+        // It ends a stretch, and the next has no hydrogen.
+        assert!(expected.bonds[29][0].is_some());
+        assert_eq!(found.bonds[29][..2], [None, None], "without atom {atom}");
         assert_eq!(found.letter(60), expected.letter(60));
         assert_matches("without an atom", &s, DsspVersion::V2, &found);
     }

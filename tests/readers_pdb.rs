@@ -12,7 +12,7 @@ fn all_models(text: &str) -> Vec<Structure> {
     read_with(
         ReadOptions {
             models: Models::All,
-            nucleic: true,
+            ..ReadOptions::default()
         },
         text,
     )

@@ -2,7 +2,7 @@
 //! each.
 #![cfg(feature = "structure")]
 
-use tapeloop::structure::{Format, ReadOptions, Reader, Structure};
+use tapeloop::structure::{Chain, Format, ReadOptions, Reader, Structure};
 
 fn try_read(options: ReadOptions, text: &str, format: Format) -> tapeloop::Result<Structure> {
     Reader::new(options)
@@ -124,10 +124,75 @@ fn nucleotides_and_caps_are_atoms_without_rows() {
     let without = try_read(options, &lines.concat(), Format::Pdb).unwrap();
     assert_eq!(xs(&without), [2_000, 1_000, 3_000]);
     let dna = try_read(ReadOptions::default(), &lines[0], Format::Pdb).unwrap();
+    assert_eq!((dna.chains.len(), dna.row_chains().len()), (1, 0));
     assert_eq!(
         (dna.residues.len(), dna.xyz.len(), dna.atom_start),
         (0, 1, vec![0])
     );
+}
+
+#[test]
+fn atoms_without_a_row_know_their_chain() {
+    let structure = pdb(&[
+        atom(" P    DA B   1 ", 0.0),
+        atom(" P    DA C   1 ", 1.0),
+        atom(" CH3 ACE A   0 ", 2.0),
+        atom(" CA  ALA A   1 ", 3.0),
+        atom(" N   NH2 A   2 ", 4.0),
+        atom(" P    DG C   2 ", 5.0),
+        atom(" CA  GLY D   2 ", 6.0),
+    ]);
+    assert_eq!(
+        xs(&structure),
+        [3_000, 6_000, 0, 1_000, 2_000, 4_000, 5_000]
+    );
+    let spans = structure.loose.iter().map(|span| {
+        let chain = &structure.chains[span.chain as usize];
+        (chain.auth_asym_id.as_str(), span.atom_count)
+    });
+    let expected = [("B", 1), ("C", 1), ("A", 2), ("C", 1)];
+    assert_eq!(spans.collect::<Vec<_>>(), expected);
+    let names = |chains: &[Chain]| -> Vec<String> {
+        chains.iter().map(|c| c.auth_asym_id.clone()).collect()
+    };
+    assert_eq!(names(&structure.chains), ["A", "D", "B", "C"]);
+    assert_eq!(names(structure.row_chains()), ["A", "D"]);
+}
+
+#[test]
+fn an_atom_has_the_radius_of_its_name_in_the_parent() {
+    let structure = pdb(&[
+        hetatm(" CH3 ACE A   0 ", 0.0),
+        hetatm(" C   ACE A   0 ", 1.0),
+        atom(" N   PHE A   1 ", 2.0),
+        atom(" O   PHE A   1 ", 3.0),
+        atom(" CZ  PHE A   1 ", 4.0),
+        hetatm("SE   MSE A   2 ", 5.0),
+        hetatm(" CE  MSE A   2 ", 6.0),
+        atom(" OP1  DA B   1 ", 7.0),
+        atom(" C8   DA B   1 ", 8.0),
+        atom(" O3*  DA B   1 ", 9.0),
+    ]);
+    let classes = structure.class.iter().map(|class| {
+        (
+            class.radius_milli_angstrom(),
+            class.is_side(),
+            class.is_polar(),
+        )
+    });
+    let expected = [
+        (1640, false, true),
+        (1420, false, true),
+        (1760, true, false),
+        (1900, true, true),
+        (1880, true, false),
+        (1880, true, false),
+        (1760, false, false),
+        (1420, true, true),
+        (1760, true, false),
+        (1460, true, true),
+    ];
+    assert_eq!(classes.collect::<Vec<_>>(), expected);
 }
 
 #[test]

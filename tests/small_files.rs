@@ -31,7 +31,12 @@ fn small_files_read_as_expected() {
                 let s = &models[0];
                 let sequence: String = s.residues.iter().map(|r| char::from(r.aa)).collect();
                 let breaks = s.residues.iter().filter(|r| r.break_before).count();
-                let counts = [models.len(), s.chains.len(), s.residues.len(), s.xyz.len()];
+                let counts = [
+                    models.len(),
+                    s.row_chains().len(),
+                    s.residues.len(),
+                    s.xyz.len(),
+                ];
                 let counts = counts.map(|count| count.to_string()).join("\t");
                 format!("{counts}\t{sequence}\t{breaks}")
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tapeloop::ErrorKind;
-use tapeloop::structure::{MISSING, Models, ReadOptions, Reader, Structure};
+use tapeloop::structure::{Assembly, MISSING, Models, ReadOptions, Reader, Structure};
 
 fn structures() -> Option<PathBuf> {
     let folder = std::env::var_os("TAPELOOP_STRUCTURES").map(PathBuf::from);
@@ -61,9 +61,23 @@ fn check(structure: &Structure, path: &Path) {
     let atoms = structure.xyz.len();
     assert_eq!(structure.element.len(), atoms, "{path:?}");
     assert_eq!(structure.b_factor.len(), atoms, "{path:?}");
+    assert_eq!(structure.class.len(), atoms, "{path:?}");
+    let mut radii = structure.class.iter().map(|c| c.radius_milli_angstrom());
+    assert!(
+        radii.all(|radius| radius > 0),
+        "{path:?}: an atom without radius"
+    );
     assert_eq!(
         structure.atom_start.len(),
         structure.residues.len() + 1,
+        "{path:?}"
+    );
+    let loose: u32 = structure.loose.iter().map(|span| span.atom_count).sum();
+    let in_rows = structure.atom_start[structure.residues.len()];
+    assert_eq!((in_rows + loose) as usize, atoms, "{path:?}");
+    let chains = structure.chains.len() as u32;
+    assert!(
+        structure.loose.iter().all(|span| span.chain < chains),
         "{path:?}"
     );
     assert!(
@@ -95,6 +109,27 @@ fn check(structure: &Structure, path: &Path) {
             "{path:?}: {alpha:?}"
         );
     }
+}
+
+#[test]
+fn assemblies_hold_what_structures_hold() {
+    let Some(root) = structures() else { return };
+    let mut reader = Reader::new(ReadOptions {
+        assembly: Assembly::First,
+        ..ReadOptions::default()
+    });
+    let mut built = 0;
+    for path in files(&root.join("awkward")) {
+        let Ok(all) = reader.read_path(&path) else {
+            continue;
+        };
+        for structure in &all {
+            check(structure, &path);
+            built += usize::from(structure.assembly == Assembly::First);
+        }
+    }
+    println!("{built} assemblies");
+    assert!(built > 0);
 }
 
 /// Chain, number, insertion code, component.

@@ -3,7 +3,7 @@
 use super::config::{Config, Written};
 use crate::error::Result;
 use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Streams protein structures through a GPU, or the CPU, into per-residue tables.
 #[derive(Debug, Parser)]
@@ -22,8 +22,12 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Compute the features of structures and write them to Parquet.
     Run(Box<RunArgs>),
-    /// List the columns that a run writes, with unit and meaning.
-    Features(ConfigArgs),
+    /// List the features that a run computes, with their settings and columns.
+    Features(FeaturesArgs),
+    /// Write a feature into the B factors of a structure file, for molecule viewers.
+    Paint(Box<PaintArgs>),
+    /// Compare the features of structures with the Python packages that define them.
+    Validate(Box<ValidateArgs>),
     /// Tell what a run would find on this machine, and what is missing.
     Doctor(ConfigArgs),
 }
@@ -43,6 +47,15 @@ pub(super) struct RunArgs {
     pub(super) quiet: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct FeaturesArgs {
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+    /// Print the section of docs/CONFIG.md.
+    #[arg(long)]
+    pub(super) markdown: bool,
+}
+
 /// A config file and what overrides it.
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
@@ -54,7 +67,14 @@ pub(super) struct ConfigArgs {
     /// Folder for the results.
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<String>,
-    /// Features to compute, separated by commas.
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+/// What overrides a config file.
+#[derive(Debug, Args)]
+pub(super) struct Overrides {
+    /// Features and presets to compute, separated by commas; `tapeloop features` lists them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     features: Vec<String>,
     /// Which models of a file to read: first, all.
@@ -80,6 +100,62 @@ pub(super) struct ConfigArgs {
     set: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct PaintArgs {
+    /// Structure file; or a directory, glob or @list, and a folder as output.
+    pub(super) input: String,
+    /// Residue column to write: sasa, ss8, ...; `tapeloop features` lists them.
+    #[arg(required_unless_present = "svg")]
+    pub(super) column: Option<String>,
+    /// File to write, in the input's format, with .gz packed; or a folder.
+    #[arg(short, long, value_name = "PATH", requires = "column")]
+    #[arg(required_unless_present = "svg")]
+    pub(super) output: Option<PathBuf>,
+    /// Also draw the features along the sequence, into this file or folder.
+    #[arg(long, value_name = "PATH")]
+    pub(super) svg: Option<PathBuf>,
+    /// B factor of atoms without a value.
+    #[arg(
+        long,
+        value_name = "VALUE",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    pub(super) null: f64,
+    /// Replace files that are there.
+    #[arg(long)]
+    pub(super) overwrite: bool,
+    /// Config file; options override it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) overrides: Overrides,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ValidateArgs {
+    /// Files, directories, globs or @lists of structures.
+    #[arg(required = true)]
+    pub(super) inputs: Vec<String>,
+    /// Python with numpy, scipy and pyarrow, and the packages to compare with.
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    pub(super) python: String,
+    /// Keep the run, the dump of its atoms and the scripts in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) keep: Option<PathBuf>,
+    /// Replace the results that the kept folder holds.
+    #[arg(long)]
+    pub(super) overwrite: bool,
+    /// Config file; options override it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) overrides: Overrides,
+    /// Options of the comparing script, as -- --only 'hb_*'; -- --help lists them.
+    #[arg(last = true, value_name = "SCRIPT OPTIONS")]
+    pub(super) script: Vec<String>,
+}
+
 impl ConfigArgs {
     /// The config as resolved from the file and the options. Named options win
     /// over `--set`, and both over the file.
@@ -87,15 +163,26 @@ impl ConfigArgs {
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(self) -> Result<Config> {
-        let mut written = match &self.file {
+        let mut written = self.overrides.written(self.file.as_deref())?;
+        written.set_list("--input", "input", self.input);
+        written.set_text("--output", "output", self.output);
+        Config::resolve(written)
+    }
+}
+
+impl Overrides {
+    /// What the file says, with these options over it.
+    ///
+    /// # Errors
+    /// The file cannot be read or is no TOML; an assignment has no `=`.
+    pub(super) fn written(self, file: Option<&Path>) -> Result<Written> {
+        let mut written = match file {
             Some(file) => Written::read(file)?,
             None => Written::default(),
         };
         for assignment in &self.set {
             written.set_assignment(assignment)?;
         }
-        written.set_list("--input", "input", self.input);
-        written.set_text("--output", "output", self.output);
         written.set_list("--features", "features", self.features);
         written.set_text("--models", "models", self.models);
         written.set_text("--backend", "backend", self.backend);
@@ -103,6 +190,6 @@ impl ConfigArgs {
         written.set_text("--mode", "mode", self.mode);
         written.set_integer("--slots", "slots", self.slots);
         written.set_integer("--threads", "threads", self.threads);
-        Config::resolve(written)
+        Ok(written)
     }
 }

@@ -1,58 +1,252 @@
-//! `tapeloop features` and `tapeloop doctor`.
+//! `tapeloop features`: what the features say of themselves, as text for a
+//! terminal and as Markdown for the manual.
 
-use super::config::Config;
-use super::plan::{cuda_options, thread_pool};
-use super::{FAILED, GOOD, say};
-use crate::backend::doctor::{KernelBuild, Status, examine};
-use crate::error::Result;
-use crate::features::{ColumnDecl, ColumnKind, KERNEL_TARGETS, NVCC_VERSION};
+use super::config::{Config, setting_json};
+use crate::features::{
+    ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
+};
+use serde_json::Value as Json;
+use std::fmt::Write;
 
-/// Prints the feature columns of `config`, and returns the exit code.
-pub(super) fn features(config: &Config) -> u8 {
-    let tables = [
-        ("residues", config.features.residue_columns()),
-        ("structures", config.features.structure_columns()),
-    ];
-    for (table, columns) in tables {
-        say(&format!("{table}, one row each:\n"));
-        for column in columns {
-            say(&format!("  {}\n", describe(&column)));
-        }
+/// Columns of a terminal that lines keep to.
+const WIDTH: usize = 100;
+
+const NO_COLUMNS: &str = "None with these settings";
+
+/// What a feature's lines start with, and the words in front of them.
+const INDENT: usize = 4;
+const LABEL: usize = 10;
+
+/// The features of `config` as text: name, meaning, settings and columns of each,
+/// then the presets.
+pub(super) fn text(config: &Config) -> String {
+    let features = &config.features;
+    let mut text = String::new();
+    for &name in &features.features {
+        describe(&mut text, features, name);
+        text.push('\n');
     }
-    say("docs/CONFIG.md lists the columns that name residues and structures.\n");
-    GOOD
+    let is_left_out = |name: &FeatureName| !features.features.contains(name);
+    let left_out: Vec<FeatureName> = FeatureName::ALL
+        .iter()
+        .copied()
+        .filter(is_left_out)
+        .collect();
+    if !left_out.is_empty() {
+        text.push_str("not chosen\n");
+        wrap(&mut text, " ".repeat(INDENT), INDENT, &names(&left_out));
+        text.push('\n');
+    }
+    text.push_str("presets\n");
+    for (preset, of) in FeatureName::PRESETS {
+        labelled(&mut text, preset, &names(of));
+    }
+    text.push_str(
+        "\ndocs/CONFIG.md lists the columns that name residues, chains and structures.\n",
+    );
+    text
 }
 
-fn describe(column: &ColumnDecl) -> String {
-    let kind = match column.kind {
+fn names(features: &[FeatureName]) -> String {
+    let names: Vec<&str> = features.iter().map(|feature| feature.name()).collect();
+    names.join(", ")
+}
+
+fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
+    let about = features.about(name);
+    text.push_str(name.name());
+    text.push('\n');
+    wrap(text, " ".repeat(INDENT), INDENT, about.summary);
+    labelled(text, "formula", about.formula);
+    if !about.source.is_empty() {
+        labelled(text, "source", about.source);
+    }
+    if !about.needs.is_empty() {
+        labelled(text, "needs", &names(about.needs));
+    }
+    let settings = features.settings(name);
+    let key_width = settings.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    for (at, (key, setting)) in settings.iter().enumerate() {
+        let line = format!(
+            "{key:<key_width$} = {} ({})",
+            value(setting),
+            range(setting)
+        );
+        labelled(text, if at == 0 { "settings" } else { "" }, &line);
+    }
+    let columns = features.columns_of(name);
+    if columns.is_empty() {
+        labelled(text, "columns", NO_COLUMNS);
+    }
+    let longest = |of: fn(&ColumnDecl) -> usize| columns.iter().map(of).max().unwrap_or(0);
+    let (name_width, unit_width) = (longest(|c| c.name.len()), longest(|c| unit(c).len()));
+    for of_table in columns.chunk_by(|a, b| a.table == b.table) {
+        labelled(
+            text,
+            "columns",
+            &format!("of {}:", folder(of_table[0].table)),
+        );
+        for column in of_table {
+            let (kind, unit) = (type_name(column.kind), unit(column));
+            let start = format!(
+                "{:INDENT$}{:LABEL$}{:<name_width$}  {kind:<7}  {unit:<unit_width$}  ",
+                "", "", column.name
+            );
+            let hang = start.len();
+            wrap(text, start, hang, &meaning(column));
+        }
+    }
+}
+
+/// A line that begins with a word, its text set off to the right.
+fn labelled(text: &mut String, label: &str, of: &str) {
+    let start = format!("{:INDENT$}{label:<LABEL$}", "");
+    wrap(text, start, INDENT + LABEL, of);
+}
+
+/// `words` behind `start`, in lines of up to [`WIDTH`]; those after the first
+/// start at column `hang`.
+fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
+    let mut line = start;
+    let mut is_fresh = true;
+    for word in words.split_whitespace() {
+        let taken = line.chars().count() + usize::from(!is_fresh) + word.chars().count();
+        if !is_fresh && taken > WIDTH {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = " ".repeat(hang);
+            is_fresh = true;
+        }
+        if !is_fresh {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_fresh = false;
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
+
+fn value(setting: &Setting) -> String {
+    match setting_json(setting) {
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(Json::to_string).collect();
+            format!("[{}]", items.join(", "))
+        }
+        single => single.to_string(),
+    }
+}
+
+/// What a setting may be.
+fn range(setting: &Setting) -> String {
+    let max = Cutoff::MAX_ANGSTROM;
+    match setting {
+        Setting::Length(_) => format!("A, 0.001 to {max}"),
+        Setting::Lengths(_) => format!("a list, in A, each 0.001 to {max}"),
+        Setting::Integer(_, range) if *range.end() == i64::MAX => {
+            format!("at least {}", range.start())
+        }
+        Setting::Integer(_, range) => format!("{} to {}", range.start(), range.end()),
+        Setting::Flag(_) => "true or false".to_owned(),
+        Setting::Choice(_, words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            words.join(" or ")
+        }
+        Setting::Texts(_) => "a list of strings".to_owned(),
+    }
+}
+
+fn folder(table: TableName) -> &'static str {
+    match table {
+        TableName::Residues => "residues",
+        TableName::Chains => "chains",
+        TableName::Structures => "structures",
+    }
+}
+
+fn type_name(kind: ColumnKind) -> &'static str {
+    match kind {
         ColumnKind::Count => "int32",
         ColumnKind::Real => "float32",
-    };
-    let unit = if column.unit.is_empty() {
+        ColumnKind::Flag => "bool",
+        ColumnKind::Chain | ColumnKind::Text(_) => "string",
+    }
+}
+
+fn unit(column: &ColumnDecl) -> &'static str {
+    if column.unit.is_empty() {
         "-"
     } else {
         column.unit
-    };
-    format!("{:<12} {kind:<8} {unit:<6} {}", column.name, column.about)
+    }
 }
 
-/// Prints what a run would find on this machine, and returns the exit code.
-///
-/// # Errors
-/// The threads of the config cannot be started.
-pub(super) fn doctor(config: &Config) -> Result<u8> {
-    let pool = thread_pool(config.threads)?;
-    let kernels = KernelBuild {
-        nvcc_version: NVCC_VERSION,
-        targets: KERNEL_TARGETS,
-    };
-    let findings = examine(&cuda_options(config), kernels, &pool);
-    for finding in &findings {
-        say(&format!("{finding}\n"));
+fn meaning(column: &ColumnDecl) -> String {
+    match column.kind {
+        ColumnKind::Text(texts) => format!("{} One of {}.", column.about, texts.join(" ")),
+        _ => column.about.clone(),
     }
-    // The last one is what `backend = "auto"` would do.
-    let usable = findings
-        .last()
-        .is_some_and(|auto| auto.status == Status::Good);
-    Ok(if usable { GOOD } else { FAILED })
+}
+
+/// The features of `config` as the section of `docs/CONFIG.md`.
+pub(super) fn markdown(config: &Config) -> String {
+    let features = &config.features;
+    let mut text = String::from("| preset | features |\n|---|---|\n");
+    for (preset, of) in FeatureName::PRESETS {
+        let of: Vec<String> = of.iter().map(|name| format!("`{}`", name.name())).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "| `\"{preset}\"` | {} |", of.join(", "));
+    }
+    for &name in &features.features {
+        markdown_of(&mut text, features, name);
+    }
+    text
+}
+
+fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
+    let about = features.about(name);
+    let _ = writeln!(
+        text,
+        "\n#### `\"{}\"`\n\n{}\n\n```",
+        name.name(),
+        about.summary
+    );
+    wrap(text, String::new(), 4, about.formula);
+    text.push_str("```\n");
+    if !about.source.is_empty() {
+        let _ = writeln!(text, "\nSource: {}.", about.source.trim_end_matches('.'));
+    }
+    if !about.needs.is_empty() {
+        let _ = writeln!(text, "\nComputed with {}.", names(about.needs));
+    }
+    let settings = features.settings(name);
+    if !settings.is_empty() {
+        text.push_str("\n| key | default | values |\n|---|---|---|\n");
+    }
+    for (key, setting) in settings {
+        let (value, range) = (value(&setting), cell(&range(&setting)));
+        let _ = writeln!(text, "| `{key}` | `{value}` | {range} |");
+    }
+    let columns = features.columns_of(name);
+    if columns.is_empty() {
+        let _ = writeln!(text, "\n{NO_COLUMNS}.");
+        return;
+    }
+    text.push_str("\n| column | table | type | unit | what |\n|---|---|---|---|---|\n");
+    for column in columns {
+        let _ = writeln!(
+            text,
+            "| `{}` | `{}` | {} | {} | {} |",
+            column.name,
+            folder(column.table),
+            type_name(column.kind),
+            unit(&column),
+            cell(&meaning(&column))
+        );
+    }
+}
+
+/// Text within a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }

@@ -8,11 +8,13 @@
 
 mod args;
 mod config;
+mod doctor;
 mod inputs;
 mod interrupt;
 mod listing;
 mod memory;
 mod output;
+mod paint;
 mod plan;
 mod progress;
 mod read;
@@ -21,9 +23,10 @@ mod run;
 mod sink;
 mod tables;
 mod tally;
+mod validate;
 
-use crate::error::{Error, ErrorKind};
-use args::{Cli, Command};
+use crate::error::{Error, ErrorKind, Result};
+use args::{Cli, Command, FeaturesArgs};
 use clap::Parser;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -44,14 +47,27 @@ pub fn main() -> ExitCode {
     start_log();
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args),
-        Command::Features(args) => args.resolve().map(|config| listing::features(&config)),
-        Command::Doctor(args) => args.resolve().and_then(|config| listing::doctor(&config)),
+        Command::Features(args) => features(args),
+        Command::Paint(args) => paint::paint(*args),
+        Command::Validate(args) => validate::validate(*args),
+        Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
     };
     let code = outcome.unwrap_or_else(|error| {
         eprintln!("error: {error}");
         error_code(&error)
     });
     ExitCode::from(code)
+}
+
+/// `tapeloop features`.
+fn features(args: FeaturesArgs) -> Result<u8> {
+    let config = args.config.resolve()?;
+    say(&if args.markdown {
+        listing::markdown(&config)
+    } else {
+        listing::text(&config)
+    });
+    Ok(GOOD)
 }
 
 /// Prints to standard output. Whoever closed it (`| head`) wants no more.

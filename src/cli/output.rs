@@ -1,6 +1,6 @@
 //! The folder of a run's results, and what else lies there.
 
-use super::tables::{FOLDERS, is_part_name};
+use super::tables::{folders, is_part_name};
 use crate::error::{Context, Error, Result};
 use serde_json::{Value as Json, json};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -39,7 +39,7 @@ impl OutputFolder {
             fs::remove_file(&file).within(|| file.display().to_string())?;
         }
         rejected.set_len(0).within(place)?;
-        for folder in FOLDERS {
+        for folder in folders() {
             fs::create_dir_all(path.join(folder)).within(place)?;
         }
         Ok(OutputFolder {
@@ -132,7 +132,7 @@ fn results_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
             found.push(file);
         }
     }
-    for folder in FOLDERS {
+    for folder in folders() {
         let entries = match path.join(folder).read_dir() {
             Err(error) if error.kind() == IoKind::NotFound => continue,
             entries => entries?,

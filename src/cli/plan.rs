@@ -1,15 +1,17 @@
 //! What a run is going to do, decided before it does it.
 
-use super::config::{Config, Wait};
+use super::config::{Config, Wait, setting_json};
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
-use crate::features::{Cutoff, FeatureConfig, FeatureName, Features, KERNELS_HASH};
+use crate::features::{FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan};
-use crate::structure::Models;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The keys that say what is read of a file.
+const READER_KEYS: [&str; 4] = ["models", "nucleic", "b_factor", "assembly"];
 
 /// A run with its threads, its backend and its engine's settings.
 pub(super) struct Plan {
@@ -71,18 +73,15 @@ impl Plan {
     /// Everything that decides the values of a run, and nothing else: the same
     /// here and the same input mean the same tables.
     pub(super) fn provenance(&self) -> Vec<(&'static str, String)> {
-        let reading = self.config.reading;
-        let models = match reading.models {
-            Models::First => "first",
-            Models::All => "all",
-        };
-        let reader = json!({ "models": models, "nucleic": reading.nucleic });
+        let is_of_reader = |(key, _): &&(&'static str, Json)| READER_KEYS.contains(key);
+        let of_reader = self.config.settings.iter().filter(is_of_reader);
+        let reader: BTreeMap<&str, &Json> = of_reader.map(|(key, value)| (*key, value)).collect();
         let backend = self.selected.backend.device().backend;
         vec![
             ("tapeloop.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("tapeloop.backend", backend.to_owned()),
             ("tapeloop.kernels_sha256", KERNELS_HASH.to_owned()),
-            ("tapeloop.reader", reader.to_string()),
+            ("tapeloop.reader", json!(reader).to_string()),
             ("tapeloop.features", canonical(&self.config.features)),
         ]
     }
@@ -95,12 +94,14 @@ impl Plan {
         let device = self.selected.backend.device();
         let memory = self.memory()?;
         let memory_lines = memory.to_string().replace('\n', "\n# ");
-        let columns: Vec<String> = self
-            .config
-            .features
-            .residue_columns()
+        let tables = [
+            TableName::Residues,
+            TableName::Chains,
+            TableName::Structures,
+        ];
+        let columns: Vec<String> = tables
             .into_iter()
-            .chain(self.config.features.structure_columns())
+            .flat_map(|table| self.config.features.columns(table))
             .map(|column| column.name)
             .collect();
         Ok(format!(
@@ -116,21 +117,29 @@ impl Plan {
     }
 }
 
-/// The chosen features, each with its settings, in a fixed order.
+/// The features that are computed, each with its settings, in a fixed order: the
+/// chosen ones, and those that they need.
 fn canonical(config: &FeatureConfig) -> String {
-    let angstrom = |cutoffs: &[Cutoff]| -> Vec<f64> {
-        cutoffs.iter().map(|cutoff| cutoff.angstrom()).collect()
+    let mut computed = config.features.clone();
+    let mut next = 0;
+    while let Some(&feature) = computed.get(next) {
+        for &needed in config.about(feature).needs {
+            if !computed.contains(&needed) {
+                computed.push(needed);
+            }
+        }
+        next += 1;
+    }
+    let settings = |feature: &FeatureName| -> Json {
+        let settings = config.settings(*feature).into_iter();
+        settings
+            .map(|(key, setting)| {
+                let name = key.split_once('.').map_or(key, |(_, name)| name);
+                (name.to_owned(), setting_json(&setting))
+            })
+            .collect()
     };
-    let settings = |feature: &FeatureName| match feature {
-        FeatureName::ContactNumber => json!({
-            "ca": angstrom(&config.contact_ca),
-            "cb": angstrom(&config.contact_cb),
-        }),
-        FeatureName::HseA => json!({ "radius": config.hse_radius.angstrom() }),
-        FeatureName::Wcn | FeatureName::BZ | FeatureName::Rg => json!({}),
-    };
-    let features: BTreeMap<&str, Json> = config
-        .features
+    let features: BTreeMap<&str, Json> = computed
         .iter()
         .map(|feature| (feature.name(), settings(feature)))
         .collect();

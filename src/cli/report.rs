@@ -1,8 +1,11 @@
 //! What a run says of itself: `run.json`, and the summary.
 
+use super::interrupt;
 use super::plan::Plan;
+use super::tables::{Written, warnings};
 use super::tally::Counts;
-use crate::error::Error;
+use super::{FAILED, GOOD, REJECTED};
+use crate::error::{Error, Result};
 use crate::pipeline::{Counters, MemoryPlan};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
@@ -16,7 +19,7 @@ pub(super) struct Outcome {
     /// Of the engine.
     pub(super) counters: Counters,
     pub(super) memory: MemoryPlan,
-    pub(super) parts: u64,
+    pub(super) written: Written,
     pub(super) interrupted: bool,
     pub(super) error: Option<Error>,
     /// The first rejected inputs, each with its reason.
@@ -26,6 +29,22 @@ pub(super) struct Outcome {
 impl Outcome {
     fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// The exit code of the run.
+    ///
+    /// # Errors
+    /// What ended it early.
+    pub(super) fn exit_code(&self) -> Result<u8> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        Ok(match (self.counts.structures, self.counts.rejected) {
+            _ if self.interrupted => interrupt::EXIT_CODE,
+            (_, 0) => GOOD,
+            (0, _) => FAILED,
+            _ => REJECTED,
+        })
     }
 
     /// Seconds by stage. Stages run beside each other, and reading on several
@@ -88,8 +107,10 @@ impl Outcome {
                 "structures": counts.structures,
                 "residues": counts.residues,
                 "atoms": counts.atoms,
+                "rounded_atoms": counts.rounded_atoms,
+                "scaled_plddt": counts.scaled_plddt,
                 "rejected": counts.rejected,
-                "parts": self.parts,
+                "parts": self.written.parts,
                 "batches": self.counters.batches,
                 "driver_calls": self.counters.driver_calls,
                 "copied_bytes": self.counters.copied_bytes,
@@ -101,12 +122,23 @@ impl Outcome {
                 "atoms": self.per_second(counts.atoms),
             },
             "stage_seconds": stages,
+            "columns": self.audits(),
             "memory_bytes": {
                 "engine_device": self.memory.device_bytes(),
                 "engine_pinned": self.memory.host_bytes(),
                 "process_peak": peak_memory_bytes(),
             },
         })
+    }
+
+    /// What each column held, by table and name.
+    fn audits(&self) -> Json {
+        let mut tables = Map::new();
+        for column in &self.written.columns {
+            let table = tables.entry(column.table).or_insert_with(|| json!({}));
+            table[&column.name] = column.audit.json();
+        }
+        Json::Object(tables)
     }
 
     /// The closing summary.
@@ -144,18 +176,26 @@ impl Outcome {
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
         let _ = writeln!(text, "results: {folder}");
+        text.push_str(&warnings(&self.written.columns, counts.structures));
         if counts.rejected > 0 {
             let rejected = grouped(counts.rejected);
             let _ = writeln!(
                 text,
                 "rejected: {rejected}, listed in {folder}/rejected.jsonl"
             );
-            for line in &self.rejected {
-                let _ = writeln!(text, "  {line}");
-            }
-            if counts.rejected > self.rejected.len() as u64 {
-                text.push_str("  ...\n");
-            }
+            text.push_str(&self.first_rejected());
+        }
+        text
+    }
+
+    /// The first inputs that were rejected, a line each.
+    pub(super) fn first_rejected(&self) -> String {
+        let mut text = String::new();
+        for line in &self.rejected {
+            let _ = writeln!(text, "  {line}");
+        }
+        if self.counts.rejected > self.rejected.len() as u64 {
+            text.push_str("  ...\n");
         }
         text
     }

@@ -3,18 +3,19 @@
 use super::args::RunArgs;
 use super::config::Config;
 use super::inputs::Sources;
-use super::interrupt::{self, Interrupt};
+use super::interrupt::Interrupt;
 use super::output::OutputFolder;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::report::Outcome;
 use super::sink::Results;
-use super::tables::Tables;
+use super::tables::{Tables, Written};
 use super::tally::Tally;
-use super::{FAILED, GOOD, REJECTED, say};
+use super::{GOOD, say};
 use crate::error::Result;
 use crate::features::Features;
-use crate::pipeline::Engine;
+use crate::workload::{Completion, Sink};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -30,49 +31,88 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         say(&plan.describe()?);
         return Ok(GOOD);
     }
+    let to = Destination {
+        folder: &output,
+        overwrite: args.overwrite,
+        progress: !args.quiet,
+    };
+    let outcome = compute(&plan, &to, |_| Ok(()))?;
+    if !args.quiet {
+        say(&outcome.summary(&plan, &output.display().to_string()));
+    }
+    outcome.exit_code()
+}
+
+/// Where a run writes.
+pub(super) struct Destination<'a> {
+    pub(super) folder: &'a Path,
+    /// Whether results that are there may be replaced.
+    pub(super) overwrite: bool,
+    /// Whether progress is shown.
+    pub(super) progress: bool,
+}
+
+/// Runs a plan. `watch` sees every result before the tables do.
+///
+/// # Errors
+/// What kept the run from starting. What ended it early is in the outcome.
+pub(super) fn compute(
+    plan: &Plan,
+    to: &Destination<'_>,
+    mut watch: impl FnMut(&Completion<Features>) -> Result<()>,
+) -> Result<Outcome> {
     let started = SystemTime::now();
     let clock = Instant::now();
     let interrupt = Interrupt::listen()?;
     let mut engine = plan.start()?;
-    let folder = OutputFolder::claim(&output, args.overwrite)?;
+    let folder = OutputFolder::claim(to.folder, to.overwrite)?;
     let tally = Arc::new(Tally::default());
-    let tables = open_tables(&plan, &folder);
+    let tables = open_tables(plan, &folder);
     let mut results = Results::new(tables, folder, Arc::clone(&tally));
-    let streamed = stream(
-        &plan,
-        &mut engine,
-        &mut results,
-        &tally,
-        &interrupt,
-        args.quiet,
-    );
+    let streamed = {
+        let items = &plan.config.input;
+        let _progress = to.progress.then(|| Progress::start(&tally, items));
+        let stop = interrupt.clone();
+        let sources = Sources::new(items.clone()).take_while(move |_| !stop.stops_here());
+        let inputs = super::read::inputs(sources, plan.config.reading, &plan.pool, &tally);
+        engine.run(inputs, &mut |completion| {
+            watch(&completion)?;
+            results.accept(completion)
+        })
+    };
     let (tables, folder, rejected) = results.into_parts();
     // After an error the open parts are dropped, and leave nothing behind.
     let finished = streamed.and_then(|()| {
         let start = Instant::now();
-        let parts = tables.finish();
+        let written = tables.finish();
         tally.add_write(start.elapsed());
-        parts
+        written
     });
-    let outcome = Outcome {
+    let (written, error) = match finished {
+        Ok(written) => (written, None),
+        Err(error) => (Written::default(), Some(error)),
+    };
+    let mut outcome = Outcome {
         started,
         elapsed: clock.elapsed(),
         counts: tally.counts(),
         counters: engine.counters(),
         memory: engine.memory().clone(),
-        parts: *finished.as_ref().unwrap_or(&0),
+        written,
         interrupted: interrupt.has_stopped(),
-        error: finished.as_ref().err().cloned(),
+        error,
         rejected,
     };
-    let recorded = folder.finish(&outcome.record(&plan));
-    if !args.quiet {
-        say(&outcome.summary(&plan, &output.display().to_string()));
+    if outcome.counts.scaled_plddt > 0 {
+        tracing::info!(
+            structures = outcome.counts.scaled_plddt,
+            "pLDDT went from 0 to 1, and was taken times 100"
+        );
     }
+    let recorded = folder.finish(&outcome.record(plan));
     // The first error is the cause: a full disk fails the record too.
-    finished?;
-    recorded?;
-    Ok(exit_code(&outcome))
+    outcome.error = outcome.error.or(recorded.err());
+    Ok(outcome)
 }
 
 fn open_tables(plan: &Plan, folder: &OutputFolder) -> Tables {
@@ -82,39 +122,8 @@ fn open_tables(plan: &Plan, folder: &OutputFolder) -> Tables {
     Tables::new(
         folder.path(),
         *tables,
-        &features.residue_columns(),
-        &features.structure_columns(),
+        |table| features.columns(table),
         &plan.provenance(),
         Arc::clone(&plan.pool),
     )
-}
-
-fn stream(
-    plan: &Plan,
-    engine: &mut Engine<Features>,
-    results: &mut Results,
-    tally: &Arc<Tally>,
-    interrupt: &Interrupt,
-    quiet: bool,
-) -> Result<()> {
-    let items = &plan.config.input;
-    let _progress = (!quiet).then(|| Progress::start(tally, items));
-    let interrupt = interrupt.clone();
-    let sources = Sources::new(items.clone());
-    let until_asked = sources.take_while(move |_| !interrupt.stops_here());
-    let inputs = super::read::inputs(until_asked, plan.config.reading, &plan.pool, tally);
-    engine.run(inputs, results)
-}
-
-fn exit_code(outcome: &Outcome) -> u8 {
-    let counts = &outcome.counts;
-    if outcome.interrupted {
-        interrupt::EXIT_CODE
-    } else if counts.rejected == 0 {
-        GOOD
-    } else if counts.structures == 0 {
-        FAILED
-    } else {
-        REJECTED
-    }
 }

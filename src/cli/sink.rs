@@ -46,14 +46,10 @@ impl Results {
         self.tables.advance(*ordinal)?;
         match (structure, &completion.result) {
             (Ok(structure), Ok(features)) => {
-                self.tables.append(&Record {
-                    source,
-                    name: structure_name(source),
-                    structure,
-                    features,
-                })?;
-                self.tally
-                    .add_structure(structure.residues.len(), structure.xyz.len());
+                let name = structure_name(source);
+                self.tables
+                    .append(&Record::new(source, name, structure, features))?;
+                self.tally.add_structure(structure);
             }
             (structure, Err(error)) => {
                 let model = structure.as_ref().ok().map(|structure| structure.model);

@@ -1,5 +1,6 @@
 //! What a run has done so far, counted from several threads.
 
+use crate::structure::Structure;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ pub(super) struct Tally {
     structures: AtomicU64,
     residues: AtomicU64,
     atoms: AtomicU64,
+    rounded_atoms: AtomicU64,
+    scaled_plddt: AtomicU64,
     rejected: AtomicU64,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
@@ -26,6 +29,10 @@ pub(super) struct Counts {
     pub(super) structures: u64,
     pub(super) residues: u64,
     pub(super) atoms: u64,
+    /// Atoms whose coordinates had more than three decimals.
+    pub(super) rounded_atoms: u64,
+    /// Structures whose pLDDT went from 0 to 1 and was taken times 100.
+    pub(super) scaled_plddt: u64,
     /// Files, or single models of files.
     pub(super) rejected: u64,
     /// Summed over the threads that read.
@@ -42,10 +49,15 @@ impl Tally {
         self.inputs.store(inputs, Relaxed);
     }
 
-    pub(super) fn add_structure(&self, residues: usize, atoms: usize) {
+    pub(super) fn add_structure(&self, structure: &Structure) {
         self.structures.fetch_add(1, Relaxed);
-        self.residues.fetch_add(residues as u64, Relaxed);
-        self.atoms.fetch_add(atoms as u64, Relaxed);
+        self.residues
+            .fetch_add(structure.residues.len() as u64, Relaxed);
+        self.atoms.fetch_add(structure.xyz.len() as u64, Relaxed);
+        let rounded = u64::from(structure.rounded_atoms);
+        self.rounded_atoms.fetch_add(rounded, Relaxed);
+        let scaled = u64::from(structure.plddt_scaled);
+        self.scaled_plddt.fetch_add(scaled, Relaxed);
     }
 
     pub(super) fn add_rejected(&self) {
@@ -68,6 +80,8 @@ impl Tally {
             structures: self.structures.load(Relaxed),
             residues: self.residues.load(Relaxed),
             atoms: self.atoms.load(Relaxed),
+            rounded_atoms: self.rounded_atoms.load(Relaxed),
+            scaled_plddt: self.scaled_plddt.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             read: Duration::from_nanos(self.read_ns.load(Relaxed)),
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),

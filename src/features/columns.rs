@@ -49,6 +49,9 @@ pub struct ColumnDecl {
     pub unit: &'static str,
     /// One sentence on what it is.
     pub about: String,
+    /// When a whole run may have nulls or a single value here and nothing is
+    /// wrong: `no predicted model was read`. Empty for never.
+    pub idle_when: &'static str,
 }
 
 impl ColumnDecl {
@@ -65,7 +68,14 @@ impl ColumnDecl {
             kind,
             unit,
             about: about.into(),
+            idle_when: "",
         }
+    }
+
+    /// The same column, of which a run may have nothing to tell.
+    pub(super) fn idle_when(mut self, reason: &'static str) -> Self {
+        self.idle_when = reason;
+        self
     }
 
     /// The same column in another table.

@@ -2,13 +2,21 @@
 
 use super::b_factor::BFactor;
 use super::ca_geometry::CaGeometry;
+use super::centrality::Centrality;
+use super::cluster::Cluster;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
+use super::contact_order::ContactOrder;
 use super::dssp::Dssp;
 use super::feature::{About, Feature, Setting};
-use super::half_sphere::HalfSphereA;
+use super::half_sphere::{HalfSphereA, HalfSphereB};
+use super::interface::Interface;
 use super::layout::REACH;
+use super::protrusion::Protrusion;
 use super::radius_of_gyration::RadiusOfGyration;
+use super::rsa::Rsa;
+use super::sasa::Sasa;
+use super::smooth::Smooth;
 use super::torsions::Torsions;
 use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
@@ -44,10 +52,13 @@ impl Cutoff {
 
     /// A cutoff of whole A, up to 37.
     pub(super) const fn of_angstrom(angstrom: u32) -> Self {
-        assert!(angstrom > 0 && angstrom * 1000 <= REACH);
-        Cutoff {
-            milli_angstrom: angstrom * 1000,
-        }
+        Cutoff::of_milli_angstrom(angstrom * 1000)
+    }
+
+    /// A cutoff of so many 0.001 A, up to 37,000.
+    pub(super) const fn of_milli_angstrom(milli_angstrom: u32) -> Self {
+        assert!(milli_angstrom > 0 && milli_angstrom <= REACH);
+        Cutoff { milli_angstrom }
     }
 
     /// The cutoff in A.
@@ -57,10 +68,6 @@ impl Cutoff {
 
     pub(super) fn milli_angstrom(self) -> u32 {
         self.milli_angstrom
-    }
-
-    pub(super) fn squared(self) -> u32 {
-        self.milli_angstrom.pow(2)
     }
 
     /// As part of a column's name: `8`, `8_5`.
@@ -131,12 +138,30 @@ features! {
     Wcn, "wcn", wcn: WeightedContactNumber;
     /// Half-sphere exposure from C-alphas.
     HseA, "hse_a", hse_a: HalfSphereA;
+    /// Half-sphere exposure from C-betas.
+    HseB, "hse_b", hse_b: HalfSphereB;
     /// Torsions of the backbone.
     Torsions, "torsions", torsions: Torsions;
     /// Angles of the C-alpha trace.
     CaGeometry, "ca_geometry", ca_geometry: CaGeometry;
     /// Secondary structure and hydrogen bonds.
     Dssp, "dssp", dssp: Dssp;
+    /// Solvent-accessible area.
+    Sasa, "sasa", sasa: Sasa;
+    /// Relative solvent accessibility.
+    Rsa, "rsa", rsa: Rsa;
+    /// Interfaces between chains.
+    Iface, "iface", iface: Interface;
+    /// Protrusion.
+    Protrusion, "protrusion", protrusion: Protrusion;
+    /// Contact order.
+    ContactOrder, "contact_order", contact_order: ContactOrder;
+    /// Eigenvector centrality.
+    Centrality, "centrality", centrality: Centrality;
+    /// Clusters of selected residues.
+    Cluster, "cluster", cluster: Cluster;
+    /// Annotations smoothed over contacts.
+    Smooth, "smooth", smooth: Smooth;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
     /// Radius of gyration.
@@ -153,6 +178,10 @@ impl FeatureName {
                 FeatureName::ContactNumber,
                 FeatureName::Wcn,
                 FeatureName::HseA,
+                FeatureName::HseB,
+                FeatureName::Sasa,
+                FeatureName::Rsa,
+                FeatureName::Protrusion,
             ],
         ),
         (
@@ -161,6 +190,15 @@ impl FeatureName {
                 FeatureName::Torsions,
                 FeatureName::CaGeometry,
                 FeatureName::Dssp,
+            ],
+        ),
+        ("interface", &[FeatureName::Iface]),
+        (
+            "graph",
+            &[
+                FeatureName::ContactOrder,
+                FeatureName::Centrality,
+                FeatureName::Smooth,
             ],
         ),
     ];
@@ -218,7 +256,25 @@ impl FeatureConfig {
         if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }
-        self.chosen().try_for_each(Feature::check)
+        self.chosen().try_for_each(Feature::check)?;
+        self.check_all_compute()
+    }
+
+    /// Whether no feature was named that lacks what it is to compute. Where all are
+    /// asked for, such a one is left out.
+    fn check_all_compute(&self) -> Result<()> {
+        if self.features.len() == FeatureName::ALL.len() {
+            return Ok(());
+        }
+        let idle = |name: &&FeatureName| self.columns_of(**name).is_empty();
+        let Some(name) = self.features.iter().find(idle) else {
+            return Ok(());
+        };
+        let error = Error::config(format!("{} has nothing to compute", name.name()));
+        Err(match self.settings(*name).first() {
+            Some((key, _)) => error.fix(format!("set {key}")),
+            None => error,
+        })
     }
 
     /// The columns of a table, in order.

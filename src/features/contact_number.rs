@@ -20,14 +20,20 @@ pub struct ContactNumber {
     pub ca: Vec<Cutoff>,
     /// Cutoffs around C-betas, at most eight.
     pub cb: Vec<Cutoff>,
+    /// Whether only residues of the same chain count.
+    pub own_chain: bool,
 }
 
+/// Whose residues count, as a config names it.
+const CHAINS: &[&str] = &["all", "own"];
+
 impl Default for ContactNumber {
-    /// 8, 10 and 12 A around C-alphas, 8 and 10 A around C-betas.
+    /// 8, 10 and 12 A around C-alphas, 8 and 10 A around C-betas; all chains.
     fn default() -> Self {
         ContactNumber {
             ca: [8, 10, 12].map(Cutoff::of_angstrom).to_vec(),
             cb: [8, 10].map(Cutoff::of_angstrom).to_vec(),
+            own_chain: false,
         }
     }
 }
@@ -56,6 +62,7 @@ fn contact_number() -> Kernel {
         .writes::<i32>("counts")
         .scalar::<u32>("values")
         .scalar::<u32>("first")
+        .scalar::<u32>("own_chain")
         .twin(cpu::contact_number)
 }
 
@@ -75,6 +82,10 @@ impl Feature for ContactNumber {
         vec![
             ("contact_number.ca", Setting::Lengths(self.ca.clone())),
             ("contact_number.cb", Setting::Lengths(self.cb.clone())),
+            (
+                "contact_number.chains",
+                Setting::Choice(CHAINS[usize::from(self.own_chain)], CHAINS),
+            ),
         ]
     }
 
@@ -82,6 +93,8 @@ impl Feature for ContactNumber {
         match (key, value) {
             ("contact_number.ca", Setting::Lengths(cutoffs)) => self.ca.clone_from(cutoffs),
             ("contact_number.cb", Setting::Lengths(cutoffs)) => self.cb.clone_from(cutoffs),
+            ("contact_number.chains", Setting::Choice("all", _)) => self.own_chain = false,
+            ("contact_number.chains", Setting::Choice("own", _)) => self.own_chain = true,
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -90,7 +103,8 @@ impl Feature for ContactNumber {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |atom: &str, what: &str, cutoff: &Cutoff| {
             let angstrom = cutoff.angstrom();
-            let about = format!("Other residues of the model within {angstrom} A of the {what}.");
+            let of = if self.own_chain { "chain" } else { "model" };
+            let about = format!("Other residues of the {of} within {angstrom} A of the {what}.");
             let name = format!("cn_{atom}_{}", cutoff.label());
             ColumnDecl::residue(name, ColumnKind::Count, "", about)
         };
@@ -118,7 +132,7 @@ impl Feature for ContactNumber {
                 r.results::<i32>(TableName::Residues, &format!("cn_{atom}"), cutoffs.len());
             let values = cutoffs.len() as u32;
             let args = args![r.header(), r.structures(), r.residues(), atoms; cells;
-                counts, values, first as u32];
+                counts, values, first as u32, u32::from(self.own_chain)];
             r.launch_warps(contact_number(), RESIDUES, &args);
             (0..cutoffs.len()).for_each(|at| r.column(counts, at));
         }

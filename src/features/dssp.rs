@@ -77,7 +77,7 @@ fn ladders() -> Kernel {
         .block(128)
         .reads::<u32>("header")
         .reads::<u32>("structures")
-        .reads::<u32>("residues")
+        .reads::<f32>("hydrogens")
         .reads::<u32>("bridges")
         .updates::<u32>("marks")
         .twin(cpu::ladders)
@@ -170,7 +170,7 @@ impl Feature for Dssp {
         let (ca, cells, backbone) = (r.ca(), r.ca_cells(), r.backbone());
         let hydrogens = r.device::<f32>("hydrogens", RESIDUES, 4);
         let bridges = r.device::<u32>("bridges", RESIDUES, 8);
-        let marks = r.device::<u32>("ladder_marks", RESIDUES, 1);
+        let marks = r.zeros("ladder_marks", RESIDUES, 1);
         let states = r.results::<i32>(TableName::Residues, "secondary_structure", 2);
         let partners = r.results::<i32>(TableName::Residues, "bond_partners", 4);
         let energies = r.results::<f32>(TableName::Residues, "bond_energies", 4);
@@ -185,8 +185,7 @@ impl Feature for Dssp {
             header, structures, residues, hydrogens, partners, energies, bridges
         ];
         r.launch_threads(bridge_partners(), RESIDUES, &args);
-        r.zero(marks);
-        let args = args![header, structures, residues, bridges, marks];
+        let args = args![header, structures, hydrogens, bridges, marks];
         r.launch_threads(ladders(), RESIDUES, &args);
         let args = args![
             header, structures, residues, backbone, hydrogens, partners, energies, marks, states,

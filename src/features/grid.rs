@@ -89,41 +89,91 @@ impl Grid {
     pub(super) fn cell_of(&self, point: [i32; 3]) -> usize {
         let [x, y, z] = std::array::from_fn(|axis| {
             let cell = (point[axis] - self.origin[axis]) as u32 >> self.shift;
-            let wrap = u32::from(self.wrap[axis]);
-            // A grid rarely wraps, and a remainder is slow.
-            if cell < wrap { cell } else { cell % wrap }
+            wrapped(cell, u32::from(self.wrap[axis]))
         });
         let [nx, ny, _] = self.wrap.map(u32::from);
         (self.first + (z * ny + y) * nx + x) as usize
     }
 
-    /// The cells along one axis that a reach around a coordinate covers.
-    fn axis_range(&self, axis: usize, coordinate: i32, reach: i32) -> (u32, u32) {
-        let at = coordinate - self.origin[axis];
-        let low = ((at - reach) >> self.shift).max(0);
-        let high = ((at + reach) >> self.shift).min(i32::from(self.extent[axis]) - 1);
-        (low as u32, high as u32)
+    /// Whether cells that lie apart share a place.
+    pub(super) fn wraps(&self) -> bool {
+        self.wrap != self.extent
+    }
+
+    /// The cells along one axis between two coordinates.
+    fn axis_range(&self, axis: usize, low: i32, high: i32) -> (u32, u32) {
+        let cell = |coordinate: i32| (coordinate - self.origin[axis]) >> self.shift;
+        let last = i32::from(self.extent[axis]) - 1;
+        (cell(low).max(0) as u32, cell(high).min(last) as u32)
     }
 
     /// Runs of the batch's cells that hold every point within `reach` of `point`,
     /// each place once. `point` must lie in the grid.
-    pub(super) fn runs(&self, point: [i32; 3], reach: i32) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn runs(&self, point: [i32; 3], reach: i32) -> CellRuns {
+        self.runs_between(point.map(|c| c - reach), point.map(|c| c + reach))
+    }
+
+    /// Runs of the batch's cells that hold every point between two corners, each
+    /// place once. The box must touch the grid.
+    pub(super) fn runs_between(&self, low: [i32; 3], high: [i32; 3]) -> CellRuns {
         let wrap = self.wrap.map(u32::from);
-        let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, point[axis], reach));
-        let (mut from, mut to) = (x.0 % wrap[0], x.1 % wrap[0]);
+        let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, low[axis], high[axis]));
+        let (mut from, mut to) = (wrapped(x.0, wrap[0]), wrapped(x.1, wrap[0]));
         if x.1 - x.0 >= wrap[0] || from > to {
             (from, to) = (0, wrap[0] - 1);
         }
         let count = |range: (u32, u32), axis: usize| (range.1 - range.0 + 1).min(wrap[axis]);
-        let (rows, planes) = (count(y, 1), count(z, 2));
-        let first = self.first;
-        (0..planes).flat_map(move |plane| {
-            let plane = (z.0 + plane) % wrap[2];
-            (0..rows).map(move |row| {
-                let row = first + (plane * wrap[1] + (y.0 + row) % wrap[1]) * wrap[0];
-                (row + from) as usize..(row + to + 1) as usize
-            })
-        })
+        CellRuns {
+            wrap,
+            first: self.first + from,
+            length: to - from + 1,
+            low: [y.0, z.0],
+            rows: count(y, 1),
+            planes: count(z, 2),
+            row: 0,
+            plane: 0,
+        }
+    }
+}
+
+/// A cell's place along an axis. A grid rarely wraps, and a remainder is slow.
+#[inline(always)]
+fn wrapped(cell: u32, wrap: u32) -> u32 {
+    if cell < wrap { cell } else { cell % wrap }
+}
+
+/// Runs of cells: what [`Grid::runs`] returns.
+pub(super) struct CellRuns {
+    wrap: [u32; 3],
+    /// The first cell of the first row of all, and the cells of a run.
+    first: u32,
+    length: u32,
+    /// The first row and plane, and how many.
+    low: [u32; 2],
+    rows: u32,
+    planes: u32,
+    /// Those of the next run, counted from the first.
+    row: u32,
+    plane: u32,
+}
+
+impl Iterator for CellRuns {
+    type Item = Range<usize>;
+
+    /// Twins' inner loops call it for every few atoms.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Range<usize>> {
+        if self.plane == self.planes {
+            return None;
+        }
+        let y = wrapped(self.low[0] + self.row, self.wrap[1]);
+        let z = wrapped(self.low[1] + self.plane, self.wrap[2]);
+        let start = (self.first + (z * self.wrap[1] + y) * self.wrap[0]) as usize;
+        self.row += 1;
+        if self.row == self.rows {
+            (self.row, self.plane) = (0, self.plane + 1);
+        }
+        Some(start..start + self.length as usize)
     }
 }
 

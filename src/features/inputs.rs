@@ -19,10 +19,27 @@ pub(super) struct Inputs {
     pub(super) atoms: Option<Buffer<i32>>,
     /// The C-alpha of each residue, an [`Atom`](super::layout::Atom).
     pub(super) ca: Option<Buffer<i32>>,
-    /// The C-beta of each residue, built where it is missing.
+    /// The C-beta of each residue, built where it is missing; of a side chain are
+    /// those that the file has.
     pub(super) cb: Option<Buffer<i32>>,
     /// The [`Backbone`](super::layout::Backbone) of each residue.
     pub(super) backbone: Option<Buffer<i32>>,
     /// The B factor of each residue's C-alpha in A^2, NaN where there is none.
     pub(super) b: Option<Buffer<f32>>,
+    /// Whether each residue has one of the names.
+    pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,
+    /// Annotations.
+    pub(super) channels: Vec<ChannelInput>,
+}
+
+/// An annotation of residues.
+#[derive(Debug)]
+pub(super) struct ChannelInput {
+    /// Its name: `b_ca`.
+    pub(super) name: String,
+    /// A value a residue, NaN where there is none.
+    pub(super) values: Buffer<f32>,
+    /// For each structure the power of two that makes its largest value less than
+    /// 2^42.
+    pub(super) scales: Buffer<f64>,
 }

@@ -64,3 +64,12 @@ pub(super) fn cell_fill() -> Kernel {
         .scalar::<u32>("axis")
         .twin(cpu::cell_fill)
 }
+
+pub(super) fn atom_residue() -> Kernel {
+    kernel("atom_residue")
+        .block(THREADS)
+        .reads::<u32>("header")
+        .reads::<u32>("residues")
+        .updates::<u32>("residue_of")
+        .twin(cpu::atom_residue)
+}

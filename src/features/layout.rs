@@ -6,6 +6,7 @@
 //! zeros, which stand for an item that was rejected late, are absent throughout.
 
 use super::grid::Grid;
+use crate::structure::AtomClass;
 use bytemuck::{Pod, Zeroable};
 
 /// Axes of a batch, in the header's order.
@@ -59,20 +60,6 @@ impl Position {
     pub(super) fn is_present(self) -> bool {
         self.x != MISSING
     }
-
-    pub(super) fn minus(self, other: Position) -> Position {
-        Position {
-            x: self.x - other.x,
-            y: self.y - other.y,
-            z: self.z - other.z,
-        }
-    }
-
-    /// Exact in 64 bits for differences of real positions.
-    pub(super) fn dot(self, other: Position) -> f64 {
-        let product = |a: i32, b: i32| i64::from(a) * i64::from(b);
-        (product(self.x, other.x) + product(self.y, other.y) + product(self.z, other.z)) as f64
-    }
 }
 
 impl From<Position> for [i32; 3] {
@@ -118,14 +105,31 @@ pub(super) struct AtomTag(u32);
 /// Chains that a batch has at most, as an [`AtomTag`] counts them.
 pub(super) const CHAINS_MAX: u32 = 1 << 19;
 
+/// The largest radius of an atom, in 0.001 A.
+pub(super) const RADIUS_MAX: u32 = {
+    let radii = AtomClass::RADII_MILLI_ANGSTROM;
+    let (mut max, mut index) = (0, 0);
+    while index < radii.len() {
+        max = if radii[index] > max {
+            radii[index]
+        } else {
+            max
+        };
+        index += 1;
+    }
+    max
+};
+
 impl AtomTag {
-    const RADIUS: u32 = (1 << 11) - 1;
+    pub(super) const RADIUS: u32 = (1 << 11) - 1;
     const SIDE: u32 = 1 << 11;
     const POLAR: u32 = 1 << 12;
-    const CHAIN_SHIFT: u32 = 13;
+    pub(super) const CHAIN_SHIFT: u32 = 13;
+    /// Tags of one chain differ in bits below this one alone.
+    pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
 
     pub(super) fn new(radius_milli: u32, is_side: bool, is_polar: bool, chain: u32) -> Self {
-        debug_assert!((1..=Self::RADIUS).contains(&radius_milli) && chain < CHAINS_MAX);
+        debug_assert!((1..=RADIUS_MAX).contains(&radius_milli) && chain < CHAINS_MAX);
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         AtomTag(
             radius_milli
@@ -230,6 +234,20 @@ pub(super) struct StructureSpan {
     pub(super) residue_grid: Grid,
 }
 const _: () = assert!(size_of::<StructureSpan>() == 96);
+
+impl StructureSpan {
+    /// Its residues in the batch.
+    pub(super) fn residues(&self) -> std::ops::Range<usize> {
+        let start = self.residue_start as usize;
+        start..start + self.residue_count as usize
+    }
+
+    /// Its atoms in the batch.
+    pub(super) fn atoms(&self) -> std::ops::Range<usize> {
+        let start = self.atom_start as usize;
+        start..start + self.atom_count as usize
+    }
+}
 
 /// Up to [`TILE`] residues of one structure: `first` counts from `residue_start`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

@@ -7,9 +7,12 @@
 
 mod b_factor;
 mod ca_geometry;
+mod centrality;
+mod cluster;
 mod columns;
 mod config;
 mod contact_number;
+mod contact_order;
 mod cpu;
 mod dssp;
 mod feature;
@@ -17,11 +20,17 @@ mod grid;
 mod half_sphere;
 mod image;
 mod inputs;
+mod interface;
 mod kernels;
 mod layout;
 mod pack;
+mod protrusion;
 mod radius_of_gyration;
 mod recording;
+mod rsa;
+mod sasa;
+mod smooth;
+mod sphere;
 mod torsions;
 mod weighted_contact_number;
 
@@ -33,16 +42,24 @@ use layout::{ATOMS, AXES, CELLS, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
 
 pub use b_factor::BFactor;
 pub use ca_geometry::CaGeometry;
+pub use centrality::Centrality;
+pub use cluster::Cluster;
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 pub use config::{Cutoff, FeatureConfig, FeatureName};
 pub use contact_number::ContactNumber;
+pub use contact_order::ContactOrder;
 pub use dssp::{Dssp, DsspVersion};
 pub use feature::{About, Setting};
-pub use half_sphere::HalfSphereA;
+pub use half_sphere::{HalfSphereA, HalfSphereB};
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
+pub use interface::Interface;
 pub use pack::virtual_c_beta;
+pub use protrusion::Protrusion;
 pub use radius_of_gyration::RadiusOfGyration;
 pub use recording::FeatureBuffers;
+pub use rsa::Rsa;
+pub use sasa::Sasa;
+pub use smooth::Smooth;
 pub use torsions::Torsions;
 pub use weighted_contact_number::WeightedContactNumber;
 
@@ -130,7 +147,7 @@ impl Workload for Features {
     }
 
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<FeatureBuffers> {
-        let mut recording = recording::Recording::new(recorder);
+        let mut recording = recording::Recording::new(recorder, &self.config);
         self.config.record(&mut recording);
         Ok(recording.finish())
     }

@@ -4,10 +4,11 @@ use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::Inputs;
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
-    Position, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
+    Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
+use super::smooth::B_CA;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{Residue, Structure};
+use crate::structure::{AtomClass, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// What a structure takes of a batch.
@@ -45,30 +46,58 @@ fn check_parts(structure: &Structure) -> Result<()> {
     let atoms = structure.xyz.len();
     let chains = structure.chains.len();
     let starts = &structure.atom_start;
-    let message = if structure.element.len() != atoms || structure.b_factor.len() != atoms {
+    let of_rows = structure.residues.iter().map(|residue| residue.chain);
+    let of_loose = structure.loose.iter().map(|span| span.chain);
+    let loose_atoms: usize = structure
+        .loose
+        .iter()
+        .map(|span| span.atom_count as usize)
+        .sum();
+    let message = if [
+        structure.element.len(),
+        structure.class.len(),
+        structure.b_factor.len(),
+    ] != [atoms; 3]
+    {
         "its atoms have columns of different lengths"
+    } else if structure.class.contains(&AtomClass::default()) {
+        "an atom has no class"
     } else if chains >= CHAINS_MAX as usize {
         "it has more than 524287 chains"
-    } else if structure
-        .residues
-        .iter()
-        .any(|residue| residue.chain as usize >= chains)
+    } else if of_rows
+        .chain(of_loose)
+        .any(|chain| chain as usize >= chains)
     {
-        "a residue is of a chain that the structure does not list"
+        "a residue or loose atom is of a chain that the structure does not list"
     } else if starts.len() != structure.residues.len() + 1
+        || starts.first() != Some(&0)
         || !starts.is_sorted()
-        || starts.last().is_some_and(|&end| end as usize > atoms)
+        || starts.last().map(|&end| end as usize + loose_atoms) != Some(atoms)
     {
-        "its residues' atoms are not one after the other"
+        "its atoms are not its residues' and the loose ones, one after the other"
     } else if starts
         .windows(2)
         .any(|span| span[1] - span[0] > u32::from(u16::MAX))
     {
         "a residue has more than 65535 atoms"
     } else {
-        return Ok(());
+        return check_channels(structure);
     };
     Err(Error::input(message))
+}
+
+/// Whether each channel has a value for each residue.
+fn check_channels(structure: &Structure) -> Result<()> {
+    let rows = structure.residues.len();
+    let misfit = |channel: &&Channel| channel.values.len() != rows;
+    match structure.channels.iter().find(misfit) {
+        Some(Channel { name, values }) => {
+            let count = values.len();
+            let message = format!("channel {name} has {count} values for {rows} residues");
+            Err(Error::input(message).fix("give each residue a value, NaN where there is none"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Writes the structure into all inputs that the recording has.
@@ -96,17 +125,19 @@ pub(super) fn write(
     if let Some(buffer) = inputs.atoms {
         write_atoms(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
     }
-    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<[i32; 3]>| {
+    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<([i32; 3], bool)>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
-            *atom = of(residue).map_or(Atom::NONE, |position| Atom {
+            *atom = of(residue).map_or(Atom::NONE, |(position, is_side)| Atom {
                 position: position.into(),
-                tag: AtomTag::new(CARBON_RADIUS, false, false, at[CHAINS] + residue.chain),
+                tag: AtomTag::new(RADIUS_MAX, is_side, false, at[CHAINS] + residue.chain),
             });
         }
     };
     if let Some(buffer) = inputs.ca {
         let atoms = bytemuck::cast_slice_mut(views.take(buffer));
-        one_a_residue(atoms, &|residue| structure.position(residue.ca));
+        one_a_residue(atoms, &|residue| {
+            Some((structure.position(residue.ca)?, false))
+        });
     }
     if let Some(buffer) = inputs.cb {
         let atoms = bytemuck::cast_slice_mut(views.take(buffer));
@@ -131,6 +162,16 @@ pub(super) fn write(
             *b = b_factor.copied().unwrap_or(f32::NAN);
         });
     }
+    if let Some((buffer, names)) = &inputs.selected {
+        let rows = views.take(*buffer).iter_mut().zip(residues);
+        rows.for_each(|(selected, residue)| *selected = u8::from(is_named(residue, names)));
+    }
+    for channel in &inputs.channels {
+        let values = views.take(channel.values);
+        write_channel(values, structure, &channel.name);
+        let scale = channel_scale(values);
+        views.take(channel.scales)[0] = scale;
+    }
     let chains = inputs.chains.map(|buffer| views.take(buffer));
     let members = inputs.members.map(|buffer| views.take(buffer));
     if let Some(chains) = chains {
@@ -138,14 +179,12 @@ pub(super) fn write(
     }
 }
 
-/// A carbon's radius in 0.001 A, where the kernels do not look at it.
-const CARBON_RADIUS: u32 = 1_880;
-
 fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
     let of_residues = structure.residues.iter().flat_map(|residue| {
         let ca = structure.position(residue.ca);
-        ca.into_iter().chain(c_beta(structure, residue))
+        let cb = c_beta(structure, residue).map(|(position, _)| position);
+        ca.into_iter().chain(cb)
     });
     let first = at[CELLS];
     StructureSpan {
@@ -187,24 +226,63 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
 }
 
 fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
-    let mut spans = structure.atom_start.windows(2).zip(&structure.residues);
-    let mut chain = structure
-        .residues
-        .first()
-        .map_or(0, |residue| residue.chain);
-    let mut end = 0;
-    for (index, (atom, &position)) in atoms.iter_mut().zip(&structure.xyz).enumerate() {
-        while index as u32 >= end {
-            let Some((span, residue)) = spans.next() else {
-                end = u32::MAX;
-                break;
-            };
-            (chain, end) = (residue.chain, span[1]);
-        }
+    let starts = structure.atom_start.windows(2);
+    let of_rows = structure.residues.iter().zip(starts);
+    let of_rows = of_rows.map(|(residue, starts)| (residue.chain, starts[1] - starts[0]));
+    let loose = structure.loose.iter();
+    let spans = of_rows.chain(loose.map(|span| (span.chain, span.atom_count)));
+    let chains = spans.flat_map(|(chain, count)| std::iter::repeat_n(chain, count as usize));
+    let columns = structure.xyz.iter().zip(&structure.class);
+    for ((atom, (&position, class)), chain) in atoms.iter_mut().zip(columns).zip(chains) {
         *atom = Atom {
             position: position.into(),
-            tag: AtomTag::new(CARBON_RADIUS, false, false, at[CHAINS] + chain),
+            tag: AtomTag::new(
+                class.radius_milli_angstrom(),
+                class.is_side(),
+                class.is_polar(),
+                at[CHAINS] + chain,
+            ),
         };
+    }
+}
+
+/// Whether one of `names` is the residue's letter, its name or its parent's.
+fn is_named(residue: &Residue, names: &[String]) -> bool {
+    let is = |name: &[u8], id: &[u8; 8]| id.trim_ascii_end() == name;
+    names.iter().any(|name| match name.as_bytes() {
+        [letter] => residue.aa == *letter,
+        name => is(name, &residue.comp_id) || is(name, &residue.parent_comp_id),
+    })
+}
+
+/// The structure's values of a channel; those that it lacks, or that are not
+/// finite, are NaN.
+fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
+    let own = |row: usize| match structure.channels.iter().find(|own| own.name == name) {
+        Some(channel) => channel.values.get(row).copied(),
+        None if name == B_CA => {
+            let ca = structure.residues[row].ca;
+            structure.b_factor.get(ca as usize).copied()
+        }
+        None => None,
+    };
+    for (row, value) in values.iter_mut().enumerate() {
+        *value = own(row)
+            .filter(|value| value.is_finite())
+            .unwrap_or(f32::NAN);
+    }
+}
+
+/// The power of two that makes the largest of the values less than 2^42.
+fn channel_scale(values: &[f32]) -> f64 {
+    let largest = values
+        .iter()
+        .fold(0.0, |largest: f32, value| largest.max(value.abs()));
+    // Every f32 is a normal f64: its exponent stands in these bits, 1023 for 2^0.
+    let exponent = f64::from(largest).to_bits() >> 52;
+    match exponent {
+        0 => 1.0,
+        _ => f64::from_bits((1023 + 41 + 1023 - exponent) << 52),
     }
 }
 
@@ -253,18 +331,21 @@ fn write_chains(
     }
 }
 
-/// The residue's C-beta; glycine's, and one that is missing, where its backbone
-/// says. A residue without C-alpha has none, and counts for no other.
-fn c_beta(structure: &Structure, residue: &Residue) -> Option<[i32; 3]> {
+/// The residue's C-beta, and whether the file has it; glycine's, and one that is
+/// missing, where its backbone says. A residue without C-alpha has none, and
+/// counts for no other.
+fn c_beta(structure: &Structure, residue: &Residue) -> Option<([i32; 3], bool)> {
     let atom = |index: u32| structure.position(index);
-    let built = |ca| Some(virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?));
-    let find = |ca| {
-        let glycine = &residue.parent_comp_id == b"GLY     ";
-        let real = if glycine { None } else { atom(residue.cb) };
+    let ca = atom(residue.ca)?;
+    let glycine = &residue.parent_comp_id == b"GLY     ";
+    match atom(residue.cb).filter(|_| !glycine) {
+        Some(real) => Some((real, true)),
         // A backbone torn apart puts it beyond what differences can bear.
-        real.or_else(|| built(ca)).filter(is_within_bounds)
-    };
-    atom(residue.ca).and_then(find)
+        None => {
+            let built = virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?);
+            is_within_bounds(&built).then_some((built, false))
+        }
+    }
 }
 
 fn is_within_bounds(position: &[i32; 3]) -> bool {

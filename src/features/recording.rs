@@ -1,12 +1,16 @@
 //! A recording in the making: inputs as they are asked for, cell lists made once,
 //! launches, results.
 
+mod areas;
+
 use super::columns::{Column, TableName};
-use super::inputs::Inputs;
+use super::config::FeatureConfig;
+use super::inputs::{ChannelInput, Inputs};
 use super::kernels;
 use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
 use crate::record::{Arg, Buffer, Element, Kernel, Recorder, Unit};
 use crate::workload::ReadViews;
+use areas::Areas;
 
 /// The workload's buffers.
 #[derive(Debug, Default)]
@@ -119,6 +123,7 @@ impl Cells {
 /// what they need, so that uploads come first.
 pub(super) struct Recording<'a> {
     recorder: &'a mut Recorder,
+    config: &'a FeatureConfig,
     header: Buffer<u32>,
     buffers: FeatureBuffers,
     steps: Vec<Step>,
@@ -126,6 +131,8 @@ pub(super) struct Recording<'a> {
     atom_cells: Option<Cells>,
     ca_cells: Option<Cells>,
     cb_cells: Option<Cells>,
+    areas: Option<Areas>,
+    atom_residue: Option<Buffer<u32>>,
 }
 
 /// What happens on the device.
@@ -135,11 +142,12 @@ enum Step {
 }
 
 impl<'a> Recording<'a> {
-    pub(super) fn new(recorder: &'a mut Recorder) -> Self {
+    pub(super) fn new(recorder: &'a mut Recorder, config: &'a FeatureConfig) -> Self {
         let header = recorder.header();
         recorder.upload(header);
         Recording {
             recorder,
+            config,
             header,
             buffers: FeatureBuffers::default(),
             steps: Vec::new(),
@@ -147,6 +155,8 @@ impl<'a> Recording<'a> {
             atom_cells: None,
             ca_cells: None,
             cb_cells: None,
+            areas: None,
+            atom_residue: None,
         }
     }
 
@@ -212,9 +222,12 @@ impl<'a> Recording<'a> {
             .device_buffer(name, Unit::PerAxis { axis, elements })
     }
 
-    /// Fills a buffer that stays on the device with zeros.
-    pub(super) fn zero(&mut self, buffer: Buffer<u32>) {
+    /// A buffer that stays on the device and begins each batch at zeros, of
+    /// `elements` for each unit of `axis`.
+    pub(super) fn zeros(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<u32> {
+        let buffer = self.device(name, axis, elements);
         self.steps.push(Step::Zero(buffer));
+        buffer
     }
 
     /// A buffer for results: `values` for each row of `table`.
@@ -331,6 +344,30 @@ impl<'a> Recording<'a> {
         self.input(|inputs| &mut inputs.b, "b", RESIDUES, 1)
     }
 
+    /// Whether each residue has one of the names.
+    pub(super) fn selected(&mut self, names: &[String]) -> Buffer<u8> {
+        let buffer = self.recorder.upload_buffer("selected", RESIDUES, 1);
+        self.recorder.upload(buffer);
+        self.buffers.inputs.selected = Some((buffer, names.to_vec()));
+        buffer
+    }
+
+    /// An annotation: a value for each residue, and for each structure the power
+    /// of two that makes its largest value less than 2^42.
+    pub(super) fn channel(&mut self, name: &str) -> (Buffer<f32>, Buffer<f64>) {
+        let recorder = &mut *self.recorder;
+        let values = recorder.upload_buffer(&format!("channel_{name}"), RESIDUES, 1);
+        let scales = recorder.upload_buffer(&format!("channel_{name}_scales"), STRUCTURES, 1);
+        recorder.upload(values);
+        recorder.upload(scales);
+        self.buffers.inputs.channels.push(ChannelInput {
+            name: name.to_owned(),
+            values,
+            scales,
+        });
+        (values, scales)
+    }
+
     /// All atoms by cell, of the structures' `atom_grid`.
     pub(super) fn atom_cells(&mut self) -> Cells {
         if let Some(cells) = self.atom_cells {
@@ -361,11 +398,22 @@ impl<'a> Recording<'a> {
         *self.cb_cells.insert(cells)
     }
 
+    /// The residue of the batch that each atom is of, plus one; zero for none.
+    pub(super) fn atom_residue(&mut self) -> Buffer<u32> {
+        if let Some(residue_of) = self.atom_residue {
+            return residue_of;
+        }
+        let residue_of = self.zeros("atom_residue", ATOMS, 1);
+        let args = args![self.header, self.residues(), residue_of];
+        self.launch_threads(kernels::atom_residue(), RESIDUES, &args);
+        *self.atom_residue.insert(residue_of)
+    }
+
     fn sort(&mut self, name: &str, atoms: Buffer<i32>, axis: usize) -> Cells {
         let (header, structures) = (self.header.into(), self.structures().into());
         let chains = self.chains().into();
         let named = |part: &str| format!("{name}_cell_{part}");
-        let counts = self.device::<u32>(&named("counts"), CELLS, 1);
+        let counts = self.zeros(&named("counts"), CELLS, 1);
         let cells = Cells {
             start: self.device(&named("start"), CELLS, 1),
             x: self.device(&named("x"), axis, 1),
@@ -375,7 +423,6 @@ impl<'a> Recording<'a> {
             source: self.device(&named("source"), axis, 1),
         };
         let of_axis = Arg::from(axis as u32);
-        self.zero(counts);
         let args = [
             header,
             structures,

@@ -7,7 +7,7 @@ use super::{AXES_MAX, check};
 use crate::error::{Error, Result};
 
 /// The most buffers in a recording.
-pub const BUFFERS_MAX: usize = 64;
+pub const BUFFERS_MAX: usize = 128;
 
 /// Elements of the header before the uniforms: the batch's total along axis `a`
 /// at index `a`, the number of items at [`HEADER_ITEMS`], zeros elsewhere.

@@ -66,6 +66,12 @@ pub(super) fn is_item(tag: &[u8]) -> bool {
     strip_prefix(tag, b"_atom_site.").is_some()
 }
 
+/// Whether a tag is the B factor's.
+pub(super) fn is_b_factor(tag: &[u8]) -> bool {
+    let name = NAMES[Item::BFactor as usize].1[0];
+    strip_prefix(tag, b"_atom_site.").is_some_and(|item| item.eq_ignore_ascii_case(name))
+}
+
 /// Start and end in the text.
 type Span = (usize, usize);
 

@@ -1,9 +1,10 @@
 //! Fills a [`Structure`] residue by residue.
 
 use super::components::Component;
-use super::model::{Chain, MISSING, Residue, Structure, Uniprot};
+use super::model::{BFactorKind, Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
 use super::select::{LINK, is_within};
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
+use super::template::Templates;
 
 /// Where C and N are not both there, alpha carbons closer than this are linked,
 /// in 0.001 A.
@@ -13,6 +14,7 @@ const CA_LINK: i64 = 4_300;
 /// atoms that have none.
 pub(super) struct Builder<'a> {
     table: &'a AtomTable,
+    templates: &'static Templates,
     structure: Structure,
     in_rows: bool,
     /// The chain of the last row in the file's numbering, and what the file
@@ -36,9 +38,11 @@ impl<'a> Builder<'a> {
         structure.atom_start.reserve_exact(residues + 1);
         structure.xyz.reserve_exact(atoms);
         structure.element.reserve_exact(atoms);
+        structure.class.reserve_exact(atoms);
         structure.b_factor.reserve_exact(atoms);
         Builder {
             table,
+            templates: Templates::table(),
             structure,
             in_rows: true,
             chain: None,
@@ -55,15 +59,22 @@ impl<'a> Builder<'a> {
         self.structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
+        let template = self.templates.of(component.template);
+        let backbone = template.apply(atoms, &mut self.structure.class);
         self.structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
         self.structure.rounded_atoms += rounded.sum::<u32>();
-        if !self.in_rows || atoms.is_empty() {
+        if atoms.is_empty() {
             return;
         }
-        let [n, ca, c, o, cb] = backbone(start, atoms);
+        if !self.in_rows {
+            self.add_loose(run.chain, atoms.len() as u32);
+            return;
+        }
+        let place = |at: u32| if at == MISSING { MISSING } else { start + at };
+        let [n, ca, c, o, cb] = backbone.map(place);
         if self.chain != Some(run.chain) {
             self.start_chain(run.chain);
         }
@@ -88,6 +99,15 @@ impl<'a> Builder<'a> {
         self.structure.atom_start.push(start);
     }
 
+    /// Counts atoms without a row to their chain.
+    fn add_loose(&mut self, chain: u32, atom_count: u32) {
+        let chain = self.chain_index(chain);
+        match self.structure.loose.last_mut() {
+            Some(span) if span.chain == chain => span.atom_count += atom_count,
+            _ => self.structure.loose.push(LooseSpan { chain, atom_count }),
+        }
+    }
+
     /// What is added from now on has no row.
     pub(super) fn end_rows(&mut self) {
         self.structure
@@ -96,16 +116,33 @@ impl<'a> Builder<'a> {
         self.in_rows = false;
     }
 
-    pub(super) fn finish(mut self) -> Structure {
+    /// The structure, whose B factors are what `kind` says or, where it leaves
+    /// that open, the file.
+    pub(super) fn finish(mut self, kind: Option<BFactorKind>) -> Structure {
+        if kind.map_or(self.table.plddt, |kind| kind == BFactorKind::Plddt) {
+            self.take_as_plddt();
+        }
         // Hydrogens and other conformers were counted in; a queue of structures
         // should not hold on to that.
         let structure = &mut self.structure;
         structure.xyz.shrink_to_fit();
         structure.element.shrink_to_fit();
+        structure.class.shrink_to_fit();
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();
         self.structure
+    }
+
+    fn take_as_plddt(&mut self) {
+        let structure = &mut self.structure;
+        structure.b_factor_kind = BFactorKind::Plddt;
+        // NaN is no maximum, but where nothing else is there.
+        let most = structure.b_factor.iter().copied().fold(f32::NAN, f32::max);
+        structure.plddt_scaled = most <= 1.0;
+        if structure.plddt_scaled {
+            structure.b_factor.iter_mut().for_each(|b| *b *= 100.0);
+        }
     }
 
     fn is_linked_to_last(&self, residue: &Residue) -> bool {
@@ -169,34 +206,4 @@ impl<'a> Builder<'a> {
             position,
         })
     }
-}
-
-/// The indices of N, CA, C, O and CB, of each the first; `start` is that of the
-/// first atom.
-fn backbone(start: u32, atoms: &[Atom]) -> [u32; 5] {
-    const NAMES: [u64; 5] = [
-        u64::from_le_bytes(*b"N       "),
-        u64::from_le_bytes(*b"CA      "),
-        u64::from_le_bytes(*b"C       "),
-        u64::from_le_bytes(*b"O       "),
-        u64::from_le_bytes(*b"CB      "),
-    ];
-    let mut found = [MISSING; 5];
-    let mut missing = found.len();
-    for (index, atom) in (start..).zip(atoms) {
-        let name = u64::from_le_bytes(atom.name);
-        let Some(place) = NAMES.iter().position(|&known| known == name) else {
-            continue;
-        };
-        // Calcium has the same name but for the column.
-        let is_calcium = place == 1 && !matches!(atom.element, 0 | 6);
-        if found[place] == MISSING && !is_calcium {
-            found[place] = index;
-            missing -= 1;
-            if missing == 0 {
-                break;
-            }
-        }
-    }
-    found
 }

@@ -214,6 +214,11 @@ impl<'a> Rows<'a> {
         self.start
     }
 
+    /// Where the row ends.
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
+
     /// Goes to the next row; false when the loop ends.
     #[inline]
     pub(super) fn next(&mut self) -> Result<bool> {

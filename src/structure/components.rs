@@ -6,6 +6,8 @@
 
 use std::sync::OnceLock;
 
+use super::template::{TemplateId, Templates};
+
 /// What a polymer component is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -25,6 +27,8 @@ pub(super) struct Component {
     pub parent: [u8; 8],
     /// One-letter code of the parent, `X` where there is none.
     pub aa: u8,
+    /// The template of the parent or, where there is none, its own.
+    pub template: TemplateId,
 }
 
 const TSV: &str = include_str!("components.tsv");
@@ -51,6 +55,7 @@ impl Table {
             kind: Kind::Cap,
             parent: BLANK,
             aa: b'X',
+            template: 0,
         };
         let mut table = Table {
             slots: vec![(BLANK, empty); slot_count],
@@ -93,7 +98,14 @@ fn parse_row(row: &str) -> ([u8; 8], Component) {
     };
     let parent = padded(next());
     let aa = next().as_bytes().first().copied().unwrap_or(b'X');
-    (id, Component { kind, parent, aa })
+    let template = Templates::table().id_of(if parent == BLANK { id } else { parent });
+    let component = Component {
+        kind,
+        parent,
+        aa,
+        template,
+    };
+    (id, component)
 }
 
 fn padded(id: &str) -> [u8; 8] {

@@ -7,7 +7,7 @@
 use std::fmt;
 
 /// Coordinates beyond this many 0.001 A (100,000 A) are rejected.
-const LIMIT_MILLI: i32 = 100_000_000;
+pub(super) const LIMIT_MILLI: i32 = 100_000_000;
 
 const SPACES: u64 = u64::from_le_bytes(*b"        ");
 

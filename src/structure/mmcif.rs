@@ -4,16 +4,18 @@
 //! [`super::atom_site`]); the few categories that say what the atoms are may
 //! come before or after them, so they are kept aside and resolved at the end.
 
-use super::Models;
+use super::assembly::Generator;
 use super::atom_site::{self, AtomSite};
 use super::cif_lexer::{Lexer, Rows, Token};
 use super::components::{self, Kind};
 use super::decimal::int;
+use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
 use super::table::{AtomTable, Entity, NO_NAME, Reference, at_line, check_size, text8};
+use super::{Assembly, ReadOptions};
 use crate::{Error, Result};
 
 /// The categories that are kept, with their items.
-const CATEGORIES: [(&[u8], &[&[u8]]); 7] = [
+const CATEGORIES: [(&[u8], &[&[u8]]); 10] = [
     (b"entity", &[b"id", b"type"]),
     (b"entity_poly", &[b"entity_id", b"type"]),
     (b"struct_asym", &[b"id", b"entity_id"]),
@@ -44,6 +46,9 @@ const CATEGORIES: [(&[u8], &[&[u8]]); 7] = [
             b"seq_db_align_end",
         ],
     ),
+    (b"ma_qa_metric", &[b"name", b"type"]),
+    (b"pdbx_struct_assembly_gen", GENERATOR_ITEMS),
+    (b"pdbx_struct_oper_list", OPERATOR_ITEMS),
 ];
 const ENTITY: usize = 0;
 const ENTITY_POLY: usize = 1;
@@ -52,11 +57,14 @@ const CHEM_COMP: usize = 3;
 const STRUCT_REF: usize = 4;
 const STRUCT_REF_SEQ: usize = 5;
 const MODEL_TARGET: usize = 6;
+const QUALITY_METRIC: usize = 7;
+const ASSEMBLY_GEN: usize = 8;
+const OPER_LIST: usize = 9;
 
 /// Reads the text of an mmCIF file into `table`. `edges` is scratch.
 pub(super) fn read(
     text: &[u8],
-    models: Models,
+    options: ReadOptions,
     table: &mut AtomTable,
     edges: &mut Vec<u32>,
 ) -> Result<()> {
@@ -104,7 +112,7 @@ pub(super) fn read(
                 seen.note(tags[0]);
                 let mut rows = Rows::new(text, end, tags.len(), edges);
                 if atom_site::is_item(tags[0]) {
-                    AtomSite::new(text, &tags, models, table)?.read(&mut rows)?;
+                    AtomSite::new(text, &tags, options.models, table)?.read(&mut rows)?;
                     block.has_atoms = true;
                 } else {
                     block.rows(text, &tags, &mut rows)?;
@@ -118,7 +126,7 @@ pub(super) fn read(
     if !block.atom.is_empty() {
         let (tags, mut edges): (Vec<_>, Vec<_>) = block.atom.iter().copied().unzip();
         edges.push([0, 0]);
-        let mut atoms = AtomSite::new(text, &tags, models, table)?;
+        let mut atoms = AtomSite::new(text, &tags, options.models, table)?;
         atoms.row(edges.as_flattened())?;
     }
     table.end_run();
@@ -126,6 +134,9 @@ pub(super) fn read(
         return Err(seen.error());
     }
     block.resolve(table);
+    if options.assembly == Assembly::First {
+        table.generators = block.generators(text)?;
+    }
     Ok(())
 }
 
@@ -169,6 +180,8 @@ struct Block<'a> {
     atom: Vec<(&'a [u8], [u32; 2])>,
     /// By category, the values of its items, row by row; empty for null.
     values: [Vec<&'a [u8]>; CATEGORIES.len()],
+    /// By category, where each of its rows starts.
+    offsets: [Vec<u32>; CATEGORIES.len()],
 }
 
 impl<'a> Block<'a> {
@@ -182,6 +195,7 @@ impl<'a> Block<'a> {
             let values = &mut self.values[category];
             values.resize(CATEGORIES[category].1.len(), b"");
             values[item] = value;
+            self.offsets[category].resize(1, span[0]);
         }
     }
 
@@ -199,6 +213,7 @@ impl<'a> Block<'a> {
         while rows.next()? {
             let row = values.len();
             values.resize(row + items, b"");
+            self.offsets[category].push(rows.edges()[0]);
             for (edge, item) in rows.edges().chunks_exact(2).zip(&columns) {
                 if let Some(item) = item {
                     values[row + item] = not_null(&text[edge[0] as usize..edge[1] as usize]);
@@ -212,6 +227,20 @@ impl<'a> Block<'a> {
     fn table<const N: usize>(&self, category: usize) -> impl Iterator<Item = [&'a [u8]; N]> {
         assert_eq!(CATEGORIES[category].1.len(), N);
         self.values[category].as_chunks::<N>().0.iter().copied()
+    }
+
+    /// The rows of a category, and where each starts.
+    fn located_table<const N: usize>(&self, category: usize) -> Vec<(u32, [&'a [u8]; N])> {
+        let offsets = self.offsets[category].iter().copied();
+        offsets.zip(self.table::<N>(category)).collect()
+    }
+
+    fn generators(&self, text: &[u8]) -> Result<Vec<Generator>> {
+        oper_list::generators(
+            text,
+            &self.located_table(ASSEMBLY_GEN),
+            &self.located_table(OPER_LIST),
+        )
     }
 
     fn resolve(&self, table: &mut AtomTable) {
@@ -229,6 +258,8 @@ impl<'a> Block<'a> {
                 table.components.push((text8(id), kind));
             }
         }
+        let mut metrics = self.table::<2>(QUALITY_METRIC).flatten();
+        table.plddt = metrics.any(|text| contains(text, b"plddt"));
         // Where the atoms name their UniProt residues, nothing else is asked.
         if table.runs.iter().all(|run| run.uniprot.is_none()) {
             self.resolve_references(table);

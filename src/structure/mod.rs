@@ -9,19 +9,29 @@
 //! in one place for all formats: `select` says what is polymer, `conformer`
 //! which of several conformers is there, `build` lays the structure out.
 
+mod assembly;
 mod atom_site;
 mod build;
 mod cif_lexer;
+mod class;
 mod components;
 mod conformer;
 mod decimal;
 mod element;
 mod mmcif;
 mod model;
+mod oper_list;
 mod pdb;
+mod places;
 mod reader;
+mod remark350;
 mod select;
 mod table;
+mod template;
 
-pub use model::{Chain, MISSING, Residue, Structure, Uniprot};
-pub use reader::{Format, Models, ReadOptions, Reader};
+pub use class::AtomClass;
+pub use model::{
+    Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Uniprot,
+};
+pub use places::{BFactorPlace, BFactorPlaces, ResiduePlaces};
+pub use reader::{Format, Models, ReadOptions, Reader, text_of};

@@ -1,5 +1,7 @@
 //! One model of one structure: heavy polymer atoms, one conformer a residue.
 
+use super::class::AtomClass;
+
 /// The atom index that says that a residue lacks the atom.
 pub const MISSING: u32 = u32::MAX;
 
@@ -7,30 +9,80 @@ pub const MISSING: u32 = u32::MAX;
 ///
 /// Atoms come in the order of [`Structure::residues`]: residue `r` owns atoms
 /// `atom_start[r]..atom_start[r + 1]`. Polymer atoms that belong to no row
-/// (nucleotides, caps) follow after the last residue's, up to the end.
+/// (nucleotides, caps) follow after the last residue's, up to the end, in the
+/// spans of [`Structure::loose`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Structure {
     /// The entry's id as the file gives it (`1ABC`), if it does.
     pub entry_id: Option<String>,
     /// The model's number as the file gives it, 1 where it gives none.
     pub model: i32,
+    /// What the chains are: deposited, too, where the assembly that was asked
+    /// for is not in the file.
+    pub assembly: Assembly,
     /// Atom positions in 0.001 A.
     pub xyz: Vec<[i32; 3]>,
     /// Atomic numbers; 0 where the file's element is unknown.
     pub element: Vec<u8>,
-    /// Temperature factors in A^2 as in the file, NaN where it gives none.
+    /// Radius and kind of each atom.
+    pub class: Vec<AtomClass>,
+    /// The file's B factors, NaN where it gives none: temperature factors in
+    /// A^2, or pLDDT from 0 to 100.
     pub b_factor: Vec<f32>,
+    /// What the B factors are.
+    pub b_factor_kind: BFactorKind,
+    /// Whether the file's pLDDT went from 0 to 1, and was taken times 100.
+    pub plddt_scaled: bool,
     /// Amino-acid residues, one a row of the output, in file order.
     pub residues: Vec<Residue>,
     /// First atom of each residue, and one past the last residue's last atom:
     /// `residues.len() + 1` entries.
     pub atom_start: Vec<u32>,
-    /// Chains in order of first appearance; [`Residue::chain`] indexes them.
+    /// The atoms after the last residue's, as spans of one chain each.
+    pub loose: Vec<LooseSpan>,
+    /// Chains in order of first appearance, first those that have rows, then
+    /// those of loose atoms alone. [`Residue::chain`] and [`LooseSpan::chain`]
+    /// index them.
     pub chains: Vec<Chain>,
     /// UniProt accessions that residues refer to.
     pub uniprot: Vec<String>,
-    /// Atoms whose coordinates had more than three decimals and were rounded.
+    /// Deposited atoms whose coordinates had more than three decimals and were
+    /// rounded.
     pub rounded_atoms: u32,
+    /// Annotations of residues from elsewhere, such as conservation. Readers give
+    /// none.
+    pub channels: Vec<Channel>,
+}
+
+/// An annotation of residues.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Channel {
+    /// Its name, part of a column's: `conservation`.
+    pub name: String,
+    /// A value for each of [`Structure::residues`], NaN for none.
+    pub values: Vec<f32>,
+}
+
+/// Which chains a structure is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Assembly {
+    /// Those that the file deposits.
+    #[default]
+    Deposited,
+    /// Those of the biological assembly `1`, as mmCIF's
+    /// `_pdbx_struct_assembly_gen` or PDB's REMARK 350 says. The first copy of a
+    /// chain keeps its names, the second of `A` is `A-2`.
+    First,
+}
+
+/// What the column of the B factors holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BFactorKind {
+    /// Temperature factors, of a structure by experiment.
+    #[default]
+    Temperature,
+    /// The confidence of a predicted model, by residue or by atom.
+    Plddt,
 }
 
 /// A chain's names.
@@ -42,6 +94,15 @@ pub struct Chain {
     pub label_asym_id: Option<String>,
     /// `label_entity_id`, which only mmCIF has.
     pub entity_id: Option<String>,
+}
+
+/// A stretch of atoms that belong to no row, all of one chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LooseSpan {
+    /// Index into [`Structure::chains`].
+    pub chain: u32,
+    /// How many atoms.
+    pub atom_count: u32,
 }
 
 /// One amino-acid residue.
@@ -93,5 +154,12 @@ impl Structure {
     /// The position of an atom index, `None` for [`MISSING`].
     pub fn position(&self, atom: u32) -> Option<[i32; 3]> {
         self.xyz.get(atom as usize).copied()
+    }
+
+    /// The chains that have rows: the first of [`Structure::chains`].
+    pub fn row_chains(&self) -> &[Chain] {
+        let last = self.residues.iter().map(|residue| residue.chain).max();
+        let count = last.map_or(0, |last| last as usize + 1);
+        &self.chains[..count.min(self.chains.len())]
     }
 }

@@ -8,11 +8,12 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
+use super::remark350::Remark350;
 use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
-use super::{Models, components, element};
+use super::{Assembly, Models, ReadOptions, components, element};
 use crate::{Error, Result};
 
 /// The columns that are read.
@@ -22,12 +23,13 @@ type Columns = [u8; 80];
 type ResidueKey = [u8; 10];
 
 /// Reads the text of a PDB file into `table`.
-pub(super) fn read(text: &[u8], models: Models, table: &mut AtomTable) -> Result<()> {
+pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
     check_size(text)?;
     let mut reader = PdbReader {
         text,
         table,
-        models,
+        models: options.models,
+        assembly: (options.assembly == Assembly::First).then(|| Remark350::new(text)),
         in_model: false,
         model_number: None,
         key: None,
@@ -42,6 +44,9 @@ pub(super) fn read(text: &[u8], models: Models, table: &mut AtomTable) -> Result
         }
         at = end + 1;
     }
+    if let Some(assembly) = reader.assembly {
+        reader.table.generators = assembly.finish()?;
+    }
     reader.table.end_run();
     if reader.table.atoms.is_empty() {
         return Err(Error::input("no ATOM or HETATM records"));
@@ -53,6 +58,8 @@ struct PdbReader<'a> {
     text: &'a [u8],
     table: &'a mut AtomTable,
     models: Models,
+    /// The assembly, where it is wanted.
+    assembly: Option<Remark350<'a>>,
     /// Whether atoms of the current model have been read.
     in_model: bool,
     /// The number on the last MODEL record, until its first atom.
@@ -65,7 +72,7 @@ struct PdbReader<'a> {
     half_reference: Option<(u32, i32, i32)>,
 }
 
-impl PdbReader<'_> {
+impl<'a> PdbReader<'a> {
     /// Reads one line; false when the rest is of no interest.
     #[inline]
     fn line(&mut self, at: usize, end: usize) -> Result<bool> {
@@ -77,7 +84,7 @@ impl PdbReader<'_> {
         match u32::from_le_bytes(*first4) & 0xdfdf_dfdf {
             ATOM => self.atom(line, at, false).map(|()| true),
             HETATM => self.atom(line, at, true).map(|()| true),
-            _ => Ok(self.other_record(line)),
+            _ => self.other_record(line, at),
         }
     }
 
@@ -189,7 +196,7 @@ impl PdbReader<'_> {
     }
 
     /// Reads a record that is no atom; false when the rest is of no interest.
-    fn other_record(&mut self, line: &[u8]) -> bool {
+    fn other_record(&mut self, line: &'a [u8], at: usize) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match line.first_chunk::<6>().unwrap_or(b"      ") {
             b"HEADER" if self.table.entry_id.is_none() => {
@@ -205,16 +212,25 @@ impl PdbReader<'_> {
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);
             }
+            b"TITLE " => {
+                let title = line.to_ascii_uppercase();
+                self.table.plddt |= memmem::find(&title, b"ALPHAFOLD").is_some();
+            }
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
                 (self.in_model, self.key) = (false, None);
                 self.model_number = int(trimmed(&padded(line)[6..14]));
-                return self.models == Models::All || self.table.atoms.is_empty();
+                return Ok(self.models == Models::All || self.table.atoms.is_empty());
             }
-            _ if is_word(line, b"END") => return false,
+            b"REMARK" => {
+                if let (Some(assembly), Some(b" 350")) = (&mut self.assembly, line.get(6..10)) {
+                    assembly.line(&line[10..], at)?;
+                }
+            }
+            _ if is_word(line, b"END") => return Ok(false),
             _ => {}
         }
-        true
+        Ok(true)
     }
 
     /// DBREF, or the halves DBREF1 and DBREF2 that hold longer names. A range
@@ -258,6 +274,12 @@ impl PdbReader<'_> {
             position,
         });
     }
+}
+
+/// Whether a line is read as an atom.
+pub(super) fn is_atom(line: &[u8]) -> bool {
+    let word = |first4: &[u8; 4]| u32::from_le_bytes(*first4) & 0xdfdf_dfdf;
+    matches!(line.first_chunk().map(word), Some(ATOM | HETATM))
 }
 
 /// The columns of a line that may be shorter or longer.

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::model::Structure;
+use super::model::{Assembly, BFactorKind, Structure};
 use super::select::Selector;
 use super::table::AtomTable;
-use super::{mmcif, pdb};
+use super::{assembly, mmcif, pdb};
 use crate::{Error, Result};
 
 /// The format of a structure's text.
@@ -38,6 +38,12 @@ pub struct ReadOptions {
     pub models: Models,
     /// Whether the atoms of nucleotides are kept.
     pub nucleic: bool,
+    /// What the B factors are. `None`: pLDDT where an mmCIF file's
+    /// `_ma_qa_metric` names it or a PDB file's TITLE says ALPHAFOLD, else
+    /// temperature factors.
+    pub b_factor_kind: Option<BFactorKind>,
+    /// The deposited chains, or those of an assembly where the file has it.
+    pub assembly: Assembly,
 }
 
 impl Default for ReadOptions {
@@ -45,6 +51,8 @@ impl Default for ReadOptions {
         ReadOptions {
             models: Models::First,
             nucleic: true,
+            b_factor_kind: None,
+            assembly: Assembly::Deposited,
         }
     }
 }
@@ -160,27 +168,53 @@ impl Reader {
         } = &mut self.scratch;
         table.clear();
         match format {
-            Format::Pdb => pdb::read(text, self.options.models, table)?,
-            Format::Mmcif => mmcif::read(text, self.options.models, table, edges)?,
+            Format::Pdb => pdb::read(text, self.options, table)?,
+            Format::Mmcif => mmcif::read(text, self.options, table, edges)?,
         }
-        selector.select(table, text, self.options)
+        let deposited = selector.select(table, text, self.options)?;
+        if table.generators.is_empty() {
+            return Ok(deposited);
+        }
+        let assembly = |structure: &Structure| assembly::build(structure, &table.generators);
+        deposited.iter().map(assembly).collect()
     }
 
     fn read_text(&mut self, name: &str, text: &[u8]) -> Result<Vec<Structure>> {
         if text.trim_ascii().is_empty() {
             return Err(Error::input("the file is empty"));
         }
-        let looks_like = Format::from_text(text);
-        let format = match looks_like {
-            Some(Format::Mmcif) => looks_like,
-            _ => Format::from_name(name).or(looks_like),
-        };
-        match format {
-            Some(format) => self.read_bytes(text, format),
-            None => Err(Error::input("neither PDB nor mmCIF, by name or content")
-                .fix("give a .pdb, .ent, .cif or .mmcif file, plain or with .gz")),
-        }
+        self.read_bytes(text, format_of(name, text)?)
     }
+}
+
+/// The text of a file's bytes, plain or gzipped, and its format.
+///
+/// # Errors
+/// The gzip data is damaged, or the text is of no known format.
+pub fn text_of(name: &str, bytes: Vec<u8>) -> Result<(Vec<u8>, Format)> {
+    let text = if bytes.starts_with(&GZIP_MAGIC) {
+        let mut text = Vec::new();
+        gunzip(&bytes, &mut text)?;
+        text
+    } else {
+        bytes
+    };
+    let format = format_of(name, &text)?;
+    Ok((text, format))
+}
+
+/// The format that a name and the text behind it say; a text that starts as a
+/// CIF file does is one, whatever its name.
+fn format_of(name: &str, text: &[u8]) -> Result<Format> {
+    let looks_like = Format::from_text(text);
+    let format = match looks_like {
+        Some(Format::Mmcif) => looks_like,
+        _ => Format::from_name(name).or(looks_like),
+    };
+    format.ok_or_else(|| {
+        Error::input("neither PDB nor mmCIF, by name or content")
+            .fix("give a .pdb, .ent, .cif or .mmcif file, plain or with .gz")
+    })
 }
 
 /// Unpacks all members of a gzip file into `text`.

@@ -265,7 +265,7 @@ impl Selector {
                 builder.end_rows();
             }
         }
-        builder.finish()
+        builder.finish(options.b_factor_kind)
     }
 
     /// Rule 3: the candidates that share the site of candidate `at`, the first
@@ -360,6 +360,7 @@ fn classify(table: &AtomTable, run: &Run) -> Option<(Component, bool)> {
                     kind,
                     parent: *b"        ",
                     aa: b'X',
+                    template: 0,
                 }),
                 false,
             ))

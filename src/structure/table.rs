@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::assembly::Generator;
 use super::components::Kind;
 use super::element::HYDROGEN;
 use crate::{Error, Result};
@@ -180,6 +181,10 @@ pub(super) struct AtomTable {
     pub references: Vec<Reference>,
     /// Kinds that the file itself gives to components.
     pub components: Vec<(Text8, Kind)>,
+    /// Whether the file says that its B factors are pLDDT.
+    pub plddt: bool,
+    /// What makes assembly 1, where it is asked for and the file has it.
+    pub generators: Vec<Generator>,
     chain_index: HashMap<[NameId; 3], u32>,
     accession_index: HashMap<NameId, u32>,
     /// Of the last run's atoms so far: any altloc, any hydrogen.
@@ -199,6 +204,8 @@ impl AtomTable {
         self.accessions.clear();
         self.references.clear();
         self.components.clear();
+        self.plddt = false;
+        self.generators.clear();
         self.chain_index.clear();
         self.accession_index.clear();
         (self.altlocs, self.hydrogens) = (0, false);

@@ -3,13 +3,18 @@
 
 mod mistakes;
 mod output;
+mod paint;
 mod results;
 mod signals;
+mod validate;
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+/// The folders of the tables.
+const TABLES: [&str; 3] = ["residues", "chains", "structures"];
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
 
@@ -44,10 +49,10 @@ fn str_of(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// All parts of both tables, by path within the folder.
+/// All parts of all tables, by path within the folder.
 fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut parts = Vec::new();
-    for table in ["residues", "structures"] {
+    for table in TABLES {
         for entry in fs::read_dir(folder.join(table)).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(folder).unwrap().to_owned();

@@ -18,12 +18,49 @@ fn a_dry_run_prints_a_config_and_the_memory_and_makes_nothing() {
     .stdout;
     let plan = text(&plan);
     assert!(!out.exists());
+    assert!(plan.contains("\nhse_a.radius = 12.0\n"), "{plan}");
     for line in ["slots = 4", "mode = \"graph\"", "Backend cpu", "4 slots: "] {
         assert!(plan.contains(line), "{plan}");
     }
     let again = folder.path().join("again.toml");
     fs::write(&again, &plan).unwrap();
     assert_eq!(text(&run_well(&[str_of(&again), "--dry-run"]).stdout), plan);
+}
+
+#[test]
+fn the_manual_lists_the_features_as_they_are() {
+    let listed = tapeloop(["features", "--markdown"]).output().unwrap();
+    let listed = text(&listed.stdout);
+    let manual = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/CONFIG.md"));
+    let manual = manual.unwrap();
+    let (_, rest) = manual
+        .split_once("--markdown`, as a test checks. -->\n")
+        .unwrap();
+    let (section, _) = rest.split_once("<!-- end -->").unwrap();
+    assert!(
+        section == listed,
+        "docs/CONFIG.md is not of these features; put the output of `tapeloop features \
+         --markdown` between its two comments"
+    );
+}
+
+#[test]
+fn a_listing_keeps_to_its_width_and_names_what_is_left_out() {
+    let listed = tapeloop(["features", "--features", "exposure"])
+        .output()
+        .unwrap();
+    let listed = text(&listed.stdout);
+    let longest = listed.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(100), "{listed}");
+    for words in [
+        "hse_a.radius = 12.0 (A, 0.001 to 37)",
+        "not chosen",
+        "presets",
+        "Hamelryck",
+    ] {
+        assert!(listed.contains(words), "{listed}");
+    }
+    assert!(!listed.contains("rg_ca"), "{listed}");
 }
 
 #[test]
@@ -54,13 +91,13 @@ fn results_are_replaced_only_when_asked_and_other_files_never() {
     let input = format!("{SAMPLES}/1ubi.pdb");
     let args = ["-i", &input, "-i", &input, "-o", str_of(folder.path())];
     run_well(&[&args[..], &["--set", "tables.inputs_per_part=1"]].concat());
-    assert_eq!(parts(folder.path()).len(), 4);
+    assert_eq!(parts(folder.path()).len(), 2 * TABLES.len());
 
     let (output, code) = run(&args);
     let said = text(&output.stderr);
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("--overwrite"), "{said}");
-    assert_eq!(parts(folder.path()).len(), 4);
+    assert_eq!(parts(folder.path()).len(), 2 * TABLES.len());
 
     let others = [
         "notes.txt",
@@ -70,10 +107,15 @@ fn results_are_replaced_only_when_asked_and_other_files_never() {
     for name in others {
         fs::write(folder.path().join(name), "mine").unwrap();
     }
-    let left = folder.path().join("residues/.part-00007.parquet.tmp");
+    let left = folder.path().join("chains/.part-00007.parquet.tmp");
     fs::write(&left, "left by a crash").unwrap();
     run_well(&[&args[..], &["--overwrite"]].concat());
-    assert!(!left.exists() && !folder.path().join("residues/part-00001.parquet").exists());
+    assert!(!left.exists());
+    assert_eq!(
+        parts(folder.path()).len(),
+        TABLES.len() + 2,
+        "and two others"
+    );
     for name in others {
         assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"mine");
     }

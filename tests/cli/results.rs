@@ -6,8 +6,9 @@ use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tapeloop::features::{FeatureConfig, FeatureName, TableName};
 
-fn read(path: &Path) -> RecordBatch {
+pub(super) fn read(path: &Path) -> RecordBatch {
     let file = fs::File::open(path).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     let batches = reader.with_batch_size(1 << 20).build().unwrap();
@@ -16,19 +17,34 @@ fn read(path: &Path) -> RecordBatch {
     batches.remove(0)
 }
 
-fn texts(table: &RecordBatch, column: &str) -> Vec<String> {
+pub(super) fn texts(table: &RecordBatch, column: &str) -> Vec<String> {
     let column = table.column_by_name(column).unwrap().as_string::<i32>();
     let text = |text: Option<&str>| text.unwrap_or("null").to_owned();
     column.iter().map(text).collect()
 }
 
-fn integers(table: &RecordBatch, column: &str) -> Vec<i32> {
+pub(super) fn integers(table: &RecordBatch, column: &str) -> Vec<i32> {
     let column = table.column_by_name(column).unwrap();
     column.as_primitive::<Int32Type>().values().to_vec()
 }
 
+/// A column of integers or reals.
+pub(super) fn numbers(table: &RecordBatch, column: &str) -> Vec<Option<f64>> {
+    let column = table.column_by_name(column).unwrap();
+    match column.data_type() {
+        DataType::Int32 => {
+            let values = column.as_primitive::<Int32Type>().iter();
+            values.map(|value| value.map(f64::from)).collect()
+        }
+        _ => {
+            let values = column.as_primitive::<Float32Type>().iter();
+            values.map(|value| value.map(f64::from)).collect()
+        }
+    }
+}
+
 #[test]
-fn the_quick_start_streams_every_sample_into_both_tables() {
+fn the_quick_start_streams_every_sample_into_all_tables() {
     let out = tempfile::tempdir().unwrap();
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.toml");
     let output = run_well(&[config, "--output", str_of(out.path())]);
@@ -62,24 +78,21 @@ fn the_quick_start_streams_every_sample_into_both_tables() {
         "break_before",
         "uniprot_acc",
         "uniprot_pos",
-        "cn_ca_8",
-        "cn_ca_10",
-        "cn_ca_12",
-        "cn_cb_8",
-        "cn_cb_10",
-        "wcn",
-        "hse_a_up",
-        "hse_a_down",
-        "phi",
-        "psi",
-        "omega",
-        "ca_dihedral",
-        "ca_angle",
-        "b_z",
     ];
     let schema = residues.schema();
     let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    let features = FeatureConfig::default().columns(TableName::Residues);
+    let features = features.iter().map(|column| column.name.as_str());
+    let expected: Vec<&str> = expected.into_iter().chain(features).collect();
     assert_eq!(columns, expected);
+
+    let chains = read(&out.path().join("chains/part-00000.parquet"));
+    let of_chains: i32 = integers(&chains, "residues").iter().sum();
+    assert_eq!(of_chains, total);
+    let breaks = |table| integers(table, "breaks").iter().sum::<i32>();
+    assert_eq!(breaks(&chains), breaks(&structures));
+    let chain_count: i32 = integers(&structures, "chains").iter().sum();
+    assert_eq!(chains.num_rows(), chain_count as usize);
 
     let record = record(out.path());
     assert_eq!(record["counts"]["residues"], total);
@@ -114,7 +127,7 @@ fn selenomethionine_has_its_parent_and_the_samples_their_nulls() {
 fn no_sentinel_stands_for_null() {
     let out = tempfile::tempdir().unwrap();
     run_well(&["-i", SAMPLES, "-o", str_of(out.path())]);
-    for table in ["residues", "structures"] {
+    for table in TABLES {
         let table = read(&out.path().join(table).join("part-00000.parquet"));
         for (field, column) in table.schema().fields().iter().zip(table.columns()) {
             match field.data_type() {
@@ -147,7 +160,7 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
         parts(out.path())
     };
     let expected = write(&[]);
-    assert_eq!(expected.len(), 2 * 24usize.div_ceil(7));
+    assert_eq!(expected.len(), TABLES.len() * 24usize.div_ceil(7));
     for options in [
         &["--slots", "1", "--threads", "1"][..],
         &["--slots", "7", "--threads", "5", "--set", "wait=spin"],
@@ -181,7 +194,7 @@ fn all_models_are_structures_of_their_own_and_count_as_one_input() {
     let table = read(&out.path().join("structures/part-00000.parquet"));
     let models: Vec<i32> = (1..=21).collect();
     assert_eq!(integers(&table, "model"), models);
-    assert_eq!(parts(out.path()).len(), 2);
+    assert_eq!(parts(out.path()).len(), TABLES.len());
 }
 
 #[test]
@@ -201,6 +214,135 @@ fn chosen_features_alone_have_columns() {
     assert!(residues.column_by_name("cn_ca_6_5").is_some());
     let structures = read(&out.path().join("structures/part-00000.parquet"));
     assert!(structures.column_by_name("rg_ca").is_some());
+}
+
+#[test]
+fn presets_and_names_choose_features_and_the_files_say_all_that_decided_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("job.toml");
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let chosen = |features: &str| {
+        let out = folder.path().join("out");
+        fs::write(&config, format!("features = {features}\nhse_a.radius = 13")).unwrap();
+        let args = [
+            str_of(&config),
+            "-i",
+            &input,
+            "-o",
+            str_of(&out),
+            "--overwrite",
+        ];
+        run_well(&args);
+        let record = record(&out);
+        let values = record["values_follow_from"]["tapeloop.features"]
+            .as_str()
+            .unwrap();
+        (record["config"]["features"].clone(), values.to_owned())
+    };
+    let (names, values) = chosen("\"exposure\"");
+    assert_eq!(
+        chosen("[\"wcn\", \"exposure\"]"),
+        (names.clone(), values.clone())
+    );
+    assert!(
+        names.as_array().unwrap().contains(&"hse_a".into()),
+        "{names}"
+    );
+    let values: serde_json::Value = serde_json::from_str(&values).unwrap();
+    assert_eq!(values["hse_a"], serde_json::json!({ "radius": 13.0 }));
+    assert_eq!(
+        values["contact_number"]["cb"],
+        serde_json::json!([8.0, 10.0])
+    );
+    assert_eq!(values["rg"], serde_json::Value::Null, "rg is not computed");
+    let (all, _) = chosen("\"all\"");
+    assert_eq!(all.as_array().unwrap().len(), FeatureName::ALL.len());
+}
+
+#[test]
+fn a_column_that_looks_dead_is_warned_of_and_every_column_is_audited() {
+    let folder = tempfile::tempdir().unwrap();
+    let text_of = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
+    // One B factor for all atoms: none deviates from its chain's mean.
+    let flat = text_of.lines().map(|line| match line.split_at_checked(60) {
+        Some((start, rest)) if line.starts_with("ATOM") => format!("{start} 20.00{}\n", &rest[6..]),
+        _ => format!("{line}\n"),
+    });
+    let input = folder.path().join("flat.pdb");
+    fs::write(&input, flat.collect::<String>()).unwrap();
+    let summary = |input: &str, name: &str| {
+        let out = folder.path().join(name);
+        let output = run_well(&["-i", input, "-o", str_of(&out)]);
+        (text(&output.stdout), record(&out)["columns"].clone())
+    };
+    let (said, columns) = summary(str_of(&input), "dead");
+    assert!(
+        said.contains("warning: residues/b_z is null in all 76 rows"),
+        "{said}"
+    );
+    assert_eq!(columns["residues"]["b_z"]["null_share"], 1.0);
+    assert_eq!(columns["residues"]["aa"]["min"], "A");
+    assert_eq!(columns["residues"]["res_index"]["max"], 75);
+    assert_eq!(columns["chains"]["residues"]["constant"], true);
+    assert_eq!(columns["structures"]["residues"]["min"], 76);
+    let (said, columns) = summary(&format!("{SAMPLES}/1ubi.pdb"), "alive");
+    assert!(!said.contains("b_z"), "{said}");
+    assert!(columns["residues"]["b_z"]["min"].as_f64().unwrap() < 0.0);
+}
+
+#[test]
+fn scaled_plddt_is_said_once_and_counted_as_are_rounded_atoms() {
+    let folder = tempfile::tempdir().unwrap();
+    let text_of = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
+    let shares = text_of.lines().map(|line| match line.split_at_checked(60) {
+        Some((start, rest)) if line.starts_with("ATOM") => format!("{start}  0.90{}\n", &rest[6..]),
+        _ => format!("{line}\n"),
+    });
+    let title = "TITLE     ALPHAFOLD MONOMER V2.0 PREDICTION\n";
+    let predicted = folder.path().join("predicted.pdb");
+    fs::write(
+        &predicted,
+        shares.fold(title.to_owned(), |text, line| text + &line),
+    )
+    .unwrap();
+    let decimals = format!("{SAMPLES}/boltz2-p28335.cif.gz");
+    let out = folder.path().join("out");
+    let run = |more: &[&str]| {
+        let args = [
+            "-i",
+            str_of(&predicted),
+            "-i",
+            str_of(&predicted),
+            "-i",
+            &decimals,
+        ];
+        let output = ["-o", str_of(&out), "--features", "rg", "--overwrite"];
+        let said = text(&run_well(&[&args[..], &output, more].concat()).stderr);
+        (said.matches("taken times 100").count(), record(&out))
+    };
+    let (said, first) = run(&[]);
+    assert_eq!(said, 1);
+    assert_eq!(first["counts"]["scaled_plddt"], 2);
+    assert!(first["counts"]["rounded_atoms"].as_u64().unwrap() > 1000);
+    let (said, second) = run(&["--set", "b_factor=b"]);
+    assert_eq!(said, 0);
+    assert_eq!(second["counts"]["scaled_plddt"], 0);
+    let reader = |record: &serde_json::Value| {
+        record["values_follow_from"]["tapeloop.reader"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(
+        reader(&first).contains(r#""b_factor":"auto""#),
+        "{}",
+        reader(&first)
+    );
+    assert!(
+        reader(&second).contains(r#""b_factor":"b""#),
+        "{}",
+        reader(&second)
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Structures that no file holds, from a seed.
 
-use tapeloop::structure::{Chain, MISSING, Residue, Structure};
+use tapeloop::structure::{AtomClass, Chain, LooseSpan, MISSING, Residue, Structure};
 
 /// SplitMix64: the tests need numbers that do not repeat, not good ones.
 struct Random(u64);
@@ -40,22 +40,23 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
     for index in 0..residues {
         at = moved(at, random.step(2200));
         let has_ca = random.below(17) != 0;
-        let mut atom = |random: &mut Random, by: u64, there: bool| {
+        let mut atom = |random: &mut Random, name: &[u8; 8], by: u64, there: bool| {
             if !there {
                 return MISSING;
             }
             s.xyz.push(moved(at, random.step(by)));
             s.element.push(6);
+            s.class.push(AtomClass::of(*b"ALA     ", *name, 6));
             s.b_factor.push(random.below(10_000) as f32 / 100.0);
             s.xyz.len() as u32 - 1
         };
-        let n = atom(&mut random, 1400, true);
-        let ca = atom(&mut random, 0, has_ca);
-        let c = atom(&mut random, 1400, true);
+        let n = atom(&mut random, b"N       ", 1400, true);
+        let ca = atom(&mut random, b"CA      ", 0, has_ca);
+        let c = atom(&mut random, b"C       ", 1400, true);
         let has_o = random.below(23) != 0;
-        let o = atom(&mut random, 2400, has_o);
+        let o = atom(&mut random, b"O       ", 2400, has_o);
         let has_cb = random.below(5) != 0;
-        let cb = atom(&mut random, 1500, has_cb);
+        let cb = atom(&mut random, b"CB      ", 1500, has_cb);
         let glycine = random.below(9) == 0;
         s.residues.push(Residue {
             chain: random.below(3) as u32,
@@ -75,9 +76,17 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
         });
         s.atom_start.push(s.xyz.len() as u32);
     }
-    for _ in 0..random.below(5) {
+    let loose = random.below(5) as u32;
+    if loose > 0 {
+        s.loose.push(LooseSpan {
+            chain: 0,
+            atom_count: loose,
+        });
+    }
+    for _ in 0..loose {
         s.xyz.push(moved(at, random.step(9000)));
         s.element.push(7);
+        s.class.push(AtomClass::of(*b"DA      ", *b"N3      ", 7));
         s.b_factor.push(f32::NAN);
     }
     s

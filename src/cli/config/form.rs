@@ -55,7 +55,7 @@ impl Form {
         default: i64,
         range: RangeInclusive<i64>,
     ) -> i64 {
-        let value = self.integer_or_none(key, range).unwrap_or(default);
+        let value = self.written_integer(key, range).unwrap_or(default);
         self.note(key, json!(value));
         value
     }
@@ -66,12 +66,14 @@ impl Form {
         key: &'static str,
         range: RangeInclusive<i64>,
     ) -> Option<i64> {
-        let value = self.integer_or_none(key, range);
+        let value = self.written_integer(key, range);
         self.note(key, json!(value));
         value
     }
 
-    fn integer_or_none(&mut self, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
+    /// An integer of `range`, if one is written. The caller notes what it makes
+    /// of it.
+    pub(super) fn written_integer(&mut self, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
         match self.entry(key)?.value {
             Value::Integer(value) if range.contains(&value) => Some(value),
             Value::Integer(value) => {
@@ -92,38 +94,57 @@ impl Form {
 
     /// True or false.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
-        let value = match self.entry(key).map(|entry| entry.value) {
-            None => default,
-            Some(Value::Flag(value)) => value,
-            Some(other) => {
-                self.wrong_type(key, "true or false", &other);
-                default
-            }
-        };
+        let value = self.written_flag(key).unwrap_or(default);
         self.note(key, json!(value));
         value
     }
 
-    /// One of several names; the first is the default.
-    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> T {
-        let mut chosen = choices[0];
-        match self.entry(key).map(|entry| entry.value) {
-            None => {}
-            Some(Value::Text(text)) => match choices.iter().find(|(name, _)| *name == text) {
-                Some(choice) => chosen = *choice,
-                None => {
-                    let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-                    let quoted: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-                    let hint = nearest(&text, &names)
-                        .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
-                    let legal = quoted.join(", ");
-                    self.problem(key, format!("{text:?} is none of {legal}{hint}"));
-                }
-            },
-            Some(other) => self.wrong_type(key, "a string", &other),
+    /// True or false, if either is written. The caller notes what it makes of it.
+    pub(super) fn written_flag(&mut self, key: &str) -> Option<bool> {
+        match self.entry(key)?.value {
+            Value::Flag(value) => Some(value),
+            other => {
+                self.wrong_type(key, "true or false", &other);
+                None
+            }
         }
-        self.note(key, json!(chosen.0));
-        chosen.1
+    }
+
+    /// One of several names; the first is the default.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> T {
+        let (name, choice) = self.written_choice(key, choices).unwrap_or(choices[0]);
+        self.note(key, json!(name));
+        choice
+    }
+
+    /// One of several names, if one is written. The caller notes what it makes of
+    /// it.
+    pub(super) fn written_choice<T: Copy>(
+        &mut self,
+        key: &str,
+        choices: &[(&'static str, T)],
+    ) -> Option<(&'static str, T)> {
+        let text = match self.entry(key)?.value {
+            Value::Text(text) => text,
+            other => {
+                self.wrong_type(key, "a string", &other);
+                return None;
+            }
+        };
+        let chosen = choices.iter().find(|(name, _)| *name == text);
+        if chosen.is_none() {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            let quoted: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+            let hint = nearest(&text, &names)
+                .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
+            let legal = quoted.join(", ");
+            self.problem(key, format!("{text:?} is none of {legal}{hint}"));
+        }
+        chosen.copied()
     }
 
     /// A string for a key without a default, with where it stands. The caller
@@ -162,80 +183,50 @@ impl Form {
         Some((texts, entry.origin))
     }
 
-    /// Several different names out of `known`, in its order; all by default.
-    pub(super) fn choices<T: Copy>(
+    /// Different names out of `known`; `None` where the key is not written. The
+    /// caller notes what it makes of them.
+    pub(super) fn names(
         &mut self,
         key: &'static str,
-        known: &[(&'static str, T)],
-    ) -> Vec<T> {
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        let wanted = match self.texts(key) {
-            None => names.iter().map(|name| (*name).to_owned()).collect(),
-            Some((texts, _)) => texts,
-        };
-        for (index, text) in wanted.iter().enumerate() {
-            if !names.contains(&text.as_str()) {
-                self.problem(key, unknown_text("name", text, nearest(text, &names)));
-            } else if wanted[..index].contains(text) {
-                self.problem(key, format!("{text:?} is there twice"));
+        known: &[&'static str],
+    ) -> Option<Vec<String>> {
+        let (names, _) = self.texts(key)?;
+        for (index, name) in names.iter().enumerate() {
+            if !known.contains(&name.as_str()) {
+                self.problem(key, unknown_text("name", name, nearest(name, known)));
+            } else if names[..index].contains(name) {
+                self.problem(key, format!("{name:?} is there twice"));
             }
         }
-        if wanted.is_empty() {
+        if names.is_empty() {
             self.problem(key, "is empty");
         }
-        let is_wanted = |name: &str| wanted.iter().any(|text| text == name);
-        let chosen: Vec<_> = known.iter().filter(|(name, _)| is_wanted(name)).collect();
-        self.note(
-            key,
-            json!(chosen.iter().map(|(name, _)| name).collect::<Vec<_>>()),
-        );
-        chosen.into_iter().map(|(_, choice)| *choice).collect()
+        Some(names)
     }
 
-    /// A number of `range`.
-    pub(super) fn real(
-        &mut self,
-        key: &'static str,
-        default: f64,
-        range: RangeInclusive<f64>,
-    ) -> f64 {
-        let value = self.entry(key).map(|entry| entry.value);
-        let value = value
-            .and_then(|value| self.real_of(key, &value, &range))
-            .unwrap_or(default);
-        self.note(key, json!(value));
-        value
+    /// A number of `range`, if one is written. The caller notes what it makes of
+    /// it.
+    pub(super) fn written_real(&mut self, key: &str, range: &RangeInclusive<f64>) -> Option<f64> {
+        let value = self.entry(key)?.value;
+        self.real_of(key, &value, range)
     }
 
-    /// A list of different numbers of `range`.
-    pub(super) fn reals(
+    /// A number or a list of numbers of `range`, if one is written. The caller
+    /// notes what it makes of them.
+    pub(super) fn written_reals(
         &mut self,
-        key: &'static str,
-        default: &[f64],
-        range: RangeInclusive<f64>,
-    ) -> Vec<f64> {
-        let items = match self.entry(key).map(|entry| entry.value) {
-            None => None,
-            Some(Value::List(items)) => Some(items),
-            Some(single) => Some(vec![single]),
+        key: &str,
+        range: &RangeInclusive<f64>,
+    ) -> Option<Vec<f64>> {
+        let items = match self.entry(key)?.value {
+            Value::List(items) => items,
+            single => vec![single],
         };
-        let mut reals = Vec::new();
-        match items {
-            None => reals.extend_from_slice(default),
-            Some(items) => {
-                for item in &items {
-                    match self.real_of(key, item, &range) {
-                        Some(real) if reals.contains(&real) => {
-                            self.problem(key, format!("{real} is there twice"));
-                        }
-                        Some(real) => reals.push(real),
-                        None => {}
-                    }
-                }
-            }
-        }
-        self.note(key, json!(reals));
-        reals
+        let reals: Vec<Option<f64>> = items
+            .iter()
+            .map(|item| self.real_of(key, item, range))
+            .collect();
+        reals.into_iter().collect()
     }
 
     fn real_of(&mut self, key: &str, value: &Value, range: &RangeInclusive<f64>) -> Option<f64> {

@@ -5,6 +5,7 @@
 //! key once, so there is one place that knows the keys: [`Config::resolve`].
 //! `docs/CONFIG.md` explains them.
 
+mod features;
 mod form;
 mod replay;
 mod suggest;
@@ -13,20 +14,34 @@ mod written;
 use super::inputs::STDIN;
 use crate::backend::Choice;
 use crate::error::{Error, Result};
-use crate::features::{Cutoff, FeatureConfig, FeatureName};
+use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::Policy;
-use crate::structure::{Models, ReadOptions};
+use crate::structure::{Assembly, BFactorKind, Models, ReadOptions};
+use features::resolve_features;
 use form::Form;
 use replay::resolve_policy;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 
+pub(super) use features::setting_json;
+pub(super) use suggest::nearest;
 pub(super) use written::Written;
 use written::from_folder;
 
-/// Distances that a feature may look at, in A.
-const CUTOFF: std::ops::RangeInclusive<f64> = 0.001..=37.0;
+/// Which models, by name.
+const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
+
+/// What B factors are, by name: as the file says, or as the user knows.
+const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
+    ("auto", None),
+    ("b", Some(BFactorKind::Temperature)),
+    ("plddt", Some(BFactorKind::Plddt)),
+];
+
+/// Which chains are read, by name.
+const ASSEMBLIES: [(&str, Assembly); 2] =
+    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +107,11 @@ impl Config {
         let input = resolve_input(&mut form);
         let output = form.text("output").map(|(path, _)| PathBuf::from(path));
         form.note("output", json!(output));
-        let models = [("first", Models::First), ("all", Models::All)];
         let reading = ReadOptions {
-            models: form.choice("models", &models),
+            models: form.choice("models", &MODELS),
             nucleic: form.flag("nucleic", true),
+            b_factor_kind: form.choice("b_factor", &B_FACTORS),
+            assembly: form.choice("assembly", &ASSEMBLIES),
         };
         let features = resolve_features(&mut form);
         let backends = [
@@ -208,27 +224,6 @@ fn resolve_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
     let path = written.map(|(path, origin)| tidy(from_folder(&origin, &path)));
     form.note(key, json!(path));
     path
-}
-
-fn resolve_features(form: &mut Form) -> FeatureConfig {
-    let default = FeatureConfig::default();
-    let known = FeatureName::ALL.map(|feature| (feature.name(), feature));
-    let features = form.choices("features", &known);
-    let mut cutoffs = |key, default: &[Cutoff]| {
-        let default: Vec<f64> = default.iter().map(|cutoff| cutoff.angstrom()).collect();
-        let reals = form.reals(key, &default, CUTOFF);
-        // The range is checked, and what was out of it is left out.
-        reals.into_iter().flat_map(Cutoff::from_angstrom).collect()
-    };
-    let contact_ca = cutoffs("contact_number.ca", &default.contact_ca);
-    let contact_cb = cutoffs("contact_number.cb", &default.contact_cb);
-    let radius = form.real("hse_a.radius", default.hse_radius.angstrom(), CUTOFF);
-    FeatureConfig {
-        features,
-        contact_ca,
-        contact_cb,
-        hse_radius: Cutoff::from_angstrom(radius).unwrap_or(default.hse_radius),
-    }
 }
 
 fn resolve_batch(form: &mut Form) -> BatchSettings {

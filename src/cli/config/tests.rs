@@ -1,4 +1,5 @@
 use super::*;
+use crate::features::{Cutoff, FeatureName};
 
 fn resolve(text: &str) -> Result<Config> {
     Config::resolve(Written::parse(text, Path::new("jobs/run.toml"))?)
@@ -13,6 +14,12 @@ fn an_empty_config_has_all_defaults_and_a_written_one_all_values() {
     let config = resolve("").unwrap();
     assert_eq!((config.slots, config.threads), (3, 0));
     assert_eq!(config.features, FeatureConfig::default());
+    let config = resolve("features = \"exposure\"\ncontact_number.cb = []").unwrap();
+    let preset = FeatureName::PRESETS
+        .iter()
+        .find(|(name, _)| *name == "exposure");
+    assert_eq!(config.features.features, preset.unwrap().1);
+    assert!(config.features.contact_number.cb.is_empty());
     let config = resolve(
         "slots = 0x5\nfeatures = [\"wcn\"]\n[contact_number]\nca = 7\n[batch]\nresidues_max = 200_000",
     )
@@ -20,7 +27,7 @@ fn an_empty_config_has_all_defaults_and_a_written_one_all_values() {
     assert_eq!(config.slots, 5);
     assert_eq!(config.features.features, [FeatureName::Wcn]);
     assert_eq!(
-        config.features.contact_ca,
+        config.features.contact_number.ca,
         [Cutoff::from_angstrom(7.0).unwrap()]
     );
     assert_eq!(config.batch.residues_max, 200_000);
@@ -62,6 +69,18 @@ fn mistakes_name_file_line_key_and_neighbour() {
     assert_eq!(
         message("features = [\"wnc\"]"),
         "jobs/run.toml:1: `features`: unknown name `wnc` (did you mean `wcn`?)"
+    );
+    assert_eq!(
+        message("features = [\"exposur\"]"),
+        "jobs/run.toml:1: `features`: unknown name `exposur` (did you mean `exposure`?)"
+    );
+    assert_eq!(
+        message("contact_number.ca = [8, 40, 8.0]"),
+        "jobs/run.toml:1: `contact_number.ca`: 40 is not 0.001 to 37"
+    );
+    assert_eq!(
+        message("contact_number.ca = [8, 8.0001]"),
+        "jobs/run.toml:1: `contact_number.ca`: 8 is there twice"
     );
     assert_eq!(
         message("[bacth]"),
@@ -133,7 +152,7 @@ fn every_key_is_documented() {
             "docs/CONFIG.md does not mention `{key}`"
         );
     }
-    for feature in FeatureName::ALL.map(FeatureName::name) {
+    for feature in FeatureName::ALL.iter().map(|feature| feature.name()) {
         assert!(
             manual.contains(&format!("`\"{feature}\"`")),
             "docs/CONFIG.md does not mention {feature}"

@@ -161,6 +161,11 @@ impl Written {
         }
     }
 
+    /// Whether the file or an option sets `key`.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
     /// Sets what `--set key=value` says. A value that is no TOML is a string, so
     /// that `--set mode=stream` needs no quotes.
     ///

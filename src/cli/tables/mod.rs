@@ -1,16 +1,19 @@
-//! The results as two Parquet tables, a row a residue and a row a structure.
+//! The results as Parquet tables: a row a residue, a row a chain, a row a structure.
 //!
 //! Each table is a folder of parts. Parts are cut at fixed ordinals of the input
 //! and row groups at a fixed count of rows, never by batch, so that the same
 //! input gives the same bytes whatever the batches were.
 
+mod audit;
+mod column;
 mod columns;
 mod part;
+mod record;
 mod schema;
 
 use crate::error::Result;
-use crate::features::ColumnDecl;
-use columns::{ResidueRows, Rows, StructureRows};
+use crate::features::{ColumnDecl, TableName};
+use column::Column;
 use parquet::file::properties::WriterProperties;
 use part::Part;
 use rayon::ThreadPool;
@@ -19,10 +22,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) use super::config::TableSettings;
-pub(super) use columns::Record;
+pub(super) use audit::{AuditedColumn, warnings};
+pub(super) use record::Record;
+/// The tables, each with its folder.
+const TABLES: [(TableName, &str); 3] = [
+    (TableName::Residues, "residues"),
+    (TableName::Chains, "chains"),
+    (TableName::Structures, "structures"),
+];
 
-/// The folders of the two tables.
-pub(super) const FOLDERS: [&str; 2] = ["residues", "structures"];
+/// The tables' folders.
+pub(super) fn folders() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|(_, folder)| *folder)
+}
 
 /// The file name of a part.
 fn part_name(part: u64) -> String {
@@ -41,10 +53,9 @@ pub(super) fn is_part_name(name: &str) -> bool {
     digits.is_some_and(|d| d.len() >= 5 && d.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Both tables.
+/// All tables.
 pub(super) struct Tables {
-    residues: Table<ResidueRows>,
-    structures: Table<StructureRows>,
+    tables: [Table; TABLES.len()],
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
     /// The open part.
@@ -53,30 +64,22 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Tables under `folder`, whose subfolders exist. `metadata` is what the
-    /// files say of how the values came about. `pool` encodes.
+    /// Tables under `folder`, whose subfolders exist, with the columns that
+    /// `features` has for each. `metadata` is what
+    /// the files say of how the values came about. `pool` encodes.
     pub(super) fn new(
         folder: &Path,
         settings: TableSettings,
-        residue_features: &[ColumnDecl],
-        structure_features: &[ColumnDecl],
+        features: impl Fn(TableName) -> Vec<ColumnDecl>,
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let [residues, structures] = FOLDERS.map(|name| folder.join(name));
+        let table = |(name, subfolder): (TableName, &str)| {
+            let columns = columns::columns(name, &features(name));
+            Table::new(name, folder.join(subfolder), columns, settings, metadata)
+        };
         Tables {
-            residues: Table::new(
-                residues,
-                ResidueRows::new(residue_features),
-                settings,
-                metadata,
-            ),
-            structures: Table::new(
-                structures,
-                StructureRows::new(structure_features),
-                settings,
-                metadata,
-            ),
+            tables: TABLES.map(table),
             inputs_per_part: settings.inputs_per_part,
             pool,
             part: None,
@@ -95,8 +98,8 @@ impl Tables {
             return Ok(());
         }
         self.finish_part()?;
-        self.residues.start_part(part)?;
-        self.structures.start_part(part)?;
+        let mut tables = self.tables.iter_mut();
+        tables.try_for_each(|table| table.start_part(part))?;
         self.part = Some(part);
         Ok(())
     }
@@ -106,57 +109,76 @@ impl Tables {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn append(&mut self, record: &Record<'_>) -> Result<()> {
-        self.residues.append(record, &self.pool)?;
-        self.structures.append(record, &self.pool)
+        let mut tables = self.tables.iter_mut();
+        tables.try_for_each(|table| table.append(record, &self.pool))
     }
 
     fn finish_part(&mut self) -> Result<()> {
         if self.part.take().is_some() {
-            self.residues.finish_part(&self.pool)?;
-            self.structures.finish_part(&self.pool)?;
+            let mut tables = self.tables.iter_mut();
+            tables.try_for_each(|table| table.finish_part(&self.pool))?;
             self.parts_done += 1;
         }
         Ok(())
     }
 
-    /// Ends the last part, and returns how many there are. Without any input
-    /// there is one part without rows, so that a reader finds the columns.
+    /// Ends the last part. Without any input there is one part without rows, so
+    /// that a reader finds the columns.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn finish(mut self) -> Result<u64> {
+    pub(super) fn finish(mut self) -> Result<Written> {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;
         }
         self.finish_part()?;
-        Ok(self.parts_done)
+        let tables = TABLES.into_iter().zip(self.tables);
+        let columns = tables.flat_map(|((_, name), table)| {
+            let columns = table.columns.into_iter();
+            columns.map(move |column| column.audited(name))
+        });
+        Ok(Written {
+            parts: self.parts_done,
+            columns: columns.collect(),
+        })
     }
 }
 
+/// What a run wrote.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Parts that each table has.
+    pub(super) parts: u64,
+    pub(super) columns: Vec<AuditedColumn>,
+}
+
 /// One table: rows gathered for the next row group, and the part it goes to.
-struct Table<R> {
+struct Table {
+    name: TableName,
     folder: PathBuf,
-    rows: R,
-    columns: Vec<ColumnSpec>,
+    columns: Vec<Column>,
+    specs: Vec<ColumnSpec>,
     properties: Arc<WriterProperties>,
     rows_per_group: usize,
     rows_gathered: usize,
     part: Option<Part>,
 }
 
-impl<R: Rows> Table<R> {
+impl Table {
     fn new(
+        name: TableName,
         folder: PathBuf,
-        rows: R,
+        columns: Vec<Column>,
         settings: TableSettings,
         metadata: &[(&'static str, String)],
     ) -> Self {
-        let columns = rows.columns();
-        let properties = schema::properties(&columns, settings.compression_level, metadata);
+        let specs: Vec<ColumnSpec> = columns.iter().map(|column| column.spec.clone()).collect();
+        let properties = schema::properties(&specs, settings.compression_level, metadata);
         Table {
+            name,
             folder,
-            rows,
             columns,
+            specs,
             properties: Arc::new(properties),
             rows_per_group: settings.rows_per_group,
             rows_gathered: 0,
@@ -167,18 +189,20 @@ impl<R: Rows> Table<R> {
     fn start_part(&mut self, part: u64) -> Result<()> {
         let path = self.folder.join(part_name(part));
         let properties = Arc::clone(&self.properties);
-        self.part = Some(Part::create(path, &self.columns, properties)?);
+        self.part = Some(Part::create(path, &self.specs, properties)?);
         Ok(())
     }
 
     fn append(&mut self, record: &Record<'_>, pool: &ThreadPool) -> Result<()> {
-        let count = self.rows.count(record);
+        let count = record.row_count(self.name);
         let mut start = 0;
         // A structure may straddle row groups: they are cut by count alone.
         while start < count {
             let room = self.rows_per_group - self.rows_gathered;
             let end = count.min(start + room);
-            self.rows.append(record, start..end);
+            for column in &mut self.columns {
+                column.append(record, start..end);
+            }
             self.rows_gathered += end - start;
             start = end;
             if self.rows_gathered == self.rows_per_group {
@@ -191,7 +215,8 @@ impl<R: Rows> Table<R> {
     fn flush(&mut self, pool: &ThreadPool) -> Result<()> {
         self.rows_gathered = 0;
         let part = self.part.as_mut().expect("rows come after their part");
-        part.write_group(self.rows.take(), pool)
+        let arrays = self.columns.iter_mut().map(Column::take).collect();
+        part.write_group(arrays, pool)
     }
 
     fn finish_part(&mut self, pool: &ThreadPool) -> Result<()> {

@@ -40,14 +40,6 @@ impl ColumnSpec {
         }
     }
 
-    /// A column that may have nulls.
-    pub(super) fn sparse(name: &str, kind: Kind) -> Self {
-        ColumnSpec {
-            nullable: true,
-            ..Self::full(name, kind)
-        }
-    }
-
     fn field(&self) -> Field {
         let data_type = match self.kind {
             Kind::Text => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),

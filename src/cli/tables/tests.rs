@@ -43,7 +43,7 @@ fn residue(chain: u32, number: i32) -> Residue {
     }
 }
 
-/// Two chains of residues 1 to `length`.
+/// Two chains of residues 1 to `length`, and one without residues between them.
 fn structure(length: i32) -> Structure {
     let chain = |name: &str, label: Option<&str>| Chain {
         auth_asym_id: name.into(),
@@ -51,81 +51,98 @@ fn structure(length: i32) -> Structure {
         entity_id: None,
     };
     let numbers = 1..=length;
-    let chains = [0, 1].into_iter();
+    let chains = [0, 2].into_iter();
     Structure {
         model: 1,
         xyz: vec![[0; 3]; 5],
         residues: chains
             .flat_map(|chain| numbers.clone().map(move |number| residue(chain, number)))
             .collect(),
-        chains: vec![chain("AAA", Some("A")), chain("B", None)],
+        chains: vec![
+            chain("AAA", Some("A")),
+            chain("empty", None),
+            chain("B", None),
+        ],
         uniprot: vec!["P12345".into()],
         rounded_atoms: 2,
         ..Structure::default()
     }
 }
 
-fn decls() -> [Vec<ColumnDecl>; 2] {
+const SIDES: &[&str] = &["left", "right"];
+
+/// A column of every kind, and one of a structure.
+fn decls(table: TableName) -> Vec<ColumnDecl> {
     let decl = |name: &str, kind| ColumnDecl {
+        table,
         name: name.into(),
         kind,
         unit: "A",
         about: String::new(),
+        idle_when: "",
     };
-    [
-        vec![
+    match table {
+        TableName::Residues => vec![
             decl("count", ColumnKind::Count),
             decl("real", ColumnKind::Real),
+            decl("flag", ColumnKind::Flag),
+            decl("partner", ColumnKind::Chain),
+            decl("side", ColumnKind::Text(SIDES)),
         ],
-        vec![decl("rg", ColumnKind::Real)],
-    ]
+        TableName::Chains => vec![decl("density", ColumnKind::Real)],
+        TableName::Structures => vec![decl("rg", ColumnKind::Real)],
+    }
 }
 
 fn features(rows: usize) -> FeatureTable {
     let count = |row| if row == 0 { NULL_COUNT } else { row as i32 };
     let real = |row| if row == 1 { f32::NAN } else { row as f32 };
+    let bit = |row| if row == 2 { NULL_COUNT } else { row as i32 % 2 };
+    let bits = || Column::Count((0..rows).map(bit).collect());
     FeatureTable {
         residues: vec![
             Column::Count((0..rows).map(count).collect()),
             Column::Real((0..rows).map(real).collect()),
+            bits(),
+            bits(),
+            bits(),
         ],
+        chains: vec![Column::Real(vec![0.5, 1.5, 2.5])],
         structure: vec![Column::Real(vec![3.5])],
     }
 }
 
-/// Writes structures of these lengths, one an input, and returns the folder.
+/// [`write_audited`], without the audit.
 fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::TempDir {
+    write_audited(lengths, settings, threads).0
+}
+
+/// Writes structures of these lengths, one an input, and returns the folder.
+fn write_audited(
+    lengths: &[i32],
+    settings: TableSettings,
+    threads: usize,
+) -> (tempfile::TempDir, Written) {
     let folder = tempfile::tempdir().unwrap();
-    for name in FOLDERS {
+    for name in folders() {
         fs::create_dir(folder.path().join(name)).unwrap();
     }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .unwrap();
-    let [residues, structures] = decls();
     let metadata = [("tapeloop.version", "test".to_owned())];
-    let mut tables = Tables::new(
-        folder.path(),
-        settings,
-        &residues,
-        &structures,
-        &metadata,
-        Arc::new(pool),
-    );
+    let mut tables = Tables::new(folder.path(), settings, decls, &metadata, Arc::new(pool));
     for (&length, ordinal) in lengths.iter().zip(0..) {
         let structure = structure(length);
         tables.advance(ordinal).unwrap();
-        let record = Record {
-            source: &format!("in/{ordinal}.pdb"),
-            name: &ordinal.to_string(),
-            structure: &structure,
-            features: &features(structure.residues.len()),
-        };
+        let (source, name) = (format!("in/{ordinal}.pdb"), ordinal.to_string());
+        let features = features(structure.residues.len());
+        let record = Record::new(&source, &name, &structure, &features);
         tables.append(&record).unwrap();
     }
-    tables.finish().unwrap();
-    folder
+    let written = tables.finish().unwrap();
+    (folder, written)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -152,7 +169,7 @@ fn read(path: &Path) -> RecordBatch {
 fn parts_are_cut_at_ordinals_and_row_groups_at_rows() {
     let folder = write(&[3, 5, 2, 1, 4, 2], SETTINGS, 2);
     let parts = ["part-00000.parquet", "part-00001.parquet"];
-    for name in FOLDERS {
+    for name in folders() {
         assert_eq!(names(&folder.path().join(name)), parts);
     }
     let first = open(&folder.path().join("residues").join(parts[0]));
@@ -168,13 +185,13 @@ fn parts_are_cut_at_ordinals_and_row_groups_at_rows() {
 #[test]
 fn the_bytes_do_not_depend_on_threads() {
     let lengths = [30, 5, 200, 1, 4, 2];
-    let folders = [1, 3].map(|threads| write(&lengths, SETTINGS, threads));
-    for table in FOLDERS {
+    let written = [1, 3].map(|threads| write(&lengths, SETTINGS, threads));
+    for table in folders() {
         for part in ["part-00000.parquet", "part-00001.parquet"] {
             let read = |folder: &tempfile::TempDir| {
                 fs::read(folder.path().join(table).join(part)).unwrap()
             };
-            assert_eq!(read(&folders[0]), read(&folders[1]));
+            assert_eq!(read(&written[0]), read(&written[1]));
         }
     }
 }
@@ -202,6 +219,10 @@ fn what_is_missing_is_null_and_no_sentinel_is_stored() {
     let reals = rows.column_by_name("real").unwrap();
     let reals = reals.as_primitive::<Float32Type>();
     assert!(reals.is_null(1) && reals.value(2) == 2.0 && reals.null_count() == 1);
+    let flags = rows.column_by_name("flag").unwrap().as_boolean();
+    assert!(flags.is_null(2) && flags.value(1) && !flags.value(4));
+    assert_eq!(text("partner")[..3], [some("AAA"), some("empty"), None]);
+    assert_eq!(text("side")[1..4], [some("right"), None, some("right")]);
     let index = rows.column_by_name("res_index").unwrap();
     assert!(
         index
@@ -223,6 +244,50 @@ fn a_structures_row_counts_breaks_inside_chains_only() {
     };
     let names = ["residues", "atoms", "chains", "breaks", "rounded_atoms"];
     assert_eq!(names.map(count), [8, 5, 2, 2, 2]);
+}
+
+#[test]
+fn a_chain_has_a_row_if_it_has_residues_and_its_own_values() {
+    let folder = write(&[4, 3], SETTINGS, 1);
+    let rows = read(&folder.path().join("chains/part-00000.parquet"));
+    let text = |name: &str| -> Vec<String> {
+        let column = rows.column_by_name(name).unwrap().as_string::<i32>();
+        column.iter().map(|text| text.unwrap().to_owned()).collect()
+    };
+    assert_eq!(text("auth_asym_id"), ["AAA", "B", "AAA", "B"]);
+    assert_eq!(text("structure"), ["0", "0", "1", "1"]);
+    let count = |name: &str| {
+        let column = rows.column_by_name(name).unwrap();
+        column.as_primitive::<Int32Type>().values().to_vec()
+    };
+    assert_eq!(count("residues"), [4, 4, 3, 3]);
+    assert_eq!(count("breaks"), [1, 1, 0, 0]);
+    let density = rows.column_by_name("density").unwrap();
+    let density = density.as_primitive::<Float32Type>();
+    assert_eq!(density.values().to_vec(), [0.5, 2.5, 0.5, 2.5]);
+}
+
+#[test]
+fn every_column_is_audited_over_all_its_row_groups_and_parts() {
+    let (_folder, written) = write_audited(&[3, 5, 2, 1, 4, 2], SETTINGS, 1);
+    assert_eq!(written.parts, 2);
+    let of = |table, name| {
+        let mut columns = written.columns.iter();
+        let column = columns.find(|column| (column.table, column.name.as_str()) == (table, name));
+        column.unwrap().audit.json()
+    };
+    let rows = 2.0 * (3 + 5 + 2 + 1 + 4 + 2) as f64;
+    let count = of("residues", "count");
+    assert_eq!(
+        count["null_share"],
+        6.0 / rows,
+        "the first of each structure"
+    );
+    assert_eq!((&count["min"], &count["max"]), (&1.into(), &9.into()));
+    assert_eq!(of("residues", "side")["max"], "right");
+    assert_eq!(of("chains", "density")["max"], 2.5);
+    assert_eq!(of("structures", "rg")["constant"], true);
+    assert_eq!(of("structures", "source")["min"], "in/0.pdb");
 }
 
 #[test]

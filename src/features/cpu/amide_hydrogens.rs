@@ -1,7 +1,7 @@
 //! Twin of `kernels/amide_hydrogens.cu`.
 
 use super::super::layout::{Backbone, RESIDUES, ResidueSpan};
-use super::bonds::{ACCEPTOR, DONOR_AND_ACCEPTOR, Hydrogen, NO_BACKBONE};
+use super::bonds::{DONOR, FIRST, Hydrogen, INCOMPLETE, JOINED};
 use super::split::for_each_row;
 use crate::record::TwinLaunch;
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -22,21 +22,22 @@ pub(in super::super) fn amide_hydrogens(launch: &mut TwinLaunch<'_>) {
 }
 
 fn hydrogen_of(own: usize, residues: &[ResidueSpan], backbone: &[Backbone]) -> Hydrogen {
-    let Backbone { n, ca, c, o } = backbone[own];
-    let is_complete = [n, ca, c, o].iter().all(|atom| atom.is_present());
-    if !residues[own].is(ResidueSpan::PRESENT) || !is_complete {
-        return [0.0, 0.0, 0.0, NO_BACKBONE];
+    let is_complete = |at: usize| {
+        let Backbone { n, ca, c, o } = backbone[at];
+        [n, ca, c, o].iter().all(|atom| atom.is_present())
+    };
+    if !residues[own].is(ResidueSpan::PRESENT) || !is_complete(own) {
+        return [0.0, 0.0, 0.0, INCOMPLETE];
     }
-    let none = [0.0, 0.0, 0.0, ACCEPTOR];
-    if residues[own].aa == b'P' || !ResidueSpan::is_linked(residues, own) {
-        return none;
+    if !ResidueSpan::is_linked(residues, own) || !is_complete(own - 1) {
+        return [0.0, 0.0, 0.0, FIRST];
     }
     let Backbone { c, o, .. } = backbone[own - 1];
-    let [x, y, z] = <[i32; 3]>::from(c.minus(o)).map(|d| d as f32);
+    let [x, y, z] = [c.x - o.x, c.y - o.y, c.z - o.z].map(|d| d as f32);
     let d2 = x * x + y * y + z * z;
-    if !c.is_present() || !o.is_present() || d2 <= 0.0 {
-        return none;
+    if residues[own].aa == b'P' || d2 <= 0.0 {
+        return [0.0, 0.0, 0.0, JOINED];
     }
     let scale = 1000.0 / d2.sqrt();
-    [x * scale, y * scale, z * scale, DONOR_AND_ACCEPTOR]
+    [x * scale, y * scale, z * scale, DONOR]
 }

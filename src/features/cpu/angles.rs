@@ -3,24 +3,8 @@
 //! machine.
 
 use super::super::layout::Position;
-
-pub(super) type Vector = [f64; 3];
-
-pub(super) fn difference(to: Position, from: Position) -> Vector {
-    <[i32; 3]>::from(to.minus(from)).map(f64::from)
-}
-
-pub(super) fn dot(a: Vector, b: Vector) -> f64 {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-}
-
-fn cross(a: Vector, b: Vector) -> Vector {
-    [
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    ]
-}
+use super::vector::cross;
+pub(super) use super::vector::{Vector, difference, dot};
 
 /// An angle as its sine and cosine, both times one positive factor; zeros where
 /// there is none.

@@ -3,13 +3,25 @@
 
 use bytemuck::cast_slice;
 
-/// What a residue can do in hydrogen bonds, in the last place of its hydrogen.
-pub(super) const NO_BACKBONE: f32 = 0.0;
-pub(super) const ACCEPTOR: f32 = 1.0;
-pub(super) const DONOR_AND_ACCEPTOR: f32 = 2.0;
+/// What a residue is, in the last place of its hydrogen: one that lacks a backbone
+/// atom.
+pub(super) const INCOMPLETE: f32 = 0.0;
+/// The first of a stretch of linked residues that lack none.
+pub(super) const FIRST: f32 = 1.0;
+/// Another.
+pub(super) const JOINED: f32 = 2.0;
+/// Another, with a hydrogen.
+pub(super) const DONOR: f32 = 3.0;
 
-/// A residue's hydrogen: its offset from N in 0.001 A, and what the residue can do.
+/// A residue's hydrogen: its offset from N in 0.001 A, and what the residue is.
 pub(super) type Hydrogen = [f32; 4];
+
+/// Whether residue `at` is there and continues a stretch.
+pub(super) fn is_joined(hydrogens: &[Hydrogen], at: usize) -> bool {
+    hydrogens
+        .get(at)
+        .is_some_and(|hydrogen| hydrogen[3] >= JOINED)
+}
 
 /// The hydrogen bonds of the batch. A residue has four partners, which count from
 /// its structure's first residue: the two best acceptors of its N-H, then the two

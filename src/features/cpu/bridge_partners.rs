@@ -1,7 +1,7 @@
 //! Twin of `kernels/bridge_partners.cu`.
 
 use super::super::layout::{RESIDUES, ResidueSpan};
-use super::bonds::{BRIDGES_MAX, Bonds, Bridges, Hydrogen, NO_BACKBONE, NO_BRIDGE, bridge_to};
+use super::bonds::{BRIDGES_MAX, Bonds, Bridges, Hydrogen, NO_BRIDGE, bridge_to, is_joined};
 use super::split::{for_each_row, structures};
 use crate::record::TwinLaunch;
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -16,11 +16,8 @@ pub(in super::super) fn bridge_partners(launch: &mut TwinLaunch<'_>) {
     let bonds = Bonds::new(launch.read(), launch.read());
     let bridges: &mut [Bridges] = cast_slice_mut(launch.write::<u32>());
 
-    let can_bridge = |at: usize| {
-        ResidueSpan::is_linked(residues, at)
-            && ResidueSpan::is_linked(residues, at + 1)
-            && hydrogens[at][3] != NO_BACKBONE
-    };
+    let hydrogens = &hydrogens[..count];
+    let can_bridge = |at: usize| is_joined(hydrogens, at) && is_joined(hydrogens, at + 1);
     for_each_row(&mut bridges[..count], 1, |rows, bridges| {
         for (own, bridges) in rows.zip(bridges) {
             *bridges = [NO_BRIDGE; BRIDGES_MAX];

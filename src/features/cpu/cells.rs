@@ -41,4 +41,19 @@ impl<'a> Cells<'a> {
         let run = move |cells: Range<usize>| start[cells.start] as usize..start[cells.end] as usize;
         grid.runs(point, reach).map(run)
     }
+
+    /// Runs of sorted atoms that hold everything within `reach` of a box, whose
+    /// corners must lie in the grid.
+    pub(super) fn runs_around(
+        &self,
+        grid: &Grid,
+        low: [i32; 3],
+        high: [i32; 3],
+        reach: i32,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let start = self.start;
+        let run = move |cells: Range<usize>| start[cells.start] as usize..start[cells.end] as usize;
+        grid.runs_between(low.map(|c| c - reach), high.map(|c| c + reach))
+            .map(run)
+    }
 }

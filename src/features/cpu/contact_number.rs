@@ -2,12 +2,13 @@
 
 use super::super::columns::NULL_COUNT;
 use super::super::contact_number::CUTOFFS_MAX;
-use super::super::layout::{Atom, RESIDUES, ResidueSpan};
+use super::super::layout::{Atom, AtomTag, Position, RESIDUES, ResidueSpan};
 use super::cells::Cells;
-use super::simd::{self, first_lanes, load, squared, vectors};
+use super::simd::{self, first_lanes, load, of_chain, squared, vectors_of};
 use super::split::{for_each_row, structures};
 use crate::record::TwinLaunch;
 use fearless_simd::{dispatch, prelude::*};
+use std::ops::Range;
 
 /// Other residues of the structure within each cutoff.
 pub(in super::super) fn contact_number(launch: &mut TwinLaunch<'_>) {
@@ -19,6 +20,7 @@ pub(in super::super) fn contact_number(launch: &mut TwinLaunch<'_>) {
     let counts: &mut [i32] = launch.write();
     let values = launch.scalar::<u32>() as usize;
     let first = launch.scalar::<u32>() as usize;
+    let own_chain = launch.scalar::<u32>() != 0;
 
     let cutoffs = &header[first..first + values];
     let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
@@ -31,31 +33,37 @@ pub(in super::super) fn contact_number(launch: &mut TwinLaunch<'_>) {
                     continue;
                 }
                 let grid = &structures[residues[own].structure as usize].residue_grid;
-                let point = atoms[own].position.into();
-                let runs = cells.runs(grid, point, reach);
-                count(simd, &cells, runs, point, cutoffs, reach, counts);
+                let atom = atoms[own];
+                let runs = cells.runs(grid, atom.position.into(), reach);
+                let chain = own_chain.then_some(atom.tag);
+                count(simd, &cells, runs, atom.position, chain, cutoffs, counts);
             }
         });
     });
 }
 
+/// `chain` is an atom's tag whose chain alone counts, if one does.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,
     cells: &Cells<'_>,
-    runs: impl Iterator<Item = std::ops::Range<usize>>,
-    [x, y, z]: [i32; 3],
+    runs: impl Iterator<Item = Range<usize>>,
+    point: Position,
+    chain: Option<AtomTag>,
     cutoffs: &[u32],
-    reach: i32,
     counts: &mut [i32],
 ) {
+    let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
     let mut near = [0; CUTOFFS_MAX];
-    for (at, lanes) in runs.flat_map(|run| vectors(simd, run)) {
-        let dx = load(simd, cells.x, at, lanes) - x;
-        let dy = load(simd, cells.y, at, lanes) - y;
-        let dz = load(simd, cells.z, at, lanes) - z;
+    for (at, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, at, lanes) - point.x;
+        let dy = load(simd, cells.y, at, lanes) - point.y;
+        let dz = load(simd, cells.z, at, lanes) - point.z;
         let d2 = squared::<S>(dx, dy, dz, reach);
-        let wanted = first_lanes(simd, lanes);
+        let mut wanted = first_lanes(simd, lanes);
+        if let Some(tag) = chain {
+            wanted &= of_chain(simd, cells.tag, at, lanes, tag);
+        }
         for (near, cutoff) in near.iter_mut().zip(cutoffs) {
             let within = d2.simd_lt(cutoff * cutoff) & wanted;
             *near += within.to_bitmask().count_ones() as i32;

@@ -1,84 +1,73 @@
 //! Twin of `kernels/half_sphere_exposure.cu`.
 
 use super::super::columns::NULL_COUNT;
-use super::super::layout::{Atom, Position, RESIDUES, ResidueSpan, Tile};
-use super::near::TileBoxes;
-use super::{for_each_tile, squared, tiles};
+use super::super::layout::{Atom, Position, RESIDUES, ResidueSpan};
+use super::cells::Cells;
+use super::simd::{self, first_lanes, load, squared, vectors_of};
+use super::split::{for_each_row, structures};
 use crate::record::TwinLaunch;
+use fearless_simd::{dispatch, prelude::*};
 use std::ops::Range;
 
-/// The normal of a residue's plane: the directions from its neighbours, and the
-/// lengths that make them unit vectors.
-struct Plane {
-    before: Position,
-    after: Position,
-    before_norm: f64,
-    after_norm: f64,
-}
-
-impl Plane {
-    fn of(residue: usize, tile: &Tile, atoms: &[Atom], residues: &[ResidueSpan]) -> Option<Plane> {
-        let (all, next) = (tile.structure_range(), residue + 1);
-        let inside = residue > all.start && next < all.end;
-        let is_linked = |residue: usize| residues[residue].is(ResidueSpan::LINKED);
-        if !inside || !is_linked(residue) || !is_linked(next) {
-            return None;
-        }
-        if atoms[residue - 1..=next]
-            .iter()
-            .any(|atom| !atom.is_present())
-        {
-            return None;
-        }
-        let own = atoms[residue].position;
-        let before = own.minus(atoms[residue - 1].position);
-        let after = own.minus(atoms[next].position);
-        let plane = Plane {
-            before,
-            after,
-            before_norm: before.dot(before).sqrt(),
-            after_norm: after.dot(after).sqrt(),
-        };
-        (plane.before_norm > 0.0 && plane.after_norm > 0.0).then_some(plane)
-    }
-
-    /// Whether `d` points to the side of before / |before| + after / |after|.
-    fn is_above(&self, d: Position) -> bool {
-        d.dot(self.before) * self.after_norm + d.dot(self.after) * self.before_norm > 0.0
-    }
-}
-
-/// C-alphas within the cutoff on either side of the residue's plane.
+/// C-alphas within the radius on either side of the residue's plane.
 pub(in super::super) fn half_sphere_exposure(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
-    let tiles = tiles(header, launch.read());
+    let structures = structures(header, launch.read());
     let residues: &[ResidueSpan] = bytemuck::cast_slice(launch.read::<u32>());
     let atoms: &[Atom] = bytemuck::cast_slice(launch.read::<i32>());
-    let counts: &mut [[i32; 2]] = bytemuck::cast_slice_mut(launch.write::<i32>());
-    let cutoff2: u32 = launch.scalar();
+    let cells = Cells::take(launch);
+    let normals: &[f64] = launch.read();
+    let counts: &mut [i32] = launch.write();
+    let radius: u32 = launch.scalar();
 
-    let boxes = TileBoxes::new(tiles, atoms);
-    let count = |near_tiles: &[Range<usize>], tile: &Tile, residue: usize| {
-        let plane = Plane::of(residue, tile, atoms, residues)?;
-        let own = atoms[residue].position;
-        let (mut above, mut near) = (0, 0);
-        let others = near_tiles.iter().cloned();
-        let others = others.flat_map(|range| &atoms[range]);
-        for other in others.filter(|atom| atom.is_present()) {
-            let difference = other.position.minus(own);
-            if squared(difference.x, difference.y, difference.z) < cutoff2 {
-                above += i32::from(plane.is_above(difference));
-                near += 1;
+    let counts = &mut counts[..header[RESIDUES] as usize * 2];
+    for_each_row(counts, 2, |rows, counts| {
+        dispatch!(simd::level(), simd => {
+            for (own, counts) in rows.zip(counts.chunks_exact_mut(2)) {
+                let normal = [normals[3 * own], normals[3 * own + 1], normals[3 * own + 2]];
+                if !atoms[own].is_present() || normal[0].is_nan() {
+                    counts.fill(NULL_COUNT);
+                    continue;
+                }
+                let grid = &structures[residues[own].structure as usize].residue_grid;
+                let point = atoms[own].position;
+                let runs = cells.runs(grid, point.into(), radius as i32);
+                let (near, above) = count(simd, &cells, runs, point, normal, radius);
+                // The residue itself is near, and not above.
+                counts.copy_from_slice(&[above, near - above - 1]);
             }
-        }
-        // The residue itself is near, and not above.
-        Some([above, near - above - 1])
-    };
-    let counts = &mut counts[..header[RESIDUES] as usize];
-    for_each_tile(tiles, counts, |index, tile, counts| {
-        let near_tiles: Vec<_> = boxes.near(index, cutoff2).collect();
-        for (counts, residue) in counts.iter_mut().zip(tile.range()) {
-            *counts = count(&near_tiles, tile, residue).unwrap_or([NULL_COUNT; 2]);
-        }
+        });
     });
+}
+
+#[inline(always)]
+fn count<S: Simd>(
+    simd: S,
+    cells: &Cells<'_>,
+    runs: impl Iterator<Item = Range<usize>>,
+    point: Position,
+    [nx, ny, nz]: [f64; 3],
+    radius: u32,
+) -> (i32, i32) {
+    let (mut near, mut above) = (0, 0);
+    for (at, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, at, lanes) - point.x;
+        let dy = load(simd, cells.y, at, lanes) - point.y;
+        let dz = load(simd, cells.z, at, lanes) - point.z;
+        let d2 = squared::<S>(dx, dy, dz, radius as i32);
+        let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+        let within = within.to_bitmask();
+        if within == 0 {
+            continue;
+        }
+        // Exact within the radius.
+        let [x, y, z] = [dx, dy, dz].map(|d| d.to_float::<S::f32s>().widen());
+        let up = |x: S::f64s, y: S::f64s, z: S::f64s| {
+            (x * nx + y * ny + z * nz).simd_gt(0.0).to_bitmask()
+        };
+        let up = up(x.0, y.0, z.0) | up(x.1, y.1, z.1) << S::f64s::LEN;
+        near += within.count_ones() as i32;
+        above += (within & up).count_ones() as i32;
+    }
+    (near, above)
 }

@@ -3,7 +3,7 @@
 use super::super::columns::NULL_COUNT;
 use super::super::grid::Grid;
 use super::super::layout::{Atom, Backbone, Position, RESIDUES, ResidueSpan, StructureSpan};
-use super::bonds::{DONOR_AND_ACCEPTOR, Hydrogen, NO_BACKBONE};
+use super::bonds::{DONOR, Hydrogen, INCOMPLETE};
 use super::cells::Cells;
 use super::simd::{self, LANES_MAX, first_lanes, load, squared, vectors};
 use super::split::structures;
@@ -136,7 +136,7 @@ impl Inputs<'_> {
         dispatch!(simd::level(), simd => {
             let (mut search, mut side) = (Search::default(), Side::default());
             for (own, atom) in rows.clone().zip(&self.atoms[rows.clone()]) {
-                if self.peptides.hydrogens[own][3] == NO_BACKBONE {
+                if self.peptides.hydrogens[own][3] == INCOMPLETE {
                     continue;
                 }
                 let structure = self.structure(own);
@@ -243,12 +243,12 @@ fn add_bonds<S: Simd>(
     for others in near.chunks(S::i32s::LEN) {
         side.fill(peptides, others);
         let wanted = first_lanes(simd, others.len());
-        if kind == DONOR_AND_ACCEPTOR {
+        if kind == DONOR {
             let (c, o) = (points(simd, &side.c), points(simd, &side.o));
             let energies = bond_energies(simd, n, hydrogen, c, o);
             for_each_bond(simd, energies, wanted, |lane, energy| {
                 let acceptor = others[lane] as usize;
-                if kind_of(acceptor) != NO_BACKBONE && own != acceptor + 1 {
+                if kind_of(acceptor) != INCOMPLETE && own != acceptor + 1 {
                     best[own - start][0].add(energy, acceptor);
                     if let Some(best) = best.get_mut(acceptor.wrapping_sub(start)) {
                         best[1].add(energy, own);
@@ -264,7 +264,7 @@ fn add_bonds<S: Simd>(
         let energies = bond_energies(simd, points(simd, &side.n), others_hydrogens, c, o);
         for_each_bond(simd, energies, wanted, |lane, energy| {
             let donor = others[lane] as usize;
-            if kind_of(donor) == DONOR_AND_ACCEPTOR && donor != own + 1 {
+            if kind_of(donor) == DONOR && donor != own + 1 {
                 best[own - start][1].add(energy, donor);
                 if let Some(best) = best.get_mut(donor.wrapping_sub(start)) {
                     best[0].add(energy, own);

@@ -1,7 +1,9 @@
 //! Twin of `kernels/ladders.cu`.
 
-use super::super::layout::{RESIDUES, ResidueSpan};
-use super::bonds::{BRIDGES_MAX, Bridges, IN_BRIDGE, IN_STRAND, NO_BRIDGE, bridge_to};
+use super::super::layout::RESIDUES;
+use super::bonds::{
+    BRIDGES_MAX, Bridges, Hydrogen, IN_BRIDGE, IN_STRAND, NO_BRIDGE, bridge_to, is_joined,
+};
 use super::split::{parts, structures};
 use crate::record::TwinLaunch;
 use bytemuck::cast_slice;
@@ -28,7 +30,7 @@ struct Ladder {
 
 /// The ladders of one structure, whose residues of the batch are `own`.
 struct Ladders<'a> {
-    residues: &'a [ResidueSpan],
+    hydrogens: &'a [Hydrogen],
     bridges: &'a [Bridges],
     /// Of the structure's residues alone.
     marks: &'a mut [u32],
@@ -71,8 +73,8 @@ impl Ladders<'_> {
         })
     }
 
-    fn are_linked(&self, mut residues: Range<usize>) -> bool {
-        residues.all(|at| ResidueSpan::is_linked(self.residues, at))
+    fn are_joined(&self, mut residues: Range<usize>) -> bool {
+        residues.all(|at| is_joined(self.hydrogens, at))
     }
 
     fn joins(&self, ladder: &Ladder, next: &Ladder) -> bool {
@@ -85,8 +87,8 @@ impl Ladders<'_> {
         let is_bulge = |j_gap| j_gap < BULGE_MAX || (j_gap < GAP_MAX && i_gap < BULGE_MAX);
         ladder.antiparallel == next.antiparallel
             && begin.checked_sub(end).is_some_and(is_bulge)
-            && self.are_linked(ladder.i_end + 1..next.i + 1)
-            && self.are_linked(end + 1..begin + 1)
+            && self.are_joined(ladder.i_end + 1..next.i + 1)
+            && self.are_joined(end + 1..begin + 1)
     }
 
     /// Joins the first ladder that a bulge separates from this one, if there is one.
@@ -136,19 +138,16 @@ pub(in super::super) fn ladders(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let count = header[RESIDUES] as usize;
     let structures = structures(header, launch.read());
-    let residues: &[ResidueSpan] = &cast_slice(launch.read::<u32>())[..count];
+    let hydrogens: &[Hydrogen] = &cast_slice(launch.read::<f32>())[..count];
     let bridges: &[Bridges] = cast_slice(launch.read::<u32>());
     let marks: &mut [u32] = launch.write();
 
-    let own = structures.iter().map(|structure| {
-        let start = structure.residue_start as usize;
-        start..start + structure.residue_count as usize
-    });
+    let own = structures.iter().map(|structure| structure.residues());
     let marks = parts(marks, own.clone());
     let own: Vec<_> = own.collect();
     own.into_par_iter().zip(marks).for_each(|(own, marks)| {
         let mut ladders = Ladders {
-            residues,
+            hydrogens,
             bridges,
             marks,
             own,
@@ -159,8 +158,8 @@ pub(in super::super) fn ladders(launch: &mut TwinLaunch<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bonds::{DONOR, FIRST};
     use super::*;
-    use bytemuck::Zeroable;
 
     /// A number below `n`, by a linear congruential generator.
     fn below(state: &mut u64, n: usize) -> usize {
@@ -169,16 +168,10 @@ mod tests {
         (*state >> 33) as usize % n
     }
 
-    fn chain(count: usize, breaks: &[usize]) -> Vec<ResidueSpan> {
-        let residue = |at: usize| ResidueSpan {
-            flags: if at == 0 || breaks.contains(&at) {
-                ResidueSpan::PRESENT
-            } else {
-                ResidueSpan::PRESENT | ResidueSpan::LINKED
-            },
-            ..ResidueSpan::zeroed()
-        };
-        (0..count).map(residue).collect()
+    fn chain(count: usize, breaks: &[usize]) -> Vec<Hydrogen> {
+        let is_first = |at: usize| at == 0 || breaks.contains(&at);
+        let kind = |at| if is_first(at) { FIRST } else { DONOR };
+        (0..count).map(|at| [0.0, 0.0, 0.0, kind(at)]).collect()
     }
 
     /// Bridges (i, j, whether antiparallel) in rows, as far as there is room.
@@ -199,13 +192,13 @@ mod tests {
         rows.into_iter().map(sorted).collect()
     }
 
-    fn marks(residues: &[ResidueSpan], bridges: &[Bridges]) -> Vec<u32> {
-        let mut marks = vec![0; residues.len()];
+    fn marks(hydrogens: &[Hydrogen], bridges: &[Bridges]) -> Vec<u32> {
+        let mut marks = vec![0; hydrogens.len()];
         let mut ladders = Ladders {
-            residues,
+            hydrogens,
             bridges,
             marks: &mut marks,
-            own: 0..residues.len(),
+            own: 0..hydrogens.len(),
         };
         ladders.mark_all();
         marks
@@ -216,7 +209,7 @@ mod tests {
 
     /// Every pair of ladders in order, as in Hekkelman's programs. Returns how often
     /// one was joined to another, too.
-    fn naive(residues: &[ResidueSpan], bridges: &[Bridges]) -> (Vec<u32>, usize) {
+    fn naive(hydrogens: &[Hydrogen], bridges: &[Bridges]) -> (Vec<u32>, usize) {
         let mut ladders: Vec<(bool, Vec<usize>, Vec<usize>)> = Vec::new();
         for (i, row) in bridges.iter().enumerate() {
             for &bridge in row.iter().filter(|&&bridge| bridge != NO_BRIDGE) {
@@ -241,8 +234,7 @@ mod tests {
                 }
             }
         }
-        let linked =
-            |from: usize, to: usize| (from + 1..=to).all(|at| ResidueSpan::is_linked(residues, at));
+        let linked = |from: usize, to: usize| (from + 1..=to).all(|at| is_joined(hydrogens, at));
         let (mut a, mut joined) = (0, 0);
         while a < ladders.len() {
             let mut b = a + 1;
@@ -269,7 +261,7 @@ mod tests {
             }
             a += 1;
         }
-        let mut marks = vec![0; residues.len()];
+        let mut marks = vec![0; hydrogens.len()];
         for (_, is, js) in ladders {
             let bits = if is.len() > 1 { IN_STRAND } else { IN_BRIDGE };
             for strand in [is, js] {
@@ -289,7 +281,7 @@ mod tests {
             let breaks: Vec<_> = (0..below(&mut seed, 3))
                 .map(|_| below(&mut seed, count))
                 .collect();
-            let residues = chain(count, &breaks);
+            let hydrogens = chain(count, &breaks);
             let mut pairs = Vec::new();
             for _ in 0..1 + below(&mut seed, 25) {
                 let (i, antiparallel) = (below(&mut seed, count - 4), below(&mut seed, 2) == 1);
@@ -306,19 +298,17 @@ mod tests {
                         j + step
                     };
                     // As for every bridge, both residues are linked to their neighbours.
-                    let inner = |at: usize| {
-                        ResidueSpan::is_linked(&residues, at)
-                            && ResidueSpan::is_linked(&residues, at + 1)
-                    };
+                    let inner =
+                        |at: usize| is_joined(&hydrogens, at) && is_joined(&hydrogens, at + 1);
                     if j >= i + step + 3 && inner(i + step) && inner(j) {
                         pairs.push((i + step, j, antiparallel));
                     }
                 }
             }
             let bridges = rows(count, &pairs);
-            let (expected, times) = naive(&residues, &bridges);
+            let (expected, times) = naive(&hydrogens, &bridges);
             assert_eq!(
-                marks(&residues, &bridges),
+                marks(&hydrogens, &bridges),
                 expected,
                 "round {round}: {pairs:?}"
             );

@@ -3,7 +3,7 @@
 use super::super::columns::NULL_COUNT;
 use super::super::layout::{Backbone, RESIDUES, ResidueSpan, StructureSpan};
 use super::angles::{Angle, difference, dot};
-use super::bonds::{Bonds, Hydrogen, IN_BRIDGE, IN_STRAND, NO_BACKBONE};
+use super::bonds::{Bonds, Hydrogen, IN_BRIDGE, IN_STRAND, INCOMPLETE, is_joined};
 use super::split::{TASK_ROWS, for_each_row, structures};
 use crate::record::TwinLaunch;
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -59,22 +59,16 @@ struct Neighbourhood<'a> {
 }
 
 impl Neighbourhood<'_> {
-    fn is_linked(&self, at: usize) -> bool {
-        ResidueSpan::is_linked(self.residues, at)
-    }
-
-    fn is_complete(&self, at: usize) -> bool {
-        self.hydrogens[at][3] != NO_BACKBONE
+    fn is_joined(&self, at: usize) -> bool {
+        is_joined(self.hydrogens, at)
     }
 
     /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
     /// and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
     fn is_bend(&self, at: usize) -> bool {
         const COS_70: f64 = 0.3420201433256687;
-        if at < 2
-            || !(at - 1..at + 3).all(|at| self.is_linked(at))
-            || ![at - 2, at, at + 2].iter().all(|&at| self.is_complete(at))
-        {
+        // The first residue of all is joined to none.
+        if !(at.saturating_sub(1)..at + 3).all(|at| self.is_joined(at)) {
             return false;
         }
         let here = self.backbone[at].ca;
@@ -86,11 +80,7 @@ impl Neighbourhood<'_> {
 
     /// Whether phi is -75 and psi 145 degrees, within 29.
     fn is_polyproline(&self, at: usize) -> bool {
-        if !self.has_polyproline
-            || !self.is_linked(at)
-            || !self.is_linked(at + 1)
-            || !(at - 1..at + 2).all(|at| self.is_complete(at))
-        {
+        if !self.has_polyproline || !self.is_joined(at) || !self.is_joined(at + 1) {
             return false;
         }
         let Backbone { n, ca, c, .. } = self.backbone[at];
@@ -122,7 +112,7 @@ fn all_set(mask: Mask, length: u32) -> Mask {
 #[derive(Default)]
 struct Known {
     complete: Mask,
-    linked: Mask,
+    joined: Mask,
     /// Those that bond to the residue 3, 4, 5 before.
     bonds: [Mask; 3],
     strand: Mask,
@@ -144,8 +134,8 @@ impl Known {
                     known.bonds[stride - 3] |= own;
                 }
             }
-            known.complete |= bit(all.is_complete(at));
-            known.linked |= bit(all.is_linked(at));
+            known.complete |= bit(all.hydrogens[at][3] != INCOMPLETE);
+            known.joined |= bit(all.is_joined(at));
             known.strand |= bit(all.marks[at] & IN_STRAND != 0);
             known.bridge |= bit(all.marks[at] & IN_BRIDGE != 0);
             known.bend |= bit(all.is_bend(at));
@@ -158,7 +148,7 @@ impl Known {
     /// the residue so far ahead.
     fn starts(&self, stride: u32) -> Mask {
         let bonds = self.bonds[stride as usize - 3];
-        bonds >> stride & all_set(self.linked >> 1, stride)
+        bonds >> stride & all_set(self.joined >> 1, stride)
     }
 
     /// The state of every residue but the outermost [`HALO`].
@@ -204,7 +194,7 @@ pub(in super::super) fn secondary_structure(launch: &mut TwinLaunch<'_>) {
         structures,
         residues: &residues[..count],
         backbone: cast_slice(backbone),
-        hydrogens: cast_slice(hydrogens),
+        hydrogens: &cast_slice(hydrogens)[..count],
         bonds,
         marks,
         has_polyproline,

@@ -1,6 +1,7 @@
 //! The widest vectors that the machine has, chosen when the program starts. A
 //! twin's inner loop is written once, for any width.
 
+use super::super::layout::AtomTag;
 use fearless_simd::Level;
 use fearless_simd::prelude::*;
 use std::ops::Range;
@@ -24,6 +25,41 @@ pub(super) fn vectors<S: Simd>(_: S, range: Range<usize>) -> impl Iterator<Item 
     range
         .step_by(lanes)
         .map(move |at| (at, (end - at).min(lanes)))
+}
+
+/// Cuts each of several ranges into vectors, as [`vectors`] does.
+#[inline(always)]
+pub(super) fn vectors_of<S: Simd, I: Iterator<Item = Range<usize>>>(
+    _: S,
+    runs: I,
+) -> RunVectors<I> {
+    RunVectors {
+        runs,
+        left: 0..0,
+        lanes: S::i32s::LEN,
+    }
+}
+
+/// What [`vectors_of`] returns.
+pub(super) struct RunVectors<I> {
+    runs: I,
+    /// Of the run that is being cut.
+    left: Range<usize>,
+    lanes: usize,
+}
+
+impl<I: Iterator<Item = Range<usize>>> Iterator for RunVectors<I> {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        while self.left.is_empty() {
+            self.left = self.runs.next()?;
+        }
+        let at = self.left.start;
+        self.left.start += self.lanes;
+        Some((at, (self.left.end - at).min(self.lanes)))
+    }
 }
 
 /// The vector of values from `at` on, of which `count` are wanted; the others are
@@ -56,4 +92,27 @@ pub(super) fn squared<S: Simd>(x: S::i32s, y: S::i32s, z: S::i32s, reach: i32) -
         d * d
     };
     (square(x) + square(y) + square(z)).bitcast()
+}
+
+/// Which of the atoms from `at` on are of the chain of `own`.
+#[inline(always)]
+pub(super) fn of_chain<S: Simd>(
+    simd: S,
+    tags: &[AtomTag],
+    at: usize,
+    count: usize,
+    own: AtomTag,
+) -> S::mask32s {
+    let tags: S::u32s = load(simd, bytemuck::cast_slice(tags), at, count).bitcast();
+    (tags ^ own.bits()).simd_lt(AtomTag::FIRST_CHAIN_BIT)
+}
+
+/// The lanes whose bits are set.
+#[inline(always)]
+pub(super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lane)
+    })
 }

@@ -46,3 +46,18 @@ pub(super) fn for_each_row<T: Send>(
         compute(first..first + part.len() / values, part);
     });
 }
+
+/// As [`for_each_row`], with two outputs.
+pub(super) fn for_each_row_of_two<T: Send, U: Send>(
+    (one, one_values): (&mut [T], usize),
+    (two, two_values): (&mut [U], usize),
+    compute: impl Fn(Range<usize>, &mut [T], &mut [U]) + Send + Sync,
+) {
+    let one = one.par_chunks_mut(TASK_ROWS * one_values);
+    let two = two.par_chunks_mut(TASK_ROWS * two_values);
+    let tasks = one.zip(two).enumerate();
+    tasks.for_each(|(task, (one, two))| {
+        let first = task * TASK_ROWS;
+        compute(first..first + one.len() / one_values, one, two);
+    });
+}

@@ -1,0 +1,98 @@
+#include "cells.cuh"
+
+// Beyond this the nearest atom of another chain is not looked for, in 0.001 A. It
+// is first looked for nearby.
+constexpr int CHAIN_REACH = 12000, CHAIN_NEARBY = 5000;
+
+// Squared distance and chain of an atom, which are compared together.
+typedef unsigned long long Nearest;
+constexpr Nearest NOTHING = ~0ull;
+
+// The nearest atom of another chain to any of a residue's atoms, which lie in the
+// box from low to high, by a warp; exact if it is within `reach`. Cells that hold
+// the residue's own chain alone are passed over.
+__device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
+                                         const unsigned* ranges, const Residue& residue,
+                                         const Atom* atoms, Position low, Position high,
+                                         int reach)
+{
+    const unsigned lane = threadIdx.x % 32;
+    const Runs runs(grid, {low.x - reach, low.y - reach, low.z - reach},
+                    {high.x + reach, high.y + reach, high.z + reach});
+    Nearest nearest = NOTHING;
+    for (unsigned base = 0; base < runs.count; base += 32) {
+        // Each lane looks through a run for the cells that hold other chains.
+        unsigned first = 0, end = 0;
+        if (base + lane < runs.count) {
+            unsigned cell, last;
+            runs.cells(base + lane, cell, last);
+            for (; cell <= last; ++cell) {
+                const unsigned highest = ranges[2 * cell + 1];
+                const bool own = highest == residue.chain + 1
+                    && ranges[2 * cell] == CHAINS_MAX - residue.chain;
+                if (highest != 0 && !own) {
+                    first = end == 0 ? cell : first;
+                    end = cell + 1;
+                }
+            }
+        }
+        for (unsigned found = __ballot_sync(~0u, end > 0); found; found &= found - 1) {
+            const int leader = __ffs(found) - 1;
+            const unsigned from = cells.start[__shfl_sync(~0u, first, leader)];
+            const unsigned to = cells.start[__shfl_sync(~0u, end, leader)];
+            for (unsigned other = from + lane; other < to; other += 32) {
+                const unsigned chain = tag_chain(cells.tag[other]);
+                if (chain == residue.chain)
+                    continue;
+                const int x = cells.x[other], y = cells.y[other], z = cells.z[other];
+                unsigned d2 = ~0u;
+                for (unsigned a = 0; a < residue.atom_count; ++a) {
+                    const Atom atom = atoms[residue.atom_start + a];
+                    d2 = min(d2, squared(x - atom.x, y - atom.y, z - atom.z));
+                }
+                nearest = min(nearest, Nearest(d2) << 32 | chain);
+            }
+        }
+    }
+    for (unsigned stride = 16; stride > 0; stride /= 2)
+        nearest = min(nearest, __shfl_xor_sync(~0u, nearest, stride));
+    return nearest;
+}
+
+// The nearest atom of another chain to any of a residue's: its distance in A, then
+// whether that is below the cutoff, and its chain, of equally near ones the first;
+// one warp a residue.
+extern "C" __global__ void __launch_bounds__(128)
+nearest_chain(const unsigned* header, const Structure* structures, const Residue* residues,
+              const Atom* atoms, CELL_PARAMS, const unsigned* ranges, float* distances,
+              int* contacts, unsigned cutoff)
+{
+    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (own >= header[RESIDUES])
+        return;
+    const Residue residue = residues[own];
+    const Structure& structure = structures[residue.structure];
+    Nearest nearest = NOTHING;
+    if (structure.chain_count > 1 && residue.atom_count > 0) {
+        Position low = position(atoms[residue.atom_start]), high = low;
+        for (unsigned a = 1; a < residue.atom_count; ++a) {
+            const Atom atom = atoms[residue.atom_start + a];
+            low = {min(low.x, atom.x), min(low.y, atom.y), min(low.z, atom.z)};
+            high = {max(high.x, atom.x), max(high.y, atom.y), max(high.z, atom.z)};
+        }
+        const Cells cells = CELLS_OF_PARAMS;
+        nearest = nearest_within(cells, structure.atom_grid, ranges, residue, atoms, low, high,
+                                 CHAIN_NEARBY);
+        if (nearest >> 32 >= CHAIN_NEARBY * CHAIN_NEARBY)
+            nearest = nearest_within(cells, structure.atom_grid, ranges, residue, atoms, low,
+                                     high, CHAIN_REACH);
+    }
+    if (threadIdx.x % 32 == 0) {
+        const unsigned d2 = unsigned(nearest >> 32);
+        const bool found = d2 < CHAIN_REACH * CHAIN_REACH;
+        distances[own] = found ? float(sqrt(double(d2)) * 0.001) : null_real();
+        contacts[2 * own] = found && d2 < cutoff * cutoff;
+        contacts[2 * own + 1] = found ? int(unsigned(nearest) - structure.chain_start)
+                                      : NULL_COUNT;
+    }
+}

@@ -1,0 +1,261 @@
+//! `tapeloop paint`: a feature in the B factors of a structure file, which
+//! molecule viewers colour by, and features along the sequence as a drawing.
+//!
+//! `values` makes numbers of a column and text of the numbers, `text` puts them
+//! into a file, `strip` draws, and `target` says where all that goes.
+
+mod strip;
+mod target;
+mod text;
+mod values;
+
+use super::args::PaintArgs;
+use super::config::{Config, nearest};
+use super::inputs::{Sources, structure_name};
+use super::plan::Plan;
+use super::tally::Tally;
+use super::{FAILED, GOOD, REJECTED, read, say};
+use crate::error::{Error, Result};
+use crate::features::{
+    ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
+};
+use crate::structure::{BFactorPlaces, Structure, text_of};
+use crate::workload::Completion;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use strip::Track;
+use target::Target;
+use text::{Model, Painted};
+
+/// Paints, and returns the exit code.
+///
+/// # Errors
+/// What kept it from starting, or from writing.
+pub(super) fn paint(args: PaintArgs) -> Result<u8> {
+    let mut written = args.overrides.written(args.config.as_deref())?;
+    written.set_list("INPUT", "input", vec![args.input.clone()]);
+    if !written.has("models") {
+        // A viewer shows them all.
+        written.set_text("paint", "models", Some("all".to_owned()));
+    }
+    let mut config = Config::resolve(written)?;
+    let column = match &args.column {
+        Some(name) => Some(choose(&mut config.features, name, args.svg.is_some())?),
+        None => None,
+    };
+    let target = |path| Target::new(path, Path::new(&args.input), args.overwrite);
+    let output = args.output.as_deref().map(target).transpose()?;
+    let svg = args.svg.as_deref().map(target).transpose()?;
+    let plan = Plan::new(config)?;
+    let mut painter = Painter {
+        columns: plan.config.features.columns(TableName::Residues),
+        column: column.zip(output),
+        svg,
+        null: args.null,
+        open: None,
+        painted: 0,
+        rejected: 0,
+    };
+    let mut engine = plan.start()?;
+    let sources = Sources::new(plan.config.input.clone());
+    let tally = Arc::new(Tally::default());
+    let inputs = read::inputs(sources, plan.config.reading, &plan.pool, &tally);
+    engine.run(inputs, &mut |completion| painter.take(completion))?;
+    painter.close()?;
+    Ok(match (painter.painted, painter.rejected) {
+        (_, 0) => GOOD,
+        (0, _) => FAILED,
+        _ => REJECTED,
+    })
+}
+
+/// Finds the residue column `name`, whichever feature it is of, and makes
+/// `features` compute it: beside what they are, or alone.
+fn choose(features: &mut FeatureConfig, name: &str, beside: bool) -> Result<String> {
+    let columns = |feature: &FeatureName| -> Vec<String> {
+        let columns = features.columns_of(*feature).into_iter();
+        let of_residues = columns.filter(|column| column.table == TableName::Residues);
+        of_residues.map(|column| column.name).collect()
+    };
+    let mut all = FeatureName::ALL.iter().copied();
+    let Some(owner) = all.find(|feature| columns(feature).iter().any(|column| column == name))
+    else {
+        let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let hint = nearest(name, &known)
+            .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
+        let error = Error::usage(format!("no feature has a residue column `{name}`{hint}"));
+        return Err(error.fix("`tapeloop features` lists the columns of residues"));
+    };
+    if !beside {
+        features.features = vec![owner];
+    } else if !features.features.contains(&owner) {
+        features.features.push(owner);
+    }
+    Ok(name.to_owned())
+}
+
+/// Takes results in order and paints a file when all its models are there.
+struct Painter {
+    /// All that are computed.
+    columns: Vec<ColumnDecl>,
+    /// The one that is painted, and where to.
+    column: Option<(String, Target)>,
+    svg: Option<Target>,
+    null: f64,
+    open: Option<Open>,
+    painted: usize,
+    rejected: usize,
+}
+
+/// A file whose models come in.
+struct Open {
+    ordinal: u64,
+    source: String,
+    models: Result<Vec<(Structure, FeatureTable)>>,
+}
+
+impl Painter {
+    fn take(&mut self, completion: Completion<Features>) -> Result<()> {
+        let Input {
+            source,
+            ordinal,
+            structure,
+        } = completion.item;
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.ordinal != ordinal)
+        {
+            self.close()?;
+        }
+        let open = self.open.get_or_insert(Open {
+            ordinal,
+            source,
+            models: Ok(Vec::new()),
+        });
+        // One model that failed leaves the others out too: they would be painted
+        // over each other's atoms.
+        match (structure, completion.result, &mut open.models) {
+            (Ok(structure), Ok(table), Ok(models)) => models.push((structure, table)),
+            (_, Err(error), models @ Ok(_)) => *models = Err(error),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Paints the file whose models have come.
+    ///
+    /// # Errors
+    /// A result cannot be written. What cannot be painted is said, and counted.
+    fn close(&mut self) -> Result<()> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
+        let source = open.source;
+        match open
+            .models
+            .and_then(|models| self.products(&source, models))
+        {
+            Ok(products) => {
+                for product in products {
+                    target::write(&product.path, &product.bytes)?;
+                    say(&format!(
+                        "{source} -> {}: {}\n",
+                        product.path.display(),
+                        product.about
+                    ));
+                }
+                self.painted += 1;
+            }
+            Err(error) => {
+                eprintln!("error: {source}: {error}");
+                self.rejected += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a file is made into.
+    fn products(
+        &mut self,
+        source: &str,
+        models: Vec<(Structure, FeatureTable)>,
+    ) -> Result<Vec<Product>> {
+        let path = Path::new(source);
+        let mut products = Vec::new();
+        if let (Some(target), Some((structure, table))) = (&mut self.svg, models.first()) {
+            let name = structure_name(source);
+            let tracks: Vec<Track> = self
+                .columns
+                .iter()
+                .zip(&table.residues)
+                .map(|(decl, column)| Track::new(decl, column, structure))
+                .collect();
+            products.push(Product {
+                path: target.place(path, &format!("{name}.svg"))?,
+                bytes: strip::draw(name, structure, &tracks).into_bytes(),
+                about: format!("{} tracks", tracks.len()),
+            });
+        }
+        if let Some((name, target)) = &mut self.column {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            let (text, format) = text_of(source, std::fs::read(path)?)?;
+            let to = target.place(path, &file)?;
+            target::check_format(&to, format)?;
+            let at = self.columns.iter().position(|column| column.name == *name);
+            let at = at.expect("the column is one of the computed ones");
+            let values = |(structure, table): (Structure, FeatureTable)| Model {
+                values: values::numbers(&table.residues[at]),
+                structure,
+            };
+            let models: Vec<Model> = models.into_iter().map(values).collect();
+            let places = BFactorPlaces::find(&text, format)?;
+            let painted = text::paint(&text, format, &places, &models, self.null);
+            let column = &self.columns[at];
+            products.push(Product {
+                path: to,
+                about: about(&painted, column, &models),
+                bytes: painted.text,
+            });
+        }
+        Ok(products)
+    }
+}
+
+/// A file to write, and what is in it.
+struct Product {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    about: String,
+}
+
+fn about(painted: &Painted, column: &ColumnDecl, models: &[Model]) -> String {
+    let all = models.iter().flat_map(|model| model.values.iter().copied());
+    let unit = match column.unit {
+        "" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    let range = values::range(all).map_or("null everywhere".to_owned(), |(min, max)| {
+        format!("{} to {}{unit}", strip::short(min), strip::short(max))
+    });
+    let words = values::words(column.kind);
+    let words = if words.is_empty() {
+        String::new()
+    } else {
+        let pairs: Vec<String> = words
+            .iter()
+            .enumerate()
+            .map(|(at, word)| format!("{at} {word}"))
+            .collect();
+        format!(" ({})", pairs.join(", "))
+    };
+    let note = painted
+        .note
+        .as_ref()
+        .map_or(String::new(), |note| format!("; {note}"));
+    format!(
+        "{} at {} atoms, {range}{words}; {} atoms without a value{note}",
+        column.name, painted.atoms, painted.null_atoms
+    )
+}

@@ -1,0 +1,171 @@
+//! A file's text with other B factors, and everything else as it was.
+
+use super::values::{Writing, range};
+use crate::structure::{BFactorPlace, BFactorPlaces, Chain, Format, ResiduePlaces, Structure};
+use std::collections::{HashMap, VecDeque};
+
+/// A painted text and what is in it.
+#[derive(Debug)]
+pub(super) struct Painted {
+    pub(super) text: Vec<u8>,
+    /// Atoms that have a value of their residue.
+    pub(super) atoms: usize,
+    /// All others, which have the value for null.
+    pub(super) null_atoms: usize,
+    /// What is unusual about how values are written.
+    pub(super) note: Option<String>,
+}
+
+/// A model of a file, and a value for each of its rows.
+pub(super) struct Model {
+    pub(super) structure: Structure,
+    pub(super) values: Vec<Option<f64>>,
+}
+
+/// Writes the values of `models`, which are the first ones of the file, over the
+/// B factors of `text`: each at all atoms of its residue, and `null` at others.
+pub(super) fn paint(
+    text: &[u8],
+    format: Format,
+    places: &BFactorPlaces,
+    models: &[Model],
+    null: f64,
+) -> Painted {
+    let values = models.iter().flat_map(|model| model.values.iter().copied());
+    let range = range(values.chain([Some(null)])).unwrap_or((null, null));
+    let writing = Writing::of(format, range);
+    let mut rows: Vec<RowsByName<'_>> = models.iter().map(rows_by_name).collect();
+    let mut edits: Vec<(&BFactorPlace, Option<f64>)> = Vec::new();
+    for residue in &places.residues {
+        let value = rows.get_mut(residue.model).and_then(|rows| {
+            let row = rows.get_mut(&Name::of_text(residue)?)?.pop_front()?;
+            models[residue.model].values[row]
+        });
+        edits.extend(residue.atoms.iter().map(|place| (place, value)));
+    }
+    edits.sort_by_key(|(place, _)| place.bytes.start);
+    let atoms = edits.iter().filter(|(_, value)| value.is_some()).count();
+    let mut out = Output::new(text, format, edits.len());
+    let mut items = places.items_missing_at.iter().peekable();
+    for &(place, value) in &edits {
+        while let Some(&&at) = items.peek().filter(|&&&at| at <= place.bytes.start) {
+            out.insert(at, b"\n_atom_site.B_iso_or_equiv");
+            items.next();
+        }
+        out.replace(place, &writing.text(value.unwrap_or(null)));
+    }
+    Painted {
+        text: out.finish(),
+        atoms,
+        null_atoms: edits.len() - atoms,
+        note: writing.note(range),
+    }
+}
+
+/// What a row and a stretch of text have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct Name<'a> {
+    chain: (&'a str, Option<&'a str>, Option<&'a str>),
+    auth_seq_id: i32,
+    ins_code: u8,
+    comp_id: [u8; 8],
+}
+
+impl<'a> Name<'a> {
+    fn of_text(residue: &'a ResiduePlaces) -> Option<Self> {
+        Some(Name {
+            chain: names(&residue.chain),
+            auth_seq_id: residue.auth_seq_id?,
+            ins_code: residue.ins_code,
+            comp_id: residue.comp_id,
+        })
+    }
+}
+
+fn names(chain: &Chain) -> (&str, Option<&str>, Option<&str>) {
+    let (label, entity) = (&chain.label_asym_id, &chain.entity_id);
+    (&chain.auth_asym_id, label.as_deref(), entity.as_deref())
+}
+
+/// Rows by name, in order: a file may use a number twice.
+type RowsByName<'a> = HashMap<Name<'a>, VecDeque<usize>>;
+
+fn rows_by_name(model: &Model) -> RowsByName<'_> {
+    let mut rows = RowsByName::new();
+    for (row, residue) in model.structure.residues.iter().enumerate() {
+        let name = Name {
+            chain: names(&model.structure.chains[residue.chain as usize]),
+            auth_seq_id: residue.auth_seq_id,
+            ins_code: residue.ins_code,
+            comp_id: residue.comp_id,
+        };
+        rows.entry(name).or_default().push_back(row);
+    }
+    rows
+}
+
+/// The text so far, and how far the old one went into it.
+struct Output<'a> {
+    old: &'a [u8],
+    at: usize,
+    new: Vec<u8>,
+    format: Format,
+}
+
+impl<'a> Output<'a> {
+    fn new(old: &'a [u8], format: Format, edits: usize) -> Self {
+        Output {
+            old,
+            at: 0,
+            new: Vec::with_capacity(old.len() + 8 * edits),
+            format,
+        }
+    }
+
+    fn insert(&mut self, at: usize, text: &[u8]) {
+        self.new.extend_from_slice(&self.old[self.at..at]);
+        self.new.extend_from_slice(text);
+        self.at = at;
+    }
+
+    fn replace(&mut self, place: &BFactorPlace, value: &str) {
+        self.insert(place.bytes.start, b"");
+        self.at = place.bytes.end;
+        match self.format {
+            Format::Pdb => {
+                let columns = self.new.len() + place.columns_missing;
+                self.new.resize(columns, b' ');
+                self.new.extend_from_slice(value.as_bytes());
+            }
+            Format::Mmcif if place.bytes.is_empty() => {
+                self.new.push(b' ');
+                self.new.extend_from_slice(value.as_bytes());
+            }
+            Format::Mmcif => {
+                self.new.extend_from_slice(value.as_bytes());
+                self.align(place.bytes.len(), value.len());
+            }
+        }
+    }
+
+    /// Keeps the columns of a table where they are, as far as the blanks behind
+    /// a value go.
+    fn align(&mut self, old_len: usize, new_len: usize) {
+        let rest = &self.old[self.at..];
+        let blanks = rest.iter().take_while(|&&byte| byte == b' ').count();
+        let ends_line = rest
+            .get(blanks)
+            .is_none_or(|byte| matches!(byte, b'\n' | b'\r'));
+        if blanks == 0 || ends_line {
+            return;
+        }
+        let wanted = (blanks + old_len).saturating_sub(new_len).max(1);
+        self.new.resize(self.new.len() + wanted, b' ');
+        self.at += blanks;
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.new.extend_from_slice(&self.old[self.at..]);
+        self.new
+    }
+}

@@ -1,0 +1,249 @@
+//! What the columns held, over a whole run: nulls, range, and which look dead.
+
+use super::super::report::grouped;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A column that is one value over more rows than this, in more than one
+/// structure, looks dead.
+const CONSTANT_ROWS: u64 = 1000;
+
+/// A column's name and audit.
+#[derive(Clone, Debug)]
+pub(in super::super) struct AuditedColumn {
+    pub(in super::super) table: &'static str,
+    pub(in super::super) name: String,
+    pub(in super::super) audit: Audit,
+    /// Of a feature's column: when it may look dead and nothing is wrong.
+    pub(in super::super) idle_when: Option<&'static str>,
+}
+
+/// A column's values so far, looked at a row group at a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in super::super) struct Audit {
+    rows: u64,
+    nulls: u64,
+    /// The least and the largest value.
+    range: Option<(Value, Value)>,
+}
+
+/// A value of any column; only those of one kind are compared.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+enum Value {
+    Integer(i32),
+    Real(f32),
+    Flag(bool),
+    Text(String),
+}
+
+/// What looks dead about a column.
+#[derive(Clone, Debug, PartialEq)]
+enum Dead {
+    /// All of so many rows are null.
+    Null(u64),
+    /// So many rows are one value, as text, and the others null.
+    Constant(u64, String),
+}
+
+impl Audit {
+    /// Looks at more rows.
+    pub(super) fn see(&mut self, array: &ArrayRef) {
+        self.rows += array.len() as u64;
+        self.nulls += array.null_count() as u64;
+        let range = match array.data_type() {
+            DataType::Int32 => {
+                let values = array.as_primitive::<Int32Type>().iter().flatten();
+                range_of(values).map(|(min, max)| (Value::Integer(min), Value::Integer(max)))
+            }
+            DataType::Float32 => {
+                let values = array.as_primitive::<Float32Type>().iter().flatten();
+                range_of(values).map(|(min, max)| (Value::Real(min), Value::Real(max)))
+            }
+            DataType::Boolean => {
+                let values = array.as_boolean().iter().flatten();
+                range_of(values).map(|(min, max)| (Value::Flag(min), Value::Flag(max)))
+            }
+            DataType::Dictionary(..) => {
+                // The dictionary of a row group has its values alone.
+                let words = array.as_dictionary::<Int32Type>().values();
+                let words = words.as_string::<i32>().iter().flatten();
+                range_of(words).map(|(min, max)| (Value::Text(min.into()), Value::Text(max.into())))
+            }
+            other => unreachable!("no column is stored as {other}"),
+        };
+        self.range = match (self.range.take(), range) {
+            (Some((min, max)), Some((low, high))) => Some((
+                if low < min { low } else { min },
+                if high > max { high } else { max },
+            )),
+            (seen, new) => seen.or(new),
+        };
+    }
+
+    /// The audit as `run.json` has it.
+    pub(in super::super) fn json(&self) -> Json {
+        let share = (self.rows > 0).then(|| self.nulls as f64 / self.rows as f64);
+        let (min, max) = match &self.range {
+            Some((min, max)) => (min.json(), max.json()),
+            None => (Json::Null, Json::Null),
+        };
+        json!({
+            "null_share": share,
+            "constant": self.constant().is_some(),
+            "min": min,
+            "max": max,
+        })
+    }
+
+    /// The only value that there is.
+    fn constant(&self) -> Option<&Value> {
+        let (min, max) = self.range.as_ref()?;
+        (min == max).then_some(min)
+    }
+
+    /// Whether the column looks dead in a run of so many structures.
+    fn dead(&self, structures: u64) -> Option<Dead> {
+        if self.rows > 0 && self.nulls == self.rows {
+            return Some(Dead::Null(self.rows));
+        }
+        let values = self.rows - self.nulls;
+        let only = self.constant()?;
+        let counts = values > CONSTANT_ROWS && structures > 1;
+        counts.then(|| Dead::Constant(values, only.json().to_string()))
+    }
+}
+
+/// Features' columns that look dead in a run of so many structures: a line each,
+/// and one a reason for those that have a reason to.
+pub(in super::super) fn warnings(columns: &[AuditedColumn], structures: u64) -> String {
+    let mut text = String::new();
+    let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for column in columns {
+        let (Some(reason), Some(dead)) = (column.idle_when, column.audit.dead(structures)) else {
+            continue;
+        };
+        let name = format!("{}/{}", column.table, column.name);
+        if !reason.is_empty() {
+            idle.entry(reason).or_default().push(name);
+            continue;
+        }
+        let what = match dead {
+            Dead::Null(rows) => format!("null in all {} rows", grouped(rows)),
+            Dead::Constant(rows, value) => {
+                format!("{value} in all {} rows with a value", grouped(rows))
+            }
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "warning: {name} is {what}");
+    }
+    for (reason, names) in idle {
+        let _ = writeln!(text, "note: {reason}: nothing in {}", names.join(", "));
+    }
+    text
+}
+
+impl Value {
+    fn json(&self) -> Json {
+        match self {
+            Value::Integer(value) => json!(value),
+            // The shortest decimal that is this value, not its 50 bits more.
+            Value::Real(value) => json!(value.to_string().parse::<f64>().ok()),
+            Value::Flag(value) => json!(value),
+            Value::Text(value) => json!(value),
+        }
+    }
+}
+
+fn range_of<T: PartialOrd + Copy>(mut values: impl Iterator<Item = T>) -> Option<(T, T)> {
+    let first = values.next()?;
+    Some(values.fold((first, first), |(min, max), value| {
+        (
+            if value < min { value } else { min },
+            if value > max { value } else { max },
+        )
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::builder::StringDictionaryBuilder;
+    use arrow_array::{BooleanArray, Float32Array, Int32Array};
+    use std::sync::Arc;
+
+    fn audit(groups: impl IntoIterator<Item = ArrayRef>) -> Audit {
+        let mut audit = Audit::default();
+        groups.into_iter().for_each(|array| audit.see(&array));
+        audit
+    }
+
+    fn integers(values: Vec<Option<i32>>) -> ArrayRef {
+        Arc::new(Int32Array::from(values))
+    }
+
+    #[test]
+    fn the_range_is_that_of_all_row_groups_without_their_nulls() {
+        let seen = audit([
+            integers(vec![None, None]),
+            integers(vec![Some(4), None]),
+            integers(vec![Some(-3), Some(9), Some(0), Some(1)]),
+        ]);
+        let expected = json!({ "null_share": 0.375, "constant": false, "min": -3, "max": 9 });
+        assert_eq!(seen.json(), expected);
+        let reals: ArrayRef = Arc::new(Float32Array::from(vec![Some(0.5), None]));
+        let expected = json!({ "null_share": 0.5, "constant": true, "min": 0.5, "max": 0.5 });
+        assert_eq!(audit([reals]).json(), expected);
+        let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
+        let expected = json!({ "null_share": 0.0, "constant": false, "min": false, "max": true });
+        assert_eq!(audit([flags]).json(), expected);
+        let mut words = StringDictionaryBuilder::<Int32Type>::new();
+        words.extend(["H", "E", "H"].map(Some));
+        let expected = json!({ "null_share": 0.0, "constant": false, "min": "E", "max": "H" });
+        assert_eq!(
+            audit([Arc::new(words.finish()) as ArrayRef]).json(),
+            expected
+        );
+        let nothing = json!({ "null_share": null, "constant": false, "min": null, "max": null });
+        assert_eq!(audit([]).json(), nothing);
+    }
+
+    #[test]
+    fn all_nulls_look_dead_and_one_value_only_over_many_rows_of_several_structures() {
+        let nulls = audit([integers(vec![None; 5])]);
+        assert_eq!(nulls.dead(1), Some(Dead::Null(5)));
+        assert_eq!(audit([]).dead(0), None);
+        let same = |rows| audit([integers(vec![Some(7); rows]), integers(vec![None])]);
+        let dead = Some(Dead::Constant(1001, "7".into()));
+        assert_eq!(same(1001).dead(2), dead);
+        assert_eq!(same(1001).dead(1), None, "one structure may be that even");
+        assert_eq!(same(1000).dead(2), None, "so few may be chance");
+        let different = audit([integers(vec![Some(7); 1001]), integers(vec![Some(8)])]);
+        assert_eq!(different.dead(2), None);
+    }
+
+    #[test]
+    fn only_features_are_warned_of_and_a_reason_is_said_once() {
+        let column = |name: &str, values: Option<i32>, idle_when| AuditedColumn {
+            table: "residues",
+            name: name.into(),
+            audit: audit([integers(vec![values; 2000])]),
+            idle_when,
+        };
+        let columns = [
+            column("ins_code", None, None),
+            column("count", Some(0), Some("")),
+            column("near", None, Some("no structure has two chains")),
+            column("wcn", None, Some("")),
+            column("facing", Some(0), Some("no structure has two chains")),
+        ];
+        let expected = "warning: residues/count is 0 in all 2,000 rows with a value\n\
+                        warning: residues/wcn is null in all 2,000 rows\n\
+                        note: no structure has two chains: nothing in residues/near, residues/facing\n";
+        assert_eq!(warnings(&columns, 2), expected);
+    }
+}

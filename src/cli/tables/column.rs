@@ -1,0 +1,222 @@
+//! A column in the making: where its values come from, and the rows so far.
+
+use super::audit::{Audit, AuditedColumn};
+use super::record::Record;
+use super::schema::{ColumnSpec, Kind};
+use crate::features::{
+    Column as Values, ColumnDecl, ColumnKind, FeatureTable, NULL_COUNT, TableName,
+};
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    ArrayBuilder, BooleanBuilder, Float32Builder, Int32Builder, StringDictionaryBuilder,
+};
+use arrow_array::types::Int32Type;
+use std::ops::Range;
+
+type TextBuilder = StringDictionaryBuilder<Int32Type>;
+
+/// A value of a structure's row, by the row's place in the structure.
+type OfRow<T> = fn(&Record<'_>, usize) -> T;
+type TextOfRow = for<'a> fn(&'a Record<'_>, usize) -> Option<&'a str>;
+
+/// A column of a table.
+pub(super) struct Column {
+    pub(super) spec: ColumnSpec,
+    source: Source,
+    audit: Audit,
+    /// The feature's declaration, where it is one's.
+    decl: Option<ColumnDecl>,
+}
+
+/// Where values come from, and the builder that they go to.
+enum Source {
+    Text(TextBuilder, TextOfRow),
+    Integer(Int32Builder, OfRow<Option<i32>>),
+    Flag(BooleanBuilder, OfRow<bool>),
+    Feature(FeatureBuilder, Place),
+}
+
+/// The place of a feature's column among the results.
+#[derive(Clone, Copy)]
+struct Place {
+    table: TableName,
+    index: usize,
+}
+
+enum FeatureBuilder {
+    Count(Int32Builder),
+    Real(Float32Builder),
+    Flag(BooleanBuilder),
+    Chain(TextBuilder),
+    Text(TextBuilder, &'static [&'static str]),
+}
+
+impl Column {
+    /// Strings that repeat.
+    pub(super) fn text(name: &str, of: TextOfRow) -> Self {
+        Column::new(name, Kind::Text, Source::Text(TextBuilder::new(), of))
+    }
+
+    /// Small integers that repeat.
+    pub(super) fn count(name: &str, of: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Count, Source::Integer(Int32Builder::new(), of))
+    }
+
+    /// Integers that mostly grow by one.
+    pub(super) fn index(name: &str, of: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Index, Source::Integer(Int32Builder::new(), of))
+    }
+
+    /// True or false.
+    pub(super) fn flag(name: &str, of: OfRow<bool>) -> Self {
+        Column::new(name, Kind::Flag, Source::Flag(BooleanBuilder::new(), of))
+    }
+
+    /// A feature's column, the one at `index` of its table.
+    pub(super) fn feature(decl: &ColumnDecl, index: usize) -> Self {
+        let (kind, builder) = match decl.kind {
+            ColumnKind::Count => (Kind::Count, FeatureBuilder::Count(Int32Builder::new())),
+            ColumnKind::Real => (Kind::Real, FeatureBuilder::Real(Float32Builder::new())),
+            ColumnKind::Flag => (Kind::Flag, FeatureBuilder::Flag(BooleanBuilder::new())),
+            ColumnKind::Chain => (Kind::Text, FeatureBuilder::Chain(TextBuilder::new())),
+            ColumnKind::Text(texts) => {
+                let builder = FeatureBuilder::Text(TextBuilder::new(), texts);
+                (Kind::Text, builder)
+            }
+        };
+        let table = decl.table;
+        let source = Source::Feature(builder, Place { table, index });
+        Column {
+            decl: Some(decl.clone()),
+            ..Column::new(&decl.name, kind, source).sparse()
+        }
+    }
+
+    fn new(name: &str, kind: Kind, source: Source) -> Self {
+        Column {
+            spec: ColumnSpec::full(name, kind),
+            source,
+            audit: Audit::default(),
+            decl: None,
+        }
+    }
+
+    /// The same column, where values may be null.
+    pub(super) fn sparse(mut self) -> Self {
+        self.spec.nullable = true;
+        self
+    }
+
+    /// Appends some of a structure's rows.
+    pub(super) fn append(&mut self, record: &Record<'_>, rows: Range<usize>) {
+        match &mut self.source {
+            Source::Text(builder, of) => append_texts(builder, rows.map(|row| of(record, row))),
+            Source::Integer(builder, of) => {
+                rows.for_each(|row| builder.append_option(of(record, row)));
+            }
+            Source::Flag(builder, of) => {
+                rows.for_each(|row| builder.append_value(of(record, row)));
+            }
+            Source::Feature(builder, place) => {
+                let values = place.values(record.features);
+                let of_row = |row| record.value_index(place.table, row);
+                builder.append(values, record, rows.map(of_row));
+            }
+        }
+    }
+
+    /// Takes what was appended.
+    pub(super) fn take(&mut self) -> ArrayRef {
+        let array = match &mut self.source {
+            Source::Text(builder, _) => ArrayBuilder::finish(builder),
+            Source::Integer(builder, _) => ArrayBuilder::finish(builder),
+            Source::Flag(builder, _) => ArrayBuilder::finish(builder),
+            Source::Feature(builder, _) => builder.take(),
+        };
+        self.audit.see(&array);
+        array
+    }
+
+    /// What the column held, of all that was taken.
+    pub(super) fn audited(self, table: &'static str) -> AuditedColumn {
+        AuditedColumn {
+            table,
+            name: self.spec.name,
+            audit: self.audit,
+            idle_when: self.decl.map(|decl| decl.idle_when),
+        }
+    }
+}
+
+impl Place {
+    fn values(self, features: &FeatureTable) -> &Values {
+        let columns = match self.table {
+            TableName::Residues => &features.residues,
+            TableName::Chains => &features.chains,
+            TableName::Structures => &features.structure,
+        };
+        &columns[self.index]
+    }
+}
+
+impl FeatureBuilder {
+    fn append(&mut self, values: &Values, record: &Record<'_>, rows: impl Iterator<Item = usize>) {
+        match (self, values) {
+            (FeatureBuilder::Real(builder), Values::Real(values)) => {
+                let some = |value: f32| (!value.is_nan()).then_some(value);
+                rows.for_each(|row| builder.append_option(some(values[row])));
+            }
+            (FeatureBuilder::Count(builder), Values::Count(values)) => {
+                rows.for_each(|row| builder.append_option(some(values[row])));
+            }
+            (FeatureBuilder::Flag(builder), Values::Count(values)) => {
+                rows.for_each(|row| builder.append_option(some(values[row]).map(|flag| flag != 0)));
+            }
+            (FeatureBuilder::Chain(builder), Values::Count(values)) => {
+                let chains = &record.structure.chains;
+                let name = |index: i32| chains[index as usize].auth_asym_id.as_str();
+                append_texts(builder, rows.map(|row| some(values[row]).map(name)));
+            }
+            (FeatureBuilder::Text(builder, texts), Values::Count(values)) => {
+                let text = |index: i32| texts[index as usize];
+                append_texts(builder, rows.map(|row| some(values[row]).map(text)));
+            }
+            _ => unreachable!("a feature's column is of its declared kind"),
+        }
+    }
+
+    fn take(&mut self) -> ArrayRef {
+        match self {
+            FeatureBuilder::Count(builder) => ArrayBuilder::finish(builder),
+            FeatureBuilder::Real(builder) => ArrayBuilder::finish(builder),
+            FeatureBuilder::Flag(builder) => ArrayBuilder::finish(builder),
+            FeatureBuilder::Chain(builder) | FeatureBuilder::Text(builder, _) => {
+                ArrayBuilder::finish(builder)
+            }
+        }
+    }
+}
+
+/// The count, unless it stands for null.
+fn some(count: i32) -> Option<i32> {
+    (count != NULL_COUNT).then_some(count)
+}
+
+/// Appends texts, equal ones in a row at once: a dictionary looks each up.
+fn append_texts<'a>(builder: &mut TextBuilder, texts: impl Iterator<Item = Option<&'a str>>) {
+    let mut texts = texts.peekable();
+    while let Some(text) = texts.next() {
+        let mut times = 1;
+        while texts.next_if_eq(&text).is_some() {
+            times += 1;
+        }
+        match text {
+            Some(text) => {
+                builder
+                    .append_n(text, times)
+                    .expect("a row group has fewer rows than the dictionary has keys");
+            }
+            None => builder.append_nulls(times),
+        }
+    }
+}

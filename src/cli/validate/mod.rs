@@ -1,0 +1,100 @@
+//! `tapeloop validate`: a run beside what Python packages compute from the same
+//! atoms.
+
+mod dump;
+mod oracles;
+
+use super::args::ValidateArgs;
+use super::config::Config;
+use super::plan::Plan;
+use super::report::grouped;
+use super::run::{Destination, compute};
+use super::{FAILED, GOOD, REJECTED, say};
+use crate::error::Result;
+use dump::Dump;
+use oracles::Python;
+use std::path::{Path, PathBuf};
+
+/// Runs, compares, and returns the exit code: that of the run where all agrees.
+///
+/// # Errors
+/// What kept the run or the comparison from starting, or ended it.
+pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
+    let mut written = args.overrides.written(args.config.as_deref())?;
+    written.set_list("INPUT", "input", args.inputs);
+    let config = Config::resolve(written)?;
+    // Before the work, not after it.
+    let python = Python::find(&args.python)?;
+    let folder = Folder::new(args.keep);
+    let plan = Plan::new(config)?;
+    let (run, dumped) = (folder.path.join("run"), folder.path.join("dump"));
+    let to = Destination {
+        folder: &run,
+        overwrite: args.overwrite,
+        progress: true,
+    };
+    // Made only once the run has its folder, which may be refused.
+    let mut dump = None;
+    let outcome = compute(&plan, &to, |completion| {
+        let dump = match &mut dump {
+            Some(dump) => dump,
+            none => none.insert(Dump::create(&dumped)?),
+        };
+        match (&completion.item.structure, &completion.result) {
+            (Ok(structure), Ok(_)) => dump.append(&completion.item.source, structure),
+            _ => Ok(()),
+        }
+    })?;
+    dump.map_or(Ok(()), Dump::finish)?;
+    let code = outcome.exit_code()?;
+    let counts = &outcome.counts;
+    let device = plan.selected.backend.device();
+    say(&format!(
+        "{} structures, {} residues on {} ({})\n",
+        grouped(counts.structures),
+        grouped(counts.residues),
+        device.backend,
+        device.name
+    ));
+    if counts.rejected > 0 {
+        let listed = outcome.first_rejected();
+        say(&format!("rejected: {}\n{listed}", grouped(counts.rejected)));
+    }
+    if !matches!(code, GOOD | REJECTED) {
+        return Ok(code);
+    }
+    let scripts = folder.path.join("oracles");
+    let agrees = python.compare(&scripts, &dumped, &run, &args.script)?;
+    Ok(if agrees { code } else { FAILED })
+}
+
+/// A folder to work in, which stays only if the user names it.
+struct Folder {
+    path: PathBuf,
+    stays: bool,
+}
+
+impl Folder {
+    fn new(keep: Option<PathBuf>) -> Self {
+        let stays = keep.is_some();
+        let own = || std::env::temp_dir().join(format!("tapeloop-validate-{}", std::process::id()));
+        Folder {
+            path: keep.unwrap_or_else(own),
+            stays,
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.stays {
+            remove(&self.path);
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(path) {
+        tracing::debug!(%error, path = %path.display(), "a temporary folder stays");
+    }
+}

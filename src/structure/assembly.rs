@@ -1,0 +1,300 @@
+//! Biological assemblies: copies of chains, each moved by an operator.
+//!
+//! The formats say what to copy ([`super::remark350`], [`super::oper_list`]);
+//! here it is done, to the structure that the file deposits. Copies come in the
+//! order of the generators and of their operators, and each keeps the order of
+//! its residues.
+
+use super::decimal::LIMIT_MILLI;
+use super::model::{Assembly, Chain, LooseSpan, MISSING, Residue, Structure};
+use crate::{Error, ErrorKind, Result};
+
+/// An assembly of more atoms is refused: no structure that has been determined
+/// comes near, and a line of a file can ask for any number.
+const ATOMS_MAX: usize = 10_000_000;
+
+/// More operators are refused, before they are multiplied out.
+pub(super) const OPERATORS_MAX: usize = 100_000;
+
+/// What to do about a file whose assembly cannot be built.
+pub(super) const FIX: &str = "correct the file, or read the deposited structure";
+
+/// Chains, and the operators that each make a copy of all of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Generator {
+    /// `label_asym_id`; the chain id where the file has no other.
+    pub chains: Vec<String>,
+    pub operators: Vec<Operator>,
+}
+
+/// A rotation, and then a shift.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Operator {
+    rotation: [[f64; 3]; 3],
+    /// In 0.001 A.
+    shift: [f64; 3],
+}
+
+impl Operator {
+    /// Of three rows, each the rotation's and then the shift in A. `None` where
+    /// a number is not finite or the rotation is none.
+    pub(super) fn new(rows: [[f64; 4]; 3]) -> Option<Self> {
+        let operator = Operator {
+            rotation: rows.map(|[x, y, z, _]| [x, y, z]),
+            shift: rows.map(|row| row[3] * 1000.0),
+        };
+        let finite = operator.shift.iter().all(|shift| shift.is_finite());
+        (finite && operator.is_rotation()).then_some(operator)
+    }
+
+    /// Whether the rows are of length one, at right angles, and right-handed.
+    /// Files round them to six digits at least; garbage is further off.
+    fn is_rotation(&self) -> bool {
+        const TOLERANCE: f64 = 0.01;
+        let [x, y, z] = self.rotation;
+        let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+        let cross = [
+            x[1] * y[2] - x[2] * y[1],
+            x[2] * y[0] - x[0] * y[2],
+            x[0] * y[1] - x[1] * y[0],
+        ];
+        let ones = [dot(x, x), dot(y, y), dot(z, cross)];
+        let zeros = [dot(x, y), dot(y, z), dot(z, x)];
+        ones.iter().all(|one| (one - 1.0).abs() < TOLERANCE)
+            && zeros.iter().all(|zero| zero.abs() < TOLERANCE)
+    }
+
+    /// This operator after another.
+    pub(super) fn after(&self, first: &Operator) -> Operator {
+        let column = |axis: usize| first.rotation.map(|row| row[axis]);
+        let columns = [0, 1, 2].map(|axis| self.rotate(column(axis)));
+        let turned = self.rotate(first.shift);
+        Operator {
+            rotation: [0, 1, 2].map(|row| columns.map(|column| column[row])),
+            shift: [0, 1, 2].map(|axis| turned[axis] + self.shift[axis]),
+        }
+    }
+
+    fn rotate(&self, p: [f64; 3]) -> [f64; 3] {
+        self.rotation
+            .map(|[x, y, z]| x * p[0] + y * p[1] + z * p[2])
+    }
+
+    /// The position that `xyz` goes to, halves rounded away from zero; `None`
+    /// where no coordinate may be.
+    fn apply(&self, xyz: [i32; 3]) -> Option<[i32; 3]> {
+        let turned = self.rotate(xyz.map(f64::from));
+        let moved = [0, 1, 2].map(|axis| (turned[axis] + self.shift[axis]).round());
+        let limit = f64::from(LIMIT_MILLI);
+        let inside = moved.iter().all(|value| value.abs() <= limit);
+        inside.then(|| moved.map(|value| value as i32))
+    }
+}
+
+/// The assembly of a structure.
+pub(super) fn build(deposited: &Structure, generators: &[Generator]) -> Result<Structure> {
+    let parts: Vec<Part> = generators
+        .iter()
+        .map(|generator| Part::of(deposited, generator))
+        .collect();
+    let mut copier = Copier::new(deposited, atom_count(&parts)?);
+    let mut copies: Vec<Copy> = parts.iter().flat_map(Part::copies).collect();
+    for copy in &mut copies {
+        copier.add_residues(copy)?;
+    }
+    let rows_end = copier.built.xyz.len() as u32;
+    copier.built.atom_start.push(rows_end);
+    for copy in &mut copies {
+        copier.add_loose(copy)?;
+    }
+    Ok(copier.built)
+}
+
+/// The atoms of all copies, if they are neither none nor too many.
+fn atom_count(parts: &[Part]) -> Result<usize> {
+    let counts = parts
+        .iter()
+        .map(|part| part.atom_count.saturating_mul(part.operators.len()));
+    match counts.fold(0, usize::saturating_add) {
+        0 => Err(Error::input("no atom is of a chain of assembly 1").fix(FIX)),
+        count if count > ATOMS_MAX => {
+            let message = format!("assembly 1 has {count} atoms, over {ATOMS_MAX}");
+            Err(Error::new(ErrorKind::Capacity, message).fix("read the deposited structure"))
+        }
+        count => Ok(count),
+    }
+}
+
+/// What a generator copies.
+struct Part<'a> {
+    operators: &'a [Operator],
+    residues: Vec<usize>,
+    /// Each with its first atom.
+    loose: Vec<(u32, LooseSpan)>,
+    atom_count: usize,
+    /// By chain of the deposited structure: its place among those copied.
+    places: Vec<Option<usize>>,
+    chain_count: usize,
+}
+
+impl<'a> Part<'a> {
+    fn of(deposited: &Structure, generator: &'a Generator) -> Self {
+        let mut chain_count = 0;
+        let mut place = |chain: &Chain| {
+            let id = chain.label_asym_id.as_ref().unwrap_or(&chain.auth_asym_id);
+            let place = generator.chains.contains(id).then_some(chain_count);
+            chain_count += usize::from(place.is_some());
+            place
+        };
+        let places: Vec<_> = deposited.chains.iter().map(&mut place).collect();
+        let is_copied = |chain: u32| places[chain as usize].is_some();
+        let residues = 0..deposited.residues.len();
+        let residues: Vec<usize> = residues
+            .filter(|&at| is_copied(deposited.residues[at].chain))
+            .collect();
+        let mut first = deposited.atom_start[deposited.residues.len()];
+        let mut loose = Vec::new();
+        for &span in &deposited.loose {
+            if is_copied(span.chain) {
+                loose.push((first, span));
+            }
+            first += span.atom_count;
+        }
+        let in_rows = residues.iter().map(|&at| atoms_of(deposited, at).len());
+        let out_of_rows = loose.iter().map(|(_, span)| span.atom_count as usize);
+        Part {
+            operators: &generator.operators,
+            atom_count: in_rows.chain(out_of_rows).sum(),
+            residues,
+            loose,
+            places,
+            chain_count,
+        }
+    }
+
+    fn copies(&self) -> impl Iterator<Item = Copy<'_>> {
+        self.operators.iter().map(|operator| Copy {
+            part: self,
+            operator,
+            chains: vec![None; self.chain_count],
+        })
+    }
+}
+
+/// One copy of a part.
+struct Copy<'a> {
+    part: &'a Part<'a>,
+    operator: &'a Operator,
+    /// The assembly's index of each chain of the part, once used.
+    chains: Vec<Option<u32>>,
+}
+
+/// An assembly in the making.
+struct Copier<'a> {
+    deposited: &'a Structure,
+    built: Structure,
+    /// By chain of the deposited structure: its copies so far.
+    copies: Vec<u32>,
+}
+
+impl<'a> Copier<'a> {
+    fn new(deposited: &'a Structure, atoms: usize) -> Self {
+        let mut built = Structure {
+            entry_id: deposited.entry_id.clone(),
+            model: deposited.model,
+            assembly: Assembly::First,
+            b_factor_kind: deposited.b_factor_kind,
+            plddt_scaled: deposited.plddt_scaled,
+            uniprot: deposited.uniprot.clone(),
+            rounded_atoms: deposited.rounded_atoms,
+            ..Structure::default()
+        };
+        built.xyz.reserve_exact(atoms);
+        built.element.reserve_exact(atoms);
+        built.class.reserve_exact(atoms);
+        built.b_factor.reserve_exact(atoms);
+        Copier {
+            deposited,
+            built,
+            copies: vec![0; deposited.chains.len()],
+        }
+    }
+
+    /// A residue that is linked to the row before is of its chain, so that row
+    /// is copied too, and breaks stay what they are.
+    fn add_residues(&mut self, copy: &mut Copy) -> Result<()> {
+        for &at in &copy.part.residues {
+            let residue = self.deposited.residues[at];
+            let chain = self.chain(copy, residue.chain);
+            let from = atoms_of(self.deposited, at);
+            let to = self.built.xyz.len() as u32;
+            let moved = |atom: u32| match atom {
+                MISSING => MISSING,
+                _ => atom - from.start + to,
+            };
+            self.built.atom_start.push(to);
+            self.built.residues.push(Residue {
+                chain,
+                n: moved(residue.n),
+                ca: moved(residue.ca),
+                c: moved(residue.c),
+                o: moved(residue.o),
+                cb: moved(residue.cb),
+                ..residue
+            });
+            self.add_atoms(copy.operator, from)?;
+        }
+        Ok(())
+    }
+
+    fn add_loose(&mut self, copy: &mut Copy) -> Result<()> {
+        for &(first, span) in &copy.part.loose {
+            let chain = self.chain(copy, span.chain);
+            self.built.loose.push(LooseSpan { chain, ..span });
+            self.add_atoms(copy.operator, first..first + span.atom_count)?;
+        }
+        Ok(())
+    }
+
+    fn add_atoms(&mut self, operator: &Operator, atoms: std::ops::Range<u32>) -> Result<()> {
+        let atoms = atoms.start as usize..atoms.end as usize;
+        for &xyz in &self.deposited.xyz[atoms.clone()] {
+            let moved = operator.apply(xyz).ok_or_else(|| {
+                let limit = LIMIT_MILLI / 1000;
+                let message = format!("assembly 1 has an atom beyond {limit} A");
+                Error::input(message).fix(FIX)
+            })?;
+            self.built.xyz.push(moved);
+        }
+        let (from, to) = (self.deposited, &mut self.built);
+        to.element.extend_from_slice(&from.element[atoms.clone()]);
+        to.class.extend_from_slice(&from.class[atoms.clone()]);
+        to.b_factor.extend_from_slice(&from.b_factor[atoms]);
+        Ok(())
+    }
+
+    /// The assembly's index of a chain's copy: the first keeps its names, the
+    /// second is `A-2`.
+    fn chain(&mut self, copy: &mut Copy, chain: u32) -> u32 {
+        let chain = chain as usize;
+        let place = copy.part.places[chain].expect("only what is copied comes here");
+        *copy.chains[place].get_or_insert_with(|| {
+            self.copies[chain] += 1;
+            let mut names = self.deposited.chains[chain].clone();
+            if self.copies[chain] > 1 {
+                let suffix = format!("-{}", self.copies[chain]);
+                names.auth_asym_id.push_str(&suffix);
+                if let Some(label) = &mut names.label_asym_id {
+                    label.push_str(&suffix);
+                }
+            }
+            self.built.chains.push(names);
+            self.built.chains.len() as u32 - 1
+        })
+    }
+}
+
+/// The atoms of the residue at `at`.
+fn atoms_of(structure: &Structure, at: usize) -> std::ops::Range<u32> {
+    structure.atom_start[at]..structure.atom_start[at + 1]
+}

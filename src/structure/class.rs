@@ -1,0 +1,146 @@
+//! Atom classes: the radius of an atom, and what part of the surface it makes.
+//!
+//! The radii are ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol.
+//! 290, 253) by residue and atom name, see [`super::template`].
+
+use super::table::Text8;
+use super::template::Templates;
+
+/// Radius, side chain or not, polar or not: all that a solvent-accessible
+/// surface asks of an atom, in one byte.
+///
+/// The low four bits index [`AtomClass::RADII_MILLI_ANGSTROM`]; the next two are
+/// flags. No atom has the class 0, so it can stand for none.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct AtomClass(u8);
+
+const RADIUS: u8 = 15;
+const SIDE: u8 = 1 << 4;
+const POLAR: u8 = 1 << 5;
+
+impl AtomClass {
+    /// The radii that atoms have, in 0.001 A; 0 where no atom has the index.
+    pub const RADII_MILLI_ANGSTROM: [u32; 16] = [
+        0, 1420, 1460, 1500, 1610, 1640, 1760, 1770, 1800, 1880, 1900, 0, 0, 0, 0, 0,
+    ];
+
+    /// The class of an atom of a component: its parent's id
+    /// ([`Residue::parent_comp_id`]) or, where it has none, its own. Both texts
+    /// are space-padded; `element` is the atomic number.
+    ///
+    /// The radius is ProtOr's where the component has an atom of that name, else
+    /// the element's: C 1.88, N 1.64, O 1.46, P 1.80, S 1.77, Se 1.90 A, any
+    /// other 1.80 A. Side is any name but N, CA, C, O and OXT; polar are N, O, P,
+    /// S and Se.
+    ///
+    /// [`Residue::parent_comp_id`]: super::Residue::parent_comp_id
+    pub fn of(comp_id: [u8; 8], name: [u8; 8], element: u8) -> Self {
+        let templates = Templates::table();
+        templates.of(templates.id_of(comp_id)).class(name, element)
+    }
+
+    /// The class of an atom that ProtOr has with this radius.
+    pub(super) fn known(milli_angstrom: u32, name: Text8, element: u8) -> Self {
+        let backbone = matches!(
+            &name,
+            b"N       " | b"CA      " | b"C       " | b"O       " | b"OXT     "
+        );
+        let side = if backbone { 0 } else { SIDE };
+        let polar = matches!(element, 7 | 8 | 15 | 16 | 34);
+        AtomClass(radius_index(milli_angstrom) | side | if polar { POLAR } else { 0 })
+    }
+
+    /// The class of an atom that ProtOr does not have.
+    pub(super) fn unknown(name: Text8, element: u8) -> Self {
+        let milli_angstrom = match element {
+            6 => 1880,
+            7 => 1640,
+            8 => 1460,
+            16 => 1770,
+            34 => 1900,
+            _ => 1800,
+        };
+        Self::known(milli_angstrom, name, element)
+    }
+
+    /// The radius in 0.001 A.
+    pub fn radius_milli_angstrom(self) -> u32 {
+        Self::RADII_MILLI_ANGSTROM[usize::from(self.0 & RADIUS)]
+    }
+
+    /// Whether the atom is none of the backbone's N, CA, C, O and OXT.
+    pub fn is_side(self) -> bool {
+        self.0 & SIDE != 0
+    }
+
+    /// Whether the element is N, O, P, S or Se.
+    pub fn is_polar(self) -> bool {
+        self.0 & POLAR != 0
+    }
+}
+
+impl std::fmt::Debug for AtomClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AtomClass")
+            .field("radius_milli_angstrom", &self.radius_milli_angstrom())
+            .field("is_side", &self.is_side())
+            .field("is_polar", &self.is_polar())
+            .finish()
+    }
+}
+
+/// The index of a radius that atoms have.
+fn radius_index(milli_angstrom: u32) -> u8 {
+    let mut radii = AtomClass::RADII_MILLI_ANGSTROM.iter();
+    let at = radii.position(|&radius| radius == milli_angstrom);
+    at.expect("every radius is listed") as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::structure::table::text8;
+
+    fn of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
+        let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);
+        (
+            class.radius_milli_angstrom(),
+            class.is_side(),
+            class.is_polar(),
+        )
+    }
+
+    #[test]
+    fn the_element_decides_where_protor_does_not() {
+        assert_eq!(of("MET", "SE", 34).0, 1900, "selenomethionine");
+        assert_eq!(of("SER", "P", 15).0, 1800, "phosphoserine");
+        assert_eq!(of("", "C", 6), (1880, false, false));
+        assert_eq!(of("UNK", "SG", 16).0, 1770);
+        assert_eq!(of("PRO", "OD1", 8).0, 1460, "hydroxyproline");
+        assert_eq!(of("LYS", "NX", 7).0, 1640);
+        assert_eq!(of("LYS", "F1", 9), (1800, true, false));
+        assert_eq!(of("LYS", "?", 255), (1800, true, false));
+    }
+
+    #[test]
+    fn side_goes_by_the_name_and_polar_by_the_element() {
+        assert_eq!(of("ALA", "N", 7), (1640, false, true));
+        assert_eq!(of("ALA", "CA", 6), (1880, false, false));
+        assert_eq!(of("ALA", "C", 6), (1610, false, false));
+        assert_eq!(of("ALA", "O", 8), (1420, false, true));
+        assert_eq!(of("ALA", "OXT", 8), (1460, false, true));
+        assert_eq!(of("ALA", "CB", 6), (1880, true, false));
+        assert_eq!(of("CYS", "SG", 16), (1770, true, true));
+        assert_eq!(of("DA", "P", 15), (1800, true, true));
+        assert_eq!(of("MET", "SE", 34), (1900, true, true));
+    }
+
+    #[test]
+    fn a_class_of_zero_is_no_atom() {
+        assert_eq!(AtomClass::default().radius_milli_angstrom(), 0);
+        for element in 0..=u8::MAX {
+            assert_ne!(of("XXX", "C", element).0, 0);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The assembly of a PDB file: REMARK 350.
+//!
+//! A BIOMOLECULE line starts an assembly, APPLY THE FOLLOWING TO CHAINS a
+//! generator, which AND CHAINS goes on with, and three BIOMT lines are an
+//! operator. Assembly 1 is read, everything else passed over.
+
+use super::assembly::{FIX, Generator, Operator};
+use super::oper_list::number;
+use super::table::at_line;
+use crate::{Error, Result};
+
+/// The remarks as far as they have been read.
+pub(super) struct Remark350<'a> {
+    text: &'a [u8],
+    /// Whether the lines are of assembly 1.
+    wanted: bool,
+    generators: Vec<Generator>,
+    /// Where the last generator starts.
+    generator_at: usize,
+    /// The operator's rows so far, and its number.
+    rows: Vec<[f64; 4]>,
+    serial: &'a [u8],
+}
+
+impl<'a> Remark350<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Remark350 {
+            text,
+            wanted: false,
+            generators: Vec::new(),
+            generator_at: 0,
+            rows: Vec::new(),
+            serial: b"",
+        }
+    }
+
+    /// Reads what stands behind `REMARK 350` on the line at `at`.
+    pub(super) fn line(&mut self, line: &'a [u8], at: usize) -> Result<()> {
+        let line = line.trim_ascii();
+        let mut words = line.split(u8::is_ascii_whitespace);
+        if let Some(ids) = line.strip_prefix(b"BIOMOLECULE:") {
+            self.end_generator()?;
+            self.wanted = items(ids).any(|id| id == b"1");
+        } else if !self.wanted {
+        } else if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {
+            self.end_generator()?;
+            self.generator_at = at;
+            self.generators.push(Generator {
+                chains: chain_ids(chains).collect(),
+                operators: Vec::new(),
+            });
+        } else if let Some(chains) = line.strip_prefix(b"AND CHAINS:") {
+            match self.generators.last_mut() {
+                Some(generator) => generator.chains.extend(chain_ids(chains)),
+                None => return Err(self.error(at, NO_CHAINS)),
+            }
+        } else if let Some(row) = words.next().and_then(|word| word.strip_prefix(b"BIOMT")) {
+            self.row(row, words.filter(|word| !word.is_empty()), at)?;
+        }
+        Ok(())
+    }
+
+    /// The generators of assembly 1; none where the file does not have it.
+    pub(super) fn finish(mut self) -> Result<Vec<Generator>> {
+        self.end_generator()?;
+        Ok(self.generators)
+    }
+
+    /// Reads a row of an operator.
+    fn row(
+        &mut self,
+        row: &[u8],
+        mut words: impl Iterator<Item = &'a [u8]>,
+        at: usize,
+    ) -> Result<()> {
+        let serial = words.next().unwrap_or_default();
+        let expected = self.rows.len() + 1;
+        if self.generators.is_empty() {
+            return Err(self.error(at, NO_CHAINS));
+        }
+        if row != expected.to_string().as_bytes() || (expected > 1 && serial != self.serial) {
+            let message = format!("BIOMT{expected} of an operator should be here");
+            return Err(self.error(at, &message));
+        }
+        let values: Vec<f64> = words.map_while(number).collect();
+        let Ok(values) = values.try_into() else {
+            return Err(self.error(at, "BIOMT has no four numbers"));
+        };
+        self.serial = serial;
+        self.rows.push(values);
+        let Ok(rows) = self.rows.as_slice().try_into() else {
+            return Ok(());
+        };
+        self.rows.clear();
+        let Some(operator) = Operator::new(rows) else {
+            return Err(self.error(at, "the operator that ends here is no rotation and shift"));
+        };
+        let generator = self.generators.last_mut();
+        generator.expect("just seen").operators.push(operator);
+        Ok(())
+    }
+
+    /// Refuses a generator without an operator, or with a part of one.
+    fn end_generator(&mut self) -> Result<()> {
+        let whole = self.rows.is_empty();
+        match self.generators.last() {
+            Some(generator) if !whole || generator.operators.is_empty() => {
+                let message = "the chains here lack operators: BIOMT1, BIOMT2 and BIOMT3";
+                Err(self.error(self.generator_at, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn error(&self, at: usize, message: &str) -> Error {
+        at_line(self.text, at, message).fix(FIX)
+    }
+}
+
+const NO_CHAINS: &str = "no APPLY THE FOLLOWING TO CHAINS before this";
+
+/// The items of a list; a comma that ends the line has none behind it.
+fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let items = list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    items.filter(|item| !item.is_empty())
+}
+
+/// Chain ids; `NULL` is the blank one.
+fn chain_ids(list: &[u8]) -> impl Iterator<Item = String> {
+    items(list).map(|id| match id {
+        b"NULL" => String::new(),
+        id => String::from_utf8_lossy(id).into_owned(),
+    })
+}

@@ -1,0 +1,123 @@
+//! A run beside the packages that define the features. Most of these play the
+//! Python themselves; the last takes the one that is there.
+#![cfg(unix)]
+
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+fn validate(args: &[&str]) -> (Output, i32) {
+    let args = ["validate", "--backend", "cpu"].iter().chain(args);
+    let output = tapeloop(args).output().unwrap();
+    let code = output.status.code().expect("not killed by a signal");
+    (output, code)
+}
+
+/// A program that answers what is missing, and then ends a comparison with `code`,
+/// after it said what it was given.
+fn python(folder: &Path, missing: &str, code: i32) -> PathBuf {
+    let path = folder.join("python");
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = -c ]; then echo \"missing: {missing}\"; exit; fi\n\
+         echo \"given: $@\"\nls $(dirname $1)\nhead -2 $2/residues.tsv\nexit {code}\n"
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn a_python_that_cannot_compare_is_named_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = folder.path().join("keep");
+    let fails = |python: &str, parts: &[&str]| {
+        let (output, code) = validate(&[SAMPLES, "--python", python, "--keep", str_of(&keep)]);
+        let said = text(&output.stderr);
+        assert_eq!(code, 1, "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{said:?} lacks {part:?}");
+        }
+        assert!(!keep.exists());
+    };
+    fails(
+        "no-such-python",
+        &["no Python at `no-such-python`", "--python"],
+    );
+    fails("true", &["`true` is no Python", "--python"]);
+    let lacking = python(folder.path(), "scipy pyarrow", 0);
+    fails(
+        str_of(&lacking),
+        &["lacks scipy, pyarrow", "-m pip install scipy pyarrow"],
+    );
+}
+
+#[test]
+fn the_run_its_atoms_and_the_scripts_are_handed_to_python_whose_verdict_is_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = folder.path().join("keep");
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let agrees = python(folder.path(), "", 0);
+    let args = [&input, "--keep", str_of(&keep), "--python", str_of(&agrees)];
+    let (output, code) = validate(&[&args[..], &["--", "--only", "wcn"]].concat());
+    let said = text(&output.stdout);
+    assert_eq!(code, 0, "{}", text(&output.stderr));
+    let [dump, run] = ["dump", "run"].map(|name| keep.join(name).display().to_string());
+    for part in [
+        format!("make_tables.py {dump} --check {run} --only wcn\n"),
+        "agreement.py\n".to_owned(),
+        "1 structures, 76 residues on cpu".to_owned(),
+        format!("{input}\t1\t0\t0\tA\t1\t\tMET\tMET\tM\t1\t27343\t24294\t2683\t"),
+    ] {
+        assert!(said.contains(&part), "{said} lacks {part}");
+    }
+    assert_eq!(
+        results::read(&keep.join("run/residues/part-00000.parquet")).num_rows(),
+        76
+    );
+    let atoms = fs::read_to_string(keep.join("dump/atoms.tsv")).unwrap();
+    assert_eq!(atoms.lines().count(), 602 + 1);
+
+    let (output, code) = validate(&args);
+    assert_eq!(code, 2, "kept results are not replaced");
+    assert!(text(&output.stderr).contains("--overwrite"));
+    let disagrees = python(folder.path(), "", 1);
+    let (_, code) = validate(&[&input, "--python", str_of(&disagrees)]);
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn nothing_stays_unless_it_is_to_be_kept_and_rejected_inputs_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let python = python(folder.path(), "", 0);
+    let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/broken/text.pdb");
+    let temporary = folder.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let input = format!("{SAMPLES}/1yjp.cif");
+    let output = tapeloop(["validate", "--backend", "cpu", "--python", str_of(&python)])
+        .args([&input, broken])
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("rejected: 1") && said.contains(broken),
+        "{said}"
+    );
+    assert!(said.contains(str_of(&temporary)), "{said}");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn the_packages_that_are_here_agree_with_a_sample() {
+    let python = std::env::var("TAPELOOP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let only = ["--", "--only", "cn_*", "wcn", "rg"];
+    let (output, code) = validate(&[&[&input, "--python", &python][..], &only].concat());
+    let (said, why) = (text(&output.stdout), text(&output.stderr));
+    if why.contains("no Python at") || why.contains("lacks") {
+        println!("skipped: {why}");
+        return;
+    }
+    assert_eq!(code, 0, "{said}{why}");
+    assert!(said.contains("cn_ca_8") && said.contains("PASS"), "{said}");
+}

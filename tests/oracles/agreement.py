@@ -1,0 +1,231 @@
+"""Compares columns with their references, and prints the agreement table."""
+
+from collections import Counter
+
+import numpy as np
+
+from reference import Rule
+from tables import TABLES, read_dump
+
+HEADER = (
+    f"{'column':22} {'oracle':22} {'rule':>16} {'compared':>9} {'null':>7} {'excluded':>9}"
+    f" {'wrong':>7} {'agree %':>9} {'worst':>9}"
+)
+
+
+def is_null(values):
+    if values.dtype == object:
+        return np.array([v is None for v in values], dtype=bool)
+    return np.isnan(values)
+
+
+class Agreement:
+    """One column against one oracle, over all models."""
+
+    def __init__(self, column, oracle, rule: Rule):
+        self.column, self.oracle, self.rule = column, oracle, rule
+        self.compared = self.null = self.one_null = self.wrong = 0
+        self.worst = 0.0
+        self.excluded = Counter()
+        self.examples = []
+
+    def add(self, key, reference, theirs):
+        ours, null = reference.values, is_null(reference.values)
+        theirs_null = is_null(theirs)
+        left = np.zeros(len(ours), dtype=bool)
+        for reason, mask in reference.excluded.items():
+            mask = mask & ~left & ~(null & theirs_null)
+            self.excluded[reason] += int(mask.sum())
+            left |= mask
+        if reference.optional is not None:
+            mask = reference.optional & theirs_null & ~null & ~left
+            self.excluded["the run may leave it out"] += int(mask.sum())
+            left |= mask
+        both = ~null & ~theirs_null & ~left
+        one_null = (null != theirs_null) & ~left
+        bad = one_null.copy()
+        if both.any():
+            errors, wrong = self.rule.errors(ours[both], theirs[both])
+            bad[both] = wrong
+            self.worst = max(self.worst, float(np.nanmax(errors)))
+        self.compared += int((both | one_null).sum())
+        self.one_null += int(one_null.sum())
+        self.wrong += int(bad.sum())
+        self.null += int((null & theirs_null & ~left).sum())
+        for row in np.flatnonzero(bad):
+            self.examples.append((*key, int(row), ours[row], theirs[row]))
+
+    @property
+    def holds(self):
+        return self.wrong <= (1 - self.rule.share) * self.compared
+
+    def lines(self, examples):
+        verdict = "PASS" if self.holds else "FAIL"
+        verdict = verdict if self.compared else "nothing to compare"
+        agree = 100 * (1 - self.wrong / self.compared) if self.compared else 100
+        yield (
+            f"{self.column:22} {self.oracle:22} {self.rule!s:>16} {self.compared:>9}"
+            f" {self.null:>7} {sum(self.excluded.values()):>9} {self.wrong:>7} {agree:>9.4f}"
+            f" {self.worst:>9.1e} {verdict}"
+        )
+        for reason, count in self.excluded.items():
+            if count:
+                yield f"{'':24}excluded {count}: {reason}"
+        if self.one_null:
+            yield f"{'':24}null in one of the two: {self.one_null}"
+        for source, model, row, ours, theirs in [] if self.holds else self.examples[:examples]:
+            yield f"{'':24}{source}, model {model}, row {row}: {shown(ours)}, run {shown(theirs)}"
+
+
+def shown(value):
+    return str(value) if value is None or isinstance(value, str) else f"{value:.7g}"
+
+
+# ---- A run's rows beside a model's
+
+
+def chain_order(rows, model):
+    """The rows of a run's chain table in the order of the model's chains, or None."""
+    wanted = [str(model.chain_id[its[0]]) for _, its in model.chains()]
+    for column in ("auth_asym_id", "label_asym_id"):
+        names = [str(name) for name in rows.get(column, [])]
+        place, order = 0, []
+        for name in wanted:
+            while place < len(names) and names[place] != name:
+                place += 1
+            order.append(place)
+            place += 1
+        if place <= len(names):
+            return np.array(order, dtype=int)
+    return None
+
+
+def place_rows(table, rows, model):
+    """Bring a run's rows of a table in the model's order, None where they are others."""
+    count = len(next(iter(rows.values())))
+    if table == "residues":
+        order = np.argsort(rows["res_index"], kind="stable")
+        same = np.array_equal(rows["res_index"][order], np.arange(len(model)))
+    elif table == "chains":
+        order = chain_order(rows, model)
+        same = order is not None
+    else:
+        order, same = np.arange(count), count == 1
+    return {name: values[order] for name, values in rows.items()} if same else None
+
+
+def columns_of(run, model, problems):
+    """The run's columns of a model by table; what is amiss goes into `problems`."""
+    found = {}
+    for table in run.tables:
+        rows = run.rows(table, model.key)
+        if rows is None:
+            if table == "structures" or len(model):
+                problems[f"{table}: {model.key} is not in the run"] += 1
+            continue
+        found[table] = place_rows(table, rows, model)
+        if found[table] is None:
+            problems[f"{table}: {model.key} has other rows than in the dump"] += 1
+            del found[table]
+    return found
+
+
+# ---- The table
+
+
+class Report:
+    """The agreement of every column with every oracle of it."""
+
+    def __init__(self, references):
+        self.references = references
+        self.agreements = {}
+        self.problems = Counter()
+        self.absent = {table: {} for table in TABLES}
+        self.models = 0
+
+    def add(self, model, theirs):
+        """Compare what a run has of a model, {table: {column: array}}."""
+        self.models += 1
+        given = theirs.get("residues", {})
+        for oracle in self.references.oracles:
+            columns = theirs.get(oracle.table, {})
+            if not any(name in columns for name in oracle.rules):
+                continue
+            for name, values in self.references.compute(oracle, model, given).items():
+                if name in columns:
+                    self.of(oracle, name).add(model.key, values, columns[name])
+
+    def of(self, oracle, column):
+        key = oracle.table, column, oracle.name
+        if key not in self.agreements:
+            rule, title = self.references.rule(oracle, column), self.references.titles[oracle.name]
+            self.agreements[key] = Agreement(column, title, rule)
+        return self.agreements[key]
+
+    def note(self, run):
+        """What is amiss with the run as a whole."""
+        for oracle in self.references.oracles:
+            names = [name for name in oracle.rules if name not in run.columns(oracle.table)]
+            self.absent[oracle.table].update(dict.fromkeys(names))
+        if len(run) != self.models:
+            self.problems[f"the run has {len(run)} models, the dump {self.models}"] += 1
+        for where, count in run.nan_counts().items():
+            self.problems[f"{where}: {count} NaN, where null is meant"] += 1
+
+    def place(self, key):
+        """Columns as the oracles list them, those of one column together."""
+        oracles = self.references.oracles
+        columns = list(dict.fromkeys(name for oracle in oracles for name in oracle.rules))
+        return columns.index(key[1]), [oracle.name for oracle in oracles].index(key[2])
+
+    def show(self, examples, times):
+        for table in TABLES:
+            keys = sorted((key for key in self.agreements if key[0] == table), key=self.place)
+            print(f"\n{table}\n{HEADER}" if keys else "", end="\n" if keys else "")
+            for key in keys:
+                print("\n".join(self.agreements[key].lines(examples)))
+        print()
+        for table, names in self.absent.items():
+            if names:
+                print(f"{table}: not in the run: {' '.join(names)}")
+        for oracle in self.references.skipped:
+            print(f"skipped: no {oracle.package}: {' '.join(oracle.rules)}")
+        for what, _ in self.problems.most_common(examples):
+            print(f"AMISS {what}")
+        if len(self.problems) > examples:
+            print(f"AMISS and {len(self.problems) - examples} more")
+        for name, seconds in self.references.seconds.most_common() if times else []:
+            print(f"{seconds:9.1f} s  {name}")
+        failed = [agreement for agreement in self.agreements.values() if not agreement.holds]
+        names = ", ".join(dict.fromkeys(agreement.column for agreement in failed))
+        held = len(self.agreements) - len(failed)
+        print(
+            f"{self.models} models: {held} hold, {len(failed)} fail"
+            + (f": {names}" if names else "")
+        )
+        return not failed and not self.problems
+
+    def write_differences(self, path):
+        """Every row that differs, tab-separated, empty for null."""
+        with open(path, "w") as out:
+            out.write("column\toracle\tsource\tmodel\trow\treference\trun\n")
+            for agreement in self.agreements.values():
+                for *place, ours, theirs in agreement.examples:
+                    values = ("" if v is None or v != v else v for v in (ours, theirs))
+                    cells = [agreement.column, agreement.oracle, *place, *values]
+                    out.write("\t".join(map(str, cells)) + "\n")
+
+
+def check(references, dump, run, settings):
+    """Compare all models, print the table, and return whether all holds."""
+    report = Report(references)
+    for model in read_dump(dump):
+        if run is None:
+            report.add(model, references.golden(model))
+        else:
+            report.add(model, columns_of(run, model, report.problems))
+    if run is not None:
+        report.note(run)
+    if settings.differences:
+        report.write_differences(settings.differences)
+    return report.show(settings.examples, settings.times)

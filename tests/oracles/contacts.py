@@ -1,0 +1,70 @@
+"""Contact numbers and the weighted contact number."""
+
+import numpy as np
+
+from reference import EXACT, Rule, Values, oracle
+
+CA_CUTOFFS, CB_CUTOFFS = (8, 10, 12), (8, 10)
+
+
+def near_pairs(xyz, radius):
+    """Return pairs (i, j), i < j, nearer than `radius` A, decided in whole numbers."""
+    from scipy.spatial import cKDTree
+
+    if len(xyz) < 2:
+        return np.empty((0, 2), dtype=int)
+    pairs = cKDTree(xyz / 1000).query_pairs(radius + 0.01, output_type="ndarray")
+    delta = xyz[pairs[:, 0]] - xyz[pairs[:, 1]]
+    return pairs[(delta * delta).sum(axis=1) < round(radius * 1000) ** 2]
+
+
+def contact_number(xyz, there, radius):
+    index = np.flatnonzero(there)
+    counts = np.full(len(there), np.nan)
+    ends = near_pairs(xyz[index], radius).ravel()
+    counts[index] = np.bincount(ends, minlength=len(index))
+    return counts
+
+
+def virtual_c_beta(model):
+    """The C-betas, virtual ones where the residue has none, and which there are.
+
+    CA - 0.58273431 a + 0.56802827 b - 0.54067466 c with b = CA - N, c = C - CA,
+    a = b x c, rounded to the lattice half away from zero.
+    """
+    ca = model.xyz["ca"]
+    b, c = (ca - model.xyz["n"]) / 1000, (model.xyz["c"] - ca) / 1000
+    shift = -0.58273431 * np.cross(b, c) + 0.56802827 * b - 0.54067466 * c
+    virtual = ca + shift * 1000
+    virtual = np.sign(virtual) * np.floor(np.abs(virtual) + 0.5)
+    has = model.has
+    there = has["ca"] & (has["cb"] | (has["n"] & has["c"]))
+    return np.where(has["cb"][:, None], model.xyz["cb"], virtual.astype(np.int64)), there
+
+
+@oracle(
+    package="scipy",
+    rules=dict.fromkeys(
+        [f"cn_ca_{r}" for r in CA_CUTOFFS] + [f"cn_cb_{r}" for r in CB_CUTOFFS], EXACT
+    ),
+)
+def contact_numbers(model, _settings):
+    """Other C-alphas, and C-betas, of the model nearer than R A; cKDTree."""
+    ca, has_ca = model.xyz["ca"], model.has["ca"]
+    cb, has_cb = virtual_c_beta(model)
+    columns = {f"cn_ca_{r}": Values(contact_number(ca, has_ca, r)) for r in CA_CUTOFFS}
+    return columns | {f"cn_cb_{r}": Values(contact_number(cb, has_cb, r)) for r in CB_CUTOFFS}
+
+
+@oracle(rules={"wcn": Rule("relative", 1e-5)})
+def weighted_contact_number(model, _settings):
+    """The sum of 1/d^2 in A^-2 over the other C-alphas, d = 0 left out."""
+    index = np.flatnonzero(model.has["ca"])
+    values = np.full(len(model), np.nan)
+    ca = model.xyz["ca"][index]
+    for start in range(0, len(ca), 256):
+        delta = ca[start : start + 256, None, :] - ca[None, :, :]
+        square = (delta * delta).sum(axis=2).astype(float)
+        square[square == 0] = np.inf
+        values[index[start : start + 256]] = (1e6 / square).sum(axis=1)
+    return {"wcn": Values(values)}

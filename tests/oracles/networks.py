@@ -1,0 +1,132 @@
+"""Measures on contact graphs: centrality, clusters, contact order."""
+
+import warnings
+
+import numpy as np
+
+from contacts import near_pairs
+from reference import EXACT, Rule, Values, oracle
+from tables import once
+
+CUTOFF, ORDER_CUTOFF = 8, 6  # A
+STEPS = 200
+CONVERGED = 1e-6  # residual of an eigenvector that NetworkX should find too
+CLOSE = Rule("absolute", 1e-4)
+
+
+def chain_graph(model, rows):
+    """The rows of a chain that have a C-alpha, and their adjacency matrix."""
+    from scipy.sparse import csr_array
+
+    nodes = rows[model.has["ca"][rows]]
+    pairs = near_pairs(model.xyz["ca"][nodes], CUTOFF)
+    i, j = np.concatenate([pairs, pairs[:, ::-1]]).T
+    shape = (len(nodes), len(nodes))
+    return nodes, csr_array((np.ones(len(i)), (i, j)), shape=shape)
+
+
+def power_iteration(adjacency):
+    """The vector after 200 steps of A+I, and its residual ||A v - lambda v||."""
+    count = adjacency.shape[0]
+    vector = np.full(count, 1 / np.sqrt(count))
+    for _ in range(STEPS):
+        vector = adjacency @ vector + vector
+        vector /= np.sqrt(vector @ vector)
+    image = adjacency @ vector
+    return vector, np.linalg.norm(image - (vector @ image) * vector)
+
+
+@oracle(rules={"eigenvector": CLOSE})
+def eigenvector(model, _settings):
+    """The same steps in double precision."""
+    values = np.full(len(model), np.nan)
+    for _, rows in model.chains():
+        nodes, adjacency = chain_graph(model, rows)
+        if len(nodes):
+            values[nodes] = power_iteration(adjacency)[0]
+    return {"eigenvector": Values(values)}
+
+
+@oracle(package="networkx", slow=True, rules={"eigenvector": CLOSE})
+def eigenvector_of_networkx(model, _settings):
+    """eigenvector_centrality_numpy, of chains where the steps have converged."""
+    import networkx
+
+    values = np.full(len(model), np.nan)
+    unconverged, parted = np.zeros(len(model), dtype=bool), np.zeros(len(model), dtype=bool)
+    for _, rows in model.chains():
+        nodes, adjacency = chain_graph(model, rows)
+        graph = networkx.from_scipy_sparse_array(adjacency)
+        if len(nodes) < 3 or not networkx.is_connected(graph):
+            parted[nodes] = True
+        elif power_iteration(adjacency)[1] > CONVERGED:
+            unconverged[nodes] = True
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = networkx.eigenvector_centrality_numpy(graph)
+            values[nodes] = [found[node] for node in range(len(nodes))]
+    excluded = {
+        f"residual above {CONVERGED:g} after {STEPS} steps": unconverged,
+        "graph in parts, or of one or two residues": parted,
+    }
+    return {"eigenvector": Values(values, excluded)}
+
+
+def clusters_of(model, chosen):
+    """The connected component of each chosen residue's C-alpha, -1 for the others."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    labels = np.full(len(model), -1)
+    nodes = np.flatnonzero(chosen & model.has["ca"])
+    if len(nodes):
+        i, j = near_pairs(model.xyz["ca"][nodes], CUTOFF).T
+        shape = (len(nodes), len(nodes))
+        graph = coo_array((np.ones(len(i)), (i, j)), shape=shape)
+        labels[nodes] = connected_components(graph, directed=False)[1]
+    return labels
+
+
+@oracle(package="scipy", rules={"cluster": EXACT}, of_run=True)
+def cluster(model, _settings, given):
+    """Components of the residues that have a cluster in the run.
+
+    Numbers mean nothing: each of ours takes the number of its first residue in
+    the run, and two of ours with one number, or one of ours with two, differ.
+    """
+    if "cluster" not in given:
+        return {}
+    theirs = given["cluster"]
+    labels = clusters_of(model, ~np.isnan(theirs))
+    values = np.full(len(model), np.nan)
+    taken = set()
+    for label in range(labels.max(initial=-1) + 1):
+        number = theirs[labels == label][0]
+        values[labels == label] = -1 - label if number in taken else number
+        taken.add(number)
+    return {"cluster": Values(values)}
+
+
+@once
+def contact_orders(model):
+    """Of each residue, sum of differences and number of its atom-pair contacts."""
+    of_rows = model.atom_residue >= 0
+    residue, chain = model.atom_residue[of_rows], model.atom_chain[of_rows]
+    sums, counts = np.zeros(len(model)), np.zeros(len(model))
+    pairs = near_pairs(model.atom_xyz[of_rows], ORDER_CUTOFF)
+    i, j = residue[pairs].T
+    kept = (i != j) & (chain[pairs[:, 0]] == chain[pairs[:, 1]])
+    i, j = i[kept], j[kept]
+    for end in (i, j):
+        sums += np.bincount(end, np.abs(i - j), minlength=len(model))
+        counts += np.bincount(end, minlength=len(model))
+    return sums, counts
+
+
+@oracle(package="scipy", rules={"co": Rule("relative", 1e-6)})
+def contact_order(model, _settings):
+    """Mean difference of res_index over heavy-atom contacts in the chain; cKDTree."""
+    sums, counts = contact_orders(model)
+    values = np.full(len(model), np.nan)
+    return {"co": Values(np.divide(sums, counts, out=values, where=counts > 0))}

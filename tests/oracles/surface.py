@@ -1,0 +1,104 @@
+"""Solvent-accessible surface, relative and smoothed."""
+
+import numpy as np
+
+from reference import Rule, Values, oracle
+from tables import digest
+
+PROBE = 1.4
+# Theoretical maxima in A^2 of Tien et al. 2013, PLoS ONE 8:e80635, table 1.
+MAXIMA = {
+    "ALA": 129, "ARG": 274, "ASN": 195, "ASP": 193, "CYS": 167, "GLN": 225, "GLU": 223,
+    "GLY": 104, "HIS": 224, "ILE": 197, "LEU": 201, "LYS": 236, "MET": 224, "PHE": 240,
+    "PRO": 159, "SER": 155, "THR": 172, "TRP": 285, "TYR": 263, "VAL": 174, "MSE": 224,
+}  # fmt: skip
+WINDOW = 25
+
+
+def freesasa_areas(xyz, radii, points):
+    """Areas of atoms in A^2 and which FreeSASA cannot tell: those with no neighbour.
+
+    For them it reads beyond an empty list, so that the whole sphere is put there.
+    """
+    import freesasa
+    from scipy.spatial import cKDTree
+
+    freesasa.setVerbosity(freesasa.nowarnings)
+    xyz, reach = xyz / 1000, radii / 1000 + PROBE
+    areas = 4 * np.pi * reach * reach
+    near = cKDTree(xyz).query_pairs(2 * reach.max(), output_type="ndarray")
+    delta = xyz[near[:, 0]] - xyz[near[:, 1]]
+    sums = reach[near[:, 0]] + reach[near[:, 1]]
+    near = near[(delta * delta).sum(axis=1) < sums * sums]
+    known = np.bincount(near.ravel(), minlength=len(xyz)) > 0
+    if known.any():
+        parameters = freesasa.Parameters(
+            {
+                "algorithm": freesasa.ShrakeRupley,
+                "probe-radius": PROBE,
+                "n-points": points,
+                "n-threads": 1,
+            }
+        )
+        found = freesasa.calcCoord(xyz[known].ravel(), radii[known] / 1000, parameters)
+        areas[known] = [found.atomArea(i) for i in range(int(known.sum()))]
+    return areas
+
+
+def about_one_point(settings):
+    """The largest difference of a residue's area in A^2: about one test point."""
+    return Rule("absolute", {100: 1.5, 960: 0.15}.get(settings.points, 150 / settings.points))
+
+
+def points_and_classes(settings, model):
+    return settings.points, digest(model.atom_radius, model.atom_side, model.atom_polar)
+
+
+@oracle(
+    package="freesasa",
+    slow=True,
+    depends=points_and_classes,
+    rules=dict.fromkeys(["sasa", "sasa_side", "sasa_polar", "sasa_delta"], about_one_point),
+)
+def surface(model, settings):
+    """calcCoord, Shrake-Rupley, over all atoms of the model; alone: of the chain."""
+    areas = freesasa_areas(model.atom_xyz, model.atom_radius, settings.points)
+    alone = areas.copy()
+    chains = np.unique(model.atom_chain)
+    if len(chains) > 1:
+        for chain in chains:
+            own = model.atom_chain == chain
+            xyz, radii = model.atom_xyz[own], model.atom_radius[own]
+            alone[own] = freesasa_areas(xyz, radii, settings.points)
+    return {
+        "sasa": Values(model.per_residue(areas)),
+        "sasa_side": Values(model.per_residue(areas * model.atom_side)),
+        "sasa_polar": Values(model.per_residue(areas * model.atom_polar)),
+        "sasa_delta": Values(model.per_residue(alone - areas)),
+    }
+
+
+def reflected_mean(values):
+    """Means over a centred window, of the array as np.pad(mode="reflect") continues it."""
+    half = WINDOW // 2
+    padded = np.pad(values, half, mode="reflect")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)
+    there = ~np.isnan(windows)
+    sums, counts = np.where(there, windows, 0).sum(axis=1), there.sum(axis=1)
+    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+
+
+@oracle(of_run=True, rules=dict.fromkeys(["rsa", "rsa_w25"], Rule("relative", 1e-6, 1e-6)))
+def relative_surface(model, _settings, given):
+    """The run's area over the theoretical maximum of the residue, and its mean."""
+    maxima = np.array([MAXIMA.get(comp, np.nan) for comp in model.comp], dtype=float)
+    columns = {}
+    if "sasa" in given:
+        columns["rsa"] = Values(given["sasa"] / maxima)
+    rsa = given.get("rsa", columns["rsa"].values if columns else None)
+    if rsa is not None:
+        smooth = np.full(len(model), np.nan)
+        for _, rows in model.chains():
+            smooth[rows] = reflected_mean(rsa[rows])
+        columns["rsa_w25"] = Values(smooth)
+    return columns
