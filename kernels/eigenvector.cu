@@ -1,17 +1,23 @@
+#include "cells.cuh"
 #include "contact_list.cuh"
-#include "layout.cuh"
 
 constexpr unsigned EIGEN_THREADS = 256;
 // Residues of a chain whose vectors fit shared memory.
 constexpr unsigned EIGEN_SHARED = 2048;
+
+// Values as whole numbers: so many make 1. Values are at most the number of
+// residues, 2^20, as are a residue's contacts, so that sums fit 63 bits.
+constexpr double WHOLE = 4194304.0;
 
 // The contacts of a chain's residues, by their places in the chain, each list after
 // its length. Lists stand side by side, so that threads that take neighbouring
 // residues read together.
 struct ChainGraph {
     const Atom* atoms;
-    const unsigned *members, *lists;
+    const unsigned *members, *lists, *places;
     unsigned count, radius;
+    Cells cells;
+    const Grid& grid;
 
     // `sum` and the values of a residue's contacts, added in their order.
     __device__ inline double add_contacts(double sum, const double* values, unsigned own) const
@@ -23,16 +29,24 @@ struct ChainGraph {
                 sum += values[lists[k * count + own]];
             return sum;
         }
-        // Too many for a list: far beyond what proteins have.
-        const Atom atom = atoms[members[own]];
-        for (unsigned m = 0; m < count; ++m) {
-            const Atom other = atoms[members[m]];
-            if (m != own && present(other)
-                && squared(other.x - atom.x, other.y - atom.y, other.z - atom.z)
-                    < radius * radius)
-                sum += values[m];
+        // Too many for a list, which proteins do not have. Whole numbers sum to the
+        // same in any order.
+        const unsigned residue = members[own];
+        const Atom atom = atoms[residue];
+        const Runs runs(grid, atom.x, atom.y, atom.z, radius);
+        long long total = 0;
+        for (unsigned run = 0; run < runs.count; ++run) {
+            unsigned begin, end;
+            runs.get(run, cells.start, begin, end);
+            for (unsigned k = begin; k < end; ++k) {
+                const unsigned d2 = squared(cells.x[k] - atom.x, cells.y[k] - atom.y,
+                                            cells.z[k] - atom.z);
+                if (d2 < radius * radius && cells.source[k] != residue
+                    && same_chain(cells.tag[k], atom.tag))
+                    total += __double2ll_rn(values[places[cells.source[k]]] * WHOLE);
+            }
         }
-        return sum;
+        return sum + double(total) / WHOLE;
     }
 };
 
@@ -41,10 +55,10 @@ struct ChainGraph {
 // the length of A v - (v . A v) v. One block a chain. `scratch` has two doubles a
 // residue, `neighbours` room for a list and its length a residue.
 extern "C" __global__ void __launch_bounds__(EIGEN_THREADS)
-eigenvector(const unsigned* header, const Chain* chains, const unsigned* members,
-            const Atom* atoms, const unsigned* lists, const unsigned* degrees,
-            unsigned* places, unsigned* neighbours, double* scratch, float* vectors,
-            float* residuals, unsigned radius, unsigned steps)
+eigenvector(const unsigned* header, const Structure* structures, const Chain* chains,
+            const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,
+            const unsigned* degrees, unsigned* places, unsigned* neighbours, double* scratch,
+            float* vectors, float* residuals, unsigned radius, unsigned steps)
 {
     if (blockIdx.x >= header[CHAINS])
         return;
@@ -68,7 +82,8 @@ eigenvector(const unsigned* header, const Chain* chains, const unsigned* members
         values[m] = present(atoms[residue]) ? 1.0 : 0.0;
         squares += values[m];
     }
-    const ChainGraph graph{atoms, members, neighbours, count, radius};
+    const ChainGraph graph{atoms, members, neighbours, places, count, radius, CELLS_OF_PARAMS,
+                           structures[chain.structure].residue_grid};
     // Values are scaled when they are read next.
     double scale = 1.0 / sqrt(block_sum<EIGEN_THREADS>(shared, squares));
     for (unsigned step = 0; step < steps; ++step) {

@@ -172,6 +172,8 @@ fn planar(points: &[[[i32; 3]; 3]]) -> Structure {
     s.element = vec![6; s.xyz.len()];
     s.class = vec![s.class[0]; s.xyz.len()];
     s.b_factor = vec![0.0; s.xyz.len()];
+    s.class = vec![s.class[0]; s.xyz.len()];
+    s.loose.clear();
     s.atom_start = (0..=points.len() as u32).map(|at| 3 * at).collect();
     s.loose.clear();
     for (at, residue) in (0..).zip(&mut s.residues) {

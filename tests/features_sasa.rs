@@ -14,7 +14,7 @@ use tapeloop::features::{
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::record::{Recorder, View};
-use tapeloop::structure::{AtomClass, MISSING, ReadOptions, Reader, Structure};
+use tapeloop::structure::{AtomClass, LooseSpan, MISSING, ReadOptions, Reader, Structure};
 use tapeloop::workload::Workload;
 
 /// FreeSASA's golden-section spiral.
@@ -191,6 +191,12 @@ fn a_residue_without_atoms_has_no_area() {
     s.atom_start[8..]
         .iter_mut()
         .for_each(|start| *start -= atoms.len() as u32);
+    // Its atoms are loose ones of its chain.
+    let span = LooseSpan {
+        chain: s.residues[7].chain,
+        atom_count: atoms.len() as u32,
+    };
+    s.loose.insert(0, span);
     (s.residues[7].n, s.residues[7].ca) = (MISSING, MISSING);
     (s.residues[7].c, s.residues[7].cb) = (MISSING, MISSING);
     let features = [FeatureName::Sasa, FeatureName::Rsa];

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The keys that say what is read of a file.
-const READER_KEYS: [&str; 4] = ["models", "nucleic", "b_factor", "assembly"];
+const READER_KEYS: [&str; 4] = ["models", "nucleic", "assembly", "b_factor"];
 
 /// A run with its threads, its backend and its engine's settings.
 pub(super) struct Plan {

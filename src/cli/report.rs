@@ -109,6 +109,7 @@ impl Outcome {
                 "atoms": counts.atoms,
                 "rounded_atoms": counts.rounded_atoms,
                 "scaled_plddt": counts.scaled_plddt,
+                "assemblies": counts.assemblies,
                 "rejected": counts.rejected,
                 "parts": self.written.parts,
                 "batches": self.counters.batches,

@@ -10,10 +10,11 @@ use super::progress::Progress;
 use super::report::Outcome;
 use super::sink::Results;
 use super::tables::{Tables, Written};
-use super::tally::Tally;
+use super::tally::{Counts, Tally};
 use super::{GOOD, say};
 use crate::error::Result;
 use crate::features::Features;
+use crate::structure::Assembly;
 use crate::workload::{Completion, Sink};
 use std::path::Path;
 use std::sync::Arc;
@@ -103,16 +104,28 @@ pub(super) fn compute(
         error,
         rejected,
     };
-    if outcome.counts.scaled_plddt > 0 {
-        tracing::info!(
-            structures = outcome.counts.scaled_plddt,
-            "pLDDT went from 0 to 1, and was taken times 100"
-        );
-    }
+    note_readings(plan, &outcome.counts);
     let recorded = folder.finish(&outcome.record(plan));
     // The first error is the cause: a full disk fails the record too.
     outcome.error = outcome.error.or(recorded.err());
     Ok(outcome)
+}
+
+/// Says once what was made of files that nobody may expect.
+fn note_readings(plan: &Plan, counts: &Counts) {
+    if counts.scaled_plddt > 0 {
+        tracing::info!(
+            structures = counts.scaled_plddt,
+            "pLDDT went from 0 to 1, and was taken times 100"
+        );
+    }
+    let deposited = counts.structures - counts.assemblies;
+    if plan.config.reading.assembly != Assembly::Deposited && deposited > 0 {
+        tracing::info!(
+            structures = deposited,
+            "read as deposited: their files have no assembly 1"
+        );
+    }
 }
 
 fn open_tables(plan: &Plan, folder: &OutputFolder) -> Tables {

@@ -1,6 +1,6 @@
 //! What a run has done so far, counted from several threads.
 
-use crate::structure::Structure;
+use crate::structure::{Assembly, Structure};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ pub(super) struct Tally {
     atoms: AtomicU64,
     rounded_atoms: AtomicU64,
     scaled_plddt: AtomicU64,
+    assemblies: AtomicU64,
     rejected: AtomicU64,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
@@ -33,6 +34,8 @@ pub(super) struct Counts {
     pub(super) rounded_atoms: u64,
     /// Structures whose pLDDT went from 0 to 1 and was taken times 100.
     pub(super) scaled_plddt: u64,
+    /// Structures that are an assembly.
+    pub(super) assemblies: u64,
     /// Files, or single models of files.
     pub(super) rejected: u64,
     /// Summed over the threads that read.
@@ -58,6 +61,8 @@ impl Tally {
         self.rounded_atoms.fetch_add(rounded, Relaxed);
         let scaled = u64::from(structure.plddt_scaled);
         self.scaled_plddt.fetch_add(scaled, Relaxed);
+        let assembly = u64::from(structure.assembly != Assembly::Deposited);
+        self.assemblies.fetch_add(assembly, Relaxed);
     }
 
     pub(super) fn add_rejected(&self) {
@@ -82,6 +87,7 @@ impl Tally {
             atoms: self.atoms.load(Relaxed),
             rounded_atoms: self.rounded_atoms.load(Relaxed),
             scaled_plddt: self.scaled_plddt.load(Relaxed),
+            assemblies: self.assemblies.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             read: Duration::from_nanos(self.read_ns.load(Relaxed)),
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),

@@ -48,12 +48,14 @@ fn contact_list() -> Kernel {
 }
 
 fn eigenvector() -> Kernel {
-    kernel("eigenvector")
+    let kernel = kernel("eigenvector")
         .block(256)
         .reads::<u32>("header")
+        .reads::<u32>("structures")
         .reads::<u32>("chains")
         .reads::<u32>("members")
-        .reads::<i32>("atoms")
+        .reads::<i32>("atoms");
+    reads_cells(kernel)
         .reads::<u32>("lists")
         .reads::<u32>("degrees")
         .writes::<u32>("places")
@@ -122,22 +124,8 @@ impl Feature for Centrality {
         let scratch = r.device::<f64>("centrality_scratch", RESIDUES, 2);
         let vectors = r.results::<f32>(TableName::Residues, "eigenvector", 1);
         let residuals = r.results::<f32>(TableName::Chains, "eigenvector_residual", 1);
-        let (chains, members) = (r.chains(), r.members());
-        let args = args![
-            r.header(),
-            chains,
-            members,
-            ca,
-            lists,
-            degrees,
-            places,
-            neighbours,
-            scratch,
-            vectors,
-            residuals,
-            radius,
-            self.steps,
-        ];
+        let args = args![r.header(), r.structures(), r.chains(), r.members(), ca; cells;
+            lists, degrees, places, neighbours, scratch, vectors, residuals, radius, self.steps];
         r.launch_blocks(eigenvector(), CHAINS, &args);
         r.column(vectors, 0);
         r.column(residuals, 0);

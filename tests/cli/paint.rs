@@ -188,6 +188,29 @@ fn models_that_were_not_computed_have_the_value_for_null() {
 }
 
 #[test]
+fn what_the_assembly_adds_is_painted_on_the_chains_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = format!("{SAMPLES}/1yjp.cif");
+    let painted = |name: &str, assembly: &str| {
+        let (out, set) = (folder.path().join(name), format!("assembly={assembly}"));
+        paint_well(&[&input, "wcn", "-o", str_of(&out), "--set", &set]);
+        let structure = models(&out).remove(0);
+        structure
+            .residues
+            .iter()
+            .map(|residue| structure.b_factor[residue.ca as usize])
+            .collect::<Vec<_>>()
+    };
+    let (alone, assembled) = (painted("alone.cif", "deposited"), painted("both.cif", "1"));
+    assert_eq!((alone.len(), assembled.len()), (7, 7));
+    let pairs = || alone.iter().zip(&assembled);
+    assert!(
+        pairs().all(|(alone, assembled)| assembled > alone),
+        "{alone:?} {assembled:?}"
+    );
+}
+
+#[test]
 fn a_file_without_b_factors_gets_them() {
     let folder = tempfile::tempdir().unwrap();
     let check = |name: &str, columns: &str| {

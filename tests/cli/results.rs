@@ -291,6 +291,58 @@ fn a_column_that_looks_dead_is_warned_of_and_every_column_is_audited() {
 }
 
 #[test]
+fn the_assembly_is_read_where_it_is_asked_for_and_a_structure_says_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = ["4cup.cif.gz", "1lcd.pdb.gz"].map(|name| format!("{SAMPLES}/{name}"));
+    let out = folder.path().join("out");
+    let run = |assembly: &str| {
+        let set = format!("assembly={assembly}");
+        let args = [
+            "-i",
+            &inputs[0],
+            "-i",
+            &inputs[1],
+            "-o",
+            str_of(&out),
+            "--overwrite",
+        ];
+        let output = run_well(&[&args[..], &["--set", &set, "--features", "rg"]].concat());
+        let structures = read(&out.join("structures/part-00000.parquet"));
+        let chains = texts(
+            &read(&out.join("chains/part-00000.parquet")),
+            "auth_asym_id",
+        );
+        let built = texts(&structures, "assembly");
+        (
+            text(&output.stderr),
+            built,
+            integers(&structures, "residues"),
+            chains,
+            record(&out),
+        )
+    };
+    let (said, built, residues, chains, first) = run("deposited");
+    assert!(!said.contains("read as deposited"), "{said}");
+    assert_eq!(built, ["deposited", "deposited"]);
+    assert_eq!(residues[0], 115);
+    assert_eq!(chains, ["A", "A"]);
+    assert_eq!(first["counts"]["assemblies"], 0);
+    let (said, built, residues, chains, second) = run("1");
+    assert!(
+        said.contains("read as deposited") && said.contains("structures=1"),
+        "{said}"
+    );
+    assert_eq!(built, ["1", "deposited"]);
+    assert_eq!(residues[0], 230);
+    assert_eq!(chains, ["A", "A-2", "A"]);
+    assert_eq!(second["counts"]["assemblies"], 1);
+    let reader = second["values_follow_from"]["tapeloop.reader"]
+        .as_str()
+        .unwrap();
+    assert!(reader.contains(r#""assembly":"1""#), "{reader}");
+}
+
+#[test]
 fn scaled_plddt_is_said_once_and_counted_as_are_rounded_atoms() {
     let folder = tempfile::tempdir().unwrap();
     let text_of = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();

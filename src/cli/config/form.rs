@@ -130,6 +130,12 @@ impl Form {
     ) -> Option<(&'static str, T)> {
         let text = match self.entry(key)?.value {
             Value::Text(text) => text,
+            // `--set assembly=1` means the name.
+            Value::Integer(integer)
+                if choices.iter().any(|(name, _)| *name == integer.to_string()) =>
+            {
+                integer.to_string()
+            }
             other => {
                 self.wrong_type(key, "a string", &other);
                 return None;

@@ -32,16 +32,16 @@ use written::from_folder;
 /// Which models, by name.
 const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
 
+/// Which chains, by name.
+pub(super) const ASSEMBLIES: [(&str, Assembly); 2] =
+    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
+
 /// What B factors are, by name: as the file says, or as the user knows.
 const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
     ("auto", None),
     ("b", Some(BFactorKind::Temperature)),
     ("plddt", Some(BFactorKind::Plddt)),
 ];
-
-/// Which chains are read, by name.
-const ASSEMBLIES: [(&str, Assembly); 2] =
-    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +110,8 @@ impl Config {
         let reading = ReadOptions {
             models: form.choice("models", &MODELS),
             nucleic: form.flag("nucleic", true),
-            b_factor_kind: form.choice("b_factor", &B_FACTORS),
             assembly: form.choice("assembly", &ASSEMBLIES),
+            b_factor_kind: form.choice("b_factor", &B_FACTORS),
         };
         let features = resolve_features(&mut form);
         let backends = [

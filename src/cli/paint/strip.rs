@@ -15,8 +15,8 @@ use std::ops::Range;
 use style::{COLOURS, STEPS};
 
 const PER_LINE: usize = 100;
-/// A shorter line would leave no room for what stands above it.
-const CELLS_MIN: usize = 60;
+/// The header takes as much room as this many.
+const CELLS_MIN: usize = 45;
 
 // In pixels.
 const CELL: usize = 9;
@@ -108,12 +108,12 @@ impl Track {
 /// Draws a structure's tracks.
 pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> String {
     let residues = structure.residues.len();
-    let cells = residues.clamp(CELLS_MIN, PER_LINE);
+    let cells = residues.min(PER_LINE);
     let longest = tracks.iter().map(|track| track.name.len()).max();
     let left = MARGIN + (longest.unwrap_or(0) as f64 * LETTER) as usize + 10;
     let tracks_height = tracks.len() * TRACK_STEP;
     let line_height = ABOVE + tracks_height + BELOW;
-    let width = left + cells * CELL + LEGEND;
+    let width = left + cells.max(CELLS_MIN) * CELL + LEGEND;
     let height = HEADER + residues.div_ceil(PER_LINE) * line_height;
     let mut drawing = Drawing {
         structure,

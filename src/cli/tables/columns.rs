@@ -1,7 +1,9 @@
 //! The columns that name a row, and those of features behind them.
 
+use super::super::config::ASSEMBLIES;
 use super::column::Column;
 use crate::features::{ColumnDecl, TableName};
+use crate::structure::Assembly;
 
 /// All columns of a table.
 pub(super) fn columns(table: TableName, features: &[ColumnDecl]) -> Vec<Column> {
@@ -77,6 +79,10 @@ fn of_chains() -> Vec<Column> {
 fn of_structures() -> Vec<Column> {
     vec![
         entry_id(),
+        Column::text("assembly", |r, _| {
+            let is = |(_, assembly): &&(_, Assembly)| *assembly == r.structure.assembly;
+            ASSEMBLIES.iter().find(is).map(|(name, _)| *name)
+        }),
         Column::count("residues", |r, _| Some(r.structure.residues.len() as i32)),
         Column::count("atoms", |r, _| Some(r.structure.xyz.len() as i32)),
         Column::count("chains", |r, _| Some(r.chains.len() as i32)),

@@ -1,20 +1,28 @@
 //! Twin of `kernels/eigenvector.cu`.
 
 use super::super::centrality::CONTACTS_MAX;
-use super::super::layout::{Atom, CHAINS, ChainSpan, Position, REACH};
+use super::super::layout::{Atom, CHAINS, ChainSpan};
+use super::cells::Cells;
+use super::split::structures;
 use super::tree_sum;
 use crate::record::TwinLaunch;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Threads of the kernel's block, whose partial sums are added as a tree.
 const THREADS: usize = 256;
 
+/// Values as whole numbers: so many make 1.
+const WHOLE: f64 = 4_194_304.0;
+
 /// The eigenvector of each chain's contacts, and what is left of it.
 pub(in super::super) fn eigenvector(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
+    let structures = structures(header, launch.read());
     let chains: &[ChainSpan] = bytemuck::cast_slice(launch.read::<u32>());
     let members: &[u32] = launch.read();
     let atoms: &[Atom] = bytemuck::cast_slice(launch.read::<i32>());
+    let cells = Cells::take(launch);
     let lists: &[u32] = launch.read();
     let degrees: &[u32] = launch.read();
     let places: &mut [u32] = launch.write();
@@ -31,15 +39,34 @@ pub(in super::super) fn eigenvector(launch: &mut TwinLaunch<'_>) {
             places[residue as usize] = place;
         }
     }
-    let contacts_of = |residue: u32| {
-        let (residue, degree) = (residue as usize, degrees[residue as usize] as usize);
-        let list = &lists[residue * CONTACTS_MAX..][..CONTACTS_MAX];
-        (degree <= CONTACTS_MAX).then(|| &list[..degree])
+    // A residue's contacts from its list or, where they are too many for one, from
+    // the cells, in any order.
+    let contacts = |residue: u32| -> (Cow<'_, [u32]>, bool) {
+        let (own, degree) = (residue as usize, degrees[residue as usize] as usize);
+        if degree <= CONTACTS_MAX {
+            let list = &lists[own * CONTACTS_MAX..][..degree];
+            return (Cow::Borrowed(list), true);
+        }
+        let atom = &atoms[own];
+        let chain = &chains[atom.tag.chain() as usize];
+        let grid = &structures[chain.structure as usize].residue_grid;
+        let runs = cells.runs(grid, atom.position.into(), radius as i32);
+        let near = runs.flatten().filter(|&other| {
+            let apart = [
+                cells.x[other] - atom.position.x,
+                cells.y[other] - atom.position.y,
+                cells.z[other] - atom.position.z,
+            ];
+            let d2: i64 = apart.map(|d| i64::from(d).pow(2)).iter().sum();
+            d2 < i64::from(radius).pow(2)
+                && cells.source[other] != residue
+                && cells.tag[other].chain() == atom.tag.chain()
+        });
+        (near.map(|other| cells.source[other]).collect(), false)
     };
     let compute = |chain: &ChainSpan| {
         let own = chain.members(members);
-        let contacts = |residue| contacts_of(residue);
-        Graph::new(own, atoms, contacts, places, radius).eigenvector(steps)
+        Graph::new(own, atoms, contacts, places).eigenvector(steps)
     };
     let results: Vec<(Vec<f64>, f64)> = chains.par_iter().map(compute).collect();
     // Chains may interleave, so their results are put in place by one thread.
@@ -51,60 +78,50 @@ pub(in super::super) fn eigenvector(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-/// The contacts of a chain's residues, by their places in the chain, in order.
+/// The contacts of a chain's residues, by their places in the chain.
 struct Graph {
     present: Vec<bool>,
     starts: Vec<usize>,
     contacts: Vec<u32>,
+    /// Whether a residue's contacts are in their order.
+    in_order: Vec<bool>,
 }
 
 impl Graph {
     fn new<'a>(
         members: &[u32],
         atoms: &[Atom],
-        contacts_of: impl Fn(u32) -> Option<&'a [u32]>,
+        contacts_of: impl Fn(u32) -> (Cow<'a, [u32]>, bool),
         places: &[u32],
-        radius: u32,
     ) -> Self {
-        let atom = |place: u32| &atoms[members[place as usize] as usize];
-        let is_near = |a: Position, b: Position| {
-            let apart = [a.x - b.x, a.y - b.y, a.z - b.z].map(|d| d.unsigned_abs().min(REACH));
-            apart.map(|d| d * d).iter().sum::<u32>() < radius * radius
-        };
+        let is_present = |&residue: &u32| atoms[residue as usize].is_present();
         let mut graph = Graph {
-            present: members
-                .iter()
-                .map(|&r| atoms[r as usize].is_present())
-                .collect(),
+            present: members.iter().map(is_present).collect(),
             starts: vec![0],
             contacts: Vec::new(),
+            in_order: Vec::with_capacity(members.len()),
         };
-        let all = 0..members.len() as u32;
-        for own in all.clone() {
-            match contacts_of(members[own as usize]) {
-                Some(list) => {
-                    let near = list.iter().map(|&residue| places[residue as usize]);
-                    graph.contacts.extend(near);
-                }
-                // Too many for a list: far beyond what proteins have.
-                None => {
-                    let others = all.clone().filter(|&other| other != own);
-                    let there = others.filter(|&other| atom(other).is_present());
-                    let near = |other: &u32| is_near(atom(own).position, atom(*other).position);
-                    graph.contacts.extend(there.filter(near));
-                }
-            }
+        for &residue in members {
+            let (near, in_order) = contacts_of(residue);
+            let near = near.iter().map(|&other| places[other as usize]);
+            graph.contacts.extend(near);
             graph.starts.push(graph.contacts.len());
+            graph.in_order.push(in_order);
         }
         graph
     }
 
-    /// `sum` and the values of a residue's contacts, added in their order.
+    /// `sum` and the values of a residue's contacts: added in their order or,
+    /// where they have none, as whole numbers, whose order is all one.
     fn add_contacts(&self, sum: f64, values: &[f64], own: usize) -> f64 {
         let contacts = &self.contacts[self.starts[own]..self.starts[own + 1]];
-        contacts
-            .iter()
-            .fold(sum, |sum, &contact| sum + values[contact as usize])
+        let values = contacts.iter().map(|&contact| values[contact as usize]);
+        if self.in_order[own] {
+            values.fold(sum, |sum, value| sum + value)
+        } else {
+            let whole = |value: f64| (value * WHOLE).round_ties_even() as i64;
+            sum + values.map(whole).sum::<i64>() as f64 / WHOLE
+        }
     }
 
     /// After `steps` steps of A + I; and the length of A v - (v . A v) v. NaN
