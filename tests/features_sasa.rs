@@ -14,7 +14,7 @@ use tapeloop::features::{
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::record::{Recorder, View};
-use tapeloop::structure::{AtomClass, LooseSpan, MISSING, ReadOptions, Reader, Structure};
+use tapeloop::structure::{AtomClass, MISSING, ReadOptions, Reader, Structure};
 use tapeloop::workload::Workload;
 
 /// FreeSASA's golden-section spiral.
