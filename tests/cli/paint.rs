@@ -300,8 +300,15 @@ fn several_files_go_into_a_folder_and_a_bad_one_stops_none() {
         env!("CARGO_MANIFEST_DIR"),
         "/tests/data/broken/truncated.cif.gz"
     );
-    let twice = format!("{SAMPLES}/1yjp.cif\n{broken}\n{SAMPLES}/1ubi.pdb\n{SAMPLES}/1ubi.pdb\n");
-    fs::write(&list, twice).unwrap();
+    let files = [
+        "1yjp.cif",
+        "1a8o.pdb",
+        "1a8o.cif.gz",
+        "1ubi.pdb",
+        "1ubi.pdb",
+    ];
+    let files = files.map(|name| format!("{SAMPLES}/{name}\n")).concat();
+    fs::write(&list, format!("{broken}\n{files}")).unwrap();
     let out = folder.path().join("painted");
     let input = format!("@{}", list.display());
     let svg = folder.path().join("drawn");
@@ -318,7 +325,7 @@ fn several_files_go_into_a_folder_and_a_bad_one_stops_none() {
     paint_badly(
         &args,
         3,
-        &["cut short", "another input of this run has this name"],
+        &["cut short", "another input of this run is named 1ubi.pdb"],
     );
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap();
@@ -326,8 +333,12 @@ fn several_files_go_into_a_folder_and_a_bad_one_stops_none() {
         names.sort();
         names
     };
-    assert_eq!(names(&out), ["1ubi.pdb", "1yjp.cif"]);
-    assert_eq!(names(&svg), ["1ubi.svg", "1yjp.svg"]);
+    assert_eq!(
+        names(&out),
+        ["1a8o.cif.gz", "1a8o.pdb", "1ubi.pdb", "1yjp.cif"]
+    );
+    let drawings = ["1a8o.cif.gz.svg", "1a8o.svg", "1ubi.svg", "1yjp.svg"];
+    assert_eq!(names(&svg), drawings);
     let drawn = fs::read_to_string(svg.join("1ubi.svg")).unwrap();
     assert!(
         drawn.contains(">wcn</text>") && !drawn.contains("cn_ca"),

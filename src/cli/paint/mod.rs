@@ -183,6 +183,7 @@ impl Painter {
         models: Vec<(Structure, FeatureTable)>,
     ) -> Result<Vec<Product>> {
         let path = Path::new(source);
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
         let mut products = Vec::new();
         if let (Some(target), Some((structure, table))) = (&mut self.svg, models.first()) {
             let name = structure_name(source);
@@ -193,15 +194,15 @@ impl Painter {
                 .map(|(decl, column)| Track::new(decl, column, structure))
                 .collect();
             products.push(Product {
-                path: target.place(path, &format!("{name}.svg"))?,
+                // `1abc.pdb` and `1abc.cif` have one name.
+                path: target.place(path, &[name, &file].map(|name| format!("{name}.svg")))?,
                 bytes: strip::draw(name, structure, &tracks).into_bytes(),
                 about: format!("{} tracks", tracks.len()),
             });
         }
         if let Some((name, target)) = &mut self.column {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
             let (text, format) = text_of(source, std::fs::read(path)?)?;
-            let to = target.place(path, &file)?;
+            let to = target.place(path, &[file.into_owned()])?;
             target::check_format(&to, format)?;
             let at = self.columns.iter().position(|column| column.name == *name);
             let at = at.expect("the column is one of the computed ones");

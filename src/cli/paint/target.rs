@@ -38,22 +38,22 @@ impl Target {
         Ok(target)
     }
 
-    /// Where the result of `source` goes: the file, or `name` in the folder.
+    /// Where the result of `source` goes: the file, or in the folder the first of
+    /// `names` that no other input of this run has.
     ///
     /// # Errors
     /// A file is there, and may not be replaced.
-    pub(super) fn place(&mut self, source: &Path, name: &str) -> Result<PathBuf> {
+    pub(super) fn place(&mut self, source: &Path, names: &[String]) -> Result<PathBuf> {
         if !self.is_folder {
             return Ok(self.path.clone());
         }
-        let path = self.path.join(name);
-        if !self.given.insert(path.clone()) {
-            let error = Error::usage("another input of this run has this name");
-            return Err(error
-                .fix("paint them into different folders")
-                .within(path.display().to_string()));
-        }
+        let mut paths = names.iter().map(|name| self.path.join(name));
+        let Some(path) = paths.find(|path| !self.given.contains(path)) else {
+            let error = Error::usage(format!("another input of this run is named {}", names[0]));
+            return Err(error.fix("paint them into different folders"));
+        };
         self.check(&path, source)?;
+        self.given.insert(path.clone());
         Ok(path)
     }
 
