@@ -396,11 +396,13 @@ fn every_model_of_a_file_is_built() {
         biomt(1, 0.0),
         biomt(2, 5.0),
     ];
-    let model = |x| format!("MODEL\n{}ENDMDL\n", atom("A", x));
-    let text = format!("{}{}{}", remarks.concat(), model(0.0), model(1.0));
+    let model = |atom: &str| format!("MODEL\n{atom}ENDMDL\n");
+    let water = atom("A", 0.0).replace("ALA", "HOH");
+    let models = [&atom("A", 0.0), &water, &atom("A", 1.0)].map(|atom| model(atom));
+    let text = format!("{}{}", remarks.concat(), models.concat());
     let structures = assembly_of(Models::All).read_bytes(text.as_bytes(), Format::Pdb);
     let found: Vec<Vec<i32>> = structures.unwrap().iter().map(xs).collect();
-    assert_eq!(found, [[0, 5000], [1000, 6000]]);
+    assert_eq!(found, [vec![0, 5000], vec![], vec![1000, 6000]]);
 }
 
 #[test]

@@ -170,8 +170,12 @@ fn planar(points: &[[[i32; 3]; 3]]) -> Structure {
     let mut s = structure(points.len(), 1);
     s.xyz = points.concat();
     s.element = vec![6; s.xyz.len()];
+    s.class = vec![s.class[0]; s.xyz.len()];
     s.b_factor = vec![0.0; s.xyz.len()];
+    s.class = vec![s.class[0]; s.xyz.len()];
+    s.loose.clear();
     s.atom_start = (0..=points.len() as u32).map(|at| 3 * at).collect();
+    s.loose.clear();
     for (at, residue) in (0..).zip(&mut s.residues) {
         (residue.n, residue.ca, residue.c) = (3 * at, 3 * at + 1, 3 * at + 2);
         (residue.o, residue.cb) = (MISSING, MISSING);

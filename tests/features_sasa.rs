@@ -42,8 +42,13 @@ fn naive_area(s: &Structure, own: usize, others: &[usize], sasa: &Sasa) -> f64 {
         let d2: f64 = (0..3)
             .map(|axis| (center[axis] + r * point[axis] - q[axis]).powi(2))
             .sum();
-        // Of atoms at one place either buries the other, whatever the rounding.
-        d2 <= radius * radius + 1e-9
+        // Of atoms of one radius at one place the first shows, whatever the rounding.
+        let same = s.xyz[own] == s.xyz[other] && radius == r;
+        if same {
+            other < own
+        } else {
+            d2 <= radius * radius
+        }
     };
     let all = points(sasa.points);
     let open = all
@@ -163,7 +168,7 @@ fn areas_of_real_structures_match_the_definition() {
 }
 
 #[test]
-fn an_atom_buries_no_point_of_its_own_but_one_at_the_same_place_does() {
+fn an_atom_buries_no_point_of_its_own_and_of_two_at_one_place_the_first_shows() {
     let mut s = structure(3, 1);
     let far = |atom: usize| [atom as i32 * 50_000, 0, 0];
     s.xyz = (0..s.xyz.len()).map(far).collect();
@@ -173,24 +178,22 @@ fn an_atom_buries_no_point_of_its_own_but_one_at_the_same_place_does() {
     );
     assert_matches(&s, &alone[0], &Sasa::default());
     assert!(real(&alone[0].residues[0])[1] > 300.0);
-    // Every atom of the second residue at one place: the largest alone are seen,
-    // and of those at the same place with the same radius none.
+    // Every atom of the second residue at one place: the first of the largest shows.
     let atoms = atoms_of(&s, 1);
-    s.xyz[atoms.clone()].fill([0, 90_000, 0]);
+    s.xyz[atoms].fill([0, 90_000, 0]);
     let same = compute(
         only(&[FeatureName::Sasa], Sasa::default()),
         slice::from_ref(&s),
     );
     assert_matches(&s, &same[0], &Sasa::default());
+    let largest = 4.0 * std::f32::consts::PI * (1.88 + 1.4f32).powi(2);
+    assert!((real(&same[0].residues[0])[1] - largest).abs() < 1e-3);
 }
 
 #[test]
 fn a_residue_without_atoms_has_no_area() {
     let mut s = structure(20, 2);
-    let atoms = atoms_of(&s, 7);
-    s.atom_start[8..]
-        .iter_mut()
-        .for_each(|start| *start -= atoms.len() as u32);
+    s.atom_start[8] = s.atom_start[7];
     (s.residues[7].n, s.residues[7].ca) = (MISSING, MISSING);
     (s.residues[7].c, s.residues[7].cb) = (MISSING, MISSING);
     let features = [FeatureName::Sasa, FeatureName::Rsa];

@@ -7,6 +7,7 @@ use super::cluster::Cluster;
 use super::columns::{ColumnDecl, TableName};
 use super::contact_number::ContactNumber;
 use super::contact_order::ContactOrder;
+use super::dssp::Dssp;
 use super::feature::{About, Feature, Setting};
 use super::half_sphere::{HalfSphereA, HalfSphereB};
 use super::interface::Interface;
@@ -143,6 +144,8 @@ features! {
     Torsions, "torsions", torsions: Torsions;
     /// Angles of the C-alpha trace.
     CaGeometry, "ca_geometry", ca_geometry: CaGeometry;
+    /// Secondary structure and hydrogen bonds.
+    Dssp, "dssp", dssp: Dssp;
     /// Solvent-accessible area.
     Sasa, "sasa", sasa: Sasa;
     /// Relative solvent accessibility.
@@ -183,7 +186,11 @@ impl FeatureName {
         ),
         (
             "backbone",
-            &[FeatureName::Torsions, FeatureName::CaGeometry],
+            &[
+                FeatureName::Torsions,
+                FeatureName::CaGeometry,
+                FeatureName::Dssp,
+            ],
         ),
         ("interface", &[FeatureName::Iface]),
         (

@@ -124,7 +124,7 @@ impl AtomTag {
     pub(super) const RADIUS: u32 = (1 << 11) - 1;
     const SIDE: u32 = 1 << 11;
     const POLAR: u32 = 1 << 12;
-    pub(super) const CHAIN_SHIFT: u32 = 13;
+    const CHAIN_SHIFT: u32 = 13;
     /// Tags of one chain differ in bits below this one alone.
     pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
 

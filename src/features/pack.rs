@@ -125,7 +125,7 @@ pub(super) fn write(
     if let Some(buffer) = inputs.atoms {
         write_atoms(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
     }
-    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<([i32; 3], bool)>| {
+    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
             *atom = of(residue).map_or(Atom::NONE, |(position, is_side)| Atom {
                 position: position.into(),
@@ -331,10 +331,13 @@ fn write_chains(
     }
 }
 
+/// A position, and whether it is of a side chain.
+type Placed = ([i32; 3], bool);
+
 /// The residue's C-beta, and whether the file has it; glycine's, and one that is
 /// missing, where its backbone says. A residue without C-alpha has none, and
 /// counts for no other.
-fn c_beta(structure: &Structure, residue: &Residue) -> Option<([i32; 3], bool)> {
+fn c_beta(structure: &Structure, residue: &Residue) -> Option<Placed> {
     let atom = |index: u32| structure.position(index);
     let ca = atom(residue.ca)?;
     let glycine = &residue.parent_comp_id == b"GLY     ";

@@ -97,7 +97,7 @@ pub(super) fn build(deposited: &Structure, generators: &[Generator]) -> Result<S
         .iter()
         .map(|generator| Part::of(deposited, generator))
         .collect();
-    let mut copier = Copier::new(deposited, atom_count(&parts)?);
+    let mut copier = Copier::new(deposited, atom_count(deposited, &parts)?);
     let mut copies: Vec<Copy> = parts.iter().flat_map(Part::copies).collect();
     for copy in &mut copies {
         copier.add_residues(copy)?;
@@ -110,19 +110,20 @@ pub(super) fn build(deposited: &Structure, generators: &[Generator]) -> Result<S
     Ok(copier.built)
 }
 
-/// The atoms of all copies, if they are neither none nor too many.
-fn atom_count(parts: &[Part]) -> Result<usize> {
+/// The atoms of all copies of `deposited`, if they are neither none nor too many.
+fn atom_count(deposited: &Structure, parts: &[Part]) -> Result<usize> {
     let counts = parts
         .iter()
         .map(|part| part.atom_count.saturating_mul(part.operators.len()));
-    match counts.fold(0, usize::saturating_add) {
-        0 => Err(Error::input("no atom is of a chain of assembly 1").fix(FIX)),
-        count if count > ATOMS_MAX => {
-            let message = format!("assembly 1 has {count} atoms, over {ATOMS_MAX}");
-            Err(Error::new(ErrorKind::Capacity, message).fix("read the deposited structure"))
-        }
-        count => Ok(count),
+    let count = counts.fold(0, usize::saturating_add);
+    if count == 0 && !deposited.xyz.is_empty() {
+        return Err(Error::input("no atom is of a chain of assembly 1").fix(FIX));
     }
+    if count > ATOMS_MAX {
+        let message = format!("assembly 1 has {count} atoms, over {ATOMS_MAX}");
+        return Err(Error::new(ErrorKind::Capacity, message).fix("read the deposited structure"));
+    }
+    Ok(count)
 }
 
 /// What a generator copies.

@@ -222,6 +222,11 @@ pub(super) fn b_factor(text: &[u8]) -> f32 {
         .unwrap_or(f32::NAN)
 }
 
+/// A number as the nearest float, `None` where the text is none.
+pub(super) fn float(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
 /// An integer with an optional sign, `None` where it is none or does not fit.
 #[inline]
 pub(super) fn int(text: &[u8]) -> Option<i32> {

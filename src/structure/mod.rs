@@ -7,7 +7,9 @@
 //! A format is a module that fills an atom table (`table`): `pdb`, and `mmcif`
 //! with `atom_site` and `cif_lexer`. What the atoms mean is decided after that,
 //! in one place for all formats: `select` says what is polymer, `conformer`
-//! which of several conformers is there, `build` lays the structure out.
+//! which of several conformers is there, `build` lays the structure out with
+//! what `template` knows of atom names, and `assembly` copies its chains where a
+//! biological assembly is wanted, as `oper_list` or `remark350` says.
 
 mod assembly;
 mod atom_site;

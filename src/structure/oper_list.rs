@@ -2,6 +2,7 @@
 //! `_pdbx_struct_oper_list`.
 
 use super::assembly::{FIX, Generator, OPERATORS_MAX, Operator};
+use super::decimal;
 use super::table::at_line;
 use crate::{Error, Result};
 
@@ -126,7 +127,7 @@ impl Expression<'_> {
         };
         let mut rows = [[f64::NAN; 4]; 3];
         for (value, text) in rows.as_flattened_mut().iter_mut().zip(values) {
-            *value = number(text).unwrap_or(f64::NAN);
+            *value = decimal::float(text).unwrap_or(f64::NAN);
         }
         Operator::new(rows).ok_or_else(|| {
             let message = format!("operator {id:?} is no rotation and shift");
@@ -156,11 +157,6 @@ fn lists(expression: &str) -> Option<Vec<&str>> {
     let lists: Vec<&str> = inner.split(")(").collect();
     let nested = lists.iter().any(|list| list.contains(['(', ')']));
     (!nested).then_some(lists)
-}
-
-/// A number, `None` where the text is none.
-pub(super) fn number(text: &[u8]) -> Option<f64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// Long lists may go over several lines.

@@ -5,7 +5,7 @@
 //! operator. Assembly 1 is read, everything else passed over.
 
 use super::assembly::{FIX, Generator, Operator};
-use super::oper_list::number;
+use super::decimal::float;
 use super::table::at_line;
 use crate::{Error, Result};
 
@@ -41,8 +41,12 @@ impl<'a> Remark350<'a> {
         if let Some(ids) = line.strip_prefix(b"BIOMOLECULE:") {
             self.end_generator()?;
             self.wanted = items(ids).any(|id| id == b"1");
-        } else if !self.wanted {
-        } else if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {
+            return Ok(());
+        }
+        if !self.wanted {
+            return Ok(());
+        }
+        if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {
             self.end_generator()?;
             self.generator_at = at;
             self.generators.push(Generator {
@@ -82,7 +86,7 @@ impl<'a> Remark350<'a> {
             let message = format!("BIOMT{expected} of an operator should be here");
             return Err(self.error(at, &message));
         }
-        let values: Vec<f64> = words.map_while(number).collect();
+        let values: Vec<f64> = words.map_while(float).collect();
         let Ok(values) = values.try_into() else {
             return Err(self.error(at, "BIOMT has no four numbers"));
         };

@@ -1,10 +1,12 @@
-"""Contact numbers and the weighted contact number."""
+"""Contact numbers, the weighted contact number, and means over contacts."""
 
 import numpy as np
 
+from b_factors import of_c_alphas
 from reference import EXACT, Rule, Values, oracle
 
 CA_CUTOFFS, CB_CUTOFFS = (8, 10, 12), (8, 10)
+SMOOTH_RADIUS = 10  # A
 
 
 def near_pairs(xyz, radius):
@@ -68,3 +70,17 @@ def weighted_contact_number(model, _settings):
         square[square == 0] = np.inf
         values[index[start : start + 256]] = (1e6 / square).sum(axis=1)
     return {"wcn": Values(values)}
+
+
+@oracle(rules={"smooth_b_ca": Rule("relative", 1e-5, 1e-5)})
+def smoothed_b_factors(model, _settings):
+    """The mean B factor of the other C-alphas within 10 A; predicted models' too."""
+    index = np.flatnonzero(model.has["ca"])
+    b = of_c_alphas(model)
+    i, j = index[near_pairs(model.xyz["ca"][index], SMOOTH_RADIUS)].T
+    i, j = np.concatenate([i, j]), np.concatenate([j, i])
+    i, j = i[~np.isnan(b[j])], j[~np.isnan(b[j])]
+    sums = np.bincount(i, b[j], minlength=len(model))
+    counts = np.bincount(i, minlength=len(model))
+    values = np.full(len(model), np.nan)
+    return {"smooth_b_ca": Values(np.divide(sums, counts, out=values, where=counts > 0))}

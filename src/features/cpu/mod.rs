@@ -2,9 +2,12 @@
 //! same arithmetic in the same order, and every operation in use is rounded
 //! correctly on both sides, so that results are equal in every bit.
 
+mod amide_hydrogens;
 mod angles;
 mod atom_residue;
 mod b_factor_z;
+mod bonds;
+mod bridge_partners;
 mod ca_geometry;
 mod cell_count;
 mod cell_fill;
@@ -22,6 +25,8 @@ mod eigenvector;
 mod half_sphere_exposure;
 mod half_sphere_normal_a;
 mod half_sphere_normal_b;
+mod hydrogen_bonds;
+mod ladders;
 mod nearest_chain;
 mod neighbours;
 mod protrusion;
@@ -30,6 +35,7 @@ mod relative_contact_order;
 mod rsa;
 mod sasa;
 mod sasa_delta;
+mod secondary_structure;
 mod shrake_rupley;
 mod simd;
 mod smooth;
@@ -38,8 +44,10 @@ mod torsions;
 mod vector;
 mod weighted_contact_number;
 
+pub(super) use amide_hydrogens::amide_hydrogens;
 pub(super) use atom_residue::atom_residue;
 pub(super) use b_factor_z::b_factor_z;
+pub(super) use bridge_partners::bridge_partners;
 pub(super) use ca_geometry::ca_geometry;
 pub(super) use cell_count::cell_count;
 pub(super) use cell_fill::cell_fill;
@@ -56,6 +64,8 @@ pub(super) use eigenvector::eigenvector;
 pub(super) use half_sphere_exposure::half_sphere_exposure;
 pub(super) use half_sphere_normal_a::half_sphere_normal_a;
 pub(super) use half_sphere_normal_b::half_sphere_normal_b;
+pub(super) use hydrogen_bonds::hydrogen_bonds;
+pub(super) use ladders::ladders;
 pub(super) use nearest_chain::nearest_chain;
 pub(super) use protrusion::protrusion;
 pub(super) use radius_of_gyration::radius_of_gyration;
@@ -63,6 +73,7 @@ pub(super) use relative_contact_order::relative_contact_order;
 pub(super) use rsa::rsa;
 pub(super) use sasa::sasa;
 pub(super) use sasa_delta::sasa_delta;
+pub(super) use secondary_structure::secondary_structure;
 pub(super) use smooth::smooth;
 pub(super) use torsions::torsions;
 pub(super) use weighted_contact_number::weighted_contact_number;

@@ -16,7 +16,7 @@ pub(in super::super) fn sasa(launch: &mut TwinLaunch<'_>) {
 
     let out = &mut out[..inputs.total(RESIDUES)];
     for_each_row(out, 1, |rows, out| {
-        let mut scratch = Neighbours::default();
+        let mut scratch = Neighbours::new();
         dispatch!(simd::level(), simd => {
             for (own, out) in rows.zip(out) {
                 *out = areas::<_, false>(simd, &inputs, &sphere, own, &mut scratch).model;

@@ -18,7 +18,7 @@ pub(in super::super) fn sasa_delta(launch: &mut TwinLaunch<'_>) {
     let count = inputs.total(RESIDUES);
     let mut rows: Vec<_> = out[..count].iter_mut().zip(&mut deltas[..count]).collect();
     for_each_row(&mut rows, 1, |own, rows| {
-        let mut scratch = Neighbours::default();
+        let mut scratch = Neighbours::new();
         dispatch!(simd::level(), simd => {
             for (own, (out, out_delta)) in own.zip(rows) {
                 let Areas { model, delta } =

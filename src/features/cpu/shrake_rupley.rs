@@ -4,12 +4,12 @@
 //! t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
 //! rest is rounded operation by operation, alike on all machines; so are the
 //! counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
-//! bury nothing. Areas are sums of n R^2 in integers, which do not depend on the
-//! order.
+//! bury nothing. Of atoms of one radius at one place the first alone has open
+//! points. Areas are sums of n R^2 in integers, which do not depend on the order.
 
-use super::super::layout::{Atom, AtomTag, RADIUS_MAX, ResidueSpan, StructureSpan};
+use super::super::layout::{Atom, RADIUS_MAX, ResidueSpan, StructureSpan};
 use super::cells::Cells;
-use super::neighbours::{Group, Neighbours};
+use super::neighbours::{BLOCK, Group, Neighbours};
 use super::simd::LANES_MAX;
 use super::split::structures;
 use crate::record::TwinLaunch;
@@ -50,11 +50,12 @@ impl<'a> Inputs<'a> {
 
 /// The test points of an atom, and the probe.
 pub(super) struct Sphere {
-    /// The points by axis, and zeros up to a whole number of [`LANES_MAX`].
+    /// The points by axis, and zeros up to a whole number of blocks.
     pub(super) axes: [Vec<f32>; 3],
     /// How many points there are.
     pub(super) count: usize,
-    probe: u32,
+    /// The probe's radius in 0.001 A.
+    pub(super) probe: u32,
     /// Square A for each squared 0.001 A of a point.
     scale: f64,
 }
@@ -73,7 +74,7 @@ impl Sphere {
         let count = points.len() / 3;
         let axis = |axis: usize| {
             let mut values = points[axis * count..][..count].to_vec();
-            values.resize(count.next_multiple_of(LANES_MAX), 0.0);
+            values.resize(count.next_multiple_of(BLOCK * LANES_MAX), 0.0);
             values
         };
         Sphere {
@@ -84,12 +85,7 @@ impl Sphere {
         }
     }
 
-    /// The radius of an atom's sphere.
-    pub(super) fn radius(&self, tag: AtomTag) -> f32 {
-        (tag.radius_milli() + self.probe) as f32
-    }
-
-    /// The largest that an atom can have.
+    /// The largest radius of an atom's sphere.
     pub(super) fn radius_max(&self) -> u32 {
         RADIUS_MAX + self.probe
     }
@@ -147,3 +143,6 @@ pub(super) fn areas<S: Simd, const BY_CHAIN: bool>(
         delta: sphere.angstrom2(delta),
     }
 }
+
+#[cfg(test)]
+mod tests;

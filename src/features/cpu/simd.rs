@@ -116,3 +116,17 @@ pub(super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
         Some(lane)
     })
 }
+
+/// All that the machine has, for tests.
+#[cfg(test)]
+pub(super) fn levels() -> Vec<Level> {
+    let best = Level::new();
+    let mut levels = vec![best];
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    {
+        levels.extend(best.as_avx2().map(Level::Avx2));
+        levels.extend(best.as_sse4_2().map(Level::Sse4_2));
+        levels.extend(best.as_sse2().map(Level::Sse2));
+    }
+    levels
+}

@@ -31,7 +31,7 @@ pub(super) fn parts<T: Send>(
 }
 
 /// Rows of a thread's task: few enough to share out, enough to pay for it.
-const TASK_ROWS: usize = 64;
+pub(super) const TASK_ROWS: usize = 64;
 
 /// Calls `compute` with every stretch of rows and its part of `out`, which has
 /// `values` a row, in parallel.

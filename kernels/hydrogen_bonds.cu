@@ -1,0 +1,119 @@
+#include "cells.cuh"
+#include "dssp.cuh"
+
+constexpr unsigned BOND_THREADS = 128;
+// C-alphas of bonded residues are closer than this, in 0.001 A.
+constexpr int BOND_REACH = 9000;
+// Candidates that a warp looks at together: each takes two lanes.
+constexpr unsigned PAIRS = 16;
+constexpr unsigned long long NO_BOND = ~0ull;
+
+// The two best of the bonds seen, each as its energy above the lowest possible, in
+// cal/mol, and the partner: of bonds equally strong the lower partner is better.
+struct BestBonds {
+    unsigned long long first = NO_BOND, second = NO_BOND;
+
+    __device__ inline void add(unsigned long long bond)
+    {
+        second = min(second, max(first, bond));
+        first = min(first, bond);
+    }
+};
+
+// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
+constexpr int ENERGY_MIN = -9900;
+
+// Energy of a hydrogen bond in cal/mol, rounded half away from zero where it is
+// negative: 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+__device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Position o)
+{
+    constexpr float COUPLING = -27888000.0f;
+    const float ox = float(n.x - o.x), oy = float(n.y - o.y), oz = float(n.z - o.z);
+    const float cx = float(n.x - c.x), cy = float(n.y - c.y), cz = float(n.z - c.z);
+    const float hox = ox + hydrogen.x, hoy = oy + hydrogen.y, hoz = oz + hydrogen.z;
+    const float hcx = cx + hydrogen.x, hcy = cy + hydrogen.y, hcz = cz + hydrogen.z;
+    const float no = ox * ox + oy * oy + oz * oz;
+    const float nc = cx * cx + cy * cy + cz * cz;
+    const float ho = hox * hox + hoy * hoy + hoz * hoz;
+    const float hc = hcx * hcx + hcy * hcy + hcz * hcz;
+    if (fminf(fminf(no, nc), fminf(ho, hc)) < 250000.0f)
+        return ENERGY_MIN;
+    const float energy = COUPLING / sqrtf(ho) - COUPLING / sqrtf(hc) + COUPLING / sqrtf(nc)
+                         - COUPLING / sqrtf(no);
+    return max(int(energy - 0.5f), ENERGY_MIN);
+}
+
+// The best two acceptors of each residue's N-H and the best two donors to its O, one
+// warp a residue. Even lanes have it give a bond, odd lanes take one. A residue's
+// N-H and the O of the one before it are never bonded.
+extern "C" __global__ void __launch_bounds__(BOND_THREADS)
+hydrogen_bonds(const unsigned* header, const Structure* structures, const Residue* residues,
+               const Atom* atoms, CELL_PARAMS, const Backbone* backbone,
+               const float4* hydrogens, int* partners, float* energies)
+{
+    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (own >= header[RESIDUES])
+        return;
+    const unsigned lane = threadIdx.x % 32, half = lane / 16, takes = lane % 2;
+    __shared__ unsigned queues[BOND_THREADS / 32][PAIRS + 32];
+    unsigned* queue = queues[threadIdx.x / 32];
+    const Structure& structure = structures[residues[own].structure];
+
+    BestBonds best;
+    const auto consider = [&](unsigned other) {
+        const unsigned donor = takes ? other : own, acceptor = takes ? own : other;
+        const float4 hydrogen = hydrogens[donor];
+        if (hydrogen.w != DONOR || hydrogens[acceptor].w == INCOMPLETE
+            || donor == acceptor + 1)
+            return;
+        const Backbone& to = backbone[acceptor];
+        const int energy = bond_energy(backbone[donor].n, hydrogen, to.c, to.o);
+        if (energy < 0)
+            best.add((unsigned long long)(energy - ENERGY_MIN) << 32 | other);
+    };
+    if (hydrogens[own].w != INCOMPLETE) {
+        const Cells cells = CELLS_OF_PARAMS;
+        const Atom atom = atoms[own];
+        const Runs runs(structure.residue_grid, atom.x, atom.y, atom.z, BOND_REACH);
+        unsigned pending = 0;
+        for (unsigned run = 0; run < runs.count; run += 2) {
+            unsigned begin = 0, end = 0;
+            if (run + half < runs.count)
+                runs.get(run + half, cells.start, begin, end);
+            const unsigned length = max(end - begin, __shfl_xor_sync(~0u, end - begin, 16));
+            for (unsigned step = 0; step < length; step += 16) {
+                const unsigned at = begin + step + lane % 16;
+                const bool near = at < end && cells.source[at] != own
+                    && squared(cells.x[at] - atom.x, cells.y[at] - atom.y,
+                               cells.z[at] - atom.z) < BOND_REACH * BOND_REACH;
+                const unsigned found = __ballot_sync(~0u, near);
+                if (near)
+                    queue[pending + __popc(found & ((1u << lane) - 1))] = cells.source[at];
+                pending += __popc(found);
+                __syncwarp();
+                for (; pending >= PAIRS; pending -= PAIRS)
+                    consider(queue[pending - PAIRS + lane / 2]);
+                __syncwarp();
+            }
+        }
+        if (lane / 2 < pending)
+            consider(queue[lane / 2]);
+    }
+    for (unsigned stride = 2; stride < 32; stride *= 2) {
+        const unsigned long long first = __shfl_xor_sync(~0u, best.first, stride);
+        const unsigned long long second = __shfl_xor_sync(~0u, best.second, stride);
+        best.add(first);
+        best.add(second);
+    }
+    if (lane < 2) {
+        const unsigned long long bonds[2] = {best.first, best.second};
+        for (unsigned which = 0; which < 2; ++which) {
+            const unsigned place = 4 * own + 2 * takes + which;
+            const bool found = bonds[which] != NO_BOND;
+            const int partner = int(unsigned(bonds[which])) - int(structure.residue_start);
+            const int energy = int(bonds[which] >> 32) + ENERGY_MIN;
+            partners[place] = found ? partner : NULL_COUNT;
+            energies[place] = found ? float(energy) / 1000.0f : null_real();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+#include "dssp.cuh"
+
+// Residues without a bridge, within a ladder, are fewer than this on a strand.
+constexpr int GAP_MAX = 6;
+// A bulge has fewer residues than this on one strand.
+constexpr int BULGE_MAX = 3;
+// The bit of a residue's marks that says that the ladder of its bridge 0 is part of
+// an earlier one; the others follow.
+constexpr unsigned JOINED_SHIFT = 8;
+
+// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
+struct Ladder {
+    bool antiparallel;
+    int i, i_end, j, j_end;
+};
+
+struct Ladders {
+    const float4* hydrogens;
+    const Bridges* bridges;
+    unsigned* marks;
+    int count;
+
+    __device__ inline bool has_bridge(int at, int partner, bool antiparallel) const
+    {
+        if (at < 0 || at >= count || partner < 0)
+            return false;
+        for (unsigned bridge : bridges[at].of)
+            if (bridge == bridge_to(partner, antiparallel))
+                return true;
+        return false;
+    }
+
+    // Whether a ladder begins with bridge `which` of residue i, towards a later one.
+    __device__ inline bool begins(int i, unsigned which, Ladder& ladder) const
+    {
+        const unsigned bridge = bridges[i].of[which];
+        const int j = int(bridge / 2);
+        const bool antiparallel = bridge % 2;
+        ladder = {antiparallel, i, i, j, j};
+        const int step = antiparallel ? -1 : 1;
+        return bridge != NO_BRIDGE && j > i && !has_bridge(i - 1, j - step, antiparallel);
+    }
+
+    __device__ inline void extend(Ladder& ladder) const
+    {
+        int& j = ladder.antiparallel ? ladder.j : ladder.j_end;
+        const int step = ladder.antiparallel ? -1 : 1;
+        for (; has_bridge(ladder.i_end + 1, j + step, ladder.antiparallel); j += step)
+            ++ladder.i_end;
+    }
+
+    // Whether residues from - 1 to `to` are joined, each to the next.
+    __device__ inline bool are_joined(int from, int to) const
+    {
+        for (int at = from; at <= to; ++at)
+            if (!joined(hydrogens, count, at))
+                return false;
+        return true;
+    }
+
+    __device__ inline bool joins(const Ladder& ladder, const Ladder& next) const
+    {
+        if (ladder.antiparallel != next.antiparallel)
+            return false;
+        const int end = ladder.antiparallel ? next.j_end : ladder.j_end;
+        const int begin = ladder.antiparallel ? ladder.j : next.j;
+        const int i_gap = next.i - ladder.i_end, j_gap = begin - end;
+        return j_gap >= 0 && (j_gap < BULGE_MAX || (j_gap < GAP_MAX && i_gap < BULGE_MAX))
+            && are_joined(ladder.i_end + 1, next.i) && are_joined(end + 1, begin);
+    }
+
+    // Joins the first ladder that a bulge separates from this one, if there is one.
+    __device__ inline bool join_next(Ladder& ladder) const
+    {
+        const int last = min(ladder.i_end + GAP_MAX, count);
+        for (int i = ladder.i_end + 1; i < last; ++i) {
+            for (unsigned which = 0; which < BRIDGES_MAX; ++which) {
+                Ladder next;
+                if (!begins(i, which, next) || is_joined(i, which))
+                    continue;
+                extend(next);
+                if (!joins(ladder, next))
+                    continue;
+                atomicOr(&marks[i], 1u << (JOINED_SHIFT + which));
+                ladder.i_end = next.i_end;
+                if (ladder.antiparallel)
+                    ladder.j = next.j;
+                else
+                    ladder.j_end = next.j_end;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // Only this thread sets the bit, but past its own cache.
+    __device__ inline bool is_joined(int i, unsigned which) const
+    {
+        return __ldcg(&marks[i]) >> (JOINED_SHIFT + which) & 1u;
+    }
+
+    __device__ inline void mark(const Ladder& ladder) const
+    {
+        const unsigned bits = ladder.i_end > ladder.i ? IN_STRAND : IN_BRIDGE;
+        for (int at = ladder.i; at <= ladder.i_end; ++at)
+            atomicOr(&marks[at], bits);
+        for (int at = ladder.j; at <= ladder.j_end; ++at)
+            atomicOr(&marks[at], bits);
+    }
+
+    // Whether residue i has a bridge to a later one.
+    __device__ inline bool is_covered(int i) const
+    {
+        for (unsigned bridge : bridges[i].of)
+            if (bridge != NO_BRIDGE && int(bridge / 2) > i)
+                return true;
+        return false;
+    }
+};
+
+// Marks the residues of ladders: of one bridge, or of more, with the residues of its
+// bulges. Ladders join in the order of their first residues, each with all that it
+// can. Ladders whose first strands are GAP_MAX apart have nothing to do with each
+// other; so the thread of the first residue of each such group, of which no residue
+// has a gap before it, goes through the group. marks[] begins at zeros.
+extern "C" __global__ void ladders(const unsigned* header, const Structure*,
+                                   const float4* hydrogens, const Bridges* bridges,
+                                   unsigned* marks)
+{
+    const int own = blockIdx.x * blockDim.x + threadIdx.x;
+    const int count = header[RESIDUES];
+    if (own >= count)
+        return;
+    const Ladders all{hydrogens, bridges, marks, count};
+    if (!all.is_covered(own))
+        return;
+    for (int before = max(own - GAP_MAX + 1, 0); before < own; ++before)
+        if (all.is_covered(before))
+            return;
+    int last = own;
+    for (int i = own; i < min(last + GAP_MAX, count); ++i) {
+        for (unsigned which = 0; which < BRIDGES_MAX; ++which) {
+            const unsigned bridge = bridges[i].of[which];
+            if (bridge == NO_BRIDGE)
+                break;
+            if (int(bridge / 2) < i)
+                continue;
+            last = i;
+            Ladder ladder;
+            if (all.begins(i, which, ladder) && !all.is_joined(i, which)) {
+                all.extend(ladder);
+                while (all.join_next(ladder)) {}
+                all.mark(ladder);
+            }
+        }
+    }
+}
