@@ -288,17 +288,18 @@ impl Naive {
     fn ss8(&mut self, version: DsspVersion) -> String {
         let n = self.backbone.len();
         let mut is_bond = vec![Vec::new(); n];
-        for donor in 0..n {
+        for (donor, is_bond) in is_bond.iter_mut().enumerate() {
             let strong = self.best(donor)[..2].to_vec().into_iter().flatten();
-            is_bond[donor].extend(strong.filter(|bond| bond.1 < -0.5).map(|bond| bond.0));
+            is_bond.extend(strong.filter(|bond| bond.1 < -0.5).map(|bond| bond.0));
         }
         let mut ss = vec![b'-'; n];
         for (is, js) in self.ladders(&is_bond) {
             let state = if is.len() > 1 { b'E' } else { b'B' };
             for strand in [is, js] {
-                for at in strand[0]..=*strand.last().unwrap() {
-                    ss[at] = ss[at].max(state);
-                }
+                let strand = strand[0]..=*strand.last().unwrap();
+                ss[strand]
+                    .iter_mut()
+                    .for_each(|old| *old = (*old).max(state));
             }
         }
         let starts = |stride: usize, at: usize| {
@@ -316,12 +317,16 @@ impl Naive {
                 }
             }
         }
-        for at in 0..n {
+        for (at, state) in ss
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, state)| **state == b'-')
+        {
             let turn = |stride: usize| (1..stride).any(|k| at >= k && starts(stride, at - k));
-            if ss[at] == b'-' && [3, 4, 5].into_iter().any(turn) {
-                ss[at] = b'T';
-            } else if ss[at] == b'-' && self.is_bend(at) == Some(true) {
-                ss[at] = b'S';
+            if [3, 4, 5].into_iter().any(turn) {
+                *state = b'T';
+            } else if self.is_bend(at) == Some(true) {
+                *state = b'S';
             }
         }
         if version == DsspVersion::V4 {
@@ -467,7 +472,7 @@ fn ubiquitin_is_as_mdtraj_and_mkdssp_say() {
 }
 
 /// Some rows of a structure, with a break wherever one is left out.
-fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
+fn part<const N: usize>(s: &Structure, rows: [(usize, usize); N]) -> Structure {
     let mut part = Structure {
         xyz: Vec::new(),
         element: Vec::new(),
@@ -478,8 +483,8 @@ fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
         loose: Vec::new(),
         ..s.clone()
     };
-    for range in rows {
-        for at in range.clone() {
+    for (first, end) in rows {
+        for at in first..end {
             let atoms = s.atom_start[at] as usize..s.atom_start[at + 1] as usize;
             let start = part.xyz.len() as u32;
             let moved = |atom: u32| match atom {
@@ -488,7 +493,7 @@ fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
             };
             let r = s.residues[at];
             part.residues.push(Residue {
-                break_before: r.break_before || at == range.start,
+                break_before: r.break_before || at == first,
                 n: moved(r.n),
                 ca: moved(r.ca),
                 c: moved(r.c),
@@ -508,7 +513,7 @@ fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
 
 #[test]
 fn a_helix_cut_out_is_a_helix() {
-    let found = compute_one(&part(&sample("1ubi.pdb"), &[22..34]));
+    let found = compute_one(&part(&sample("1ubi.pdb"), [(22, 34)]));
     assert_eq!(found.ss8, "-HHHHHHHHHH-");
     assert_eq!(found.ss3, "CHHHHHHHHHHC");
     assert!(
@@ -527,10 +532,10 @@ fn a_helix_cut_out_is_a_helix() {
 fn strands_pair_both_ways_along_one_chain_and_between_chains() {
     let s = sample("1ubi.pdb");
     // The hairpin of the first two strands.
-    let hairpin = compute_one(&part(&s, &[0..17]));
+    let hairpin = compute_one(&part(&s, [(0, 17)]));
     assert_eq!(hairpin.ss8, "-EEEEE-TTS-EEEEE-");
     // The first and the last strand lie side by side, with a break between them.
-    let strands = part(&s, &[0..8, 62..73]);
+    let strands = part(&s, [(0, 8), (62, 73)]);
     let parallel = compute_one(&strands);
     assert_eq!(parallel.ss8, "---EEEE----EEEE----");
     // The same as two chains.
@@ -541,7 +546,7 @@ fn strands_pair_both_ways_along_one_chain_and_between_chains() {
         .for_each(|residue| residue.chain = 1);
     assert!(compute_one(&chains) == parallel);
     // Each alone is no strand.
-    let alone = compute(&[part(&s, &[0..8]), part(&s, &[62..73])]);
+    let alone = compute(&[part(&s, [(0, 8)]), part(&s, [(62, 73)])]);
     assert!(alone.iter().all(|strand| !strand.ss8.contains(['E', 'B'])));
 }
 
