@@ -287,18 +287,21 @@ impl Naive {
 
     fn ss8(&mut self, version: DsspVersion) -> String {
         let n = self.backbone.len();
-        let mut is_bond = vec![Vec::new(); n];
-        for donor in 0..n {
-            let strong = self.best(donor)[..2].to_vec().into_iter().flatten();
-            is_bond[donor].extend(strong.filter(|bond| bond.1 < -0.5).map(|bond| bond.0));
-        }
+        let acceptors = |donor: usize| -> Vec<usize> {
+            let [first, second, ..] = self.best(donor);
+            let strong = [first, second].into_iter().flatten();
+            strong
+                .filter(|bond| bond.1 < -0.5)
+                .map(|bond| bond.0)
+                .collect()
+        };
+        let is_bond: Vec<_> = (0..n).map(acceptors).collect();
         let mut ss = vec![b'-'; n];
         for (is, js) in self.ladders(&is_bond) {
             let state = if is.len() > 1 { b'E' } else { b'B' };
             for strand in [is, js] {
-                for at in strand[0]..=*strand.last().unwrap() {
-                    ss[at] = ss[at].max(state);
-                }
+                let residues = &mut ss[strand[0]..=*strand.last().unwrap()];
+                residues.iter_mut().for_each(|own| *own = state.max(*own));
             }
         }
         let starts = |stride: usize, at: usize| {
@@ -316,12 +319,12 @@ impl Naive {
                 }
             }
         }
-        for at in 0..n {
+        for (at, own) in ss.iter_mut().enumerate().filter(|(_, own)| **own == b'-') {
             let turn = |stride: usize| (1..stride).any(|k| at >= k && starts(stride, at - k));
-            if ss[at] == b'-' && [3, 4, 5].into_iter().any(turn) {
-                ss[at] = b'T';
-            } else if ss[at] == b'-' && self.is_bend(at) == Some(true) {
-                ss[at] = b'S';
+            if [3, 4, 5].into_iter().any(turn) {
+                *own = b'T';
+            } else if self.is_bend(at) == Some(true) {
+                *own = b'S';
             }
         }
         if version == DsspVersion::V4 {
@@ -466,8 +469,8 @@ fn ubiquitin_is_as_mdtraj_and_mkdssp_say() {
     assert_eq!(compute_by(DsspVersion::V4, &[s])[0].ss8, mkdssp);
 }
 
-/// Some rows of a structure, with a break wherever one is left out.
-fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
+/// Some rows of a structure, from first to end, with a break wherever one is left out.
+fn part<const N: usize>(s: &Structure, rows: [(usize, usize); N]) -> Structure {
     let mut part = Structure {
         xyz: Vec::new(),
         element: Vec::new(),
@@ -478,8 +481,8 @@ fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
         loose: Vec::new(),
         ..s.clone()
     };
-    for range in rows {
-        for at in range.clone() {
+    for (first, end) in rows {
+        for at in first..end {
             let atoms = s.atom_start[at] as usize..s.atom_start[at + 1] as usize;
             let start = part.xyz.len() as u32;
             let moved = |atom: u32| match atom {
@@ -488,7 +491,7 @@ fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
             };
             let r = s.residues[at];
             part.residues.push(Residue {
-                break_before: r.break_before || at == range.start,
+                break_before: r.break_before || at == first,
                 n: moved(r.n),
                 ca: moved(r.ca),
                 c: moved(r.c),
@@ -508,7 +511,7 @@ fn part(s: &Structure, rows: &[std::ops::Range<usize>]) -> Structure {
 
 #[test]
 fn a_helix_cut_out_is_a_helix() {
-    let found = compute_one(&part(&sample("1ubi.pdb"), &[22..34]));
+    let found = compute_one(&part(&sample("1ubi.pdb"), [(22, 34)]));
     assert_eq!(found.ss8, "-HHHHHHHHHH-");
     assert_eq!(found.ss3, "CHHHHHHHHHHC");
     assert!(
@@ -527,10 +530,10 @@ fn a_helix_cut_out_is_a_helix() {
 fn strands_pair_both_ways_along_one_chain_and_between_chains() {
     let s = sample("1ubi.pdb");
     // The hairpin of the first two strands.
-    let hairpin = compute_one(&part(&s, &[0..17]));
+    let hairpin = compute_one(&part(&s, [(0, 17)]));
     assert_eq!(hairpin.ss8, "-EEEEE-TTS-EEEEE-");
     // The first and the last strand lie side by side, with a break between them.
-    let strands = part(&s, &[0..8, 62..73]);
+    let strands = part(&s, [(0, 8), (62, 73)]);
     let parallel = compute_one(&strands);
     assert_eq!(parallel.ss8, "---EEEE----EEEE----");
     // The same as two chains.
@@ -541,7 +544,7 @@ fn strands_pair_both_ways_along_one_chain_and_between_chains() {
         .for_each(|residue| residue.chain = 1);
     assert!(compute_one(&chains) == parallel);
     // Each alone is no strand.
-    let alone = compute(&[part(&s, &[0..8]), part(&s, &[62..73])]);
+    let alone = compute(&[part(&s, [(0, 8)]), part(&s, [(62, 73)])]);
     assert!(alone.iter().all(|strand| !strand.ss8.contains(['E', 'B'])));
 }
 
