@@ -55,10 +55,10 @@ struct Grid {
 };
 static_assert(sizeof(Grid) == 32, "eight words");
 
-// One structure of the batch.
+// One structure of the batch; `predicted` is not 0 where its B factors are pLDDT.
 struct alignas(16) Structure {
     unsigned residue_start, residue_count, atom_start, atom_count, chain_start, chain_count;
-    unsigned unused[2];
+    unsigned predicted, unused;
     Grid atom_grid, residue_grid;
 };
 static_assert(sizeof(Structure) == 96, "six 16-byte loads");

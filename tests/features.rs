@@ -367,7 +367,17 @@ fn only_what_is_asked_for_is_taken() {
     );
     assert_eq!(
         lines(&[FeatureName::BFactor]),
-        ["header", "b_z", "chains", "members", "b", "alignment"]
+        [
+            "header",
+            "b_factors",
+            "structures",
+            "residues",
+            "chains",
+            "members",
+            "b",
+            "atom_b",
+            "alignment"
+        ]
     );
 }
 
@@ -501,7 +511,9 @@ fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
     let config = EngineConfig::new(Features::capacity(64));
     let table = &compute(slice::from_ref(&s), &config, 1)[0];
     assert_matches(&s, table);
-    let of_c_alpha = ["cn_ca_8", "cn_cb_8", "wcn", "hse_a_up", "hse_b_up", "b_z"];
+    let of_c_alpha = [
+        "cn_ca_8", "cn_cb_8", "wcn", "hse_a_up", "hse_b_up", "phi", "ss8", "b_ca", "b_z",
+    ];
     for column in of_c_alpha.map(|name| of_residues(table, name)) {
         match column {
             Column::Count(values) => assert_eq!(values[20], NULL_COUNT),

@@ -287,19 +287,21 @@ impl Naive {
 
     fn ss8(&mut self, version: DsspVersion) -> String {
         let n = self.backbone.len();
-        let mut is_bond = vec![Vec::new(); n];
-        for (donor, is_bond) in is_bond.iter_mut().enumerate() {
-            let strong = self.best(donor)[..2].to_vec().into_iter().flatten();
-            is_bond.extend(strong.filter(|bond| bond.1 < -0.5).map(|bond| bond.0));
-        }
+        let acceptors = |donor: usize| -> Vec<usize> {
+            let [first, second, ..] = self.best(donor);
+            let strong = [first, second].into_iter().flatten();
+            strong
+                .filter(|bond| bond.1 < -0.5)
+                .map(|bond| bond.0)
+                .collect()
+        };
+        let is_bond: Vec<_> = (0..n).map(acceptors).collect();
         let mut ss = vec![b'-'; n];
         for (is, js) in self.ladders(&is_bond) {
             let state = if is.len() > 1 { b'E' } else { b'B' };
             for strand in [is, js] {
-                let strand = strand[0]..=*strand.last().unwrap();
-                ss[strand]
-                    .iter_mut()
-                    .for_each(|old| *old = (*old).max(state));
+                let residues = &mut ss[strand[0]..=*strand.last().unwrap()];
+                residues.iter_mut().for_each(|own| *own = state.max(*own));
             }
         }
         let starts = |stride: usize, at: usize| {
@@ -317,16 +319,12 @@ impl Naive {
                 }
             }
         }
-        for (at, state) in ss
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, state)| **state == b'-')
-        {
+        for (at, own) in ss.iter_mut().enumerate().filter(|(_, own)| **own == b'-') {
             let turn = |stride: usize| (1..stride).any(|k| at >= k && starts(stride, at - k));
             if [3, 4, 5].into_iter().any(turn) {
-                *state = b'T';
+                *own = b'T';
             } else if self.is_bend(at) == Some(true) {
-                *state = b'S';
+                *own = b'S';
             }
         }
         if version == DsspVersion::V4 {
@@ -471,7 +469,7 @@ fn ubiquitin_is_as_mdtraj_and_mkdssp_say() {
     assert_eq!(compute_by(DsspVersion::V4, &[s])[0].ss8, mkdssp);
 }
 
-/// Some rows of a structure, with a break wherever one is left out.
+/// Some rows of a structure, from first to end, with a break wherever one is left out.
 fn part<const N: usize>(s: &Structure, rows: [(usize, usize); N]) -> Structure {
     let mut part = Structure {
         xyz: Vec::new(),

@@ -1,6 +1,6 @@
 //! Which features, with which settings.
 
-use super::b_factor::BFactor;
+use super::b_factor::{BFactor, Plddt};
 use super::ca_geometry::CaGeometry;
 use super::centrality::Centrality;
 use super::cluster::Cluster;
@@ -164,6 +164,8 @@ features! {
     Smooth, "smooth", smooth: Smooth;
     /// B factors.
     BFactor, "b_factor", b_factor: BFactor;
+    /// pLDDT.
+    Plddt, "plddt", plddt: Plddt;
     /// Radius of gyration.
     Rg, "rg", rg: RadiusOfGyration;
 }

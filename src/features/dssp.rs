@@ -6,6 +6,7 @@ use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::{THREADS, kernel, reads_cells};
 use super::layout::RESIDUES;
 use super::recording::{Recording, args};
+use super::summary;
 use crate::error::Result;
 use crate::record::Kernel;
 
@@ -162,6 +163,17 @@ impl Feature for Dssp {
                 about,
             ));
         }
+        for (table, of) in [
+            (TableName::Chains, "chain"),
+            (TableName::Structures, "structure"),
+        ] {
+            for (name, class) in [("helix", "H"), ("strand", "E"), ("coil", "C")] {
+                let about = format!("Share of {class} in the {of}'s ss3.");
+                let name = format!("{name}_fraction");
+                let column = ColumnDecl::residue(name, ColumnKind::Real, "", about);
+                columns.push(column.of(table));
+            }
+        }
         columns
     }
 
@@ -198,5 +210,6 @@ impl Feature for Dssp {
             r.column(partners, which);
             r.column(energies, which);
         }
+        summary::fractions(r, "class_fractions", states);
     }
 }

@@ -24,8 +24,13 @@ pub(super) struct Inputs {
     pub(super) cb: Option<Buffer<i32>>,
     /// The [`Backbone`](super::layout::Backbone) of each residue.
     pub(super) backbone: Option<Buffer<i32>>,
-    /// The B factor of each residue's C-alpha in A^2, NaN where there is none.
+    /// The B factor of each residue's C-alpha, or its pLDDT, NaN where there is none.
     pub(super) b: Option<Buffer<f32>>,
+    /// Those of all atoms.
+    pub(super) atom_b: Option<Buffer<f32>>,
+    /// Of each chain, where its loose atoms are: the first, and how many there are up
+    /// to the last, those of other chains among them.
+    pub(super) loose: Option<Buffer<u32>>,
     /// Whether each residue has one of the names.
     pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,
     /// Annotations.

@@ -229,7 +229,9 @@ pub(super) struct StructureSpan {
     pub(super) atom_count: u32,
     pub(super) chain_start: u32,
     pub(super) chain_count: u32,
-    pub(super) unused: [u32; 2],
+    /// Not 0 where the B factors are pLDDT.
+    pub(super) predicted: u32,
+    pub(super) unused: u32,
     pub(super) atom_grid: Grid,
     pub(super) residue_grid: Grid,
 }

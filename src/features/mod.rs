@@ -31,6 +31,7 @@ mod rsa;
 mod sasa;
 mod smooth;
 mod sphere;
+mod summary;
 mod torsions;
 mod weighted_contact_number;
 
@@ -40,7 +41,7 @@ use crate::structure::Structure;
 use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
 
-pub use b_factor::BFactor;
+pub use b_factor::{BFactor, Plddt};
 pub use ca_geometry::CaGeometry;
 pub use centrality::Centrality;
 pub use cluster::Cluster;

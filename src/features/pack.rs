@@ -8,7 +8,7 @@ use super::layout::{
 };
 use super::smooth::B_CA;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{AtomClass, Channel, Residue, Structure};
+use crate::structure::{AtomClass, BFactorKind, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// What a structure takes of a batch.
@@ -162,6 +162,12 @@ pub(super) fn write(
             *b = b_factor.copied().unwrap_or(f32::NAN);
         });
     }
+    if let Some(buffer) = inputs.atom_b {
+        views.take(buffer).copy_from_slice(&structure.b_factor);
+    }
+    if let Some(buffer) = inputs.loose {
+        write_loose(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
+    }
     if let Some((buffer, names)) = &inputs.selected {
         let rows = views.take(*buffer).iter_mut().zip(residues);
         rows.for_each(|(selected, residue)| *selected = u8::from(is_named(residue, names)));
@@ -194,7 +200,8 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
         atom_count: atom_count as u32,
         chain_start: at[CHAINS],
         chain_count: structure.chains.len() as u32,
-        unused: [0; 2],
+        predicted: u32::from(structure.b_factor_kind == BFactorKind::Plddt),
+        unused: 0,
         atom_grid: Grid {
             first,
             ..Grid::over(structure.xyz.iter().copied(), atom_count, ATOM_CELL_SHIFT)
@@ -328,6 +335,21 @@ fn write_chains(
         let next = &mut next[residue.chain as usize];
         members[(*next - at[RESIDUES]) as usize] = index;
         *next += 1;
+    }
+}
+
+/// Of each chain the first of its loose atoms in the batch, and how many there are up
+/// to its last.
+fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
+    chains.fill([0; 2]);
+    let mut next = at[ATOMS] + structure.atom_start.last().copied().unwrap_or(0);
+    for span in &structure.loose {
+        let [first, count] = &mut chains[span.chain as usize];
+        if *count == 0 {
+            *first = next;
+        }
+        next += span.atom_count;
+        *count = next - *first;
     }
 }
 

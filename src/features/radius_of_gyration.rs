@@ -4,8 +4,8 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::cpu;
 use super::feature::{About, Feature};
 use super::kernels::kernel;
-use super::layout::{ATOMS, RESIDUES, STRUCTURES};
-use super::recording::Recording;
+use super::layout::{ATOMS, CHAINS, RESIDUES, STRUCTURES};
+use super::recording::{Recording, args};
 use crate::record::Kernel;
 
 /// Radius of gyration; it has no settings.
@@ -23,6 +23,19 @@ fn radius_of_gyration() -> Kernel {
         .twin(cpu::radius_of_gyration)
 }
 
+fn chain_radius_of_gyration() -> Kernel {
+    kernel("chain_radius_of_gyration")
+        .block(256)
+        .reads::<u32>("header")
+        .reads::<u32>("residues")
+        .reads::<u32>("chains")
+        .reads::<u32>("members")
+        .reads::<u32>("loose")
+        .reads::<i32>("atoms")
+        .writes::<f32>("radii")
+        .twin(cpu::chain_radius_of_gyration)
+}
+
 impl Feature for RadiusOfGyration {
     fn about(&self) -> About {
         About {
@@ -34,18 +47,24 @@ impl Feature for RadiusOfGyration {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let column = |name: &str, of: &str| {
+        let column = |table, name: &str, of: &str| {
             let about = format!("Radius of gyration of {of}, all of one weight.");
-            ColumnDecl::residue(name, ColumnKind::Real, "A", about).of(TableName::Structures)
+            ColumnDecl::residue(name, ColumnKind::Real, "A", about).of(table)
         };
         vec![
-            column("rg", "all selected atoms"),
-            column("rg_ca", "the C-alphas"),
+            column(TableName::Chains, "rg", "the chain's selected atoms"),
+            column(TableName::Structures, "rg", "all selected atoms"),
+            column(TableName::Structures, "rg_ca", "the C-alphas"),
         ]
     }
 
     fn record(&self, r: &mut Recording<'_>) {
         let (atoms, ca) = (r.atoms(), r.ca());
+        let radii = r.results::<f32>(TableName::Chains, "rg_of_chains", 1);
+        let (residues, chains, members, loose) = (r.residues(), r.chains(), r.members(), r.loose());
+        let args = args![r.header(), residues, chains, members, loose, atoms, radii];
+        r.launch_blocks(chain_radius_of_gyration(), CHAINS, &args);
+        r.column(radii, 0);
         for (name, atoms, axis) in [("rg", atoms, ATOMS), ("rg_ca", ca, RESIDUES)] {
             let radii = r.results::<f32>(TableName::Structures, name, 1);
             let args = [

@@ -344,6 +344,16 @@ impl<'a> Recording<'a> {
         self.input(|inputs| &mut inputs.b, "b", RESIDUES, 1)
     }
 
+    /// The B factor of each atom.
+    pub(super) fn atom_b(&mut self) -> Buffer<f32> {
+        self.input(|inputs| &mut inputs.atom_b, "atom_b", ATOMS, 1)
+    }
+
+    /// Where each chain's loose atoms are.
+    pub(super) fn loose(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.loose, "loose", CHAINS, 2)
+    }
+
     /// Whether each residue has one of the names.
     pub(super) fn selected(&mut self, names: &[String]) -> Buffer<u8> {
         let buffer = self.recorder.upload_buffer("selected", RESIDUES, 1);

@@ -1,0 +1,66 @@
+//! What is one value a chain and one a structure, of values of their residues.
+
+use super::columns::TableName;
+use super::cpu;
+use super::kernels::kernel;
+use super::layout::{CHAINS, STRUCTURES};
+use super::recording::{Recording, Results, args};
+use crate::record::{Arg, Kernel};
+
+fn of_rows(name: &str) -> Kernel {
+    kernel(name)
+        .block(128)
+        .reads::<u32>("header")
+        .reads::<u32>("structures")
+        .reads::<u32>("chains")
+        .reads::<u32>("members")
+}
+
+/// The mean of rows of reals that are not null.
+fn mean_of_rows() -> Kernel {
+    of_rows("mean_of_rows")
+        .reads::<f32>("values")
+        .writes::<f32>("means")
+        .scalar::<u32>("axis")
+        .twin(cpu::mean_of_rows)
+}
+
+/// The shares of helix, strand and coil.
+fn class_fractions() -> Kernel {
+    of_rows("class_fractions")
+        .reads::<i32>("states")
+        .writes::<f32>("fractions")
+        .scalar::<u32>("axis")
+        .twin(cpu::class_fractions)
+}
+
+/// Records the mean of a column of reals, of chains and then of structures.
+pub(super) fn mean(r: &mut Recording<'_>, name: &str, values: Results<f32>) {
+    summarise(r, mean_of_rows, name, values.into(), 1);
+}
+
+/// Records the shares of helix, strand and coil, of chains and then of structures.
+pub(super) fn fractions(r: &mut Recording<'_>, name: &str, states: Results<i32>) {
+    summarise(r, class_fractions, name, states.into(), 3);
+}
+
+fn summarise(r: &mut Recording<'_>, kernel: fn() -> Kernel, name: &str, rows: Arg, values: usize) {
+    for (table, axis, of) in [
+        (TableName::Chains, CHAINS, "chains"),
+        (TableName::Structures, STRUCTURES, "structures"),
+    ] {
+        let results = r.results::<f32>(table, &format!("{name}_of_{of}"), values);
+        let (structures, chains, members) = (r.structures(), r.chains(), r.members());
+        let args = args![
+            r.header(),
+            structures,
+            chains,
+            members,
+            rows,
+            results,
+            axis as u32
+        ];
+        r.launch_blocks(kernel(), axis, &args);
+        (0..values).for_each(|at| r.column(results, at));
+    }
+}
