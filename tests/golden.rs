@@ -56,6 +56,8 @@ fn rule(column: &str) -> Rule {
             relative: 1e-3,
             ..EXACT
         },
+        // One residue's state, in the shortest chain.
+        "helix_fraction" | "strand_fraction" | "coil_fraction" => absolute(0.02),
         "eigenvector" | "eigenvector_residual" => absolute(1e-4),
         _ if column.ends_with("_energy") => absolute(0.1),
         // Of two partners whose energies round to the same the lower is first, and
