@@ -20,8 +20,8 @@ static_assert(sizeof(Atom) == 16, "one 16-byte load");
 // polar, chain in the batch (19 bits).
 __device__ inline bool present(Atom atom) { return atom.tag != 0; }
 __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
-__device__ inline bool tag_side(unsigned tag) { return tag >> 11 & 1u; }
-__device__ inline bool tag_polar(unsigned tag) { return tag >> 12 & 1u; }
+constexpr unsigned TAG_SIDE = 1u << 11, TAG_POLAR = 1u << 12;
+__device__ inline bool tag_side(unsigned tag) { return tag & TAG_SIDE; }
 __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
 constexpr unsigned CHAINS_MAX = 1u << 19;
 __device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13 == 0; }

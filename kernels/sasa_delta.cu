@@ -1,24 +1,29 @@
 #include "shrake_rupley.cuh"
 
-// Areas of residues in the model, as sasa, and what other chains bury of them;
-// one warp a residue.
-extern "C" __global__ void __launch_bounds__(SASA_THREADS)
+// Areas of residues in the model, as sasa, and what other chains bury of them; one
+// warp a residue.
+extern "C" __global__ void __launch_bounds__(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 sasa_delta(const unsigned* header, const Structure* structures, const Residue* residues,
            const Atom* atoms, CELL_PARAMS, float* areas, float* deltas, unsigned first,
            unsigned points, unsigned probe)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    using namespace shrake_rupley;
+    const unsigned own = (blockIdx.x * THREADS + threadIdx.x) / 32;
     if (own >= header[RESIDUES])
         return;
-    const float* x = (const float*)header + first;
-    const Sphere sphere{x, x + points, x + 2 * points, points, int(probe)};
+    __shared__ Workspace workspaces[THREADS / 32];
     const Residue residue = residues[own];
-    const Areas sums =
-        residue_areas<true>(structures, residue, atoms, CELLS_OF_PARAMS, sphere);
-    if (threadIdx.x % 32 == 0) {
-        areas[3 * own] = angstrom2(sums.all, residue, points);
-        areas[3 * own + 1] = angstrom2(sums.side, residue, points);
-        areas[3 * own + 2] = angstrom2(sums.polar, residue, points);
-        deltas[own] = angstrom2(sums.delta, residue, points);
-    }
+    const Cells cells = CELLS_OF_PARAMS;
+    const Context context{workspaces[threadIdx.x / 32],
+                          cells,
+                          structures[residue.structure].atom_grid,
+                          residue.chain,
+                          (const float*)header + first,
+                          points,
+                          int(probe)};
+    const unsigned long long area = residue_areas<true>(context, residue, atoms);
+    if (lane() <= POLAR)
+        areas[3 * own + lane()] = angstrom2(area, residue, points);
+    if (lane() == DELTA)
+        deltas[own] = angstrom2(area, residue, points);
 }

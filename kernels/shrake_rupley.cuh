@@ -1,118 +1,463 @@
 // What sasa.cu and sasa_delta.cu share.
 //
 // Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with
-// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. All but the last
-// division is exact in integers; what is rounded after is rounded alike on all
-// machines, and so are the counts. Areas are sums of n R^2 in integers, which do
-// not depend on the order.
+// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
+// rest is rounded operation by operation, alike on all machines; so are the
+// counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
+// bury nothing. Of atoms of one radius at one place the first alone has open
+// points. Areas are sums of n R^2 in integers, which do not depend on the order.
 #pragma once
 #include "cells.cuh"
 
+namespace shrake_rupley {
+
+// One warp a block: none waits for the others' ends.
+constexpr unsigned THREADS = 32;
+// Blocks of a multiprocessor: as many as there are registers without spilling.
+constexpr unsigned RESIDENT = 24;
 // The largest radius of an atom in 0.001 A.
 constexpr int RADIUS_MAX = 1900;
-constexpr unsigned SASA_THREADS = 128;
-// Neighbours of one chunk.
-constexpr unsigned CHUNK = 64;
+// The longest edge of the box around atoms that search their neighbours together.
+constexpr int GROUP_EDGE = 10000;
+// Searches reach this much farther than the farthest neighbour, which is more than
+// rounding takes away.
+constexpr int SLACK = 1;
+// A half space whose plane is nearer to the atom than this comes first: some ten
+// neighbours of an atom, which bury nine of ten points.
+constexpr float NEAR = 2440.0f;
+// Candidates that a warp has room for, whole steps of a warp, and half spaces, a power
+// of two. In proteins, a residue of a thousand has more of the first, and no atom of the
+// second.
+constexpr unsigned CANDIDATES = 224, HALF_SPACES = 128;
+// Points of a lane that are looked at together, and of the warp.
+constexpr unsigned SLOTS = 4, BLOCK = 32 * SLOTS;
 
-// An atom's test points: `count` of them, side by side by axis.
-struct Sphere {
-    const float *x, *y, *z;
-    unsigned count;
-    int probe;
+// A warp's shared memory.
+struct Workspace {
+    // Places from the box's low corner on, and squared radii; negative if of
+    // another chain.
+    float4 candidates[CANDIDATES];
+    // u . d + t >= 0: d and t; near ones from the front, far ones from the back.
+    float4 half_spaces[HALF_SPACES];
+    // Which atoms the candidates are.
+    unsigned sources[CANDIDATES];
+    // Points of a block that are still open.
+    unsigned char living[BLOCK];
 };
 
-// Which of a lane's points (bit m is point 32 m + lane) no half space buries.
-__device__ inline unsigned outside(const Sphere& sphere, unsigned open, const float4* half_spaces,
-                                   unsigned count)
+// What a warp knows of the residue whose atoms it takes: among it the test points, x
+// of all before y and z, and the probe's radius.
+struct Context {
+    Workspace& work;
+    const Cells& cells;
+    const Grid& grid;
+    unsigned chain;
+    const float* points;
+    unsigned count;
+    int probe;
+
+    // How far a neighbour may be.
+    __device__ inline int reach() const { return 2 * (RADIUS_MAX + probe) + SLACK; }
+};
+
+__device__ inline unsigned lane() { return threadIdx.x % 32; }
+
+// How many of these lanes are before this one.
+__device__ inline unsigned before(unsigned lanes)
 {
-    for (unsigned left = open; left != 0; left &= left - 1) {
-        const unsigned bit = __ffs(left) - 1, point = bit * 32 + threadIdx.x % 32;
-        const float x = sphere.x[point], y = sphere.y[point], z = sphere.z[point];
-        for (unsigned n = 0; n < count; ++n) {
-            const float4 h = half_spaces[n];
-            if (__fmaf_rn(x, h.x, __fmaf_rn(y, h.y, __fmaf_rn(z, h.z, h.w))) >= 0.0f) {
-                open &= ~(1u << bit);
-                break;
-            }
+    return __popc(lanes & ((1u << lane()) - 1));
+}
+
+__device__ inline int warp_min(int value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(~0u, value);
+#else
+    for (unsigned stride = 16; stride > 0; stride /= 2)
+        value = min(value, __shfl_xor_sync(~0u, value, stride));
+    return value;
+#endif
+}
+
+__device__ inline unsigned warp_or(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(~0u, value);
+#else
+    for (unsigned stride = 16; stride > 0; stride /= 2)
+        value |= __shfl_xor_sync(~0u, value, stride);
+    return value;
+#endif
+}
+
+// How far a value is out of 0 ... edge.
+__device__ inline float outside(float value, float edge)
+{
+    return value - fminf(fmaxf(value, 0.0f), edge);
+}
+
+// Runs of sorted atoms, one a lane, laid end to end; empty ones come last.
+struct Laid {
+    // Where the lane's run ends, and what leads from such a place to the cells.
+    unsigned ends, to_cells, total;
+
+    __device__ inline Laid(const Context& c, const Runs& runs, unsigned first)
+    {
+        unsigned begin = 0, end = 0;
+        if (first + lane() < runs.count)
+            runs.get(first + lane(), c.cells.start, begin, end);
+        ends = end - begin;
+        for (unsigned stride = 1; stride < 32; stride *= 2) {
+            const unsigned other = __shfl_up_sync(~0u, ends, stride);
+            ends += lane() >= stride ? other : 0;
         }
+        total = __shfl_sync(~0u, ends, 31);
+        to_cells = end - ends;
+        // Runs that are empty would hide others that end where they do.
+        const unsigned some = __ballot_sync(~0u, begin < end);
+        uint2* places = (uint2*)c.work.half_spaces;
+        if (begin < end)
+            places[before(some)] = {ends, to_cells};
+        __syncwarp();
+        const uint2 place = places[lane()];
+        ends = lane() < __popc(some) ? place.x : ~0u;
+        to_cells = place.y;
+        __syncwarp();
+    }
+
+    // The sorted atom at place `step` + lane.
+    __device__ inline unsigned at(unsigned step) const
+    {
+        const unsigned passed = __popc(__ballot_sync(~0u, ends <= step));
+        const unsigned own = ends - step;
+        const unsigned end_here = warp_or(own - 1 < 31 ? 1u << own : 0);
+        const unsigned run = passed + __popc(end_here & (2u << lane()) - 1);
+        return step + lane() + __shfl_sync(~0u, to_cells, run);
+    }
+};
+
+// Collects what may be a neighbour of atoms in a box, and returns how many. Whenever
+// there is no room for more, it calls full(count), which returns how many to keep, or
+// more than there is room for, to give up.
+template <bool BY_CHAIN, typename Full>
+__device__ inline unsigned gather(const Context& c, Position low, Position high, Full full)
+{
+    const int reach = c.reach();
+    const float reach2 = float(reach) * float(reach);
+    const float edge_x = float(high.x - low.x), edge_y = float(high.y - low.y),
+                edge_z = float(high.z - low.z);
+    const Runs runs(c.grid, {low.x - reach, low.y - reach, low.z - reach},
+                    {high.x + reach, high.y + reach, high.z + reach});
+    unsigned count = 0;
+    __syncwarp();
+    for (unsigned first = 0; first < runs.count; first += 32) {
+        const Laid laid(c, runs, first);
+        for (unsigned step = 0; step < laid.total; step += 32) {
+            const unsigned at = laid.at(step);
+            float4 candidate{};
+            unsigned source = 0;
+            bool wanted = false;
+            if (step + lane() < laid.total) {
+                const unsigned tag = c.cells.tag[at];
+                source = c.cells.source[at];
+                candidate.x = float(c.cells.x[at] - low.x);
+                candidate.y = float(c.cells.y[at] - low.y);
+                candidate.z = float(c.cells.z[at] - low.z);
+                const float radius = float(int(tag_radius(tag)) + c.probe);
+                candidate.w = radius * radius;
+                if (BY_CHAIN && tag_chain(tag) != c.chain)
+                    candidate.w = -candidate.w;
+                const float x = outside(candidate.x, edge_x), y = outside(candidate.y, edge_y),
+                            z = outside(candidate.z, edge_z);
+                wanted = __fmaf_rn(x, x, __fmaf_rn(y, y, z * z)) < reach2;
+            }
+            const unsigned found = __ballot_sync(~0u, wanted);
+            if (count + __popc(found) > CANDIDATES) {
+                count = full(count);
+                if (count > CANDIDATES)
+                    return count;
+            }
+            if (wanted) {
+                c.work.candidates[count + before(found)] = candidate;
+                c.work.sources[count + before(found)] = source;
+            }
+            count += __popc(found);
+        }
+    }
+    return count;
+}
+
+// An atom as its neighbours see it: its place from the box's low corner on, R^2, and
+// 1 / (2 R) for its radius R.
+struct Center { float x, y, z, radius2, inverse; };
+
+// Half spaces in the workspace: near ones from the front, far ones from the back.
+struct Listed {
+    unsigned near, far;
+
+    __device__ inline bool fit() const { return near + far <= HALF_SPACES; }
+};
+
+// Fills the last step of candidates up with one that is nobody's neighbour.
+__device__ inline void fill_up(const Context& c, unsigned candidates)
+{
+    const unsigned place = candidates / 32 * 32 + lane();
+    if (candidates % 32 > 0 && place >= candidates)
+        c.work.candidates[place] = {1e15f, 0.0f, 0.0f, 1.0f};
+    __syncwarp();
+}
+
+// Makes half spaces of candidates first ... < last, whole steps, for atom `own`; where
+// BY_CHAIN, of those of its own chain, or of the others. More than there is room for
+// overwrite each other.
+template <bool BY_CHAIN>
+__device__ inline Listed find(const Context& c, const Center& center, unsigned own, bool others,
+                              unsigned first, unsigned last)
+{
+    const float farthest = -float(c.reach());
+    unsigned near = 0, far = HALF_SPACES - 1;
+    __syncwarp();
+    for (; first < last; first += 32) {
+        const float4 candidate = c.work.candidates[first + lane()];
+        const unsigned source = c.work.sources[first + lane()];
+        const float x = candidate.x - center.x, y = candidate.y - center.y,
+                    z = candidate.z - center.z;
+        float t = (BY_CHAIN ? fabsf(candidate.w) : candidate.w) - center.radius2;
+        t = __fmaf_rn(-x, x, t);
+        t = __fmaf_rn(-y, y, t);
+        t = __fmaf_rn(-z, z, t) * center.inverse;
+        // Not the atom itself, nor a later one of the same radius at the same place.
+        const bool apart = (__float_as_uint(x) | __float_as_uint(y) | __float_as_uint(z)
+                            | __float_as_uint(t)) != 0;
+        bool wanted = (t > farthest) & (apart | (source < own));
+        if (BY_CHAIN)
+            wanted &= (candidate.w < 0.0f) == others;
+        const bool is_near = t > -NEAR;
+        const unsigned nears = __ballot_sync(~0u, wanted & is_near);
+        const unsigned fars = __ballot_sync(~0u, wanted & !is_near);
+        const unsigned rank = before(is_near ? nears : fars);
+        const unsigned place = is_near ? near + rank : far - rank;
+        if (wanted)
+            c.work.half_spaces[place % HALF_SPACES] = {x, y, z, t};
+        near += __popc(nears);
+        far -= __popc(fars);
+    }
+    __syncwarp();
+    return {near, HALF_SPACES - 1 - far};
+}
+
+// The bits of u . d + t, which is less than 0 outside of the half space. It is never a
+// negative zero: t begins as a positive one at least, and sums that cancel are positive.
+__device__ inline unsigned depth(float4 h, float x, float y, float z)
+{
+    return __float_as_uint(__fmaf_rn(x, h.x, __fmaf_rn(y, h.y, __fmaf_rn(z, h.z, h.w))));
+}
+
+// A lane's points of a block.
+struct Points {
+    float x[SLOTS], y[SLOTS], z[SLOTS];
+
+    __device__ inline void load(const Context& c, unsigned block)
+    {
+#pragma unroll
+        for (unsigned s = 0; s < SLOTS; ++s) {
+            const float* point = c.points + min(block + 32 * s + lane(), c.count - 1);
+            x[s] = point[0];
+            y[s] = point[c.count];
+            z[s] = point[2 * c.count];
+        }
+    }
+};
+
+// Holds a block of points against the near half spaces, and lists those that none
+// buries; returns how many.
+__device__ inline unsigned near_pass(const Context& c, const Points& points, unsigned block,
+                                     unsigned near)
+{
+    unsigned open[SLOTS];
+#pragma unroll
+    for (unsigned s = 0; s < SLOTS; ++s)
+        open[s] = block + 32 * s + lane() < c.count ? ~0u : 0u;
+#pragma unroll 2
+    for (unsigned n = 0; n < near; ++n) {
+        const float4 h = c.work.half_spaces[n];
+#pragma unroll
+        for (unsigned s = 0; s < SLOTS; ++s)
+            open[s] &= depth(h, points.x[s], points.y[s], points.z[s]);
+    }
+    if (!__any_sync(~0u, (open[0] | open[1] | open[2] | open[3]) >> 31))
+        return 0;
+    unsigned living = 0;
+#pragma unroll
+    for (unsigned s = 0; s < SLOTS; ++s) {
+        const bool is_open = open[s] >> 31;
+        const unsigned found = __ballot_sync(~0u, is_open);
+        if (is_open)
+            c.work.living[living + before(found)] = 32 * s + lane();
+        living += __popc(found);
+    }
+    __syncwarp();
+    return living;
+}
+
+// Holds the listed points of a block against half spaces begin ... < end, several a
+// lane's point at a time where there are few points; returns how many none buries.
+// Where KEEP, they are listed then.
+template <bool KEEP>
+__device__ inline unsigned living_pass(const Context& c, unsigned block, unsigned living,
+                                       unsigned begin, unsigned end)
+{
+    unsigned kept = 0;
+    for (unsigned first = 0; first < living; first += 32) {
+        const unsigned count = min(32u, living - first);
+        // The logarithm of the lanes from one half space to the next.
+        const unsigned shift = 32 - __clz(count - 1), stride = 32u >> shift;
+        const unsigned place = lane() & ((1u << shift) - 1);
+        const unsigned point = c.work.living[first + min(place, count - 1)];
+        const float* own = c.points + block + point;
+        const float x = own[0], y = own[c.count], z = own[2 * c.count];
+        unsigned open = ~0u;
+#pragma unroll 4
+        for (unsigned n = begin + (lane() >> shift); n < end; n += stride)
+            open &= depth(c.work.half_spaces[n], x, y, z);
+        for (unsigned width = 1u << shift; width < 32; width *= 2)
+            open &= __shfl_xor_sync(~0u, open, width);
+        const bool is_open = open >> 31 && lane() < count;
+        const unsigned found = __ballot_sync(~0u, is_open);
+        if (KEEP) {
+            __syncwarp();
+            if (is_open)
+                c.work.living[kept + before(found)] = point;
+        }
+        kept += __popc(found);
+    }
+    __syncwarp();
+    return kept;
+}
+
+// Open points of an atom: that its own chain leaves open, and that all do.
+struct Open { unsigned alone, model; };
+
+// The open points of an atom whose candidates are all in the workspace; `points` are
+// those of the first block where there is no other. Returns false if the atom has too
+// many neighbours.
+template <bool BY_CHAIN>
+__device__ inline bool open_points(const Context& c, Points& points, const Center& center,
+                                   unsigned own, unsigned candidates, Open& open)
+{
+    open = {};
+    for (unsigned block = 0; block < c.count; block += BLOCK) {
+        if (c.count > BLOCK)
+            points.load(c, block);
+        const Listed chain = find<BY_CHAIN>(c, center, own, false, 0, candidates);
+        if (!chain.fit())
+            return false;
+        unsigned living = near_pass(c, points, block, chain.near);
+        living = living_pass<BY_CHAIN>(c, block, living, HALF_SPACES - chain.far, HALF_SPACES);
+        open.alone += living;
+        if (BY_CHAIN && living > 0) {
+            const Listed other = find<BY_CHAIN>(c, center, own, true, 0, candidates);
+            if (!other.fit())
+                return false;
+            living = living_pass<true>(c, block, living, 0, other.near);
+            living = living_pass<false>(c, block, living, HALF_SPACES - other.far, HALF_SPACES);
+        }
+        open.model += living;
+    }
+    return true;
+}
+
+// The same for an atom with any number of neighbours: the workspace is filled and
+// emptied again and again.
+template <bool BY_CHAIN>
+__device__ inline Open open_in_crowd(const Context& c, const Points& points,
+                                     const Center& center, unsigned own, Position position)
+{
+    Open open{};
+    for (unsigned block = 0; block < c.count; block += BLOCK) {
+        unsigned living = near_pass(c, points, block, 0);
+        for (unsigned others = 0; others < (BY_CHAIN ? 2 : 1); ++others) {
+            const auto empty = [&](unsigned count) {
+                fill_up(c, count);
+                for (unsigned first = 0; first < count; first += HALF_SPACES) {
+                    const unsigned last = min(first + HALF_SPACES, count);
+                    const Listed listed = find<BY_CHAIN>(c, center, own, others, first, last);
+                    living = living_pass<true>(c, block, living, 0, listed.near);
+                    living = living_pass<true>(c, block, living, HALF_SPACES - listed.far,
+                                               HALF_SPACES);
+                }
+                return 0u;
+            };
+            empty(gather<BY_CHAIN>(c, position, position, empty));
+            if (others == 0)
+                open.alone += living;
+        }
+        open.model += living;
     }
     return open;
 }
 
-// A residue's areas: all atoms', the side chain's, the polar atoms', and what
-// other chains bury; in squared 0.001 A of a point.
-struct Areas { unsigned long long all, side, polar, delta; };
+// The lanes that hold the areas of a residue.
+enum Kind { ALL, SIDE, POLAR, DELTA };
 
-// The areas of one residue, a warp together. Where BY_CHAIN is false, all chains
-// are one.
+// The areas of one residue, each for the lane of its kind, in squared 0.001 A of a
+// point; a warp together. Where BY_CHAIN is false, all chains are one.
 template <bool BY_CHAIN>
-__device__ inline Areas residue_areas(const Structure* structures, const Residue& residue,
-                                      const Atom* atoms, const Cells& cells,
-                                      const Sphere& sphere)
+__device__ inline unsigned long long residue_areas(const Context& c, const Residue& residue,
+                                                   const Atom* atoms)
 {
-    __shared__ float4 chunks[SASA_THREADS / 32][CHUNK];
-    float4* chunk = chunks[threadIdx.x / 32];
-    const unsigned lane = threadIdx.x % 32;
-    const Grid& grid = structures[residue.structure].atom_grid;
-    unsigned all = 0;
-    for (unsigned m = 0; m * 32 + lane < sphere.count; ++m)
-        all |= 1u << m;
-    Areas areas{};
-    for (unsigned own = residue.atom_start; own < residue.atom_start + residue.atom_count; ++own) {
-        const Atom atom = atoms[own];
-        const int radius = int(tag_radius(atom.tag)) + sphere.probe;
-        const Runs runs(grid, atom.x, atom.y, atom.z, radius + RADIUS_MAX + sphere.probe);
-        const float half_inverse = 1.0f / float(2 * radius);
-        unsigned open = all, alone = 0;
-        for (unsigned pass = 0; pass < (BY_CHAIN ? 2 : 1); ++pass) {
-            unsigned count = 0;
-            for (unsigned run = 0; run < runs.count; ++run) {
-                unsigned begin, end;
-                runs.get(run, cells.start, begin, end);
-                for (unsigned base = begin; base < end; base += 32) {
-                    const unsigned at = base + lane;
-                    bool wanted = at < end && cells.source[at] != own;
-                    float4 h{};
-                    if (wanted) {
-                        const unsigned tag = cells.tag[at];
-                        const int other = int(tag_radius(tag)) + sphere.probe;
-                        const int both = radius + other;
-                        const int dx = cells.x[at] - atom.x, dy = cells.y[at] - atom.y,
-                                  dz = cells.z[at] - atom.z;
-                        const unsigned d2 = squared(dx, dy, dz);
-                        wanted = d2 < unsigned(both * both);
-                        if (BY_CHAIN)
-                            wanted &= (tag_chain(tag) == tag_chain(atom.tag)) == (pass == 0);
-                        const int t = other * other - (int(d2) + radius * radius);
-                        h = {float(dx), float(dy), float(dz), float(t) * half_inverse};
-                    }
-                    const unsigned found = __ballot_sync(~0u, wanted);
-                    if (wanted)
-                        chunk[count + __popc(found & ((1u << lane) - 1))] = h;
-                    count += __popc(found);
-                    if (count > CHUNK - 32) {
-                        __syncwarp();
-                        open = outside(sphere, open, chunk, count);
-                        __syncwarp();
-                        count = 0;
-                    }
-                }
-            }
-            __syncwarp();
-            open = outside(sphere, open, chunk, count);
-            __syncwarp();
-            if (pass == 0)
-                alone = open;
+    // What a tag must have for this lane's kind.
+    const unsigned needed = lane() == SIDE ? TAG_SIDE : lane() == POLAR ? TAG_POLAR : 0;
+    unsigned long long area = 0;
+    Points points;
+    points.load(c, 0);
+    const unsigned end = residue.atom_start + residue.atom_count;
+    unsigned most = 32;
+    for (unsigned start = residue.atom_start; start < end;) {
+        const unsigned length = min(most, end - start);
+        const Atom atom = atoms[start + min(lane(), length - 1)];
+        const Position low{warp_min(atom.x), warp_min(atom.y), warp_min(atom.z)};
+        const Position high{-warp_min(-atom.x), -warp_min(-atom.y), -warp_min(-atom.z)};
+        const int edge = max(high.x - low.x, max(high.y - low.y, high.z - low.z));
+        unsigned candidates = CANDIDATES + 1;
+        if (edge <= GROUP_EDGE)
+            candidates = gather<BY_CHAIN>(c, low, high, [](unsigned) { return CANDIDATES + 1; });
+        if (candidates > CANDIDATES && length > 1) {
+            most = length / 2;
+            continue;
         }
-        const unsigned long long unit = (unsigned long long)radius * radius;
-        const unsigned long long area = unit * warp_sum(__popc(open));
-        areas.all += area;
-        areas.side += tag_side(atom.tag) ? area : 0;
-        areas.polar += tag_polar(atom.tag) ? area : 0;
-        if (BY_CHAIN)
-            areas.delta += unit * warp_sum(__popc(alone)) - area;
+        fill_up(c, min(candidates, CANDIDATES));
+        const float radius = float(int(tag_radius(atom.tag)) + c.probe);
+        const Center center{float(atom.x - low.x), float(atom.y - low.y), float(atom.z - low.z),
+                            radius * radius, 1.0f / (2.0f * radius)};
+        unsigned k = 0;
+        for (; k < length; ++k) {
+            const Center one{__shfl_sync(~0u, center.x, k), __shfl_sync(~0u, center.y, k),
+                             __shfl_sync(~0u, center.z, k), __shfl_sync(~0u, center.radius2, k),
+                             __shfl_sync(~0u, center.inverse, k)};
+            const unsigned tag = __shfl_sync(~0u, atom.tag, k);
+            Open open;
+            const bool is_crowded = candidates > CANDIDATES
+                || !open_points<BY_CHAIN>(c, points, one, start + k, candidates, open);
+            if (is_crowded) {
+                const Position own{__shfl_sync(~0u, atom.x, k), __shfl_sync(~0u, atom.y, k),
+                                   __shfl_sync(~0u, atom.z, k)};
+                const Center at_home{0.0f, 0.0f, 0.0f, one.radius2, one.inverse};
+                open = open_in_crowd<BY_CHAIN>(c, points, at_home, start + k, own);
+            }
+            const unsigned milli = tag_radius(tag) + c.probe;
+            const unsigned count = lane() == DELTA ? open.alone - open.model : open.model;
+            if ((tag & needed) == needed)
+                area += (unsigned long long)(milli * milli) * count;
+            if (is_crowded) {
+                // The group's candidates are gone.
+                ++k;
+                break;
+            }
+        }
+        start += k;
     }
-    return areas;
+    return area;
 }
 
 // An area in A^2; null where there is no atom.
@@ -121,3 +466,5 @@ __device__ inline float angstrom2(unsigned long long area, const Residue& residu
     const double scale = 4e-6 * 3.141592653589793 / double(points);
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
+
+} // namespace shrake_rupley

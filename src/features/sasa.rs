@@ -38,7 +38,7 @@ impl Default for Sasa {
 pub(super) fn kernel_of(with_delta: bool) -> Kernel {
     let name = if with_delta { "sasa_delta" } else { "sasa" };
     let kernel = kernel(name)
-        .block(128)
+        .block(32)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("residues")
