@@ -1,8 +1,6 @@
 // The radius of gyration of the atoms that a block goes through.
 #pragma once
-#include "layout.cuh"
-
-constexpr unsigned RG_THREADS = 256;
+#include "work.cuh"
 
 // Root mean square distance of atoms, all of one weight, from their mean, in A.
 // `for_each` calls what it is given with each present atom of the thread, always in
@@ -10,7 +8,7 @@ constexpr unsigned RG_THREADS = 256;
 template <typename ForEach>
 __device__ inline float radius_of_atoms(ForEach for_each)
 {
-    __shared__ long long sums[RG_THREADS];
+    __shared__ long long sums[BLOCK];
     long long x = 0, y = 0, z = 0, count = 0;
     for_each([&](Atom p) {
         x += p.x;
@@ -18,13 +16,13 @@ __device__ inline float radius_of_atoms(ForEach for_each)
         z += p.z;
         ++count;
     });
-    count = block_sum<RG_THREADS>(sums, count);
+    count = block_sum(sums, count);
     const double n = double(count);
-    const double mean_x = double(block_sum<RG_THREADS>(sums, x)) / n;
-    const double mean_y = double(block_sum<RG_THREADS>(sums, y)) / n;
-    const double mean_z = double(block_sum<RG_THREADS>(sums, z)) / n;
+    const double mean_x = double(block_sum(sums, x)) / n;
+    const double mean_y = double(block_sum(sums, y)) / n;
+    const double mean_z = double(block_sum(sums, z)) / n;
 
-    __shared__ double squares[RG_THREADS];
+    __shared__ double squares[BLOCK];
     double square = 0.0;
     for_each([&](Atom p) {
         const double dx = double(p.x) - mean_x;
@@ -32,6 +30,6 @@ __device__ inline float radius_of_atoms(ForEach for_each)
         const double dz = double(p.z) - mean_z;
         square += dx * dx + dy * dy + dz * dz;
     });
-    square = block_sum<RG_THREADS>(squares, square);
+    square = block_sum(squares, square);
     return count > 0 ? float(sqrt(square / n) * 0.001) : null_real();
 }
