@@ -150,8 +150,8 @@ impl Run {
     }
 }
 
-/// A protein of about `atoms` atoms: copies of the first structure side by side,
-/// each a chain of its own.
+/// A protein of about `atoms` atoms: copies of a structure side by side, the chains
+/// of each its own.
 fn tiled(one: &Structure, atoms: usize) -> Structure {
     let copies = atoms.div_ceil(one.xyz.len()).max(1);
     let (edge, size) = ((copies as f64).cbrt().ceil() as usize, |axis: usize| {
@@ -327,37 +327,62 @@ fn features(c: &mut Criterion) {
         let name = format!("{}/graph/16k", feature.name());
         bench.time(c, &name, &one, Mode::Graph, (16_384, &structures));
     }
-    // Batches of one size in all, of ever larger structures.
-    let one = structures
-        .iter()
-        .find(|s| s.chains.len() == 1 && s.xyz.len() > 500);
+    // Batches of one size in all, of ever larger structures. Weighted contact numbers
+    // are of all pairs, and so left out.
+    let large = structures.iter().filter(|s| s.xyz.len() > 500);
+    let one = large.min_by_key(|s| s.xyz.len());
+    let linear = FeatureConfig {
+        features: FeatureName::ALL
+            .iter()
+            .copied()
+            .filter(|&name| name != FeatureName::Wcn)
+            .collect(),
+        ..FeatureConfig::default()
+    };
     for atoms in SIZES {
-        let structure = tiled(one.expect("a single chain"), atoms);
-        let name = format!("all/graph/structures of {atoms} atoms");
-        bench.time(
-            c,
-            &name,
-            &all,
-            Mode::Graph,
-            (32_768, slice::from_ref(&structure)),
-        );
+        let structure = tiled(one.expect("a protein"), atoms);
+        let name = format!("all but wcn/graph/structures of {atoms} atoms");
+        let cut = slice::from_ref(&structure);
+        bench.time(c, &name, &linear, Mode::Graph, (65_536, cut));
     }
 }
 
-/// Launches of their own against the fused one, for several choices of features and
-/// sizes of batches.
+/// The first residues of a structure, all of one chain.
+fn peptide(whole: &Structure, residues: usize) -> Option<Structure> {
+    let of_chain = |residue: &Residue| residue.chain == whole.residues[0].chain;
+    let first = whole.residues.get(..residues)?;
+    let atoms = whole.atom_start[residues] as usize;
+    first.iter().all(of_chain).then(|| Structure {
+        residues: first.to_vec(),
+        chains: whole.chains[..=first[0].chain as usize].to_vec(),
+        xyz: whole.xyz[..atoms].to_vec(),
+        element: whole.element[..atoms].to_vec(),
+        class: whole.class[..atoms].to_vec(),
+        b_factor: whole.b_factor[..atoms].to_vec(),
+        atom_start: whole.atom_start[..=residues].to_vec(),
+        loose: Vec::new(),
+        ..whole.clone()
+    })
+}
+
+/// Launches of their own against the fused one, for choices of features, sizes of
+/// structures, and batches of them.
 fn fused(c: &mut Criterion, bench: &Bench, structures: &[Structure]) {
-    let presets = FeatureName::PRESETS.iter();
-    for &(preset, features) in presets {
-        for residues in [512, 1_024, 2_048, 4_096, 16_384] {
-            for (name, fusion) in [("separate", Fusion::Off), ("fused", Fusion::On)] {
-                let config = FeatureConfig {
-                    features: features.to_vec(),
-                    fusion,
-                    ..FeatureConfig::default()
-                };
-                let name = format!("{preset}/{name}/{residues} residues");
-                bench.time(c, &name, &config, Mode::Graph, (residues, structures));
+    for (preset, features) in FeatureName::PRESETS {
+        for length in [16, 64, 256] {
+            let cut = structures.iter().filter_map(|s| peptide(s, length));
+            let cut: Vec<Structure> = cut.collect();
+            for batch in [1, 16, 256] {
+                for (name, fusion) in [("separate", Fusion::Off), ("fused", Fusion::On)] {
+                    let config = FeatureConfig {
+                        features: features.to_vec(),
+                        fusion,
+                        ..FeatureConfig::default()
+                    };
+                    let name = format!("{preset}/{name}/{batch} of {length} residues");
+                    let residues = (batch * length) as u32;
+                    bench.time(c, &name, &config, Mode::Graph, (residues, &cut));
+                }
             }
         }
     }

@@ -1,46 +1,41 @@
-#include "cells.cuh"
+#include "few.cuh"
 #include "work.cuh"
-
-// Atoms within the radius of an atom, itself included, by a warp. Where the grid
-// does not wrap, candidates are so near that no difference needs a bound.
-template <bool BOUNDED>
-__device__ inline int atoms_within(const Cells& cells, const Grid& grid, Atom atom,
-                                   unsigned radius)
-{
-    int near = 0;
-    for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
-        const int dx = cells.x[other] - atom.x;
-        const int dy = cells.y[other] - atom.y;
-        const int dz = cells.z[other] - atom.z;
-        const unsigned d2 = BOUNDED ? squared(dx, dy, dz) : dx * dx + dy * dy + dz * dz;
-        near += d2 < radius * radius;
-    });
-    return warp_sum(near);
-}
 
 // Mean and largest cx over a residue's atoms: the free over the filled volume of
 // the sphere around an atom (Pintar et al. 2002), both in A^3; one warp a residue.
-KERNEL(32 * WARPS)
+KERNEL(32 * WARPS, 5)
 protrusion(const unsigned* header, const Structure* structures, const Residue* residues,
            const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, double sphere_volume,
            double atom_volume)
 {
+    Around& around = warp_memory<Around, WARPS>();
+    const Cells cells = CELLS_OF_PARAMS;
     each_warp(header, RESIDUES, [&](unsigned own) {
         const Residue residue = residues[own];
         const Grid& grid = structures[residue.structure].atom_grid;
-        const bool bounded = wraps(grid) || radius + (1u << grid.shift) > REACH;
-        const Cells cells = CELLS_OF_PARAMS;
-        double sum = 0.0, largest = 0.0;
-        for (unsigned a = 0; a < residue.atom_count; ++a) {
-            const Atom atom = atoms[residue.atom_start + a];
-            const int near = bounded ? atoms_within<true>(cells, grid, atom, radius)
-                                     : atoms_within<false>(cells, grid, atom, radius);
-            const double filled = near * atom_volume;
-            const double free_to_filled = (sphere_volume - filled) / filled;
-            sum += free_to_filled;
-            largest = a == 0 ? free_to_filled : fmax(largest, free_to_filled);
-        }
-        if (threadIdx.x % 32 == 0) {
+        int near[FEW];
+        double sum = 0.0, largest = null_double();
+        const auto begin = [&] {
+            for (int& count : near)
+                count = 0;
+        };
+        const auto visit = [&](const Few& few, float4 candidate, unsigned) {
+            few.each(candidate, radius, [&](unsigned k, int add) { near[k] += add; });
+        };
+        const auto end = [&](unsigned length) {
+#pragma unroll
+            for (unsigned k = 0; k < FEW; ++k) {
+                const double filled = warp_sum(near[k]) * atom_volume;
+                const double free_to_filled = (sphere_volume - filled) / filled;
+                if (k < length) {
+                    sum += free_to_filled;
+                    largest = fmax(free_to_filled, largest);
+                }
+            }
+        };
+        each_few(around, cells, grid, residue, atoms, radius, [](unsigned) { return true; },
+                 [](unsigned) { return 0u; }, begin, visit, end);
+        if (lane() == 0) {
             const bool any = residue.atom_count > 0;
             cx[2 * own] = any ? float(sum / residue.atom_count) : null_real();
             cx[2 * own + 1] = any ? float(largest) : null_real();

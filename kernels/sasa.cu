@@ -8,7 +8,7 @@ sasa(const unsigned* header, const Structure* structures, const Residue* residue
      const Atom* atoms, CELL_PARAMS, float* areas, unsigned first, unsigned points, unsigned probe)
 {
     using namespace shrake_rupley;
-    Workspace& work = workspace();
+    Workspace& work = warp_memory<Workspace, THREADS / 32>();
     each_warp(header, RESIDUES, [&](unsigned own) {
         const Residue residue = residues[own];
         const Cells cells = CELLS_OF_PARAMS;

@@ -9,7 +9,7 @@ sasa_delta(const unsigned* header, const Structure* structures, const Residue* r
            unsigned points, unsigned probe)
 {
     using namespace shrake_rupley;
-    Workspace& work = workspace();
+    Workspace& work = warp_memory<Workspace, THREADS / 32>();
     each_warp(header, RESIDUES, [&](unsigned own) {
         const Residue residue = residues[own];
         const Cells cells = CELLS_OF_PARAMS;

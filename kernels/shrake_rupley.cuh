@@ -7,8 +7,7 @@
 // bury nothing. Of atoms of one radius at one place the first alone has open
 // points. Areas are sums of n R^2 in integers, which do not depend on the order.
 #pragma once
-#include "cells.cuh"
-#include "work.cuh"
+#include "gather.cuh"
 
 namespace shrake_rupley {
 
@@ -46,20 +45,6 @@ struct Workspace {
     unsigned char living[BLOCK];
 };
 
-static_assert(sizeof(Workspace) == 6656, "the fused kernel is launched with room for it");
-
-// This warp's.
-__device__ inline Workspace& workspace()
-{
-#ifdef FUSED
-    extern __shared__ Workspace workspaces[];
-    return workspaces[threadIdx.x / 32];
-#else
-    __shared__ Workspace workspace;
-    return workspace;
-#endif
-}
-
 // What a warp knows of the residue whose atoms it takes: among it the test points, x
 // of all before y and z, and the probe's radius.
 struct Context {
@@ -75,131 +60,21 @@ struct Context {
     __device__ inline int reach() const { return 2 * (RADIUS_MAX + probe) + SLACK; }
 };
 
-__device__ inline unsigned lane() { return threadIdx.x % 32; }
-
-// How many of these lanes are before this one.
-__device__ inline unsigned before(unsigned lanes)
-{
-    return __popc(lanes & ((1u << lane()) - 1));
-}
-
-__device__ inline int warp_min(int value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_min_sync(~0u, value);
-#else
-    for (unsigned stride = 16; stride > 0; stride /= 2)
-        value = min(value, __shfl_xor_sync(~0u, value, stride));
-    return value;
-#endif
-}
-
-__device__ inline unsigned warp_or(unsigned value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_or_sync(~0u, value);
-#else
-    for (unsigned stride = 16; stride > 0; stride /= 2)
-        value |= __shfl_xor_sync(~0u, value, stride);
-    return value;
-#endif
-}
-
-// How far a value is out of 0 ... edge.
-__device__ inline float outside(float value, float edge)
-{
-    return value - fminf(fmaxf(value, 0.0f), edge);
-}
-
-// Runs of sorted atoms, one a lane, laid end to end; empty ones come last.
-struct Laid {
-    // Where the lane's run ends, and what leads from such a place to the cells.
-    unsigned ends, to_cells, total;
-
-    __device__ inline Laid(const Context& c, const Runs& runs, unsigned first)
-    {
-        unsigned begin = 0, end = 0;
-        if (first + lane() < runs.count)
-            runs.get(first + lane(), c.cells.start, begin, end);
-        ends = end - begin;
-        for (unsigned stride = 1; stride < 32; stride *= 2) {
-            const unsigned other = __shfl_up_sync(~0u, ends, stride);
-            ends += lane() >= stride ? other : 0;
-        }
-        total = __shfl_sync(~0u, ends, 31);
-        to_cells = end - ends;
-        // Runs that are empty would hide others that end where they do.
-        const unsigned some = __ballot_sync(~0u, begin < end);
-        uint2* places = (uint2*)c.work.half_spaces;
-        if (begin < end)
-            places[before(some)] = {ends, to_cells};
-        __syncwarp();
-        const uint2 place = places[lane()];
-        ends = lane() < __popc(some) ? place.x : ~0u;
-        to_cells = place.y;
-        __syncwarp();
-    }
-
-    // The sorted atom at place `step` + lane.
-    __device__ inline unsigned at(unsigned step) const
-    {
-        const unsigned passed = __popc(__ballot_sync(~0u, ends <= step));
-        const unsigned own = ends - step;
-        const unsigned end_here = warp_or(own - 1 < 31 ? 1u << own : 0);
-        const unsigned run = passed + __popc(end_here & (2u << lane()) - 1);
-        return step + lane() + __shfl_sync(~0u, to_cells, run);
-    }
-};
-
 // Collects what may be a neighbour of atoms in a box, and returns how many. Whenever
 // there is no room for more, it calls full(count), which returns how many to keep, or
 // more than there is room for, to give up.
 template <bool BY_CHAIN, typename Full>
-__device__ inline unsigned gather(const Context& c, Position low, Position high, Full full)
+__device__ inline unsigned candidates_of(const Context& c, const Box& box, Full full)
 {
-    const int reach = c.reach();
-    const float reach2 = float(reach) * float(reach);
-    const float edge_x = float(high.x - low.x), edge_y = float(high.y - low.y),
-                edge_z = float(high.z - low.z);
-    const Runs runs(c.grid, {low.x - reach, low.y - reach, low.z - reach},
-                    {high.x + reach, high.y + reach, high.z + reach});
-    unsigned count = 0;
-    __syncwarp();
-    for (unsigned first = 0; first < runs.count; first += 32) {
-        const Laid laid(c, runs, first);
-        for (unsigned step = 0; step < laid.total; step += 32) {
-            const unsigned at = laid.at(step);
-            float4 candidate{};
-            unsigned source = 0;
-            bool wanted = false;
-            if (step + lane() < laid.total) {
-                const unsigned tag = c.cells.tag[at];
-                source = c.cells.source[at];
-                candidate.x = float(c.cells.x[at] - low.x);
-                candidate.y = float(c.cells.y[at] - low.y);
-                candidate.z = float(c.cells.z[at] - low.z);
-                const float radius = float(int(tag_radius(tag)) + c.probe);
-                candidate.w = radius * radius;
-                if (BY_CHAIN && tag_chain(tag) != c.chain)
-                    candidate.w = -candidate.w;
-                const float x = outside(candidate.x, edge_x), y = outside(candidate.y, edge_y),
-                            z = outside(candidate.z, edge_z);
-                wanted = __fmaf_rn(x, x, __fmaf_rn(y, y, z * z)) < reach2;
-            }
-            const unsigned found = __ballot_sync(~0u, wanted);
-            if (count + __popc(found) > CANDIDATES) {
-                count = full(count);
-                if (count > CANDIDATES)
-                    return count;
-            }
-            if (wanted) {
-                c.work.candidates[count + before(found)] = candidate;
-                c.work.sources[count + before(found)] = source;
-            }
-            count += __popc(found);
-        }
-    }
-    return count;
+    const auto keep = [&](unsigned place, unsigned at, float x, float y, float z) {
+        const unsigned tag = c.cells.tag[at];
+        const float radius = float(int(tag_radius(tag)) + c.probe);
+        const bool is_other = BY_CHAIN && tag_chain(tag) != c.chain;
+        c.work.candidates[place] = {x, y, z, is_other ? -(radius * radius) : radius * radius};
+        c.work.sources[place] = c.cells.source[at];
+    };
+    return gather(c.cells, c.grid, box, c.reach(), CANDIDATES, (uint2*)c.work.half_spaces,
+                  [](unsigned) { return true; }, keep, full);
 }
 
 // An atom as its neighbours see it: its place from the box's low corner on, R^2, and
@@ -388,6 +263,7 @@ template <bool BY_CHAIN>
 __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                                      const Center& center, unsigned own, Position position)
 {
+    const Box box(position.x, position.y, position.z);
     Open open{};
     for (unsigned block = 0; block < c.count; block += BLOCK) {
         unsigned living = near_pass(c, points, block, 0);
@@ -403,7 +279,7 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                 }
                 return 0u;
             };
-            empty(gather<BY_CHAIN>(c, position, position, empty));
+            empty(candidates_of<BY_CHAIN>(c, box, empty));
             if (others == 0)
                 open.alone += living;
         }
@@ -431,19 +307,18 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
     for (unsigned start = residue.atom_start; start < end;) {
         const unsigned length = min(most, end - start);
         const Atom atom = atoms[start + min(lane(), length - 1)];
-        const Position low{warp_min(atom.x), warp_min(atom.y), warp_min(atom.z)};
-        const Position high{-warp_min(-atom.x), -warp_min(-atom.y), -warp_min(-atom.z)};
-        const int edge = max(high.x - low.x, max(high.y - low.y, high.z - low.z));
+        const Box box(atom.x, atom.y, atom.z);
         unsigned candidates = CANDIDATES + 1;
-        if (edge <= GROUP_EDGE)
-            candidates = gather<BY_CHAIN>(c, low, high, [](unsigned) { return CANDIDATES + 1; });
+        if (box.edge() <= GROUP_EDGE)
+            candidates = candidates_of<BY_CHAIN>(c, box, [](unsigned) { return CANDIDATES + 1; });
         if (candidates > CANDIDATES && length > 1) {
             most = length / 2;
             continue;
         }
         fill_up(c, min(candidates, CANDIDATES));
         const float radius = float(int(tag_radius(atom.tag)) + c.probe);
-        const Center center{float(atom.x - low.x), float(atom.y - low.y), float(atom.z - low.z),
+        const Center center{float(atom.x - box.low.x), float(atom.y - box.low.y),
+                            float(atom.z - box.low.z),
                             radius * radius, 1.0f / (2.0f * radius)};
         unsigned k = 0;
         for (; k < length; ++k) {

@@ -21,6 +21,21 @@ __shared__ unsigned begins[AXES], ends[AXES];
 constexpr unsigned WARPS = 4;
 #endif
 
+// Room for a T of the warp's own, in a block of so many warps. Functions of the fused
+// kernel share it, of which each warp has WARP_BYTES.
+template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory()
+{
+#ifdef FUSED
+    constexpr unsigned WARP_BYTES = 6656;
+    static_assert(sizeof(T) <= WARP_BYTES, "src/features/fused.rs asks for so much");
+    extern __shared__ float4 warp_bytes[];
+    return *(T*)((char*)warp_bytes + threadIdx.x / 32 * WARP_BYTES);
+#else
+    __shared__ T rooms[WARPS_OF_BLOCK];
+    return rooms[threadIdx.x / 32];
+#endif
+}
+
 // Units of an axis from begin to end, outside of which a kernel finds nothing that
 // another has made.
 struct Units { unsigned begin, end; };

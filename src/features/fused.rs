@@ -2,7 +2,7 @@
 //! each of its blocks runs all of them for one structure.
 
 use super::kernels::{self, BLOCK, kernel};
-use super::layout::{RESIDUES, STRUCTURES};
+use super::layout::STRUCTURES;
 use super::{b_factor, ca_geometry, centrality, cluster, contact_number, contact_order, dssp};
 use super::{cpu, half_sphere, interface, protrusion, radius_of_gyration, rsa, sasa, smooth};
 use super::{summary, torsions, weighted_contact_number};
@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 /// one structure through all of them. Results are the same to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fusion {
-    /// In buckets in which that is known to be faster: small ones, on a GPU.
+    /// Where that is faster by measurement: on a GPU, in buckets for a peptide, if
+    /// few of the launches are long.
     #[default]
     Auto,
     /// Never.
@@ -24,8 +25,19 @@ pub enum Fusion {
     On,
 }
 
-/// Batches of more residues than this are faster as launches of their own.
-const RESIDUES_MAX: u32 = 2_048;
+/// Buckets of more residues than this are faster as launches of their own, which
+/// share a structure's residues out over the whole card (docs/ARCHITECTURE.md).
+const RESIDUES_MAX: u32 = 16;
+/// Launches that look at all atoms around each, and take longest. Each loses to one
+/// multiprocessor what so many others win.
+const LONG: [&str; 5] = [
+    "contact_order",
+    "nearest_chain",
+    "protrusion",
+    "sasa",
+    "sasa_delta",
+];
+const OTHERS_A_LONG: usize = 10;
 /// The oldest cards that have shared memory enough.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
@@ -37,14 +49,25 @@ impl Fusion {
         ("on", Fusion::On),
     ];
 
-    /// Whether to fuse a bucket of this capacity on this device.
-    pub(super) fn applies(self, recorder: &Recorder, device: &DeviceInfo) -> bool {
+    /// Whether to fuse a bucket's launches on this device.
+    pub(super) fn applies<'a>(
+        self,
+        residues: u32,
+        launches: impl Iterator<Item = &'a Kernel>,
+        device: &DeviceInfo,
+    ) -> bool {
+        let is_worth_it = || {
+            let (long, others): (Vec<_>, Vec<_>) =
+                launches.partition(|kernel| LONG.contains(&kernel.name.as_str()));
+            others.len() >= OTHERS_A_LONG * long.len()
+        };
         match self {
             Fusion::Off => false,
             Fusion::On => true,
             Fusion::Auto => {
                 device.compute_capability >= Some(CAPABILITY_MIN)
-                    && recorder.capacity(RESIDUES) <= RESIDUES_MAX
+                    && residues <= RESIDUES_MAX
+                    && is_worth_it()
             }
         }
     }

@@ -150,10 +150,9 @@ impl Workload for Features {
     }
 
     fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<FeatureBuffers> {
-        let is_fused = self.config.fusion.applies(recorder, device);
         let mut recording = recording::Recording::new(recorder, &self.config);
         self.config.record(&mut recording);
-        recording.finish(is_fused)
+        recording.finish(device)
     }
 
     fn write(

@@ -11,7 +11,7 @@ use super::kernels;
 use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
 use crate::error::Result;
 use crate::record::{Arg, Buffer, Element, Kernel, Recorder, Unit};
-use crate::workload::ReadViews;
+use crate::workload::{DeviceInfo, ReadViews};
 use areas::Areas;
 
 /// The workload's buffers.
@@ -166,13 +166,19 @@ impl<'a> Recording<'a> {
     ///
     /// # Errors
     /// If the launches do not fit into one.
-    pub(super) fn finish(mut self, is_fused: bool) -> Result<FeatureBuffers> {
+    pub(super) fn finish(mut self, device: &DeviceInfo) -> Result<FeatureBuffers> {
         // Each is of one launch or one row of them, and so may as well come first.
         for step in &self.steps {
             if let &Step::Zero(buffer) = step {
                 self.recorder.memset(buffer, 0);
             }
         }
+        let kernels = self.steps.iter().filter_map(|step| match step {
+            Step::Launch(kernel, ..) => Some(kernel),
+            Step::Zero(_) => None,
+        });
+        let residues = self.recorder.capacity(RESIDUES);
+        let is_fused = self.config.fusion.applies(residues, kernels, device);
         let fused_with = is_fused.then(|| [self.header.into(), self.structures().into()]);
         let launches = self.steps.iter().filter_map(|step| match step {
             Step::Launch(kernel, blocks, args) => Some((kernel, *blocks, args.as_slice())),

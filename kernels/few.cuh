@@ -1,0 +1,113 @@
+// Which of the atoms around are within a radius of a few atoms of a residue. Floats
+// decide, but for those so near the radius that only integers can tell.
+#pragma once
+#include "gather.cuh"
+#include "vector.cuh"
+
+// How many those few are, and how far apart at most, unless it is one.
+constexpr unsigned FEW = 8;
+constexpr int FEW_EDGE = 16000;
+// More than rounding adds up to, with coordinates of at most REACH + FEW_EDGE.
+constexpr float UNCERTAIN = 4096.0f;
+
+// What a warp has room for.
+struct Around {
+    static constexpr unsigned ROOM = 128;
+    // Places from the box's low corner on, and their squared lengths.
+    float4 candidates[ROOM];
+    unsigned values[ROOM];
+    uint2 places[32];
+};
+
+// |p - q|^2 - R^2 for the q of a few atoms, as |p|^2 - 2 q . p + |q|^2 - R^2.
+struct Few {
+    float x[FEW], y[FEW], z[FEW], rest[FEW];
+    unsigned count;
+
+    __device__ inline Few(const Atom* atoms, unsigned length, Position low, unsigned radius)
+        : count(length)
+    {
+#pragma unroll
+        for (unsigned k = 0; k < FEW; ++k) {
+            const Atom atom = atoms[min(k, length - 1)];
+            const float qx = float(atom.x - low.x), qy = float(atom.y - low.y),
+                        qz = float(atom.z - low.z);
+            const float q2 = __fmaf_rn(qx, qx, __fmaf_rn(qy, qy, qz * qz));
+            x[k] = -2.0f * qx;
+            y[k] = -2.0f * qy;
+            z[k] = -2.0f * qz;
+            rest[k] = k < length ? q2 - float(radius) * float(radius) : 1e30f;
+        }
+    }
+
+    // Calls add(k, near) with 1 if the candidate is near atom k, else 0; then
+    // perhaps with what corrects it.
+    template <typename Add>
+    __device__ inline void each(float4 candidate, unsigned radius, Add add) const
+    {
+        float least = UNCERTAIN;
+        unsigned guesses[FEW];
+#pragma unroll
+        for (unsigned k = 0; k < FEW; ++k) {
+            float value = __fmaf_rn(candidate.x, x[k], candidate.w + rest[k]);
+            value = __fmaf_rn(candidate.y, y[k], value);
+            value = __fmaf_rn(candidate.z, z[k], value);
+            least = fminf(least, fabsf(value));
+            guesses[k] = __float_as_uint(value) >> 31;
+            add(k, int(guesses[k]));
+        }
+        if (least < UNCERTAIN) {
+#pragma unroll
+            for (unsigned k = 0; k < FEW; ++k) {
+                const unsigned d2 = squared(int(candidate.x + 0.5f * x[k]),
+                                            int(candidate.y + 0.5f * y[k]),
+                                            int(candidate.z + 0.5f * z[k]));
+                add(k, int(k < count && d2 < radius * radius) - int(guesses[k]));
+            }
+        }
+    }
+};
+
+// Goes through a residue's atoms, a few at a time, and for each few through the atoms
+// around that want(at) wants: value(at) is kept of each. For each few, in order:
+// begin(), then visit(few, candidate, value) by each lane of the warp for some of
+// those around, then end(length). Without a candidate a lane visits one far away.
+template <typename Want, typename Value, typename Begin, typename Visit, typename End>
+__device__ inline void each_few(Around& around, const Cells& cells, const Grid& grid,
+                                const Residue& residue, const Atom* atoms, unsigned radius,
+                                Want want, Value value, Begin begin, Visit visit, End end)
+{
+    for (unsigned first = 0; first < residue.atom_count;) {
+        unsigned length = min(FEW, residue.atom_count - first);
+        const Atom* own = atoms + residue.atom_start + first;
+        const Atom atom = own[min(lane(), length - 1)];
+        Box box(atom.x, atom.y, atom.z);
+        if (box.edge() > FEW_EDGE) {
+            length = 1;
+            box.low = box.high = position(own[0]);
+        }
+        const Few few(own, length, box.low, radius);
+        const auto keep = [&](unsigned place, unsigned at, float x, float y, float z) {
+            around.candidates[place] = {x, y, z, __fmaf_rn(x, x, __fmaf_rn(y, y, z * z))};
+            around.values[place] = value(at);
+        };
+        const auto empty = [&](unsigned count) {
+            __syncwarp();
+            for (unsigned base = 0; base < count; base += 32) {
+                const unsigned place = base + lane();
+                const bool is_there = place < count;
+                visit(few,
+                      is_there ? around.candidates[place] : float4{0.0f, 0.0f, 0.0f, 1e30f},
+                      is_there ? around.values[place] : 0);
+            }
+            __syncwarp();
+            return 0u;
+        };
+        begin();
+        // A little farther than the radius, as floats decide.
+        empty(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places, want, keep,
+                     empty));
+        end(length);
+        first += length;
+    }
+}

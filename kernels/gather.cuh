@@ -1,0 +1,144 @@
+// Atoms around a box, gathered by a warp: those of all runs of cells side by side, and
+// of them those that are near enough.
+#pragma once
+#include "cells.cuh"
+#include "work.cuh"
+
+__device__ inline unsigned lane() { return threadIdx.x % 32; }
+
+// How many of these lanes are before this one.
+__device__ inline unsigned before(unsigned lanes)
+{
+    return __popc(lanes & ((1u << lane()) - 1));
+}
+
+__device__ inline int warp_min(int value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(~0u, value);
+#else
+    for (unsigned stride = 16; stride > 0; stride /= 2)
+        value = min(value, __shfl_xor_sync(~0u, value, stride));
+    return value;
+#endif
+}
+
+__device__ inline unsigned warp_or(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(~0u, value);
+#else
+    for (unsigned stride = 16; stride > 0; stride /= 2)
+        value |= __shfl_xor_sync(~0u, value, stride);
+    return value;
+#endif
+}
+
+// How far a value is out of 0 ... edge.
+__device__ inline float outside(float value, float edge)
+{
+    return value - fminf(fmaxf(value, 0.0f), edge);
+}
+
+// Sorted atoms of up to 32 runs, one a lane, laid end to end; empty runs come last.
+struct Laid {
+    // Where the lane's run ends, and what leads from such a place to the cells.
+    unsigned ends, to_cells, total;
+
+    // `places` is room for one a lane.
+    __device__ inline Laid(const Runs& runs, unsigned first, const unsigned* start, uint2* places)
+    {
+        unsigned begin = 0, end = 0;
+        if (first + lane() < runs.count)
+            runs.get(first + lane(), start, begin, end);
+        ends = end - begin;
+        for (unsigned stride = 1; stride < 32; stride *= 2) {
+            const unsigned other = __shfl_up_sync(~0u, ends, stride);
+            ends += lane() >= stride ? other : 0;
+        }
+        total = __shfl_sync(~0u, ends, 31);
+        to_cells = end - ends;
+        // Runs that are empty would hide others that end where they do.
+        const unsigned some = __ballot_sync(~0u, begin < end);
+        if (begin < end)
+            places[before(some)] = {ends, to_cells};
+        __syncwarp();
+        const uint2 place = places[lane()];
+        ends = lane() < __popc(some) ? place.x : ~0u;
+        to_cells = place.y;
+        __syncwarp();
+    }
+
+    // The sorted atom at place `step` + lane.
+    __device__ inline unsigned at(unsigned step) const
+    {
+        const unsigned passed = __popc(__ballot_sync(~0u, ends <= step));
+        const unsigned own = ends - step;
+        const unsigned end_here = warp_or(own - 1 < 31 ? 1u << own : 0);
+        const unsigned run = passed + __popc(end_here & (2u << lane()) - 1);
+        return step + lane() + __shfl_sync(~0u, to_cells, run);
+    }
+};
+
+// The box around atoms, one a lane.
+struct Box {
+    Position low, high;
+
+    __device__ inline Box(int x, int y, int z)
+        : low{warp_min(x), warp_min(y), warp_min(z)},
+          high{-warp_min(-x), -warp_min(-y), -warp_min(-z)}
+    {
+    }
+
+    // Its longest edge.
+    __device__ inline int edge() const
+    {
+        return max(high.x - low.x, max(high.y - low.y, high.z - low.z));
+    }
+};
+
+// Calls keep(place, at, x, y, z) for every sorted atom `at` that is within `reach` of
+// the box, some a little farther, and that want(at) wants: x, y, z from the box's low
+// corner on, `place` counting up. Returns how many. Whenever there are more than
+// `room`, it calls full(count) before, which returns how many to keep, or more than
+// `room` to give up. `places` is room for one a lane.
+template <typename Want, typename Keep, typename Full>
+__device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Box& box, int reach,
+                                  unsigned room, uint2* places, Want want, Keep keep, Full full)
+{
+    const Position low = box.low, high = box.high;
+    const float reach2 = float(reach) * float(reach);
+    const float edge_x = float(high.x - low.x), edge_y = float(high.y - low.y),
+                edge_z = float(high.z - low.z);
+    const Runs runs(grid, {low.x - reach, low.y - reach, low.z - reach},
+                    {high.x + reach, high.y + reach, high.z + reach});
+    unsigned count = 0;
+    __syncwarp();
+    for (unsigned first = 0; first < runs.count; first += 32) {
+        const Laid laid(runs, first, cells.start, places);
+        for (unsigned step = 0; step < laid.total; step += 32) {
+            const unsigned at = laid.at(step);
+            float x = 0.0f, y = 0.0f, z = 0.0f;
+            bool wanted = false;
+            if (step + lane() < laid.total) {
+                x = float(cells.x[at] - low.x);
+                y = float(cells.y[at] - low.y);
+                z = float(cells.z[at] - low.z);
+                const float dx = outside(x, edge_x), dy = outside(y, edge_y),
+                            dz = outside(z, edge_z);
+                wanted = __fmaf_rn(dx, dx, __fmaf_rn(dy, dy, dz * dz)) < reach2 && want(at);
+            }
+            const unsigned found = __ballot_sync(~0u, wanted);
+            if (count + __popc(found) > room) {
+                count = full(count);
+                if (count > room)
+                    return count;
+            }
+            if (wanted)
+                keep(count + before(found), at, x, y, z);
+            count += __popc(found);
+        }
+    }
+    __syncwarp();
+    return count;
+}
