@@ -76,6 +76,13 @@ pub(super) struct Results<T> {
     values: usize,
 }
 
+impl<T> Results<T> {
+    /// How many values stand side by side for a row.
+    pub(super) fn values_a_row(self) -> usize {
+        self.values
+    }
+}
+
 impl<T: Element> From<Results<T>> for Arg {
     fn from(results: Results<T>) -> Arg {
         results.buffer.into()

@@ -1,10 +1,11 @@
 #include "rows.cuh"
 
-// The mean of the rows that have a value; one block a chain or a structure, as
-// `axis` says.
+// The sum of the rows that have a value, the first of `stride` a row, or their
+// mean; one block a chain or a structure, as `axis` says.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
-mean_of_rows(const unsigned* header, const Structure* structures, const Chain* chains,
-             const unsigned* members, const float* values, float* means, unsigned axis)
+sum_of_rows(const unsigned* header, const Structure* structures, const Chain* chains,
+            const unsigned* members, const float* values, float* sums, unsigned axis,
+            unsigned stride, unsigned mean)
 {
     if (blockIdx.x >= header[axis])
         return;
@@ -12,7 +13,7 @@ mean_of_rows(const unsigned* header, const Structure* structures, const Chain* c
     __shared__ double shared[ROW_THREADS];
     double sum = 0.0, count = 0.0;
     for (unsigned k = threadIdx.x; k < rows.count; k += ROW_THREADS) {
-        const float value = values[rows[k]];
+        const float value = values[size_t(stride) * rows[k]];
         if (!isnan(value)) {
             sum += double(value);
             count += 1.0;
@@ -21,5 +22,5 @@ mean_of_rows(const unsigned* header, const Structure* structures, const Chain* c
     sum = block_sum<ROW_THREADS>(shared, sum);
     count = block_sum<ROW_THREADS>(shared, count);
     if (threadIdx.x == 0)
-        means[blockIdx.x] = count > 0.0 ? float(sum / count) : null_real();
+        sums[blockIdx.x] = count > 0.0 ? float(mean ? sum / count : sum) : null_real();
 }
