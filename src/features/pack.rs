@@ -380,8 +380,9 @@ fn is_within_bounds(position: &[i32; 3]) -> bool {
 }
 
 /// Where an ideal C-beta lies: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA
-/// in A, with b = CA - N, c = C - CA and a = b x c, rounded to 0.001 A, halves
-/// away from zero. Arguments and result are in 0.001 A.
+/// in A, with b = CA - N, c = C - CA and a = b x c, its distance from CA along each
+/// axis rounded to 0.001 A, halves away from zero. Arguments and result are in
+/// 0.001 A.
 pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
     let difference = |p: [i32; 3], q: [i32; 3]| {
         std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)
@@ -393,8 +394,7 @@ pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
         b[0] * c[1] - b[1] * c[0],
     ];
     std::array::from_fn(|axis| {
-        let ca = f64::from(ca[axis]) / 1000.0;
-        let angstrom = -0.58273431 * a[axis] + 0.56802827 * b[axis] - 0.54067466 * c[axis] + ca;
-        (angstrom * 1000.0).round() as i32
+        let angstrom = -0.58273431 * a[axis] + 0.56802827 * b[axis] - 0.54067466 * c[axis];
+        ca[axis].saturating_add((angstrom * 1000.0).round() as i32)
     })
 }
