@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::record::Kernel;
 
 /// The channel that every structure has: the file's B factor of the C-alpha.
-pub(super) const B_CA: &str = "b_ca";
+pub const B_CA: &str = "b_ca";
 
 /// Settings of smoothed annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
