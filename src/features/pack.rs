@@ -172,11 +172,8 @@ pub(super) fn write(
         let rows = views.take(*buffer).iter_mut().zip(residues);
         rows.for_each(|(selected, residue)| *selected = u8::from(is_named(residue, names)));
     }
-    for channel in &inputs.channels {
-        let values = views.take(channel.values);
-        write_channel(values, structure, &channel.name);
-        let scale = channel_scale(values);
-        views.take(channel.scales)[0] = scale;
+    for (name, values) in &inputs.channels {
+        write_channel(views.take(*values), structure, name);
     }
     let chains = inputs.chains.map(|buffer| views.take(buffer));
     let members = inputs.members.map(|buffer| views.take(buffer));
@@ -277,19 +274,6 @@ fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
         *value = own(row)
             .filter(|value| value.is_finite())
             .unwrap_or(f32::NAN);
-    }
-}
-
-/// The power of two that makes the largest of the values less than 2^42.
-fn channel_scale(values: &[f32]) -> f64 {
-    let largest = values
-        .iter()
-        .fold(0.0, |largest: f32, value| largest.max(value.abs()));
-    // Every f32 is a normal f64: its exponent stands in these bits, 1023 for 2^0.
-    let exponent = f64::from(largest).to_bits() >> 52;
-    match exponent {
-        0 => 1.0,
-        _ => f64::from_bits((1023 + 41 + 1023 - exponent) << 52),
     }
 }
 
