@@ -77,6 +77,9 @@ fn build_kernels() -> Result<(), String> {
     Ok(())
 }
 
+/// Has all other kernels once more, in a namespace of its own.
+const FUSED: &str = "fused.cu";
+
 /// All kernels as one source, each header once, with `#line` directives so that
 /// compilers cite the files as they are in the repository.
 #[derive(Default)]
@@ -93,8 +96,15 @@ impl Unity {
         };
         let names = entries.flatten().map(|entry| entry.file_name());
         let names: BTreeSet<String> = names.filter_map(|name| name.into_string().ok()).collect();
-        for name in names.iter().filter(|name| name.ends_with(".cu")) {
+        let is_kernel = |name: &&String| name.ends_with(".cu") && *name != FUSED;
+        unity.text.push_str("namespace kernels {\n");
+        for name in names.iter().filter(is_kernel) {
             unity.add(folder, name)?;
+        }
+        unity.text.push_str("}\n");
+        if names.contains(FUSED) {
+            unity.seen.clear();
+            unity.add(folder, FUSED)?;
         }
         Ok(unity)
     }

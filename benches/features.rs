@@ -17,7 +17,9 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input};
+use tapeloop::features::{
+    Column, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Input,
+};
 use tapeloop::pipeline::{Finished, Packed, Packer, Ring, Wait};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
@@ -316,6 +318,7 @@ fn features(c: &mut Criterion) {
             bench.time(c, &name, &all, mode, (residues, &structures));
         }
     }
+    fused(c, &bench, &structures);
     for &feature in &all.features {
         let one = FeatureConfig {
             features: vec![feature],
@@ -338,6 +341,25 @@ fn features(c: &mut Criterion) {
             Mode::Graph,
             (32_768, slice::from_ref(&structure)),
         );
+    }
+}
+
+/// Launches of their own against the fused one, for several choices of features and
+/// sizes of batches.
+fn fused(c: &mut Criterion, bench: &Bench, structures: &[Structure]) {
+    let presets = FeatureName::PRESETS.iter();
+    for &(preset, features) in presets {
+        for residues in [512, 1_024, 2_048, 4_096, 16_384] {
+            for (name, fusion) in [("separate", Fusion::Off), ("fused", Fusion::On)] {
+                let config = FeatureConfig {
+                    features: features.to_vec(),
+                    fusion,
+                    ..FeatureConfig::default()
+                };
+                let name = format!("{preset}/{name}/{residues} residues");
+                bench.time(c, &name, &config, Mode::Graph, (residues, structures));
+            }
+        }
     }
 }
 

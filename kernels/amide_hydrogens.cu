@@ -1,4 +1,5 @@
 #include "dssp.cuh"
+#include "work.cuh"
 
 __device__ inline bool is_complete(const Backbone& backbone)
 {
@@ -10,27 +11,27 @@ __device__ inline bool is_complete(const Backbone& backbone)
 // along the C=O of the residue before, backwards, in 0.001 A; then what the residue
 // is. Proline has none, nor has the first of a stretch. A residue that lacks a
 // backbone atom takes no part, and is between two stretches.
-extern "C" __global__ void amide_hydrogens(const unsigned* header, const Residue* residues,
-                                           const Backbone* backbone, float4* hydrogens)
+KERNEL(256)
+amide_hydrogens(const unsigned* header, const Residue* residues, const Backbone* backbone,
+                float4* hydrogens)
 {
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned count = header[RESIDUES];
-    if (own >= count)
-        return;
-    const Residue residue = residues[own];
-    float4 hydrogen = {0.0f, 0.0f, 0.0f, INCOMPLETE};
-    if (residue.flags & PRESENT && is_complete(backbone[own])) {
-        hydrogen.w = FIRST;
-        if (linked(residues, count, own) && is_complete(backbone[own - 1])) {
-            hydrogen.w = JOINED;
-            const Position c = backbone[own - 1].c, o = backbone[own - 1].o;
-            const float x = float(c.x - o.x), y = float(c.y - o.y), z = float(c.z - o.z);
-            const float d2 = x * x + y * y + z * z;
-            if (residue.aa != 'P' && d2 > 0.0f) {
-                const float scale = 1000.0f / sqrtf(d2);
-                hydrogen = {x * scale, y * scale, z * scale, DONOR};
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        const Residue residue = residues[own];
+        float4 hydrogen = {0.0f, 0.0f, 0.0f, INCOMPLETE};
+        if (residue.flags & PRESENT && is_complete(backbone[own])) {
+            hydrogen.w = FIRST;
+            if (linked(residues, count, own) && is_complete(backbone[own - 1])) {
+                hydrogen.w = JOINED;
+                const Position c = backbone[own - 1].c, o = backbone[own - 1].o;
+                const float x = float(c.x - o.x), y = float(c.y - o.y), z = float(c.z - o.z);
+                const float d2 = x * x + y * y + z * z;
+                if (residue.aa != 'P' && d2 > 0.0f) {
+                    const float scale = 1000.0f / sqrtf(d2);
+                    hydrogen = {x * scale, y * scale, z * scale, DONOR};
+                }
             }
         }
-    }
-    hydrogens[own] = hydrogen;
+        hydrogens[own] = hydrogen;
+    });
 }

@@ -1,6 +1,4 @@
-#include "layout.cuh"
-
-constexpr unsigned CHAIN_THREADS = 128;
+#include "work.cuh"
 
 // The mean of the values of a residue's atoms, those that it has.
 __device__ inline float mean_of_atoms(const Residue& residue, const float* atom_b)
@@ -19,46 +17,46 @@ __device__ inline float mean_of_atoms(const Residue& residue, const float* atom_
 // Of each residue the B factor of its C-alpha, the mean of its atoms', and the
 // C-alpha's less the chain's mean over the chain's standard deviation, that of the
 // population; one block a chain. Null in predicted models, which have none.
-extern "C" __global__ void __launch_bounds__(CHAIN_THREADS)
+KERNEL(BLOCK)
 b_factors(const unsigned* header, const Structure* structures, const Residue* residues,
           const Chain* chains, const unsigned* members, const float* b, const float* atom_b,
           float* factors)
 {
-    if (blockIdx.x >= header[CHAINS])
-        return;
-    const Chain chain = chains[blockIdx.x];
-    const unsigned* own = members + chain.member_start;
-    const bool is_measured = !structures[chain.structure].predicted;
+    __shared__ double shared[BLOCK];
+    each_block(header, CHAINS, [&](unsigned of_chain) {
+        const Chain chain = chains[of_chain];
+        const unsigned* own = members + chain.member_start;
+        const bool is_measured = !structures[chain.structure].predicted;
 
-    __shared__ double shared[CHAIN_THREADS];
-    double sum = 0.0, count = 0.0;
-    for (unsigned m = threadIdx.x; m < chain.count; m += CHAIN_THREADS) {
-        const float value = b[own[m]];
-        if (!isnan(value)) {
-            sum += double(value);
-            count += 1.0;
+        double sum = 0.0, count = 0.0;
+        for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
+            const float value = b[own[m]];
+            if (!isnan(value)) {
+                sum += double(value);
+                count += 1.0;
+            }
         }
-    }
-    sum = block_sum<CHAIN_THREADS>(shared, sum);
-    count = block_sum<CHAIN_THREADS>(shared, count);
-    const double mean = sum / count;
+        sum = block_sum(shared, sum);
+        count = block_sum(shared, count);
+        const double mean = sum / count;
 
-    double squares = 0.0;
-    for (unsigned m = threadIdx.x; m < chain.count; m += CHAIN_THREADS) {
-        const float value = b[own[m]];
-        const double deviation = double(value) - mean;
-        if (!isnan(value))
-            squares += deviation * deviation;
-    }
-    const double sd = sqrt(block_sum<CHAIN_THREADS>(shared, squares) / count);
+        double squares = 0.0;
+        for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
+            const float value = b[own[m]];
+            const double deviation = double(value) - mean;
+            if (!isnan(value))
+                squares += deviation * deviation;
+        }
+        const double sd = sqrt(block_sum(shared, squares) / count);
 
-    for (unsigned m = threadIdx.x; m < chain.count; m += CHAIN_THREADS) {
-        const unsigned residue = own[m];
-        const float value = is_measured ? b[residue] : null_real();
-        const bool has_score = sd > 0.0 && !isnan(value);
-        factors[3 * residue] = value;
-        factors[3 * residue + 1] =
-            is_measured ? mean_of_atoms(residues[residue], atom_b) : null_real();
-        factors[3 * residue + 2] = has_score ? float((double(value) - mean) / sd) : null_real();
-    }
+        for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
+            const unsigned residue = own[m];
+            const float value = is_measured ? b[residue] : null_real();
+            const bool has_score = sd > 0.0 && !isnan(value);
+            factors[3 * residue] = value;
+            factors[3 * residue + 1] =
+                is_measured ? mean_of_atoms(residues[residue], atom_b) : null_real();
+            factors[3 * residue + 2] = has_score ? float((double(value) - mean) / sd) : null_real();
+        }
+    });
 }

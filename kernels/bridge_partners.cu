@@ -1,4 +1,5 @@
 #include "dssp.cuh"
+#include "work.cuh"
 
 // Adds a bridge in the order of partners. One that is both is parallel.
 __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned bridge)
@@ -22,43 +23,42 @@ __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned br
 //   antiparallel  j accepts from i and gives to i, or
 //                 j-1 accepts from i+1 and j+1 gives to i-1,
 // and so each follows from an acceptor of i or i+1 and one more bond.
-extern "C" __global__ void bridge_partners(const unsigned* header, const Structure* structures,
-                                           const Residue* residues, const float4* hydrogens,
-                                           const int* partners, const float* energies,
-                                           Bridges* bridges)
+KERNEL(256)
+bridge_partners(const unsigned* header, const Structure* structures, const Residue* residues,
+                const float4* hydrogens, const int* partners, const float* energies,
+                Bridges* bridges)
 {
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
-    const unsigned count = header[RESIDUES];
-    if (own >= count)
-        return;
-    const unsigned first = structures[residues[own].structure].residue_start;
-    const Bonds bonds{partners, energies};
-    const auto can_bridge = [&](unsigned at) {
-        return joined(hydrogens, count, at) && joined(hydrogens, count, at + 1);
-    };
-    Bridges found;
-    for (unsigned k = 0; k < BRIDGES_MAX; ++k)
-        found.of[k] = NO_BRIDGE;
-    if (can_bridge(own)) {
-        unsigned length = 0;
-        const auto test = [&](unsigned partner, unsigned donor, unsigned acceptor,
-                              bool antiparallel) {
-            const unsigned apart = max(own, partner) - min(own, partner);
-            if (apart >= 3 && can_bridge(partner) && bonds.between(donor, acceptor, first))
-                add_bridge(found, length, bridge_to(partner, antiparallel));
+    const unsigned end = units(header, RESIDUES).end;
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        const unsigned first = structures[residues[own].structure].residue_start;
+        const Bonds bonds{partners, energies};
+        const auto can_bridge = [&](unsigned at) {
+            return joined(hydrogens, end, at) && joined(hydrogens, end, at + 1);
         };
-        for (unsigned which = 0; which < 2; ++which) {
-            const int from_own = bonds.acceptor(own, which, first);
-            if (from_own >= 0) {
-                test(from_own, from_own, own, true);
-                test(from_own + 1, from_own + 2, own, false);
-            }
-            const int from_next = bonds.acceptor(own + 1, which, first);
-            if (from_next >= 0) {
-                test(from_next, from_next, own - 1, false);
-                test(from_next + 1, from_next + 2, own - 1, true);
+        Bridges found;
+        for (unsigned k = 0; k < BRIDGES_MAX; ++k)
+            found.of[k] = NO_BRIDGE;
+        if (can_bridge(own)) {
+            unsigned length = 0;
+            const auto test = [&](unsigned partner, unsigned donor, unsigned acceptor,
+                                  bool antiparallel) {
+                const unsigned apart = max(own, partner) - min(own, partner);
+                if (apart >= 3 && can_bridge(partner) && bonds.between(donor, acceptor, first))
+                    add_bridge(found, length, bridge_to(partner, antiparallel));
+            };
+            for (unsigned which = 0; which < 2; ++which) {
+                const int from_own = bonds.acceptor(own, which, first);
+                if (from_own >= 0) {
+                    test(from_own, from_own, own, true);
+                    test(from_own + 1, from_own + 2, own, false);
+                }
+                const int from_next = bonds.acceptor(own + 1, which, first);
+                if (from_next >= 0) {
+                    test(from_next, from_next, own - 1, false);
+                    test(from_next + 1, from_next + 2, own - 1, true);
+                }
             }
         }
-    }
-    bridges[own] = found;
+        bridges[own] = found;
+    });
 }

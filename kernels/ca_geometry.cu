@@ -1,27 +1,27 @@
 #include "angles.cuh"
+#include "work.cuh"
 
 // The shape of the C-alpha trace in degrees, one thread a residue: the dihedral of
 // C-alphas i-1, i, i+1, i+2, and the angle of i-1, i, i+1. Null across a break and
 // where a C-alpha is missing.
-extern "C" __global__ void ca_geometry(const unsigned* header, const Residue* residues,
-                                       const Atom* ca, float* angles)
+KERNEL(256)
+ca_geometry(const unsigned* header, const Residue* residues, const Atom* ca, float* angles)
 {
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned count = header[RESIDUES];
-    if (own >= count)
-        return;
-    float dihedral = null_real(), angle = null_real();
-    if (linked(residues, count, own) && linked(residues, count, own + 1)) {
-        const Atom before = ca[own - 1], here = ca[own], after = ca[own + 1];
-        if (present(before) && present(here) && present(after)) {
-            const Position centre = position(here);
-            angle = Angle::between(difference(position(before), centre),
-                                   difference(position(after), centre)).degrees();
-            if (linked(residues, count, own + 2) && present(ca[own + 2]))
-                dihedral = Angle::dihedral(position(before), centre, position(after),
-                                           position(ca[own + 2])).degrees();
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        float dihedral = null_real(), angle = null_real();
+        if (linked(residues, count, own) && linked(residues, count, own + 1)) {
+            const Atom before = ca[own - 1], here = ca[own], after = ca[own + 1];
+            if (present(before) && present(here) && present(after)) {
+                const Position centre = position(here);
+                angle = Angle::between(difference(position(before), centre),
+                                       difference(position(after), centre)).degrees();
+                if (linked(residues, count, own + 2) && present(ca[own + 2]))
+                    dihedral = Angle::dihedral(position(before), centre, position(after),
+                                               position(ca[own + 2])).degrees();
+            }
         }
-    }
-    angles[2 * own] = dihedral;
-    angles[2 * own + 1] = angle;
+        angles[2 * own] = dihedral;
+        angles[2 * own + 1] = angle;
+    });
 }

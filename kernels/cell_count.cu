@@ -1,18 +1,18 @@
 #include "cells.cuh"
+#include "work.cuh"
 
 // Atoms in each cell; one thread an atom. `axis` says whether the atoms are all of
 // a structure's or one a residue. counts[] begins at zeros.
-extern "C" __global__ void cell_count(const unsigned* header, const Structure* structures,
-                                      const Chain* chains, const Atom* atoms, unsigned* counts,
-                                      unsigned axis)
+KERNEL(256)
+cell_count(const unsigned* header, const Structure* structures, const Chain* chains,
+           const Atom* atoms, unsigned* counts, unsigned axis)
 {
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
-    if (own >= header[axis])
-        return;
-    const Atom atom = atoms[own];
-    if (!present(atom))
-        return;
-    const Structure& structure = structures[chains[tag_chain(atom.tag)].structure];
-    const Grid& grid = axis == ATOMS ? structure.atom_grid : structure.residue_grid;
-    atomicAdd(&counts[cell_of(grid, atom.x, atom.y, atom.z)], 1u);
+    each_thread(header, axis, [&](unsigned own) {
+        const Atom atom = atoms[own];
+        if (!present(atom))
+            return;
+        const Structure& structure = structures[chains[tag_chain(atom.tag)].structure];
+        const Grid& grid = axis == ATOMS ? structure.atom_grid : structure.residue_grid;
+        atomicAdd(&counts[cell_of(grid, atom.x, atom.y, atom.z)], 1u);
+    });
 }

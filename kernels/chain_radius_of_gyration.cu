@@ -1,28 +1,29 @@
 #include "radius.cuh"
+#include "work.cuh"
 
 // Radius of gyration of a chain's atoms in A, those of its residues and its loose
 // ones, which are among loose[2 k + 1] atoms from loose[2 k] on; one block a chain.
-extern "C" __global__ void __launch_bounds__(RG_THREADS)
+KERNEL(BLOCK)
 chain_radius_of_gyration(const unsigned* header, const Residue* residues, const Chain* chains,
                          const unsigned* members, const unsigned* loose, const Atom* atoms,
                          float* radii)
 {
-    if (blockIdx.x >= header[CHAINS])
-        return;
-    const Chain chain = chains[blockIdx.x];
-    const unsigned first = loose[2 * blockIdx.x], count = loose[2 * blockIdx.x + 1];
-    const float radius = radius_of_atoms([&](auto visit) {
-        for (unsigned m = threadIdx.x; m < chain.count; m += RG_THREADS) {
-            const Residue residue = residues[members[chain.member_start + m]];
-            for (unsigned k = 0; k < residue.atom_count; ++k)
-                visit(atoms[residue.atom_start + k]);
-        }
-        for (unsigned k = threadIdx.x; k < count; k += RG_THREADS) {
-            const Atom atom = atoms[first + k];
-            if (present(atom) && tag_chain(atom.tag) == blockIdx.x)
-                visit(atom);
-        }
+    each_block(header, CHAINS, [&](unsigned own) {
+        const Chain chain = chains[own];
+        const unsigned first = loose[2 * own], count = loose[2 * own + 1];
+        const float radius = radius_of_atoms([&](auto visit) {
+            for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
+                const Residue residue = residues[members[chain.member_start + m]];
+                for (unsigned k = 0; k < residue.atom_count; ++k)
+                    visit(atoms[residue.atom_start + k]);
+            }
+            for (unsigned k = threadIdx.x; k < count; k += BLOCK) {
+                const Atom atom = atoms[first + k];
+                if (present(atom) && tag_chain(atom.tag) == own)
+                    visit(atom);
+            }
+        });
+        if (threadIdx.x == 0)
+            radii[own] = radius;
     });
-    if (threadIdx.x == 0)
-        radii[blockIdx.x] = radius;
 }

@@ -1,23 +1,25 @@
 #include "cells.cuh"
 #include "forest.cuh"
+#include "work.cuh"
 
 // Joins the trees of residues whose C-alphas are within the radius; one warp a
 // residue.
-extern "C" __global__ void __launch_bounds__(128)
+KERNEL(32 * WARPS)
 cluster_join(const unsigned* header, const Structure* structures, const Residue* residues,
              const Atom* atoms, CELL_PARAMS, unsigned* parents, unsigned radius)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES] || parents[own] == NO_TREE)
-        return;
-    const Atom atom = atoms[own];
-    const Cells cells = CELLS_OF_PARAMS;
-    const Grid& grid = structures[residues[own].structure].residue_grid;
-    for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
-        const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
-                                    cells.z[other] - atom.z);
-        const unsigned source = cells.source[other];
-        if (d2 < radius * radius && source < own && parents[source] != NO_TREE)
-            join(parents, own, source);
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        if (parents[own] == NO_TREE)
+            return;
+        const Atom atom = atoms[own];
+        const Cells cells = CELLS_OF_PARAMS;
+        const Grid& grid = structures[residues[own].structure].residue_grid;
+        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+            const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
+                                        cells.z[other] - atom.z);
+            const unsigned source = cells.source[other];
+            if (d2 < radius * radius && source < own && parents[source] != NO_TREE)
+                join(parents, own, source);
+        });
     });
 }

@@ -1,7 +1,5 @@
 #include "forest.cuh"
-#include "layout.cuh"
-
-constexpr unsigned NUMBER_THREADS = 256;
+#include "work.cuh"
 
 // How many threads of the block before this one set their flag; `total` is how
 // many of all.
@@ -15,7 +13,7 @@ __device__ inline unsigned flags_before(unsigned* shared, bool flag, unsigned& t
     __syncthreads();
     unsigned before = __popc(flags & ((1u << lane) - 1));
     total = 0;
-    for (unsigned w = 0; w < NUMBER_THREADS / 32; ++w) {
+    for (unsigned w = 0; w < BLOCK / 32; ++w) {
         before += w < warp ? shared[w] : 0;
         total += shared[w];
     }
@@ -24,46 +22,46 @@ __device__ inline unsigned flags_before(unsigned* shared, bool flag, unsigned& t
 
 // Numbers the trees of a structure by their roots, and counts them, and those in
 // each chain; one block a structure. stamps[] begins at zeros.
-extern "C" __global__ void __launch_bounds__(NUMBER_THREADS)
+KERNEL(BLOCK)
 cluster_number(const unsigned* header, const Structure* structures, const Chain* chains,
                const unsigned* members, const unsigned* parents, unsigned* numbers,
                unsigned* stamps, int* clusters, int* in_chains, int* in_structures)
 {
-    if (blockIdx.x >= header[STRUCTURES])
-        return;
-    const Structure& structure = structures[blockIdx.x];
-    const unsigned start = structure.residue_start, end = start + structure.residue_count;
-    __shared__ unsigned shared[NUMBER_THREADS];
-    unsigned count = 0;
-    for (unsigned base = start; base < end; base += NUMBER_THREADS) {
-        const unsigned own = base + threadIdx.x;
-        const bool is_root = own < end && parents[own] == own;
-        unsigned total;
-        const unsigned before = flags_before(shared, is_root, total);
-        if (is_root)
-            numbers[own] = count + before;
-        count += total;
-    }
-    __syncthreads();
-    for (unsigned own = start + threadIdx.x; own < end; own += NUMBER_THREADS)
-        clusters[own] = parents[own] == NO_TREE ? NULL_COUNT
-                                                : int(numbers[root_of(parents, own)]);
-    if (threadIdx.x == 0)
-        in_structures[blockIdx.x] = count;
-
-    // A tree is stamped by each chain that has a residue of it, and counted by the
-    // thread that comes first.
-    for (unsigned c = structure.chain_start; c < structure.chain_start + structure.chain_count;
-         ++c) {
-        const Chain chain = chains[c];
-        unsigned own = 0;
-        for (unsigned m = threadIdx.x; m < chain.count; m += NUMBER_THREADS) {
-            const unsigned residue = members[chain.member_start + m];
-            if (parents[residue] != NO_TREE)
-                own += atomicExch(&stamps[root_of(parents, residue)], c + 1) != c + 1;
+    __shared__ unsigned shared[BLOCK];
+    each_block(header, STRUCTURES, [&](unsigned at) {
+        const Structure& structure = structures[at];
+        const unsigned start = structure.residue_start, end = start + structure.residue_count;
+        unsigned count = 0;
+        for (unsigned base = start; base < end; base += BLOCK) {
+            const unsigned own = base + threadIdx.x;
+            const bool is_root = own < end && parents[own] == own;
+            unsigned total;
+            const unsigned before = flags_before(shared, is_root, total);
+            if (is_root)
+                numbers[own] = count + before;
+            count += total;
         }
-        own = block_sum<NUMBER_THREADS>(shared, own);
+        __syncthreads();
+        for (unsigned own = start + threadIdx.x; own < end; own += BLOCK)
+            clusters[own] = parents[own] == NO_TREE ? NULL_COUNT
+                                                    : int(numbers[root_of(parents, own)]);
         if (threadIdx.x == 0)
-            in_chains[c] = own;
-    }
+            in_structures[at] = count;
+
+        // A tree is stamped by each chain that has a residue of it, and counted by the
+        // thread that comes first.
+        for (unsigned c = structure.chain_start; c < structure.chain_start + structure.chain_count;
+             ++c) {
+            const Chain chain = chains[c];
+            unsigned own = 0;
+            for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
+                const unsigned residue = members[chain.member_start + m];
+                if (parents[residue] != NO_TREE)
+                    own += atomicExch(&stamps[root_of(parents, residue)], c + 1) != c + 1;
+            }
+            own = block_sum(shared, own);
+            if (threadIdx.x == 0)
+                in_chains[c] = own;
+        }
+    });
 }

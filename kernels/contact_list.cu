@@ -1,49 +1,48 @@
 #include "cells.cuh"
 #include "contact_list.cuh"
+#include "work.cuh"
 
 // The residues of its chain whose C-alphas are within the radius of a residue's,
 // in their order, and how many there are; one warp a residue. Of more than fit,
 // only the number counts.
-extern "C" __global__ void __launch_bounds__(128)
+KERNEL(32 * WARPS)
 contact_list(const unsigned* header, const Structure* structures, const Residue* residues,
-             const Atom* atoms, CELL_PARAMS, unsigned* lists, unsigned* degrees,
-             unsigned radius)
+             const Atom* atoms, CELL_PARAMS, unsigned* lists, unsigned* degrees, unsigned radius)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES])
-        return;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const Atom atom = atoms[own];
-    if (!present(atom)) {
-        if (lane == 0)
-            degrees[own] = 0;
-        return;
-    }
-    __shared__ unsigned counts[4], found[4][CONTACTS_MAX];
-    if (lane == 0)
-        counts[warp] = 0;
-    __syncwarp();
-    const Cells cells = CELLS_OF_PARAMS;
-    const Grid& grid = structures[residues[own].structure].residue_grid;
-    for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
-        const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
-                                    cells.z[other] - atom.z);
-        const unsigned source = cells.source[other];
-        if (d2 >= radius * radius || source == own || !same_chain(cells.tag[other], atom.tag))
+    __shared__ unsigned counts[WARPS], found[WARPS][CONTACTS_MAX];
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        const Atom atom = atoms[own];
+        if (!present(atom)) {
+            if (lane == 0)
+                degrees[own] = 0;
             return;
-        const unsigned place = atomicAdd(&counts[warp], 1u);
-        if (place < CONTACTS_MAX)
-            found[warp][place] = source;
+        }
+        if (lane == 0)
+            counts[warp] = 0;
+        __syncwarp();
+        const Cells cells = CELLS_OF_PARAMS;
+        const Grid& grid = structures[residues[own].structure].residue_grid;
+        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+            const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
+                                        cells.z[other] - atom.z);
+            const unsigned source = cells.source[other];
+            if (d2 >= radius * radius || source == own || !same_chain(cells.tag[other], atom.tag))
+                return;
+            const unsigned place = atomicAdd(&counts[warp], 1u);
+            if (place < CONTACTS_MAX)
+                found[warp][place] = source;
+        });
+        __syncwarp();
+        const unsigned count = counts[warp];
+        if (lane < min(count, CONTACTS_MAX)) {
+            const unsigned contact = found[warp][lane];
+            unsigned before = 0;
+            for (unsigned k = 0; k < min(count, CONTACTS_MAX); ++k)
+                before += found[warp][k] < contact;
+            lists[CONTACTS_MAX * own + before] = contact;
+        }
+        if (lane == 0)
+            degrees[own] = count;
     });
-    __syncwarp();
-    const unsigned count = counts[warp];
-    if (lane < min(count, CONTACTS_MAX)) {
-        const unsigned contact = found[warp][lane];
-        unsigned before = 0;
-        for (unsigned k = 0; k < min(count, CONTACTS_MAX); ++k)
-            before += found[warp][k] < contact;
-        lists[CONTACTS_MAX * own + before] = contact;
-    }
-    if (lane == 0)
-        degrees[own] = count;
 }

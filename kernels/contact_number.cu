@@ -1,49 +1,49 @@
 #include "cells.cuh"
+#include "work.cuh"
 
 constexpr unsigned CUTOFFS_MAX = 8;
 
 // Other residues of the structure within each of `values` cutoffs, which stand in
 // the header from `first` on, of all chains or of its own; one warp a residue.
-extern "C" __global__ void __launch_bounds__(128)
+KERNEL(32 * WARPS)
 contact_number(const unsigned* header, const Structure* structures, const Residue* residues,
                const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first,
                unsigned own_chain)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES])
-        return;
-    const unsigned lane = threadIdx.x % 32;
-    const Atom atom = atoms[own];
-    if (!present(atom)) {
-        if (lane < values)
-            counts[own * values + lane] = NULL_COUNT;
-        return;
-    }
-    unsigned cutoff2[CUTOFFS_MAX], reach = 0;
-    int near[CUTOFFS_MAX];
-#pragma unroll
-    for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
-        const unsigned cutoff = v < values ? header[first + v] : 0;
-        cutoff2[v] = cutoff * cutoff;
-        reach = max(reach, cutoff);
-        near[v] = 0;
-    }
-    const Cells cells = CELLS_OF_PARAMS;
-    const Grid& grid = structures[residues[own].structure].residue_grid;
-    for_each_candidate(cells, grid, atom, reach, [&](unsigned other) {
-        if (own_chain && !same_chain(cells.tag[other], atom.tag))
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const unsigned lane = threadIdx.x % 32;
+        const Atom atom = atoms[own];
+        if (!present(atom)) {
+            if (lane < values)
+                counts[own * values + lane] = NULL_COUNT;
             return;
-        const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
-                                    cells.z[other] - atom.z);
-#pragma unroll
-        for (unsigned v = 0; v < CUTOFFS_MAX; ++v)
-            near[v] += d2 < cutoff2[v];
+        }
+        unsigned cutoff2[CUTOFFS_MAX], reach = 0;
+        int near[CUTOFFS_MAX];
+    #pragma unroll
+        for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
+            const unsigned cutoff = v < values ? header[first + v] : 0;
+            cutoff2[v] = cutoff * cutoff;
+            reach = max(reach, cutoff);
+            near[v] = 0;
+        }
+        const Cells cells = CELLS_OF_PARAMS;
+        const Grid& grid = structures[residues[own].structure].residue_grid;
+        for_each_candidate(cells, grid, atom, reach, [&](unsigned other) {
+            if (own_chain && !same_chain(cells.tag[other], atom.tag))
+                return;
+            const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
+                                        cells.z[other] - atom.z);
+    #pragma unroll
+            for (unsigned v = 0; v < CUTOFFS_MAX; ++v)
+                near[v] += d2 < cutoff2[v];
+        });
+    #pragma unroll
+        for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
+            const int sum = warp_sum(near[v]);
+            // The residue itself is at distance 0.
+            if (lane == 0 && v < values)
+                counts[own * values + v] = sum - 1;
+        }
     });
-#pragma unroll
-    for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
-        const int sum = warp_sum(near[v]);
-        // The residue itself is at distance 0.
-        if (lane == 0 && v < values)
-            counts[own * values + v] = sum - 1;
-    }
 }

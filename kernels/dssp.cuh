@@ -7,10 +7,10 @@
 // with a hydrogen. Each is also what stands before it, but for the first.
 constexpr float INCOMPLETE = 0.0f, FIRST = 1.0f, JOINED = 2.0f, DONOR = 3.0f;
 
-// Whether residue `at` of the batch's `count` continues a stretch.
-__device__ inline bool joined(const float4* hydrogens, unsigned count, unsigned at)
+// Whether residue `at` of a structure that ends at `end` continues a stretch.
+__device__ inline bool joined(const float4* hydrogens, unsigned end, unsigned at)
 {
-    return at < count && hydrogens[at].w >= JOINED;
+    return at < end && hydrogens[at].w >= JOINED;
 }
 
 // The hydrogen bonds of the batch. A residue has four partners, which count from

@@ -1,43 +1,43 @@
 #include "cells.cuh"
+#include "work.cuh"
 
 // C-alphas within the radius on either side of the plane through the residue's
 // C-alpha that is normal to its direction, first above, then below; one warp a
 // residue.
-extern "C" __global__ void __launch_bounds__(128)
-half_sphere_exposure(const unsigned* header, const Structure* structures,
-                     const Residue* residues, const Atom* atoms, CELL_PARAMS,
-                     const double* normals, int* counts, unsigned radius)
+KERNEL(32 * WARPS)
+half_sphere_exposure(const unsigned* header, const Structure* structures, const Residue* residues,
+                     const Atom* atoms, CELL_PARAMS, const double* normals, int* counts,
+                     unsigned radius)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES])
-        return;
-    const unsigned lane = threadIdx.x % 32;
-    const Atom atom = atoms[own];
-    const double* normal = normals + 3 * own;
-    const double nx = normal[0];
-    if (!present(atom) || isnan(nx)) {
-        if (lane < 2)
-            counts[2 * own + lane] = NULL_COUNT;
-        return;
-    }
-    const double ny = normal[1], nz = normal[2];
-    int above = 0, near = 0;
-    const Cells cells = CELLS_OF_PARAMS;
-    const Grid& grid = structures[residues[own].structure].residue_grid;
-    for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
-        const int dx = cells.x[other] - atom.x;
-        const int dy = cells.y[other] - atom.y;
-        const int dz = cells.z[other] - atom.z;
-        if (squared(dx, dy, dz) < radius * radius) {
-            above += dx * nx + dy * ny + dz * nz > 0.0;
-            ++near;
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const unsigned lane = threadIdx.x % 32;
+        const Atom atom = atoms[own];
+        const double* normal = normals + 3 * own;
+        const double nx = normal[0];
+        if (!present(atom) || isnan(nx)) {
+            if (lane < 2)
+                counts[2 * own + lane] = NULL_COUNT;
+            return;
+        }
+        const double ny = normal[1], nz = normal[2];
+        int above = 0, near = 0;
+        const Cells cells = CELLS_OF_PARAMS;
+        const Grid& grid = structures[residues[own].structure].residue_grid;
+        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+            const int dx = cells.x[other] - atom.x;
+            const int dy = cells.y[other] - atom.y;
+            const int dz = cells.z[other] - atom.z;
+            if (squared(dx, dy, dz) < radius * radius) {
+                above += dx * nx + dy * ny + dz * nz > 0.0;
+                ++near;
+            }
+        });
+        above = warp_sum(above);
+        near = warp_sum(near);
+        if (lane == 0) {
+            counts[2 * own] = above;
+            // The residue itself is near, and not above.
+            counts[2 * own + 1] = near - above - 1;
         }
     });
-    above = warp_sum(above);
-    near = warp_sum(near);
-    if (lane == 0) {
-        counts[2 * own] = above;
-        // The residue itself is near, and not above.
-        counts[2 * own + 1] = near - above - 1;
-    }
 }

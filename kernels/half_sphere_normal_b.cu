@@ -1,44 +1,44 @@
 #include "vector.cuh"
+#include "work.cuh"
 
 // The direction in which the residue's half sphere opens, from C-alpha to C-beta;
 // one thread a residue. For glycine, N turned by -120 degrees about the axis from
 // C-alpha to C stands for C-beta (Hamelryck 2005, as in Biopython). Without one
 // the direction is NaN in x.
-extern "C" __global__ void __launch_bounds__(256)
+KERNEL(256)
 half_sphere_normal_b(const unsigned* header, const Residue* residues, const Backbone* backbones,
                      const Atom* betas, double* normals)
 {
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
-    if (own >= header[RESIDUES])
-        return;
-    double* normal = normals + 3 * own;
-    normal[0] = null_double();
-    if (!(residues[own].flags & PRESENT))
-        return;
-    const Backbone& backbone = backbones[own];
-    const Atom beta = betas[own];
-    if (!present(backbone.ca))
-        return;
-    Vector up{};
-    if (residues[own].aa != 'G') {
-        // Of a side chain are those that the file has.
-        if (present(beta) && tag_side(beta.tag))
-            up = difference(position(beta), backbone.ca);
-    } else if (present(backbone.n) && present(backbone.c)) {
-        const Vector n = difference(backbone.n, backbone.ca), axis = difference(backbone.c, backbone.ca);
-        const double square = dot(axis, axis);
-        const double across = -0.8660254037844386 / sqrt(square);
-        const double along = 1.5 * dot(axis, n) / square;
-        if (square > 0.0) {
-            const Vector turn = cross(axis, n);
-            up = {-0.5 * n.x + across * turn.x + along * axis.x,
-                  -0.5 * n.y + across * turn.y + along * axis.y,
-                  -0.5 * n.z + across * turn.z + along * axis.z};
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        double* normal = normals + 3 * own;
+        normal[0] = null_double();
+        if (!(residues[own].flags & PRESENT))
+            return;
+        const Backbone& backbone = backbones[own];
+        const Atom beta = betas[own];
+        if (!present(backbone.ca))
+            return;
+        Vector up{};
+        if (residues[own].aa != 'G') {
+            // Of a side chain are those that the file has.
+            if (present(beta) && tag_side(beta.tag))
+                up = difference(position(beta), backbone.ca);
+        } else if (present(backbone.n) && present(backbone.c)) {
+            const Vector n = difference(backbone.n, backbone.ca), axis = difference(backbone.c, backbone.ca);
+            const double square = dot(axis, axis);
+            const double across = -0.8660254037844386 / sqrt(square);
+            const double along = 1.5 * dot(axis, n) / square;
+            if (square > 0.0) {
+                const Vector turn = cross(axis, n);
+                up = {-0.5 * n.x + across * turn.x + along * axis.x,
+                      -0.5 * n.y + across * turn.y + along * axis.y,
+                      -0.5 * n.z + across * turn.z + along * axis.z};
+            }
         }
-    }
-    if (dot(up, up) > 0.0) {
-        normal[0] = up.x;
-        normal[1] = up.y;
-        normal[2] = up.z;
-    }
+        if (dot(up, up) > 0.0) {
+            normal[0] = up.x;
+            normal[1] = up.y;
+            normal[2] = up.z;
+        }
+    });
 }

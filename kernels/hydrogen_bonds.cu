@@ -1,7 +1,7 @@
 #include "cells.cuh"
 #include "dssp.cuh"
+#include "work.cuh"
 
-constexpr unsigned BOND_THREADS = 128;
 // C-alphas of bonded residues are closer than this, in 0.001 A.
 constexpr int BOND_REACH = 9000;
 // Candidates that a warp looks at together: each takes two lanes.
@@ -46,74 +46,73 @@ __device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Posit
 // The best two acceptors of each residue's N-H and the best two donors to its O, one
 // warp a residue. Even lanes have it give a bond, odd lanes take one. A residue's
 // N-H and the O of the one before it are never bonded.
-extern "C" __global__ void __launch_bounds__(BOND_THREADS)
+KERNEL(32 * WARPS)
 hydrogen_bonds(const unsigned* header, const Structure* structures, const Residue* residues,
-               const Atom* atoms, CELL_PARAMS, const Backbone* backbone,
-               const float4* hydrogens, int* partners, float* energies)
+               const Atom* atoms, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,
+               int* partners, float* energies)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES])
-        return;
-    const unsigned lane = threadIdx.x % 32, half = lane / 16, takes = lane % 2;
-    __shared__ unsigned queues[BOND_THREADS / 32][PAIRS + 32];
-    unsigned* queue = queues[threadIdx.x / 32];
-    const Structure& structure = structures[residues[own].structure];
+    __shared__ unsigned queues[WARPS][PAIRS + 32];
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const unsigned lane = threadIdx.x % 32, half = lane / 16, takes = lane % 2;
+        unsigned* queue = queues[threadIdx.x / 32];
+        const Structure& structure = structures[residues[own].structure];
 
-    BestBonds best;
-    const auto consider = [&](unsigned other) {
-        const unsigned donor = takes ? other : own, acceptor = takes ? own : other;
-        const float4 hydrogen = hydrogens[donor];
-        if (hydrogen.w != DONOR || hydrogens[acceptor].w == INCOMPLETE
-            || donor == acceptor + 1)
-            return;
-        const Backbone& to = backbone[acceptor];
-        const int energy = bond_energy(backbone[donor].n, hydrogen, to.c, to.o);
-        if (energy < 0)
-            best.add((unsigned long long)(energy - ENERGY_MIN) << 32 | other);
-    };
-    if (hydrogens[own].w != INCOMPLETE) {
-        const Cells cells = CELLS_OF_PARAMS;
-        const Atom atom = atoms[own];
-        const Runs runs(structure.residue_grid, atom.x, atom.y, atom.z, BOND_REACH);
-        unsigned pending = 0;
-        for (unsigned run = 0; run < runs.count; run += 2) {
-            unsigned begin = 0, end = 0;
-            if (run + half < runs.count)
-                runs.get(run + half, cells.start, begin, end);
-            const unsigned length = max(end - begin, __shfl_xor_sync(~0u, end - begin, 16));
-            for (unsigned step = 0; step < length; step += 16) {
-                const unsigned at = begin + step + lane % 16;
-                const bool near = at < end && cells.source[at] != own
-                    && squared(cells.x[at] - atom.x, cells.y[at] - atom.y,
-                               cells.z[at] - atom.z) < BOND_REACH * BOND_REACH;
-                const unsigned found = __ballot_sync(~0u, near);
-                if (near)
-                    queue[pending + __popc(found & ((1u << lane) - 1))] = cells.source[at];
-                pending += __popc(found);
-                __syncwarp();
-                for (; pending >= PAIRS; pending -= PAIRS)
-                    consider(queue[pending - PAIRS + lane / 2]);
-                __syncwarp();
+        BestBonds best;
+        const auto consider = [&](unsigned other) {
+            const unsigned donor = takes ? other : own, acceptor = takes ? own : other;
+            const float4 hydrogen = hydrogens[donor];
+            if (hydrogen.w != DONOR || hydrogens[acceptor].w == INCOMPLETE
+                || donor == acceptor + 1)
+                return;
+            const Backbone& to = backbone[acceptor];
+            const int energy = bond_energy(backbone[donor].n, hydrogen, to.c, to.o);
+            if (energy < 0)
+                best.add((unsigned long long)(energy - ENERGY_MIN) << 32 | other);
+        };
+        if (hydrogens[own].w != INCOMPLETE) {
+            const Cells cells = CELLS_OF_PARAMS;
+            const Atom atom = atoms[own];
+            const Runs runs(structure.residue_grid, atom.x, atom.y, atom.z, BOND_REACH);
+            unsigned pending = 0;
+            for (unsigned run = 0; run < runs.count; run += 2) {
+                unsigned begin = 0, end = 0;
+                if (run + half < runs.count)
+                    runs.get(run + half, cells.start, begin, end);
+                const unsigned length = max(end - begin, __shfl_xor_sync(~0u, end - begin, 16));
+                for (unsigned step = 0; step < length; step += 16) {
+                    const unsigned at = begin + step + lane % 16;
+                    const bool near = at < end && cells.source[at] != own
+                        && squared(cells.x[at] - atom.x, cells.y[at] - atom.y,
+                                   cells.z[at] - atom.z) < BOND_REACH * BOND_REACH;
+                    const unsigned found = __ballot_sync(~0u, near);
+                    if (near)
+                        queue[pending + __popc(found & ((1u << lane) - 1))] = cells.source[at];
+                    pending += __popc(found);
+                    __syncwarp();
+                    for (; pending >= PAIRS; pending -= PAIRS)
+                        consider(queue[pending - PAIRS + lane / 2]);
+                    __syncwarp();
+                }
+            }
+            if (lane / 2 < pending)
+                consider(queue[lane / 2]);
+        }
+        for (unsigned stride = 2; stride < 32; stride *= 2) {
+            const unsigned long long first = __shfl_xor_sync(~0u, best.first, stride);
+            const unsigned long long second = __shfl_xor_sync(~0u, best.second, stride);
+            best.add(first);
+            best.add(second);
+        }
+        if (lane < 2) {
+            const unsigned long long bonds[2] = {best.first, best.second};
+            for (unsigned which = 0; which < 2; ++which) {
+                const unsigned place = 4 * own + 2 * takes + which;
+                const bool found = bonds[which] != NO_BOND;
+                const int partner = int(unsigned(bonds[which])) - int(structure.residue_start);
+                const int energy = int(bonds[which] >> 32) + ENERGY_MIN;
+                partners[place] = found ? partner : NULL_COUNT;
+                energies[place] = found ? float(energy) / 1000.0f : null_real();
             }
         }
-        if (lane / 2 < pending)
-            consider(queue[lane / 2]);
-    }
-    for (unsigned stride = 2; stride < 32; stride *= 2) {
-        const unsigned long long first = __shfl_xor_sync(~0u, best.first, stride);
-        const unsigned long long second = __shfl_xor_sync(~0u, best.second, stride);
-        best.add(first);
-        best.add(second);
-    }
-    if (lane < 2) {
-        const unsigned long long bonds[2] = {best.first, best.second};
-        for (unsigned which = 0; which < 2; ++which) {
-            const unsigned place = 4 * own + 2 * takes + which;
-            const bool found = bonds[which] != NO_BOND;
-            const int partner = int(unsigned(bonds[which])) - int(structure.residue_start);
-            const int energy = int(bonds[which] >> 32) + ENERGY_MIN;
-            partners[place] = found ? partner : NULL_COUNT;
-            energies[place] = found ? float(energy) / 1000.0f : null_real();
-        }
-    }
+    });
 }

@@ -1,4 +1,5 @@
 #include "dssp.cuh"
+#include "work.cuh"
 
 // Residues without a bridge, within a ladder, are fewer than this on a strand.
 constexpr int GAP_MAX = 6;
@@ -18,11 +19,11 @@ struct Ladders {
     const float4* hydrogens;
     const Bridges* bridges;
     unsigned* marks;
-    int count;
+    int begin, end;
 
     __device__ inline bool has_bridge(int at, int partner, bool antiparallel) const
     {
-        if (at < 0 || at >= count || partner < 0)
+        if (at < begin || at >= end || partner < 0)
             return false;
         for (unsigned bridge : bridges[at].of)
             if (bridge == bridge_to(partner, antiparallel))
@@ -53,7 +54,7 @@ struct Ladders {
     __device__ inline bool are_joined(int from, int to) const
     {
         for (int at = from; at <= to; ++at)
-            if (!joined(hydrogens, count, at))
+            if (!joined(hydrogens, end, at))
                 return false;
         return true;
     }
@@ -72,7 +73,7 @@ struct Ladders {
     // Joins the first ladder that a bulge separates from this one, if there is one.
     __device__ inline bool join_next(Ladder& ladder) const
     {
-        const int last = min(ladder.i_end + GAP_MAX, count);
+        const int last = min(ladder.i_end + GAP_MAX, end);
         for (int i = ladder.i_end + 1; i < last; ++i) {
             for (unsigned which = 0; which < BRIDGES_MAX; ++which) {
                 Ladder next;
@@ -123,35 +124,34 @@ struct Ladders {
 // can. Ladders whose first strands are GAP_MAX apart have nothing to do with each
 // other; so the thread of the first residue of each such group, of which no residue
 // has a gap before it, goes through the group. marks[] begins at zeros.
-extern "C" __global__ void ladders(const unsigned* header, const Structure*,
-                                   const float4* hydrogens, const Bridges* bridges,
-                                   unsigned* marks)
+KERNEL(256)
+ladders(const unsigned* header, const Structure*, const float4* hydrogens, const Bridges* bridges,
+        unsigned* marks)
 {
-    const int own = blockIdx.x * blockDim.x + threadIdx.x;
-    const int count = header[RESIDUES];
-    if (own >= count)
-        return;
-    const Ladders all{hydrogens, bridges, marks, count};
-    if (!all.is_covered(own))
-        return;
-    for (int before = max(own - GAP_MAX + 1, 0); before < own; ++before)
-        if (all.is_covered(before))
+    const int begin = units(header, RESIDUES).begin, end = units(header, RESIDUES).end;
+    const Ladders all{hydrogens, bridges, marks, begin, end};
+    each_thread(header, RESIDUES, [&](int own) {
+        if (!all.is_covered(own))
             return;
-    int last = own;
-    for (int i = own; i < min(last + GAP_MAX, count); ++i) {
-        for (unsigned which = 0; which < BRIDGES_MAX; ++which) {
-            const unsigned bridge = bridges[i].of[which];
-            if (bridge == NO_BRIDGE)
-                break;
-            if (int(bridge / 2) < i)
-                continue;
-            last = i;
-            Ladder ladder;
-            if (all.begins(i, which, ladder) && !all.is_joined(i, which)) {
-                all.extend(ladder);
-                while (all.join_next(ladder)) {}
-                all.mark(ladder);
+        for (int before = max(own - GAP_MAX + 1, begin); before < own; ++before)
+            if (all.is_covered(before))
+                return;
+        int last = own;
+        for (int i = own; i < min(last + GAP_MAX, end); ++i) {
+            for (unsigned which = 0; which < BRIDGES_MAX; ++which) {
+                const unsigned bridge = bridges[i].of[which];
+                if (bridge == NO_BRIDGE)
+                    break;
+                if (int(bridge / 2) < i)
+                    continue;
+                last = i;
+                Ladder ladder;
+                if (all.begins(i, which, ladder) && !all.is_joined(i, which)) {
+                    all.extend(ladder);
+                    while (all.join_next(ladder)) {}
+                    all.mark(ladder);
+                }
             }
         }
-    }
+    });
 }

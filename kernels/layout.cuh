@@ -3,7 +3,7 @@
 #pragma once
 
 // Totals of the batch along each axis, in the header.
-enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS };
+enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS, AXES };
 
 // A position in 0.001 A. A missing one has MISSING in all three, which is far
 // enough from every real one (at most 100,000,000 from the origin) to be within
@@ -58,7 +58,7 @@ static_assert(sizeof(Grid) == 32, "eight words");
 // One structure of the batch; `predicted` is not 0 where its B factors are pLDDT.
 struct alignas(16) Structure {
     unsigned residue_start, residue_count, atom_start, atom_count, chain_start, chain_count;
-    unsigned predicted, unused;
+    unsigned predicted, tile_start;
     Grid atom_grid, residue_grid;
 };
 static_assert(sizeof(Structure) == 96, "six 16-byte loads");
@@ -92,34 +92,6 @@ __device__ inline unsigned squared(int dx, int dy, int dz)
     unsigned y = min(abs(dy), REACH);
     unsigned z = min(abs(dz), REACH);
     return x * x + y * y + z * z;
-}
-
-// Loads up to TILE atoms of a structure, one a residue, from residue `base` on,
-// for all threads of the block; returns how many.
-__device__ inline unsigned load_tile(Atom* shared, const Atom* atoms, const Tile& tile,
-                                     unsigned base)
-{
-    unsigned length = min(TILE, tile.residue_count - base);
-    __syncthreads();
-    if (threadIdx.x < length)
-        shared[threadIdx.x] = atoms[tile.residue_start + base + threadIdx.x];
-    __syncthreads();
-    return length;
-}
-
-// The sum over all THREADS threads of the block, always added in the same order.
-template <unsigned THREADS, typename T>
-__device__ inline T block_sum(T* shared, T value)
-{
-    __syncthreads();
-    shared[threadIdx.x] = value;
-    for (unsigned stride = THREADS / 2; stride > 0; stride /= 2) {
-        __syncthreads();
-        if (threadIdx.x < stride)
-            shared[threadIdx.x] += shared[threadIdx.x + stride];
-    }
-    __syncthreads();
-    return shared[0];
 }
 
 // The sum over the warp, for all of its threads.

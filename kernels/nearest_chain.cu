@@ -1,4 +1,5 @@
 #include "cells.cuh"
+#include "work.cuh"
 
 // Beyond this the nearest atom of another chain is not looked for, in 0.001 A. It
 // is first looked for nearby.
@@ -62,37 +63,36 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
 // The nearest atom of another chain to any of a residue's: its distance in A, then
 // whether that is below the cutoff, and its chain, of equally near ones the first;
 // one warp a residue.
-extern "C" __global__ void __launch_bounds__(128)
+KERNEL(32 * WARPS)
 nearest_chain(const unsigned* header, const Structure* structures, const Residue* residues,
               const Atom* atoms, CELL_PARAMS, const unsigned* ranges, float* distances,
               int* contacts, unsigned cutoff)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES])
-        return;
-    const Residue residue = residues[own];
-    const Structure& structure = structures[residue.structure];
-    Nearest nearest = NOTHING;
-    if (structure.chain_count > 1 && residue.atom_count > 0) {
-        Position low = position(atoms[residue.atom_start]), high = low;
-        for (unsigned a = 1; a < residue.atom_count; ++a) {
-            const Atom atom = atoms[residue.atom_start + a];
-            low = {min(low.x, atom.x), min(low.y, atom.y), min(low.z, atom.z)};
-            high = {max(high.x, atom.x), max(high.y, atom.y), max(high.z, atom.z)};
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const Residue residue = residues[own];
+        const Structure& structure = structures[residue.structure];
+        Nearest nearest = NOTHING;
+        if (structure.chain_count > 1 && residue.atom_count > 0) {
+            Position low = position(atoms[residue.atom_start]), high = low;
+            for (unsigned a = 1; a < residue.atom_count; ++a) {
+                const Atom atom = atoms[residue.atom_start + a];
+                low = {min(low.x, atom.x), min(low.y, atom.y), min(low.z, atom.z)};
+                high = {max(high.x, atom.x), max(high.y, atom.y), max(high.z, atom.z)};
+            }
+            const Cells cells = CELLS_OF_PARAMS;
+            nearest = nearest_within(cells, structure.atom_grid, ranges, residue, atoms, low, high,
+                                     CHAIN_NEARBY);
+            if (nearest >> 32 >= CHAIN_NEARBY * CHAIN_NEARBY)
+                nearest = nearest_within(cells, structure.atom_grid, ranges, residue, atoms, low,
+                                         high, CHAIN_REACH);
         }
-        const Cells cells = CELLS_OF_PARAMS;
-        nearest = nearest_within(cells, structure.atom_grid, ranges, residue, atoms, low, high,
-                                 CHAIN_NEARBY);
-        if (nearest >> 32 >= CHAIN_NEARBY * CHAIN_NEARBY)
-            nearest = nearest_within(cells, structure.atom_grid, ranges, residue, atoms, low,
-                                     high, CHAIN_REACH);
-    }
-    if (threadIdx.x % 32 == 0) {
-        const unsigned d2 = unsigned(nearest >> 32);
-        const bool found = d2 < CHAIN_REACH * CHAIN_REACH;
-        distances[own] = found ? float(sqrt(double(d2)) * 0.001) : null_real();
-        contacts[2 * own] = found && d2 < cutoff * cutoff;
-        contacts[2 * own + 1] = found ? int(unsigned(nearest) - structure.chain_start)
-                                      : NULL_COUNT;
-    }
+        if (threadIdx.x % 32 == 0) {
+            const unsigned d2 = unsigned(nearest >> 32);
+            const bool found = d2 < CHAIN_REACH * CHAIN_REACH;
+            distances[own] = found ? float(sqrt(double(d2)) * 0.001) : null_real();
+            contacts[2 * own] = found && d2 < cutoff * cutoff;
+            contacts[2 * own + 1] = found ? int(unsigned(nearest) - structure.chain_start)
+                                          : NULL_COUNT;
+        }
+    });
 }

@@ -1,12 +1,12 @@
-#include "layout.cuh"
+#include "work.cuh"
 
 // The pLDDT of each residue, one thread a residue: of predicted models the B factor
 // of the C-alpha, of others null.
-extern "C" __global__ void plddt(const unsigned* header, const Structure* structures,
-                                 const Residue* residues, const float* b, float* values)
+KERNEL(256)
+plddt(const unsigned* header, const Structure* structures, const Residue* residues,
+      const float* b, float* values)
 {
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
-    if (own >= header[RESIDUES])
-        return;
-    values[own] = structures[residues[own].structure].predicted ? b[own] : null_real();
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        values[own] = structures[residues[own].structure].predicted ? b[own] : null_real();
+    });
 }

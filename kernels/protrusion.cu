@@ -1,4 +1,5 @@
 #include "cells.cuh"
+#include "work.cuh"
 
 // Atoms within the radius of an atom, itself included, by a warp. Where the grid
 // does not wrap, candidates are so near that no difference needs a bound.
@@ -19,31 +20,30 @@ __device__ inline int atoms_within(const Cells& cells, const Grid& grid, Atom at
 
 // Mean and largest cx over a residue's atoms: the free over the filled volume of
 // the sphere around an atom (Pintar et al. 2002), both in A^3; one warp a residue.
-extern "C" __global__ void __launch_bounds__(128)
+KERNEL(32 * WARPS)
 protrusion(const unsigned* header, const Structure* structures, const Residue* residues,
            const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, double sphere_volume,
            double atom_volume)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES])
-        return;
-    const Residue residue = residues[own];
-    const Grid& grid = structures[residue.structure].atom_grid;
-    const bool bounded = wraps(grid) || radius + (1u << grid.shift) > REACH;
-    const Cells cells = CELLS_OF_PARAMS;
-    double sum = 0.0, largest = 0.0;
-    for (unsigned a = 0; a < residue.atom_count; ++a) {
-        const Atom atom = atoms[residue.atom_start + a];
-        const int near = bounded ? atoms_within<true>(cells, grid, atom, radius)
-                                 : atoms_within<false>(cells, grid, atom, radius);
-        const double filled = near * atom_volume;
-        const double free_to_filled = (sphere_volume - filled) / filled;
-        sum += free_to_filled;
-        largest = a == 0 ? free_to_filled : fmax(largest, free_to_filled);
-    }
-    if (threadIdx.x % 32 == 0) {
-        const bool any = residue.atom_count > 0;
-        cx[2 * own] = any ? float(sum / residue.atom_count) : null_real();
-        cx[2 * own + 1] = any ? float(largest) : null_real();
-    }
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const Residue residue = residues[own];
+        const Grid& grid = structures[residue.structure].atom_grid;
+        const bool bounded = wraps(grid) || radius + (1u << grid.shift) > REACH;
+        const Cells cells = CELLS_OF_PARAMS;
+        double sum = 0.0, largest = 0.0;
+        for (unsigned a = 0; a < residue.atom_count; ++a) {
+            const Atom atom = atoms[residue.atom_start + a];
+            const int near = bounded ? atoms_within<true>(cells, grid, atom, radius)
+                                     : atoms_within<false>(cells, grid, atom, radius);
+            const double filled = near * atom_volume;
+            const double free_to_filled = (sphere_volume - filled) / filled;
+            sum += free_to_filled;
+            largest = a == 0 ? free_to_filled : fmax(largest, free_to_filled);
+        }
+        if (threadIdx.x % 32 == 0) {
+            const bool any = residue.atom_count > 0;
+            cx[2 * own] = any ? float(sum / residue.atom_count) : null_real();
+            cx[2 * own + 1] = any ? float(largest) : null_real();
+        }
+    });
 }

@@ -1,8 +1,6 @@
 // The radius of gyration of the atoms that a block goes through.
 #pragma once
-#include "layout.cuh"
-
-constexpr unsigned RG_THREADS = 256;
+#include "work.cuh"
 
 // The whole number at or below sum / count.
 __device__ inline long long floor_mean(long long sum, long long count)
@@ -18,7 +16,7 @@ __device__ inline long long floor_mean(long long sum, long long count)
 template <typename ForEach>
 __device__ inline float radius_of_atoms(ForEach for_each)
 {
-    __shared__ long long shared[RG_THREADS];
+    __shared__ long long shared[BLOCK];
     long long x = 0, y = 0, z = 0, count = 0;
     for_each([&](Atom p) {
         x += p.x;
@@ -26,10 +24,10 @@ __device__ inline float radius_of_atoms(ForEach for_each)
         z += p.z;
         ++count;
     });
-    count = block_sum<RG_THREADS>(shared, count);
-    x = block_sum<RG_THREADS>(shared, x);
-    y = block_sum<RG_THREADS>(shared, y);
-    z = block_sum<RG_THREADS>(shared, z);
+    count = block_sum(shared, count);
+    x = block_sum(shared, x);
+    y = block_sum(shared, y);
+    z = block_sum(shared, z);
     if (count == 0)
         return null_real();
     const long long below_x = floor_mean(x, count);
@@ -44,8 +42,8 @@ __device__ inline float radius_of_atoms(ForEach for_each)
         low += square & 0xffffffff;
         high += square >> 32;
     });
-    low = block_sum<RG_THREADS>(shared, low);
-    high = block_sum<RG_THREADS>(shared, high);
+    low = block_sum(shared, low);
+    high = block_sum(shared, high);
     const double n = double(count);
     const double rest_x = double(x - below_x * count) / n;
     const double rest_y = double(y - below_y * count) / n;

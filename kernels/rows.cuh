@@ -1,21 +1,19 @@
 // The residues of a chain or of a structure.
 #pragma once
-#include "layout.cuh"
+#include "work.cuh"
 
-constexpr unsigned ROW_THREADS = 128;
-
-// The rows of block `blockIdx.x` of CHAINS or STRUCTURES, by `axis`:
+// The rows of unit `own` of CHAINS or STRUCTURES, by `axis`:
 // for (unsigned k = 0; k < rows.count; ++k) rows[k].
 struct Rows {
     unsigned start, count;
     const unsigned* members;
 
     __device__ inline Rows(const Structure* structures, const Chain* chains,
-                           const unsigned* all_members, unsigned axis)
+                           const unsigned* all_members, unsigned axis, unsigned own)
     {
         const bool of_chain = axis == CHAINS;
-        start = of_chain ? chains[blockIdx.x].member_start : structures[blockIdx.x].residue_start;
-        count = of_chain ? chains[blockIdx.x].count : structures[blockIdx.x].residue_count;
+        start = of_chain ? chains[own].member_start : structures[own].residue_start;
+        count = of_chain ? chains[own].count : structures[own].residue_count;
         members = of_chain ? all_members : nullptr;
     }
 

@@ -1,6 +1,5 @@
-#include "layout.cuh"
+#include "work.cuh"
 
-constexpr unsigned RSA_THREADS = 128;
 constexpr int RSA_WINDOW = 25;
 
 // Largest areas by one-letter code from A in A^2 (Tien et al. 2013, theoretical);
@@ -13,33 +12,33 @@ __device__ const float RSA_AREA_MAX[26] = {
 // Areas relative to their maximum, and their means over a window along the chain,
 // which is reflected at its ends; one block a chain. areas[] has three values a
 // residue, of which the first counts.
-extern "C" __global__ void __launch_bounds__(RSA_THREADS)
-rsa(const unsigned* header, const Residue* residues, const Chain* chains,
-    const unsigned* members, const float* areas, float* relative)
+KERNEL(BLOCK)
+rsa(const unsigned* header, const Residue* residues, const Chain* chains, const unsigned* members,
+    const float* areas, float* relative)
 {
-    if (blockIdx.x >= header[CHAINS])
-        return;
-    const Chain chain = chains[blockIdx.x];
-    const unsigned* own = members + chain.member_start;
-    for (unsigned m = threadIdx.x; m < chain.count; m += RSA_THREADS) {
-        const Residue residue = residues[own[m]];
-        const unsigned letter = residue.aa - 'A';
-        const float max = letter < 26 && residue.flags & STANDARD ? RSA_AREA_MAX[letter] : 0.0f;
-        const float area = areas[3 * own[m]];
-        relative[2 * own[m]] = max > 0.0f && !isnan(area) ? area / max : null_real();
-    }
-    __syncthreads();
-    const int last = int(chain.count) - 1, period = max(2 * last, 1);
-    for (unsigned m = threadIdx.x; m < chain.count; m += RSA_THREADS) {
-        double sum = 0.0, count = 0.0;
-        for (int at = int(m) - RSA_WINDOW / 2; at <= int(m) + RSA_WINDOW / 2; ++at) {
-            const int place = (at % period + period) % period;
-            const float value = relative[2 * own[min(place, 2 * last - place)]];
-            if (!isnan(value)) {
-                sum += double(value);
-                count += 1.0;
-            }
+    each_block(header, CHAINS, [&](unsigned of_chain) {
+        const Chain chain = chains[of_chain];
+        const unsigned* own = members + chain.member_start;
+        for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
+            const Residue residue = residues[own[m]];
+            const unsigned letter = residue.aa - 'A';
+            const float max = letter < 26 && residue.flags & STANDARD ? RSA_AREA_MAX[letter] : 0.0f;
+            const float area = areas[3 * own[m]];
+            relative[2 * own[m]] = max > 0.0f && !isnan(area) ? area / max : null_real();
         }
-        relative[2 * own[m] + 1] = count > 0.0 ? float(sum / count) : null_real();
-    }
+        __syncthreads();
+        const int last = int(chain.count) - 1, period = max(2 * last, 1);
+        for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
+            double sum = 0.0, count = 0.0;
+            for (int at = int(m) - RSA_WINDOW / 2; at <= int(m) + RSA_WINDOW / 2; ++at) {
+                const int place = (at % period + period) % period;
+                const float value = relative[2 * own[min(place, 2 * last - place)]];
+                if (!isnan(value)) {
+                    sum += double(value);
+                    count += 1.0;
+                }
+            }
+            relative[2 * own[m] + 1] = count > 0.0 ? float(sum / count) : null_real();
+        }
+    });
 }

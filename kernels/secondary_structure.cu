@@ -1,7 +1,7 @@
 #include "angles.cuh"
 #include "dssp.cuh"
+#include "work.cuh"
 
-constexpr unsigned SS_THREADS = 256;
 // What is decided of a residue depends on those at most so far away.
 constexpr unsigned HALO = 10;
 
@@ -15,16 +15,16 @@ enum Class { HELIX, SHEET, COIL };
 struct Neighbourhood {
     const Backbone* backbone;
     const float4* hydrogens;
-    unsigned count;
+    unsigned end;
 
-    __device__ inline bool is_joined(unsigned at) const { return joined(hydrogens, count, at); }
+    __device__ inline bool is_joined(unsigned at) const { return joined(hydrogens, end, at); }
 
     // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
     // and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
     __device__ inline bool is_bend(unsigned at) const
     {
         constexpr double COS_70 = 0.3420201433256687;
-        if (!is_joined(at - 1) || !is_joined(at) || !is_joined(at + 1) || !is_joined(at + 2))
+        if (!is_joined(at) || !is_joined(at - 1) || !is_joined(at + 1) || !is_joined(at + 2))
             return false;
         const Position here = backbone[at].ca;
         const Vector in = difference(here, backbone[at - 2].ca);
@@ -109,22 +109,19 @@ __device__ inline Class class_of(State state)
 
 // The secondary structure of each residue, in eight or nine states and in three; one
 // thread a residue. Null where a backbone atom is missing.
-extern "C" __global__ void __launch_bounds__(SS_THREADS)
+KERNEL(BLOCK)
 secondary_structure(const unsigned* header, const Structure* structures,
                     const Residue* residues, const Backbone* backbone,
                     const float4* hydrogens, const int* partners, const float* energies,
                     const unsigned* marks, int* states, unsigned has_polyproline)
 {
-    const unsigned count = header[RESIDUES];
-    const unsigned first = blockIdx.x * SS_THREADS;
-    if (first >= count)
-        return;
-    const Neighbourhood all{backbone, hydrogens, count};
+    const Units all = units(header, RESIDUES);
+    const Neighbourhood around{backbone, hydrogens, all.end};
     const Bonds bonds{partners, energies};
     const auto known_of = [&](unsigned at) {
         const unsigned start = structures[residues[at].structure].residue_start;
         unsigned known = unsigned(hydrogens[at].w != INCOMPLETE) << COMPLETE
-            | unsigned(all.is_joined(at)) << IS_JOINED;
+            | unsigned(around.is_joined(at)) << IS_JOINED;
         for (unsigned which = 0; which < 2; ++which) {
             const int acceptor = bonds.acceptor(at, which, start);
             const unsigned stride = at - unsigned(acceptor);
@@ -133,26 +130,28 @@ secondary_structure(const unsigned* header, const Structure* structures,
         }
         known |= (marks[at] & IN_STRAND ? 1u : 0u) << STRAND;
         known |= (marks[at] & IN_BRIDGE ? 1u : 0u) << BRIDGE;
-        known |= unsigned(all.is_bend(at)) << BEND;
+        known |= unsigned(around.is_bend(at)) << BEND;
         if (has_polyproline)
-            known |= unsigned(all.is_polyproline(at)) << POLYPROLINE;
+            known |= unsigned(around.is_polyproline(at)) << POLYPROLINE;
         return known;
     };
-    __shared__ unsigned window[HALO + SS_THREADS + HALO];
-    for (unsigned k = threadIdx.x; k < HALO + SS_THREADS + HALO; k += SS_THREADS) {
-        const unsigned at = first + k - HALO;
-        window[k] = first + k >= HALO && at < count ? known_of(at) : 0;
-    }
-    __syncthreads();
-    const unsigned own = first + threadIdx.x;
-    if (own >= count)
-        return;
-    unsigned known[POLYPROLINE + 1] = {};
-    for (unsigned k = 0; k <= 2 * HALO; ++k)
-        for (unsigned bit = 0; bit <= POLYPROLINE; ++bit)
-            known[bit] |= (window[threadIdx.x + k] >> bit & 1u) << k;
-    const bool complete = known[COMPLETE] >> HALO & 1u;
-    const State state = state_of(known);
-    states[2 * own] = complete ? int(state) : NULL_COUNT;
-    states[2 * own + 1] = complete ? int(class_of(state)) : NULL_COUNT;
+    __shared__ unsigned window[HALO + BLOCK + HALO];
+    each_tile(header, RESIDUES, [&](unsigned first) {
+        for (unsigned k = threadIdx.x; k < HALO + BLOCK + HALO; k += BLOCK) {
+            const unsigned at = first + k - HALO;
+            window[k] = first + k >= all.begin + HALO && at < all.end ? known_of(at) : 0;
+        }
+        __syncthreads();
+        const unsigned own = first + threadIdx.x;
+        if (own >= all.end)
+            return;
+        unsigned known[POLYPROLINE + 1] = {};
+        for (unsigned k = 0; k <= 2 * HALO; ++k)
+            for (unsigned bit = 0; bit <= POLYPROLINE; ++bit)
+                known[bit] |= (window[threadIdx.x + k] >> bit & 1u) << k;
+        const bool complete = known[COMPLETE] >> HALO & 1u;
+        const State state = state_of(known);
+        states[2 * own] = complete ? int(state) : NULL_COUNT;
+        states[2 * own + 1] = complete ? int(class_of(state)) : NULL_COUNT;
+    });
 }

@@ -8,13 +8,14 @@
 // points. Areas are sums of n R^2 in integers, which do not depend on the order.
 #pragma once
 #include "cells.cuh"
+#include "work.cuh"
 
 namespace shrake_rupley {
 
 // One warp a block: none waits for the others' ends.
-constexpr unsigned THREADS = 32;
+[[maybe_unused]] constexpr unsigned THREADS = 32;
 // Blocks of a multiprocessor: as many as there are registers without spilling.
-constexpr unsigned RESIDENT = 24;
+[[maybe_unused]] constexpr unsigned RESIDENT = 24;
 // The largest radius of an atom in 0.001 A.
 constexpr int RADIUS_MAX = 1900;
 // The longest edge of the box around atoms that search their neighbours together.
@@ -44,6 +45,20 @@ struct Workspace {
     // Points of a block that are still open.
     unsigned char living[BLOCK];
 };
+
+static_assert(sizeof(Workspace) == 6656, "the fused kernel is launched with room for it");
+
+// This warp's.
+__device__ inline Workspace& workspace()
+{
+#ifdef FUSED
+    extern __shared__ Workspace workspaces[];
+    return workspaces[threadIdx.x / 32];
+#else
+    __shared__ Workspace workspace;
+    return workspace;
+#endif
+}
 
 // What a warp knows of the residue whose atoms it takes: among it the test points, x
 // of all before y and z, and the probe's radius.

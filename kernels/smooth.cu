@@ -1,4 +1,5 @@
 #include "cells.cuh"
+#include "work.cuh"
 
 // A sum of weights counts in units of 2^-WEIGHT_BITS.
 constexpr int WEIGHT_BITS = 42;
@@ -15,52 +16,51 @@ __device__ inline double scale_of(float value)
 // not among them, weighted by 1/d on request; one warp a residue. Sums are whole
 // numbers, so that their order does not matter, in units that follow from the
 // largest of the values, so that no other does either.
-extern "C" __global__ void __launch_bounds__(128)
+KERNEL(32 * WARPS)
 smooth(const unsigned* header, const Structure* structures, const Residue* residues,
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,
        unsigned weighted)
 {
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own >= header[RESIDUES])
-        return;
-    const Atom atom = atoms[own];
-    if (!present(atom)) {
-        if (threadIdx.x % 32 == 0)
-            means[own] = null_real();
-        return;
-    }
-    const Grid& grid = structures[residues[own].structure].residue_grid;
-    const Cells cells = CELLS_OF_PARAMS;
-    const auto for_each_near = [&](auto visit) {
-        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
-            const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
-                                        cells.z[other] - atom.z);
-            const unsigned source = cells.source[other];
-            if (d2 < radius * radius && source != own && !isnan(values[source]))
-                visit(values[source], d2);
-        });
-    };
-    float largest = 0.0f;
-    for_each_near([&](float value, unsigned) { largest = fmaxf(largest, fabsf(value)); });
-    const double scale = scale_of(warp_max(largest));
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const Atom atom = atoms[own];
+        if (!present(atom)) {
+            if (threadIdx.x % 32 == 0)
+                means[own] = null_real();
+            return;
+        }
+        const Grid& grid = structures[residues[own].structure].residue_grid;
+        const Cells cells = CELLS_OF_PARAMS;
+        const auto for_each_near = [&](auto visit) {
+            for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+                const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
+                                            cells.z[other] - atom.z);
+                const unsigned source = cells.source[other];
+                if (d2 < radius * radius && source != own && !isnan(values[source]))
+                    visit(values[source], d2);
+            });
+        };
+        float largest = 0.0f;
+        for_each_near([&](float value, unsigned) { largest = fmaxf(largest, fabsf(value)); });
+        const double scale = scale_of(warp_max(largest));
 
-    const double weight_scale = double(1ull << WEIGHT_BITS);
-    long long sum = 0, weights = 0;
-    for_each_near([&](float near, unsigned d2) {
-        const double value = double(near) * scale;
-        if (!weighted) {
-            sum += __double2ll_rn(value);
-            weights += 1;
-        } else if (d2 > 0) {
-            const double weight = 1.0 / sqrt(double(d2));
-            sum += __double2ll_rn(value * weight);
-            weights += __double2ll_rn(weight * weight_scale);
+        const double weight_scale = double(1ull << WEIGHT_BITS);
+        long long sum = 0, weights = 0;
+        for_each_near([&](float near, unsigned d2) {
+            const double value = double(near) * scale;
+            if (!weighted) {
+                sum += __double2ll_rn(value);
+                weights += 1;
+            } else if (d2 > 0) {
+                const double weight = 1.0 / sqrt(double(d2));
+                sum += __double2ll_rn(value * weight);
+                weights += __double2ll_rn(weight * weight_scale);
+            }
+        });
+        sum = warp_sum(sum);
+        weights = warp_sum(weights);
+        if (threadIdx.x % 32 == 0) {
+            const double divisor = weighted ? double(weights) / weight_scale : double(weights);
+            means[own] = weights > 0 ? float(double(sum) / scale / divisor) : null_real();
         }
     });
-    sum = warp_sum(sum);
-    weights = warp_sum(weights);
-    if (threadIdx.x % 32 == 0) {
-        const double divisor = weighted ? double(weights) / weight_scale : double(weights);
-        means[own] = weights > 0 ? float(double(sum) / scale / divisor) : null_real();
-    }
 }

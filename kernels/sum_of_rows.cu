@@ -1,26 +1,27 @@
 #include "rows.cuh"
+#include "work.cuh"
 
 // The sum of the rows that have a value, the first of `stride` a row, or their
 // mean; one block a chain or a structure, as `axis` says.
-extern "C" __global__ void __launch_bounds__(ROW_THREADS)
+KERNEL(BLOCK)
 sum_of_rows(const unsigned* header, const Structure* structures, const Chain* chains,
             const unsigned* members, const float* values, float* sums, unsigned axis,
             unsigned stride, unsigned mean)
 {
-    if (blockIdx.x >= header[axis])
-        return;
-    const Rows rows(structures, chains, members, axis);
-    __shared__ double shared[ROW_THREADS];
-    double sum = 0.0, count = 0.0;
-    for (unsigned k = threadIdx.x; k < rows.count; k += ROW_THREADS) {
-        const float value = values[size_t(stride) * rows[k]];
-        if (!isnan(value)) {
-            sum += double(value);
-            count += 1.0;
+    __shared__ double shared[BLOCK];
+    each_block(header, axis, [&](unsigned own) {
+        const Rows rows(structures, chains, members, axis, own);
+        double sum = 0.0, count = 0.0;
+        for (unsigned k = threadIdx.x; k < rows.count; k += BLOCK) {
+            const float value = values[size_t(stride) * rows[k]];
+            if (!isnan(value)) {
+                sum += double(value);
+                count += 1.0;
+            }
         }
-    }
-    sum = block_sum<ROW_THREADS>(shared, sum);
-    count = block_sum<ROW_THREADS>(shared, count);
-    if (threadIdx.x == 0)
-        sums[blockIdx.x] = count > 0.0 ? float(mean ? sum / count : sum) : null_real();
+        sum = block_sum(shared, sum);
+        count = block_sum(shared, count);
+        if (threadIdx.x == 0)
+            sums[own] = count > 0.0 ? float(mean ? sum / count : sum) : null_real();
+    });
 }

@@ -1,31 +1,31 @@
 #include "angles.cuh"
+#include "work.cuh"
 
 // The backbone's torsions in degrees, one thread a residue: phi of C(i-1), N, CA,
 // C; psi of N, CA, C, N(i+1); omega of CA, C, N(i+1), CA(i+1). Null across a break
 // and where an atom is missing.
-extern "C" __global__ void torsions(const unsigned* header, const Residue* residues,
-                                    const Backbone* backbone, float* angles)
+KERNEL(256)
+torsions(const unsigned* header, const Residue* residues, const Backbone* backbone, float* angles)
 {
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned count = header[RESIDUES];
-    if (own >= count)
-        return;
-    const Backbone here = backbone[own];
-    float phi = null_real(), psi = null_real(), omega = null_real();
-    const bool has_axes = present(here.ca) && present(here.c);
-    if (has_axes && present(here.n) && linked(residues, count, own)) {
-        const Position c = backbone[own - 1].c;
-        if (present(c))
-            phi = Angle::dihedral(c, here.n, here.ca, here.c).degrees();
-    }
-    if (has_axes && linked(residues, count, own + 1)) {
-        const Position n = backbone[own + 1].n, ca = backbone[own + 1].ca;
-        if (present(here.n) && present(n))
-            psi = Angle::dihedral(here.n, here.ca, here.c, n).degrees();
-        if (present(n) && present(ca))
-            omega = Angle::dihedral(here.ca, here.c, n, ca).degrees();
-    }
-    angles[3 * own] = phi;
-    angles[3 * own + 1] = psi;
-    angles[3 * own + 2] = omega;
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        const Backbone here = backbone[own];
+        float phi = null_real(), psi = null_real(), omega = null_real();
+        const bool has_axes = present(here.ca) && present(here.c);
+        if (has_axes && present(here.n) && linked(residues, count, own)) {
+            const Position c = backbone[own - 1].c;
+            if (present(c))
+                phi = Angle::dihedral(c, here.n, here.ca, here.c).degrees();
+        }
+        if (has_axes && linked(residues, count, own + 1)) {
+            const Position n = backbone[own + 1].n, ca = backbone[own + 1].ca;
+            if (present(here.n) && present(n))
+                psi = Angle::dihedral(here.n, here.ca, here.c, n).degrees();
+            if (present(n) && present(ca))
+                omega = Angle::dihedral(here.ca, here.c, n, ca).degrees();
+        }
+        angles[3 * own] = phi;
+        angles[3 * own + 1] = psi;
+        angles[3 * own + 2] = omega;
+    });
 }

@@ -1,4 +1,4 @@
-#include "layout.cuh"
+#include "work.cuh"
 
 // Terms that are added in single precision before they go into the double sum:
 // few enough that the rounding stays below 2e-6 of the sum.
@@ -71,10 +71,11 @@ __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom
     double total = 0.0;
     for (unsigned base = 0; base < tile.residue_count; base += TILE) {
         const unsigned length = min(TILE, tile.residue_count - base);
-        const bool active = threadIdx.x < length;
         const unsigned other = tile.residue_start + base + threadIdx.x;
         __syncthreads();
-        others[threadIdx.x] = place<COMPACT>(active ? atoms[other] : Atom{}, grid);
+        if (threadIdx.x < TILE)
+            others[threadIdx.x] =
+                place<COMPACT>(threadIdx.x < length ? atoms[other] : Atom{}, grid);
         __syncthreads();
         for (unsigned group = 0; group < length; group += GROUP) {
             float sum = 0.0f;
@@ -93,32 +94,32 @@ __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom
 
 // Sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread a
 // residue. Residues at distance 0 are no terms, and counted.
-extern "C" __global__ void __launch_bounds__(TILE)
+KERNEL(TILE)
 weighted_contact_number(const unsigned* header, const Structure* structures,
                         const Residue* residues, const Tile* tiles, const Atom* atoms,
                         float* sums, unsigned* coincident)
 {
-    if (blockIdx.x >= header[TILES])
-        return;
-    const Tile tile = tiles[blockIdx.x];
-    if (tile.count == 0)
-        return;
-    const unsigned first = tile.residue_start + tile.first;
-    const Grid& grid = structures[residues[first].structure].residue_grid;
-    const bool compact = max(max(grid.extent[0], grid.extent[1]), grid.extent[2])
-        <= 1u << (24 - grid.shift);
-    const bool active = threadIdx.x < tile.count;
-    const unsigned own = first + threadIdx.x;
-    const Atom atom = active ? atoms[own] : Atom{};
-
     __shared__ int4 others[TILE];
-    unsigned at_zero = 0;
-    const double total = compact
-        ? weighted_sum<true>(others, tile, atoms, grid, atom, at_zero)
-        : weighted_sum<false>(others, tile, atoms, grid, atom, at_zero);
-    if (active) {
-        sums[own] = present(atom) ? float(total * 1e6) : null_real();
-        // The residue itself is at distance 0.
-        coincident[own] = present(atom) ? at_zero - 1 : 0;
-    }
+    each_block(header, TILES, [&](unsigned of_tile) {
+        const Tile tile = tiles[of_tile];
+        if (tile.count == 0)
+            return;
+        const unsigned first = tile.residue_start + tile.first;
+        const Grid& grid = structures[residues[first].structure].residue_grid;
+        const bool compact = max(max(grid.extent[0], grid.extent[1]), grid.extent[2])
+            <= 1u << (24 - grid.shift);
+        const bool active = threadIdx.x < tile.count;
+        const unsigned own = first + threadIdx.x;
+        const Atom atom = active ? atoms[own] : Atom{};
+
+        unsigned at_zero = 0;
+        const double total = compact
+            ? weighted_sum<true>(others, tile, atoms, grid, atom, at_zero)
+            : weighted_sum<false>(others, tile, atoms, grid, atom, at_zero);
+        if (active) {
+            sums[own] = present(atom) ? float(total * 1e6) : null_real();
+            // The residue itself is at distance 0.
+            coincident[own] = present(atom) ? at_zero - 1 : 0;
+        }
+    });
 }

@@ -10,8 +10,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Input,
-    NULL_COUNT, TableName, virtual_c_beta,
+    Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Fusion,
+    Input, NULL_COUNT, TableName, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::{Mode, Policy};
@@ -262,6 +262,24 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
     let mut tables = compute(&reversed, &EngineConfig::new(Features::capacity(2048)), 2);
     tables.reverse();
     assert_eq!(bits(&tables), bits(&expected));
+}
+
+#[test]
+fn fused_launches_compute_the_same() {
+    let structures: Vec<_> = [0, 1, 129, 300, 5]
+        .iter()
+        .map(|&n| structure(n, n as u64))
+        .collect();
+    let config = EngineConfig::new(Features::capacity(400));
+    let with = |fusion| {
+        let mut features = FeatureConfig {
+            fusion,
+            ..FeatureConfig::default()
+        };
+        features.cluster.select = vec!["A".to_owned(), "L".to_owned()];
+        compute_with(features, &structures, &config, 2)
+    };
+    assert_eq!(bits(&with(Fusion::On)), bits(&with(Fusion::Off)));
 }
 
 #[test]

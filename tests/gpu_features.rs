@@ -13,7 +13,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Fusion, TableName};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
@@ -36,11 +36,12 @@ struct Run<'a> {
     slots: usize,
     residues: u32,
     wait: Wait,
+    fusion: Fusion,
 }
 
 impl Run<'_> {
     fn tables(&self, structures: &[Structure]) -> Vec<FeatureTable> {
-        let workload = Features::new(FeatureConfig::default()).unwrap();
+        let workload = Features::new(features(self.fusion)).unwrap();
         let mut config = EngineConfig::new(Features::capacity(self.residues));
         (config.policy, config.slots, config.wait) = (self.policy, self.slots, self.wait);
         config.buckets.push(Features::capacity(131_072));
@@ -50,10 +51,37 @@ impl Run<'_> {
     }
 }
 
-fn columns(tables: &[FeatureTable]) -> impl Iterator<Item = &Column> {
-    tables
+fn features(fusion: Fusion) -> FeatureConfig {
+    let mut features = FeatureConfig {
+        fusion,
+        ..FeatureConfig::default()
+    };
+    features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
+    features
+}
+
+/// Every column of every table, with its name.
+fn columns(tables: &[FeatureTable]) -> Vec<(String, &Column)> {
+    let names: Vec<String> = [
+        TableName::Residues,
+        TableName::Chains,
+        TableName::Structures,
+    ]
+    .into_iter()
+    .flat_map(|table| features(Fusion::Off).columns(table))
+    .map(|column| column.name)
+    .collect();
+    let columns = tables
         .iter()
-        .flat_map(|table| table.residues.iter().chain(&table.structure))
+        .flat_map(|table| [&table.residues, &table.chains, &table.structure])
+        .flatten();
+    names.iter().cloned().cycle().zip(columns).collect()
+}
+
+fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
+    for ((name, found), (_, expected)) in columns(found).into_iter().zip(columns(expected)) {
+        assert_eq!(bits(found), bits(expected), "{name}, {of}");
+    }
 }
 
 fn bits(column: &Column) -> Vec<u32> {
@@ -68,9 +96,9 @@ fn bits(column: &Column) -> Vec<u32> {
 fn assert_agree(gpu: &[FeatureTable], cpu: &[FeatureTable]) -> (usize, usize) {
     let (mut reals, mut unequal) = (0, 0);
     assert_eq!(gpu.len(), cpu.len());
-    for (gpu, cpu) in columns(gpu).zip(columns(cpu)) {
+    for ((name, gpu), (_, cpu)) in columns(gpu).into_iter().zip(columns(cpu)) {
         let (Column::Real(gpu), Column::Real(cpu)) = (gpu, cpu) else {
-            assert_eq!(gpu, cpu);
+            assert_eq!(gpu, cpu, "{name}");
             continue;
         };
         assert_eq!(gpu.len(), cpu.len());
@@ -78,7 +106,7 @@ fn assert_agree(gpu: &[FeatureTable], cpu: &[FeatureTable]) -> (usize, usize) {
             let close = (gpu - cpu).abs() <= RELATIVE_TOLERANCE * cpu.abs().max(1e-3);
             assert!(
                 close || (gpu.is_nan() && cpu.is_nan()),
-                "{gpu} on the GPU, {cpu} on the CPU"
+                "{name} is {gpu} on the GPU, {cpu} on the CPU"
             );
             reals += 1;
             unequal += usize::from(gpu.to_bits() != cpu.to_bits());
@@ -101,20 +129,29 @@ fn assert_modes_and_backends_agree(
         slots,
         residues,
         wait,
+        fusion: Fusion::Off,
     }
     .tables(s);
+    // One block would take its time over 100,000 residues.
+    let fusions: &[Fusion] = if s.len() > 1 {
+        &[Fusion::Off, Fusion::On]
+    } else {
+        &[Fusion::Off]
+    };
     for (slots, residues, wait) in [(1, 700, Wait::Spin), (4, 50_000, Wait::Block)] {
-        let stream = Run {
-            backend,
-            pool,
-            policy: Policy::of(Mode::Stream),
-            slots,
-            residues,
-            wait,
+        for &fusion in fusions {
+            let stream = Run {
+                backend,
+                pool,
+                policy: Policy::of(Mode::Stream),
+                slots,
+                residues,
+                wait,
+                fusion,
+            }
+            .tables(s);
+            assert_equal(&stream, &graph, &format!("stream mode, fusion {fusion:?}"));
         }
-        .tables(s);
-        let equal = columns(&graph).map(bits).eq(columns(&stream).map(bits));
-        assert!(equal, "graph and stream mode give the same bits");
     }
     // The large sets once a mode are enough.
     let policies = Policy::legal().filter(|_| s.len() < 100 && s.len() > 1);
@@ -126,10 +163,10 @@ fn assert_modes_and_backends_agree(
             slots,
             residues: 3_000,
             wait,
+            fusion: Fusion::On,
         };
         let tables = run.tables(s);
-        let equal = columns(&graph).map(bits).eq(columns(&tables).map(bits));
-        assert!(equal, "{policy:?} gives the same bits");
+        assert_equal(&tables, &graph, &format!("{policy:?}, fused"));
     }
     let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(pool)));
     let cpu = Run {
@@ -139,6 +176,7 @@ fn assert_modes_and_backends_agree(
         slots,
         residues,
         wait,
+        fusion: Fusion::Off,
     }
     .tables(s);
     let (reals, unequal) = assert_agree(&graph, &cpu);

@@ -3,7 +3,7 @@
 use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::cpu;
 use super::feature::{About, Feature};
-use super::kernels::{THREADS, kernel};
+use super::kernels::{BLOCK, THREADS, kernel};
 use super::layout::{CHAINS, RESIDUES};
 use super::recording::{Recording, args};
 use super::summary;
@@ -17,9 +17,9 @@ pub struct BFactor {}
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plddt {}
 
-fn b_factors() -> Kernel {
+pub(super) fn b_factors() -> Kernel {
     kernel("b_factors")
-        .block(128)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("residues")
@@ -31,7 +31,7 @@ fn b_factors() -> Kernel {
         .twin(cpu::b_factors)
 }
 
-fn plddt() -> Kernel {
+pub(super) fn plddt() -> Kernel {
     kernel("plddt")
         .block(THREADS)
         .reads::<u32>("header")

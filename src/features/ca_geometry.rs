@@ -12,7 +12,7 @@ use crate::record::Kernel;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaGeometry {}
 
-fn ca_geometry() -> Kernel {
+pub(super) fn ca_geometry() -> Kernel {
     kernel("ca_geometry")
         .block(THREADS)
         .reads::<u32>("header")

@@ -33,7 +33,7 @@ impl Default for Centrality {
     }
 }
 
-fn contact_list() -> Kernel {
+pub(super) fn contact_list() -> Kernel {
     let kernel = kernel("contact_list")
         .block(128)
         .reads::<u32>("header")
@@ -47,9 +47,9 @@ fn contact_list() -> Kernel {
         .twin(cpu::contact_list)
 }
 
-fn eigenvector() -> Kernel {
+pub(super) fn eigenvector() -> Kernel {
     let kernel = kernel("eigenvector")
-        .block(256)
+        .block(512)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("chains")

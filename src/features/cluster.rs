@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{THREADS, kernel, reads_cells};
+use super::kernels::{BLOCK, THREADS, kernel, reads_cells};
 use super::layout::{RESIDUES, STRUCTURES};
 use super::recording::{Recording, args};
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub struct Cluster {
     pub select: Vec<String>,
 }
 
-fn cluster_start() -> Kernel {
+pub(super) fn cluster_start() -> Kernel {
     kernel("cluster_start")
         .block(THREADS)
         .reads::<u32>("header")
@@ -32,7 +32,7 @@ fn cluster_start() -> Kernel {
         .twin(cpu::cluster_start)
 }
 
-fn cluster_join() -> Kernel {
+pub(super) fn cluster_join() -> Kernel {
     let kernel = kernel("cluster_join")
         .block(128)
         .reads::<u32>("header")
@@ -45,9 +45,9 @@ fn cluster_join() -> Kernel {
         .twin(cpu::cluster_join)
 }
 
-fn cluster_number() -> Kernel {
+pub(super) fn cluster_number() -> Kernel {
     kernel("cluster_number")
-        .block(256)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("chains")

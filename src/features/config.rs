@@ -9,6 +9,7 @@ use super::contact_number::ContactNumber;
 use super::contact_order::ContactOrder;
 use super::dssp::Dssp;
 use super::feature::{About, Feature, Setting};
+use super::fused::Fusion;
 use super::half_sphere::{HalfSphereA, HalfSphereB};
 use super::interface::Interface;
 use super::layout::REACH;
@@ -102,6 +103,8 @@ macro_rules! features {
         pub struct FeatureConfig {
             /// The features, each once.
             pub features: Vec<FeatureName>,
+            /// Whether their launches are fused into one.
+            pub fusion: Fusion,
             $($(#[$doc])* pub $field: $settings,)*
         }
 
@@ -110,6 +113,7 @@ macro_rules! features {
             fn default() -> Self {
                 FeatureConfig {
                     features: FeatureName::ALL.to_vec(),
+                    fusion: Fusion::default(),
                     $($field: <$settings>::default(),)*
                 }
             }

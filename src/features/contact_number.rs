@@ -51,7 +51,7 @@ impl ContactNumber {
     }
 }
 
-fn contact_number() -> Kernel {
+pub(super) fn contact_number() -> Kernel {
     let kernel = kernel("contact_number")
         .block(128)
         .reads::<u32>("header")

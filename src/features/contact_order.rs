@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{kernel, reads_cells};
+use super::kernels::{BLOCK, kernel, reads_cells};
 use super::layout::{CHAINS, RESIDUES, STRUCTURES};
 use super::recording::{Recording, args};
 use crate::error::Result;
@@ -26,7 +26,7 @@ impl Default for ContactOrder {
     }
 }
 
-fn contact_order() -> Kernel {
+pub(super) fn contact_order() -> Kernel {
     let kernel = kernel("contact_order")
         .block(128)
         .reads::<u32>("header")
@@ -41,9 +41,9 @@ fn contact_order() -> Kernel {
         .twin(cpu::contact_order)
 }
 
-fn relative_contact_order() -> Kernel {
+pub(super) fn relative_contact_order() -> Kernel {
     kernel("relative_contact_order")
-        .block(128)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("chains")

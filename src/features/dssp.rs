@@ -3,7 +3,7 @@
 use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{THREADS, kernel, reads_cells};
+use super::kernels::{BLOCK, THREADS, kernel, reads_cells};
 use super::layout::RESIDUES;
 use super::recording::{Recording, args};
 use super::summary;
@@ -35,7 +35,7 @@ const STATES: &[&str] = &["H", "E", "B", "G", "I", "T", "S", "P", "-"];
 /// The texts of `ss3`, in the kernel's order.
 const CLASSES: &[&str] = &["H", "E", "C"];
 
-fn amide_hydrogens() -> Kernel {
+pub(super) fn amide_hydrogens() -> Kernel {
     kernel("amide_hydrogens")
         .block(THREADS)
         .reads::<u32>("header")
@@ -45,7 +45,7 @@ fn amide_hydrogens() -> Kernel {
         .twin(cpu::amide_hydrogens)
 }
 
-fn hydrogen_bonds() -> Kernel {
+pub(super) fn hydrogen_bonds() -> Kernel {
     let kernel = kernel("hydrogen_bonds")
         .block(128)
         .reads::<u32>("header")
@@ -60,7 +60,7 @@ fn hydrogen_bonds() -> Kernel {
         .twin(cpu::hydrogen_bonds)
 }
 
-fn bridge_partners() -> Kernel {
+pub(super) fn bridge_partners() -> Kernel {
     kernel("bridge_partners")
         .block(THREADS)
         .reads::<u32>("header")
@@ -73,7 +73,7 @@ fn bridge_partners() -> Kernel {
         .twin(cpu::bridge_partners)
 }
 
-fn ladders() -> Kernel {
+pub(super) fn ladders() -> Kernel {
     kernel("ladders")
         .block(128)
         .reads::<u32>("header")
@@ -84,9 +84,9 @@ fn ladders() -> Kernel {
         .twin(cpu::ladders)
 }
 
-fn secondary_structure() -> Kernel {
+pub(super) fn secondary_structure() -> Kernel {
     kernel("secondary_structure")
-        .block(256)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("residues")

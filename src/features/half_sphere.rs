@@ -41,7 +41,7 @@ impl Default for HalfSphereB {
     }
 }
 
-fn half_sphere_normal_a() -> Kernel {
+pub(super) fn half_sphere_normal_a() -> Kernel {
     kernel("half_sphere_normal_a")
         .block(THREADS)
         .reads::<u32>("header")
@@ -52,7 +52,7 @@ fn half_sphere_normal_a() -> Kernel {
         .twin(cpu::half_sphere_normal_a)
 }
 
-fn half_sphere_normal_b() -> Kernel {
+pub(super) fn half_sphere_normal_b() -> Kernel {
     kernel("half_sphere_normal_b")
         .block(THREADS)
         .reads::<u32>("header")
@@ -63,7 +63,7 @@ fn half_sphere_normal_b() -> Kernel {
         .twin(cpu::half_sphere_normal_b)
 }
 
-fn half_sphere_exposure() -> Kernel {
+pub(super) fn half_sphere_exposure() -> Kernel {
     let kernel = kernel("half_sphere_exposure")
         .block(128)
         .reads::<u32>("header")

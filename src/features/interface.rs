@@ -32,7 +32,7 @@ impl Default for Interface {
     }
 }
 
-fn chain_range() -> Kernel {
+pub(super) fn chain_range() -> Kernel {
     kernel("chain_range")
         .block(THREADS)
         .reads::<u32>("header")
@@ -43,7 +43,7 @@ fn chain_range() -> Kernel {
         .twin(cpu::chain_range)
 }
 
-fn nearest_chain() -> Kernel {
+pub(super) fn nearest_chain() -> Kernel {
     let kernel = kernel("nearest_chain")
         .block(128)
         .reads::<u32>("header")

@@ -7,6 +7,9 @@ use crate::record::Kernel;
 /// Threads of a block where each takes one atom or residue.
 pub(super) const THREADS: u32 = 256;
 
+/// Threads of a block that take one chain or structure together.
+pub(super) const BLOCK: u32 = 256;
+
 /// A built-in kernel.
 pub(super) fn kernel(name: &str) -> Kernel {
     Kernel::new(name, &image::image())
@@ -38,7 +41,7 @@ pub(super) fn cell_count() -> Kernel {
 
 pub(super) fn cell_scan() -> Kernel {
     kernel("cell_scan")
-        .block(256)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("counts")

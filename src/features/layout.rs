@@ -231,7 +231,7 @@ pub(super) struct StructureSpan {
     pub(super) chain_count: u32,
     /// Not 0 where the B factors are pLDDT.
     pub(super) predicted: u32,
-    pub(super) unused: u32,
+    pub(super) tile_start: u32,
     pub(super) atom_grid: Grid,
     pub(super) residue_grid: Grid,
 }

@@ -16,6 +16,7 @@ mod contact_order;
 mod cpu;
 mod dssp;
 mod feature;
+mod fused;
 mod grid;
 mod half_sphere;
 mod image;
@@ -51,6 +52,7 @@ pub use contact_number::ContactNumber;
 pub use contact_order::ContactOrder;
 pub use dssp::{Dssp, DsspVersion};
 pub use feature::{About, Setting};
+pub use fused::Fusion;
 pub use half_sphere::{HalfSphereA, HalfSphereB};
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
 pub use interface::Interface;
@@ -147,10 +149,11 @@ impl Workload for Features {
         pack::extent(structure)
     }
 
-    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<FeatureBuffers> {
+    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<FeatureBuffers> {
+        let is_fused = self.config.fusion.applies(recorder, device);
         let mut recording = recording::Recording::new(recorder, &self.config);
         self.config.record(&mut recording);
-        Ok(recording.finish())
+        recording.finish(is_fused)
     }
 
     fn write(

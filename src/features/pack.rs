@@ -198,7 +198,7 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
         chain_start: at[CHAINS],
         chain_count: structure.chains.len() as u32,
         predicted: u32::from(structure.b_factor_kind == BFactorKind::Plddt),
-        unused: 0,
+        tile_start: at[TILES],
         atom_grid: Grid {
             first,
             ..Grid::over(structure.xyz.iter().copied(), atom_count, ATOM_CELL_SHIFT)

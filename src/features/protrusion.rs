@@ -29,7 +29,7 @@ impl Default for Protrusion {
     }
 }
 
-fn protrusion() -> Kernel {
+pub(super) fn protrusion() -> Kernel {
     let kernel = kernel("protrusion")
         .block(128)
         .reads::<u32>("header")

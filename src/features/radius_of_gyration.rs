@@ -3,7 +3,7 @@
 use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::cpu;
 use super::feature::{About, Feature};
-use super::kernels::kernel;
+use super::kernels::{BLOCK, kernel};
 use super::layout::{ATOMS, CHAINS, RESIDUES, STRUCTURES};
 use super::recording::{Recording, args};
 use crate::record::Kernel;
@@ -12,9 +12,9 @@ use crate::record::Kernel;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RadiusOfGyration {}
 
-fn radius_of_gyration() -> Kernel {
+pub(super) fn radius_of_gyration() -> Kernel {
     kernel("radius_of_gyration")
-        .block(256)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<i32>("atoms")
@@ -23,9 +23,9 @@ fn radius_of_gyration() -> Kernel {
         .twin(cpu::radius_of_gyration)
 }
 
-fn chain_radius_of_gyration() -> Kernel {
+pub(super) fn chain_radius_of_gyration() -> Kernel {
     kernel("chain_radius_of_gyration")
-        .block(256)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("residues")
         .reads::<u32>("chains")

@@ -5,9 +5,11 @@ mod areas;
 
 use super::columns::{Column, TableName};
 use super::config::FeatureConfig;
+use super::fused;
 use super::inputs::Inputs;
 use super::kernels;
 use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
+use crate::error::Result;
 use crate::record::{Arg, Buffer, Element, Kernel, Recorder, Unit};
 use crate::workload::ReadViews;
 use areas::Areas;
@@ -167,13 +169,30 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Records what was kept, and the downloads.
-    pub(super) fn finish(self) -> FeatureBuffers {
-        for step in self.steps {
-            match step {
-                Step::Zero(buffer) => self.recorder.memset(buffer, 0),
-                Step::Launch(kernel, blocks, args) => self.recorder.launch(&kernel, blocks, &args),
+    /// Records what was kept, launches one by one or as one, and the downloads.
+    ///
+    /// # Errors
+    /// If the launches do not fit into one.
+    pub(super) fn finish(mut self, is_fused: bool) -> Result<FeatureBuffers> {
+        // Each is of one launch or one row of them, and so may as well come first.
+        for step in &self.steps {
+            if let &Step::Zero(buffer) = step {
+                self.recorder.memset(buffer, 0);
             }
+        }
+        let fused_with = is_fused.then(|| [self.header.into(), self.structures().into()]);
+        let launches = self.steps.iter().filter_map(|step| match step {
+            Step::Launch(kernel, blocks, args) => Some((kernel, *blocks, args.as_slice())),
+            Step::Zero(_) => None,
+        });
+        match fused_with {
+            Some(all) => {
+                let launches = launches.map(|(kernel, _, args)| (kernel, args));
+                fused::record(self.recorder, all, launches)?;
+            }
+            None => launches.for_each(|(kernel, blocks, args)| {
+                self.recorder.launch(kernel, blocks, args);
+            }),
         }
         for buffer in self.downloads {
             match buffer {
@@ -181,7 +200,7 @@ impl<'a> Recording<'a> {
                 ResultBuffer::Real(buffer) => self.recorder.download(buffer),
             }
         }
-        self.buffers
+        Ok(self.buffers)
     }
 
     /// The header, which every kernel takes first.

@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::FeatureName;
 use super::cpu;
 use super::feature::{About, Feature};
-use super::kernels::kernel;
+use super::kernels::{BLOCK, kernel};
 use super::layout::CHAINS;
 use super::recording::{Recording, args};
 use crate::record::Kernel;
@@ -48,9 +48,9 @@ pub(super) fn area_max(aa: u8) -> Option<f32> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rsa {}
 
-fn rsa() -> Kernel {
+pub(super) fn rsa() -> Kernel {
     kernel("rsa")
-        .block(128)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("residues")
         .reads::<u32>("chains")

@@ -37,7 +37,7 @@ impl Default for Smooth {
     }
 }
 
-fn smooth() -> Kernel {
+pub(super) fn smooth() -> Kernel {
     let kernel = kernel("smooth")
         .block(128)
         .reads::<u32>("header")

@@ -2,14 +2,14 @@
 
 use super::columns::TableName;
 use super::cpu;
-use super::kernels::kernel;
+use super::kernels::{BLOCK, kernel};
 use super::layout::{CHAINS, STRUCTURES};
 use super::recording::{Recording, Results, args};
 use crate::record::{Arg, Kernel};
 
 fn of_rows(name: &str) -> Kernel {
     kernel(name)
-        .block(128)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("chains")
@@ -17,7 +17,7 @@ fn of_rows(name: &str) -> Kernel {
 }
 
 /// The sum of rows of reals that are not null, or their mean.
-fn sum_of_rows() -> Kernel {
+pub(super) fn sum_of_rows() -> Kernel {
     of_rows("sum_of_rows")
         .reads::<f32>("values")
         .writes::<f32>("sums")
@@ -28,7 +28,7 @@ fn sum_of_rows() -> Kernel {
 }
 
 /// The shares of helix, strand and coil.
-fn class_fractions() -> Kernel {
+pub(super) fn class_fractions() -> Kernel {
     of_rows("class_fractions")
         .reads::<i32>("states")
         .writes::<f32>("fractions")

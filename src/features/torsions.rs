@@ -12,7 +12,7 @@ use crate::record::Kernel;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Torsions {}
 
-fn torsions() -> Kernel {
+pub(super) fn torsions() -> Kernel {
     kernel("torsions")
         .block(THREADS)
         .reads::<u32>("header")

@@ -3,7 +3,7 @@
 use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::cpu;
 use super::feature::{About, Feature};
-use super::kernels::kernel;
+use super::kernels::{BLOCK, kernel};
 use super::layout::{RESIDUES, STRUCTURES, TILE, TILES};
 use super::recording::{Recording, args};
 use crate::record::Kernel;
@@ -12,7 +12,7 @@ use crate::record::Kernel;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WeightedContactNumber {}
 
-fn weighted_contact_number() -> Kernel {
+pub(super) fn weighted_contact_number() -> Kernel {
     kernel("weighted_contact_number")
         .block(TILE)
         .reads::<u32>("header")
@@ -25,9 +25,9 @@ fn weighted_contact_number() -> Kernel {
         .twin(cpu::weighted_contact_number)
 }
 
-fn coincident_pairs() -> Kernel {
+pub(super) fn coincident_pairs() -> Kernel {
     kernel("coincident_pairs")
-        .block(128)
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .reads::<u32>("coincident")

@@ -236,6 +236,11 @@ impl<'a> TwinLaunch<'a> {
         }
     }
 
+    /// All arguments that are left, in order.
+    pub fn rest(&mut self) -> impl Iterator<Item = TwinArg<'a>> {
+        std::mem::take(&mut self.args)
+    }
+
     /// The next argument, a value.
     ///
     /// # Panics

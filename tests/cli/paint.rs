@@ -420,3 +420,47 @@ fn a_drawing_has_a_line_a_hundred_residues_and_a_track_a_column() {
     assert_eq!(count("<svg"), count("</svg>"));
     assert_eq!(count("<text"), count("</text>"));
 }
+
+#[test]
+fn a_drawing_names_chains_by_the_colours_that_interfaces_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let svg = folder.path().join("drawn.svg");
+    let input = format!("{SAMPLES}/1grm.pdb");
+    paint_well(&[&input, "--svg", str_of(&svg), "--features", "iface"]);
+    let drawn = fs::read_to_string(&svg).unwrap();
+    let class_of = |name: &str| {
+        let lines: Vec<&str> = drawn.lines().collect();
+        let text = "class=\"quiet\"";
+        let legend = lines
+            .windows(2)
+            .find(|pair| pair[1].contains(text) && pair[1].ends_with(&format!(">{name}</text>")));
+        let swatch = legend.expect("chains are in the key")[0];
+        swatch.split('"').nth(1).unwrap().to_owned()
+    };
+    let [a, b] = ["A", "B"].map(class_of);
+    assert_ne!(a, b);
+    for class in [a, b] {
+        // Above the chain's bar, whose 16 residues are 144 wide.
+        let stripe = format!("<rect class=\"{class}\" ");
+        let stripes = drawn.lines().filter(|line| line.starts_with(&stripe));
+        let stripes = stripes.filter(|line| line.ends_with("width=\"144\" height=\"3\"/>"));
+        assert_eq!(stripes.count(), 1, "{class}");
+    }
+}
+
+#[test]
+fn a_drawing_of_one_residue_has_its_chain_and_no_ranges() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, svg] = ["one.pdb", "one.svg"].map(|name| folder.path().join(name));
+    let whole = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
+    let first = whole.lines().filter(|line| line.starts_with("ATOM"));
+    let first: Vec<&str> = first.filter(|line| line[22..26].trim() == "1").collect();
+    fs::write(&input, first.join("\n") + "\n").unwrap();
+    let (input, svg_path) = (str_of(&input), str_of(&svg));
+    paint_well(&[input, "--svg", svg_path, "--features", "contact_number"]);
+    let drawn = fs::read_to_string(&svg).unwrap();
+    for part in ["model 1, 1 residue<", ">A</text>", ">0 throughout</text>"] {
+        assert!(drawn.contains(part), "{drawn} lacks {part}");
+    }
+    assert!(!drawn.contains(" to "), "{drawn}");
+}

@@ -111,8 +111,11 @@ fn nothing_stays_unless_it_is_to_be_kept_and_rejected_inputs_are_told() {
 fn the_packages_that_are_here_agree_with_a_sample() {
     let python = std::env::var("TAPELOOP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let input = format!("{SAMPLES}/1ubi.pdb");
-    let only = ["--", "--only", "cn_*", "wcn", "rg"];
-    let (output, code) = validate(&[&[&input, "--python", &python][..], &only].concat());
+    // The references hear of the selection from the run.
+    let select = ["--set", "cluster.select=[\"K\", \"ARG\"]"];
+    let only = ["--", "--only", "cn_*", "wcn", "rg", "cluster"];
+    let args = [&[&input, "--python", &python][..], &select, &only].concat();
+    let (output, code) = validate(&args);
     let (said, why) = (text(&output.stdout), text(&output.stderr));
     if why.contains("no Python at") || why.contains("lacks") {
         println!("skipped: {why}");
@@ -120,4 +123,8 @@ fn the_packages_that_are_here_agree_with_a_sample() {
     }
     assert_eq!(code, 0, "{said}{why}");
     assert!(said.contains("cn_ca_8") && said.contains("PASS"), "{said}");
+    let cluster = said.lines().find(|line| line.starts_with("cluster "));
+    let cluster = cluster.unwrap_or_else(|| panic!("{said} lacks clusters"));
+    // Rows that were compared: 7 lysines and 4 arginines.
+    assert_eq!(cluster.split_whitespace().nth(4), Some("11"), "{cluster}");
 }

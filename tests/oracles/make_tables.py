@@ -14,6 +14,9 @@ excluded (the reasons follow), wrong, the share that agrees, the worst differenc
 (relative where the rule is), and PASS or FAIL. What a run does not have, and
 oracles whose package is not installed, are listed. Exits with 1 where anything
 fails.
+
+Settings of the features are those that the run's report names. A few can differ
+from the defaults; of the others, references are of the defaults alone.
 """
 
 import argparse
@@ -26,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from agreement import check
 from golden import write_golden
 from reference import References
-from tables import Run
+from tables import Run, config_of
 
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
@@ -35,6 +38,28 @@ MODULES = (
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)
+
+
+# Options of the script, and the settings of a run that they are.
+SETTINGS = {"points": "sasa.points", "dssp": "dssp.version", "select": "cluster.select"}
+DEFAULTS = {"points": 100, "dssp": 2, "select": []}
+# What references are of, whatever a run says.
+ASSUMED = {
+    "centrality.steps": 200, "contact_number.chains": "all", "contact_order.cutoff": 6.0,
+    "hse_a.radius": 12.0, "hse_b.radius": 12.0, "iface.cutoff": 5.0, "protrusion.radius": 10.0,
+    "sasa.probe": 1.4, "smooth.radius": 10.0, "smooth.weighted": False,
+}  # fmt: skip
+
+
+def take_settings(settings, config):
+    """Fill in what the command line leaves open, and name what is not as assumed."""
+    for option, key in SETTINGS.items():
+        if getattr(settings, option) is None:
+            default = DEFAULTS[option]
+            setattr(settings, option, type(default)(config.get(key, default)))
+    for key, value in ASSUMED.items():
+        if config.get(key, value) != value:
+            print(f"the run has {key} = {config[key]}, and references are of {value}")
 
 
 def main():
@@ -46,8 +71,13 @@ def main():
     mode.add_argument("--check", type=Path, metavar="RUN_DIR", help="output of a run to compare")
     mode.add_argument("--cross", action="store_true", help="references with each other")
     mode.add_argument("--out", type=Path, metavar="DIR", help="write golden tables there")
-    parser.add_argument("--points", type=int, default=100, help="SASA test points (default: 100)")
-    parser.add_argument("--dssp", type=int, choices=(2, 4), default=2, help="version (default: 2)")
+    parser.add_argument("--points", type=int, help="SASA test points (default: the run's, or 100)")
+    parser.add_argument(
+        "--dssp", type=int, choices=(2, 4), help="version (default: the run's, or 2)"
+    )
+    parser.add_argument(
+        "--select", nargs="+", metavar="RESIDUE", help="of clusters (default: the run's, or none)"
+    )
     parser.add_argument(
         "--biopython", type=int, default=300, metavar="N",
         help="largest model, in residues, that Biopython computes (default: 300)",
@@ -60,6 +90,7 @@ def main():
     parser.add_argument("--examples", type=int, default=5, help="rows named where it fails")
     parser.add_argument("--times", action="store_true", help="print the seconds of each oracle")
     settings = parser.parse_args()
+    take_settings(settings, config_of(settings.check) if settings.check else {})
 
     references = References(settings)
     if settings.out:

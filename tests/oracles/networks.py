@@ -88,24 +88,25 @@ def clusters_of(model, chosen):
     return labels
 
 
-@oracle(package="scipy", rules={"cluster": EXACT}, of_run=True)
-def cluster(model, _settings, given):
-    """Components of the residues that have a cluster in the run.
+def selected(model, names):
+    """Residues of a one-letter code, or of a name, their own or their parent's."""
+    chosen = np.zeros(len(model), dtype=bool)
+    for name in names:
+        if len(name) == 1:
+            chosen |= model.aa == name
+        else:
+            chosen |= (model.comp == name) | (model.parent == name)
+    return chosen
 
-    Numbers mean nothing: each of ours takes the number of its first residue in
-    the run, and two of ours with one number, or one of ours with two, differ.
-    """
-    if "cluster" not in given:
+
+@oracle(package="scipy", rules={"cluster": EXACT})
+def cluster(model, settings):
+    """Components of the selected residues, numbered by the first of each."""
+    if not settings.select:
         return {}
-    theirs = given["cluster"]
-    labels = clusters_of(model, ~np.isnan(theirs))
-    values = np.full(len(model), np.nan)
-    taken = set()
-    for label in range(labels.max(initial=-1) + 1):
-        number = theirs[labels == label][0]
-        values[labels == label] = -1 - label if number in taken else number
-        taken.add(number)
-    return {"cluster": Values(values)}
+    labels = clusters_of(model, selected(model, settings.select)).astype(float)
+    # SciPy numbers components in the order of their first nodes.
+    return {"cluster": Values(np.where(labels < 0, np.nan, labels))}
 
 
 @once

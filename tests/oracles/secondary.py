@@ -219,7 +219,10 @@ def secondary_structure_of_mdtraj(model, settings):
     letters = {r: {" ": "-"}.get(x, x) for r, x in zip(rows, letters, strict=True) if r >= 0}
     eight, three = states(model, {row: str(letter) for row, letter in letters.items()})
     donor, acceptor = rows[matrix.col], rows[matrix.row]
-    best = two_best(model, donor, acceptor, matrix.data.astype(float))
+    partners, energies, _ = two_best(model, donor, acceptor, matrix.data.astype(float))
+    # It lists two a donor at most, so that a third as low does not show.
+    close = two_best(model, *bond_energies(model))[2]
+    best = partners, energies, close
     columns = bonds(model, best, best)
     columns = {name: v for name, v in columns.items() if "nho" in name}
     for values in columns.values():

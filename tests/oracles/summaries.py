@@ -21,8 +21,12 @@ def radius_of_gyration(xyz):
 
 
 def breaks(model, rows):
-    """Rows not linked to the row before them, of the same chain."""
-    later = rows[1:][model.chain[rows[1:]] == model.chain[rows[:-1]]]
+    """Rows not linked to the row before them, where that is of the same chain.
+
+    A chain that goes on after another one in the file is not broken there.
+    """
+    later = rows[rows > 0]
+    later = later[model.chain[later] == model.chain[later - 1]]
     return float(model.break_before[later].sum())
 
 

@@ -16,10 +16,18 @@ WINDOW = 25
 
 
 def freesasa_areas(xyz, radii, points):
-    """Areas of atoms in A^2 and which FreeSASA cannot tell: those with no neighbour.
+    """Areas of atoms in A^2, where FreeSASA cannot tell by what they should be.
 
-    For them it reads beyond an empty list, so that the whole sphere is put there.
+    For atoms with no neighbour it reads beyond an empty list: they get the whole
+    sphere. Of atoms of one radius at one place, each has the others' surface for
+    its own, and rounding decides: the first is given, the others get no area.
     """
+    _, first = np.unique(np.column_stack([xyz, radii]), axis=0, return_index=True)
+    if len(first) < len(xyz):
+        first, areas = np.sort(first), np.zeros(len(xyz))
+        areas[first] = freesasa_areas(xyz[first], radii[first], points)
+        return areas
+
     import freesasa
     from scipy.spatial import cKDTree
 

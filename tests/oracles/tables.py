@@ -27,6 +27,7 @@ atoms.tsv, one row a selected heavy atom, those outside the rows included:
 """
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -217,6 +218,12 @@ def read_dump(folder):
 
 
 # ---- Runs
+
+
+def config_of(folder):
+    """What a run's report says of its settings, empty where it has none."""
+    path = Path(folder) / "run.json"
+    return json.loads(path.read_text())["config"] if path.exists() else {}
 
 
 class Run:

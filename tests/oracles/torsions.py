@@ -41,6 +41,20 @@ def linked_run(model, before, after):
     return whole
 
 
+def straightness(model):
+    """Where the C-alphas i-1, i, i+1 lie on one line, and where nearly so.
+
+    Nearly is within 0.06 degrees, where an arc cosine in single precision, as
+    Biotite's, is off by more than 0.01.
+    """
+    one, two = (shifted(model.xyz["ca"].astype(float), step) for step in (-1, 1))
+    one, two = one - model.xyz["ca"], two - model.xyz["ca"]
+    # Whole numbers, which are exact in double precision.
+    cross = np.sqrt((np.cross(one, two) ** 2).sum(axis=1))
+    lengths = np.sqrt((one * one).sum(axis=1) * (two * two).sum(axis=1))
+    return cross == 0, cross < 1e-3 * lengths
+
+
 @oracle(
     package="biotite",
     slow=True,
@@ -49,7 +63,8 @@ def linked_run(model, before, after):
 def torsions_of_biotite(model, _settings):
     """dihedral_backbone over the whole model, dihedral and angle over C-alphas.
 
-    Biotite computes across breaks: those are made null here.
+    Biotite computes across breaks, and gives 0 for the dihedral of points on one
+    line, which has none: those are made null here.
     """
     import biotite.structure as biotite
 
@@ -77,10 +92,14 @@ def torsions_of_biotite(model, _settings):
         "ca_dihedral": (dihedral, 1, 2),
         "ca_angle": (angle, 1, 1),
     }
-    return {
+    columns = {
         name: Values(np.where(linked_run(model, before, after), np.degrees(values), np.nan))
         for name, (values, before, after) in found.items()
     }
+    straight, nearly = straightness(model)
+    columns["ca_dihedral"].values[straight | (shifted(straight.astype(float), 1) > 0)] = np.nan
+    columns["ca_angle"].excluded["straight within 0.06 degrees, where Biotite is rough"] = nearly
+    return columns
 
 
 @oracle(package="mdtraj", slow=True, rules=dict.fromkeys(TORSIONS, ANGLE))

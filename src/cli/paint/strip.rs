@@ -44,6 +44,8 @@ pub(super) struct Track {
     range: Option<(f64, f64)>,
     /// What the numbers stand for, none where they are numbers.
     words: Vec<String>,
+    /// Whether the words are chains.
+    is_chains: bool,
 }
 
 impl Track {
@@ -62,6 +64,7 @@ impl Track {
             range: range(values.iter().copied()),
             values,
             words,
+            is_chains: decl.kind == ColumnKind::Chain,
         }
     }
 
@@ -89,12 +92,12 @@ impl Track {
         self.unit == "degrees" && self.range.is_some_and(|(min, _)| min < 0.0)
     }
 
-    /// `-`, as in `ss8`, and `no` are hardly more than the ground; other words
-    /// have a colour each.
+    /// `no`, and no structure in `ss8` and `ss3`, are hardly more than the ground;
+    /// other words have a colour each.
     fn word_class(&self, word: usize) -> String {
         match self.words[word].as_str() {
-            "-" | "no" => "plain".to_owned(),
-            _ => format!("k{}", word % COLOURS.len()),
+            "-" | "C" | "no" if !self.is_chains => "plain".to_owned(),
+            _ => colour_class(word),
         }
     }
 
@@ -103,6 +106,10 @@ impl Track {
         let is_there = |word: &usize| self.values.contains(&Some(*word as f64));
         (0..self.words.len()).filter(is_there).collect()
     }
+}
+
+fn colour_class(word: usize) -> String {
+    format!("k{}", word % COLOURS.len())
 }
 
 /// Draws a structure's tracks.
@@ -118,6 +125,9 @@ pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> Strin
     let mut drawing = Drawing {
         structure,
         left,
+        names_chains: tracks
+            .iter()
+            .any(|track| track.is_chains && track.range.is_some()),
         svg: String::new(),
     };
     drawing.header(name, width, height);
@@ -146,6 +156,8 @@ struct Drawing<'a> {
     structure: &'a Structure,
     /// Where the first residue of a line is.
     left: usize,
+    /// Whether a track shows chains by colours.
+    names_chains: bool,
     svg: String,
 }
 
@@ -188,7 +200,8 @@ impl Drawing<'_> {
         self.rect("ground", 0, 0, width, height);
         self.text("name", MARGIN, 28, name);
         let residues = self.structure.residues.len();
-        let about = format!("model {}, {residues} residues", self.structure.model);
+        let noun = if residues == 1 { "residue" } else { "residues" };
+        let about = format!("model {}, {residues} {noun}", self.structure.model);
         self.text("quiet", MARGIN, 46, &about);
         let x = self.left + 130;
         self.text("quiet", x, 46, "low");
@@ -205,13 +218,15 @@ impl Drawing<'_> {
         self.text("quiet", x + 212, 46, "break");
     }
 
-    /// The stretches of chains, each with its name.
+    /// The stretches of chains, each with its name, and with its colour where a
+    /// track shows chains.
     fn chains(&mut self, rows: &Range<usize>, top: usize) {
         let structure = self.structure;
         let mut first = rows.start;
         let residues = &structure.residues[rows.clone()];
         for (at, stretch) in residues.chunk_by(|a, b| a.chain == b.chain).enumerate() {
-            let chain = &structure.chains[stretch[0].chain as usize].auth_asym_id;
+            let number = stretch[0].chain as usize;
+            let chain = &structure.chains[number].auth_asym_id;
             let (x, width) = (self.x_of(rows, first), stretch.len() * CELL);
             self.rect(
                 if at % 2 == 0 { "bar" } else { "bar other" },
@@ -222,9 +237,12 @@ impl Drawing<'_> {
             );
             let shown: String = chain
                 .chars()
-                .take(((width as f64 - 4.0) / LETTER) as usize)
+                .take(((width as f64 - 2.0) / LETTER) as usize)
                 .collect();
-            self.text("small", x + 3, top + 11, &shown);
+            self.text("small", x + 2, top + 11, &shown);
+            if self.names_chains {
+                self.rect(&colour_class(number), x, top - 3, width, 3);
+            }
             first += stretch.len();
         }
     }
@@ -283,8 +301,16 @@ impl Drawing<'_> {
             return;
         }
         if track.words.is_empty() {
-            let range = format!("{} to {} {}", short(min), short(max), track.unit);
-            self.text("quiet", x, y + 10, range.trim_end());
+            let unit = match track.unit {
+                "" => String::new(),
+                unit => format!(" {unit}"),
+            };
+            let range = if min == max {
+                format!("{}{unit} throughout", short(min))
+            } else {
+                format!("{} to {}{unit}", short(min), short(max))
+            };
+            self.text("quiet", x, y + 10, &range);
             return;
         }
         let (mut at, end) = (x, x + LEGEND - MARGIN - 12);
@@ -310,7 +336,7 @@ impl Drawing<'_> {
             if structure.residues[row - 1].chain != residue.chain {
                 self.line("chain", x, top, bottom);
             } else if residue.break_before {
-                self.line("break", x, top + 15, bottom);
+                self.line("break", x, top + ABOVE - 3, bottom);
             }
         }
     }
@@ -350,11 +376,12 @@ pub(super) fn short(value: f64) -> String {
         _ => 3,
     };
     let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
     } else {
-        text
-    }
+        &text
+    };
+    if text == "-0" { "0" } else { text }.to_owned()
 }
 
 fn escaped(text: &str) -> String {

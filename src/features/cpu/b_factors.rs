@@ -8,7 +8,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 
 /// Threads of the kernel's block, whose partial sums are added as a tree.
-const THREADS: usize = 128;
+const THREADS: usize = 256;
 
 /// The C-alpha's B factor, the mean of the residue's atoms', and the C-alpha's
 /// (b - mean) / sd over the chain.

@@ -9,7 +9,10 @@ use crate::record::TwinLaunch;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// Threads of the kernel's block, whose partial sums are added as a tree.
+/// Steps from one scaling to the next, where every residue has a list.
+const UNSCALED: u32 = 8;
+
+/// Threads of the kernel whose partial sums are added as a tree.
 const THREADS: usize = 256;
 
 /// Values as whole numbers: so many make 1.
@@ -131,17 +134,24 @@ impl Graph {
         let one = |&present: &bool| f64::from(u8::from(present));
         let mut values: Vec<f64> = self.present.iter().map(one).collect();
         let mut next = vec![0.0; count];
-        let inverse_root = |squares: f64| 1.0 / squares.sqrt();
-        // Values are scaled when they are read next.
-        let mut scale = inverse_root(block_sum(values.iter().copied()));
-        for _ in 0..steps {
+        let scale = |values: &mut [f64]| {
+            let squares = block_sum(values.iter().map(|value| value * value));
+            let factor = 1.0 / squares.sqrt();
+            values.iter_mut().for_each(|value| *value *= factor);
+            factor
+        };
+        let is_crowded = self.in_order.contains(&false);
+        let unscaled = if is_crowded { 1 } else { UNSCALED };
+        let mut factor = scale(&mut values);
+        for taken in 1..=steps {
             for (own, next) in next.iter_mut().enumerate() {
-                *next = self.add_contacts(values[own], &values, own) * scale;
+                *next = self.add_contacts(values[own], &values, own);
             }
-            scale = inverse_root(block_sum(next.iter().map(|value| value * value)));
             std::mem::swap(&mut values, &mut next);
+            if taken % unscaled == 0 || taken == steps {
+                factor = scale(&mut values);
+            }
         }
-        values.iter_mut().for_each(|value| *value *= scale);
         for (own, next) in next.iter_mut().enumerate() {
             *next = self.add_contacts(0.0, &values, own);
         }
@@ -155,7 +165,7 @@ impl Graph {
         for (value, present) in values.iter_mut().zip(&self.present) {
             *value = if *present { *value } else { f64::NAN };
         }
-        let any = scale < f64::INFINITY && count > 0;
+        let any = factor < f64::INFINITY && count > 0;
         (values, if any { rest } else { f64::NAN })
     }
 }

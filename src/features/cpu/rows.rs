@@ -6,7 +6,7 @@ use crate::record::TwinLaunch;
 use rayon::prelude::*;
 
 /// Threads of a kernel's block, whose partial sums are added as a tree.
-pub(super) const ROW_THREADS: usize = 128;
+pub(super) const ROW_THREADS: usize = 256;
 
 /// The rows of a chain or of a structure.
 #[derive(Clone, Copy)]

@@ -6,10 +6,11 @@ use std::fmt::Write;
 /// the circle, `a0` and on.
 pub(super) const STEPS: usize = 16;
 
-/// Colours of words: classes `k0` and on.
-pub(super) const COLOURS: [&str; 9] = [
-    "#d1495b", "#b58900", "#3a7dc4", "#c774b2", "#e08e29", "#2a9d6f", "#5fb0d9", "#8a63b8",
-    "#a0785a",
+/// Colours of words: classes `k0` and on. They are those of Okabe and Ito, which
+/// stay apart for colour-blind eyes, in an order that suits `ss8`: red and orange
+/// helices, blue strands. Yellow is darker than theirs, as the ground may be white.
+pub(super) const COLOURS: [&str; 8] = [
+    "#d55e00", "#0072b2", "#56b4e9", "#e69f00", "#cc79a7", "#009e73", "#8b95a1", "#d6c72a",
 ];
 
 type Rgb = [f64; 3];
@@ -24,6 +25,9 @@ struct Ground {
     other_bar: &'static str,
     /// The scale at its ends and in between.
     scale: [Rgb; 4],
+    /// The scale around the circle, at -180, -90, 0 and 90 degrees: the side by
+    /// hue, the distance from 0 by lightness, which all eyes tell apart.
+    circle: [Rgb; 4],
 }
 
 const LIGHT: Ground = Ground {
@@ -39,6 +43,12 @@ const LIGHT: Ground = Ground {
         [38.0, 118.0, 180.0],
         [8.0, 36.0, 84.0],
     ],
+    circle: [
+        [222.0, 216.0, 226.0],
+        [84.0, 146.0, 198.0],
+        [50.0, 26.0, 68.0],
+        [206.0, 100.0, 64.0],
+    ],
 };
 
 const DARK: Ground = Ground {
@@ -53,6 +63,12 @@ const DARK: Ground = Ground {
         [40.0, 98.0, 146.0],
         [108.0, 182.0, 222.0],
         [238.0, 248.0, 255.0],
+    ],
+    circle: [
+        [62.0, 54.0, 76.0],
+        [72.0, 132.0, 192.0],
+        [246.0, 238.0, 246.0],
+        [214.0, 108.0, 72.0],
     ],
 };
 
@@ -70,10 +86,6 @@ pub(super) fn sheet() -> String {
     for (at, colour) in COLOURS.iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = writeln!(sheet, ".k{at} {{ fill: {colour} }}");
-    }
-    for step in 0..STEPS {
-        let hue = 360 * step / STEPS;
-        let _ = writeln!(sheet, ".a{step} {{ fill: hsl({hue} 48% 58%) }}");
     }
     sheet.push_str(&colours(&LIGHT));
     let dark = colours(&DARK);
@@ -103,11 +115,17 @@ fn colours(on: &Ground) -> String {
         let at = step as f64 / (STEPS - 1) as f64;
         let _ = writeln!(rules, ".v{step} {{ fill: {} }}", between(&on.scale, at));
     }
+    let [start, ..] = on.circle;
+    let around: Vec<Rgb> = on.circle.into_iter().chain([start]).collect();
+    for step in 0..STEPS {
+        let at = (step as f64 + 0.5) / STEPS as f64;
+        let _ = writeln!(rules, ".a{step} {{ fill: {} }}", between(&around, at));
+    }
     rules
 }
 
 /// The colour at `at`, from 0 to 1, of a scale.
-fn between(scale: &[Rgb; 4], at: f64) -> String {
+fn between(scale: &[Rgb], at: f64) -> String {
     let place = at * (scale.len() - 1) as f64;
     let from = (place as usize).min(scale.len() - 2);
     let share = place - from as f64;

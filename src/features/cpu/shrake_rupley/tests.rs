@@ -64,7 +64,7 @@ fn packed(atom_count: usize) -> Packed {
             chain_start: 0,
             chain_count: 3,
             predicted: 0,
-            unused: 0,
+            tile_start: 0,
             atom_grid: grid,
             residue_grid: grid,
         }],

@@ -1,0 +1,175 @@
+// All kernels once more, as functions of one: each block of it takes one structure
+// through all steps of a batch, with no launches in between.
+#define FUSED
+namespace fused {
+#include "amide_hydrogens.cu"
+#include "atom_residue.cu"
+#include "b_factors.cu"
+#include "bridge_partners.cu"
+#include "ca_geometry.cu"
+#include "cell_count.cu"
+#include "cell_fill.cu"
+#include "cell_scan.cu"
+#include "chain_radius_of_gyration.cu"
+#include "chain_range.cu"
+#include "class_fractions.cu"
+#include "cluster_join.cu"
+#include "cluster_number.cu"
+#include "cluster_start.cu"
+#include "coincident_pairs.cu"
+#include "contact_list.cu"
+#include "contact_number.cu"
+#include "contact_order.cu"
+#include "eigenvector.cu"
+#include "half_sphere_exposure.cu"
+#include "half_sphere_normal_a.cu"
+#include "half_sphere_normal_b.cu"
+#include "hydrogen_bonds.cu"
+#include "ladders.cu"
+#include "nearest_chain.cu"
+#include "plddt.cu"
+#include "protrusion.cu"
+#include "radius_of_gyration.cu"
+#include "relative_contact_order.cu"
+#include "rsa.cu"
+#include "sasa.cu"
+#include "sasa_delta.cu"
+#include "secondary_structure.cu"
+#include "smooth.cu"
+#include "sum_of_rows.cu"
+#include "torsions.cu"
+#include "weighted_contact_number.cu"
+
+// The functions in the order of their numbers.
+#define STEPS(STEP) \
+    STEP(amide_hydrogens)          \
+    STEP(atom_residue)             \
+    STEP(b_factors)                \
+    STEP(bridge_partners)          \
+    STEP(ca_geometry)              \
+    STEP(cell_count)               \
+    STEP(cell_fill)                \
+    STEP(cell_scan)                \
+    STEP(chain_radius_of_gyration) \
+    STEP(chain_range)              \
+    STEP(class_fractions)          \
+    STEP(cluster_join)             \
+    STEP(cluster_number)           \
+    STEP(cluster_start)            \
+    STEP(coincident_pairs)         \
+    STEP(contact_list)             \
+    STEP(contact_number)           \
+    STEP(contact_order)            \
+    STEP(eigenvector)              \
+    STEP(half_sphere_exposure)     \
+    STEP(half_sphere_normal_a)     \
+    STEP(half_sphere_normal_b)     \
+    STEP(hydrogen_bonds)           \
+    STEP(ladders)                  \
+    STEP(nearest_chain)            \
+    STEP(plddt)                    \
+    STEP(protrusion)               \
+    STEP(radius_of_gyration)       \
+    STEP(relative_contact_order)   \
+    STEP(rsa)                      \
+    STEP(sasa)                     \
+    STEP(sasa_delta)               \
+    STEP(secondary_structure)      \
+    STEP(smooth)                   \
+    STEP(sum_of_rows)              \
+    STEP(torsions)                 \
+    STEP(weighted_contact_number)
+
+enum Number {
+#define STEP(name) STEP_##name,
+    STEPS(STEP)
+#undef STEP
+};
+
+// Addresses and numbers that the steps are called with.
+constexpr unsigned VALUES = 112;
+// Bytes of a program.
+constexpr unsigned PROGRAM_MAX = 2048;
+
+template <typename T> __device__ inline T value_of(unsigned long long bits)
+{
+    T value;
+    memcpy(&value, &bits, sizeof(T));
+    return value;
+}
+
+template <unsigned... At> struct Indices {};
+template <unsigned N, unsigned... At> struct Count : Count<N - 1, N - 1, At...> {};
+template <unsigned... At> struct Count<0, At...> { typedef Indices<At...> Type; };
+
+template <auto function, typename... Params, unsigned... At>
+__device__ inline unsigned call(void (*)(Params...), Indices<At...>,
+                                const unsigned long long* values, const unsigned char* operands)
+{
+    function(value_of<Params>(values[operands[At]])...);
+    return sizeof...(Params);
+}
+
+// Calls the function with a value for each operand; returns how many those are.
+template <auto function, typename... Params>
+__device__ inline unsigned run(void (*signature)(Params...), const unsigned long long* values,
+                               const unsigned char* operands)
+{
+    return call<function>(signature, typename Count<sizeof...(Params)>::Type(), values, operands);
+}
+
+// Eight parameters, and their places among the values.
+#define EIGHT(v)                                                                          \
+    unsigned long long v##0, unsigned long long v##1, unsigned long long v##2,            \
+        unsigned long long v##3, unsigned long long v##4, unsigned long long v##5,        \
+        unsigned long long v##6, unsigned long long v##7
+#define KEEP(v, at)                                                                       \
+    values[at] = v##0, values[at + 1] = v##1, values[at + 2] = v##2,                      \
+    values[at + 3] = v##3, values[at + 4] = v##4, values[at + 5] = v##5,                  \
+    values[at + 6] = v##6, values[at + 7] = v##7
+
+// Runs a program for each structure, one block each. The program stands in the header
+// as `length` bytes from `program` on: for each step its number, and an operand for
+// each parameter, which says which value to pass.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+fused(const unsigned* header, const Structure* structures, unsigned program, unsigned length,
+      EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),
+      EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n))
+{
+    if (blockIdx.x >= header[STRUCTURES])
+        return;
+    __shared__ unsigned long long values[VALUES];
+    __shared__ unsigned code[PROGRAM_MAX / 4];
+    for (unsigned word = threadIdx.x; word < (length + 3) / 4; word += BLOCK)
+        code[word] = header[program + word];
+    if (threadIdx.x == 0) {
+        const Structure& own = structures[blockIdx.x];
+        const auto range = [](unsigned axis, unsigned begin, unsigned count) {
+            begins[axis] = begin;
+            ends[axis] = begin + count;
+        };
+        range(RESIDUES, own.residue_start, own.residue_count);
+        range(ATOMS, own.atom_start, own.atom_count);
+        range(STRUCTURES, blockIdx.x, 1);
+        range(TILES, own.tile_start, (own.residue_count + TILE - 1) / TILE);
+        range(CHAINS, own.chain_start, own.chain_count);
+        KEEP(a, 0); KEEP(b, 8); KEEP(c, 16); KEEP(d, 24); KEEP(e, 32);
+        KEEP(f, 40); KEEP(g, 48); KEEP(h, 56); KEEP(i, 64); KEEP(j, 72);
+        KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104);
+    }
+    __syncthreads();
+    const unsigned char* bytes = (const unsigned char*)code;
+    for (unsigned at = 0; at < length; __syncthreads()) {
+        const unsigned number = bytes[at++];
+        switch (number) {
+#define STEP(name)                                                                        \
+    case STEP_##name:                                                                     \
+        at += run<&name>(&name, values, bytes + at);                                      \
+        break;
+            STEPS(STEP)
+#undef STEP
+        }
+    }
+}
+
+} // namespace fused

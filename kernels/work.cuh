@@ -1,0 +1,111 @@
+// Who does what. The sources are compiled twice: as kernels, each of which goes over
+// the whole batch, and as functions of the fused kernel, of which each block takes
+// one structure through all of them (fused.cu). What kernels share out by these
+// functions is right for both.
+#pragma once
+#include "layout.cuh"
+
+// Threads of a block whose threads work together on one unit, and of every block of
+// the fused kernel.
+constexpr unsigned BLOCK = 256;
+
+#undef KERNEL
+#ifdef FUSED
+#define KERNEL(...) __device__ __noinline__ void
+// Warps of a block of kernels that take a warp a unit.
+constexpr unsigned WARPS = BLOCK / 32;
+// Units of the block's structure: begin ... < end of each axis.
+__shared__ unsigned begins[AXES], ends[AXES];
+#else
+#define KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
+constexpr unsigned WARPS = 4;
+#endif
+
+// Units of an axis from begin to end, outside of which a kernel finds nothing that
+// another has made.
+struct Units { unsigned begin, end; };
+
+__device__ inline Units units(const unsigned* header, unsigned axis)
+{
+#ifdef FUSED
+    return {begins[axis], ends[axis]};
+#else
+    return {0, header[axis]};
+#endif
+}
+
+// Calls take(own) for each unit of an axis, one thread a unit.
+template <typename Take>
+__device__ inline void each_thread(const unsigned* header, unsigned axis, Take take)
+{
+#ifdef FUSED
+    for (unsigned own = begins[axis] + threadIdx.x; own < ends[axis]; own += BLOCK)
+        take(own);
+#else
+    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
+    if (own < header[axis])
+        take(own);
+#endif
+}
+
+// The same, one warp a unit; all threads of the warp call.
+template <typename Take>
+__device__ inline void each_warp(const unsigned* header, unsigned axis, Take take)
+{
+#ifdef FUSED
+    for (unsigned own = begins[axis] + threadIdx.x / 32; own < ends[axis]; own += WARPS) {
+        take(own);
+        __syncwarp();
+    }
+#else
+    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (own < header[axis])
+        take(own);
+#endif
+}
+
+// The same, one block a unit; all threads of the block call.
+template <typename Take>
+__device__ inline void each_block(const unsigned* header, unsigned axis, Take take)
+{
+#ifdef FUSED
+    for (unsigned own = begins[axis]; own < ends[axis]; ++own) {
+        take(own);
+        __syncthreads();
+    }
+#else
+    if (blockIdx.x < header[axis])
+        take(blockIdx.x);
+#endif
+}
+
+// Calls take(first) for every BLOCK units of an axis, one thread a unit; all threads
+// of the block call.
+template <typename Take>
+__device__ inline void each_tile(const unsigned* header, unsigned axis, Take take)
+{
+#ifdef FUSED
+    for (unsigned first = begins[axis]; first < ends[axis]; first += BLOCK) {
+        take(first);
+        __syncthreads();
+    }
+#else
+    if (blockIdx.x * BLOCK < header[axis])
+        take(blockIdx.x * BLOCK);
+#endif
+}
+
+// The sum over all threads of a block of BLOCK, always added in the same order.
+template <typename T> __device__ inline T block_sum(T* shared, T value)
+{
+    __syncthreads();
+    if (threadIdx.x < BLOCK)
+        shared[threadIdx.x] = value;
+    for (unsigned stride = BLOCK / 2; stride > 0; stride /= 2) {
+        __syncthreads();
+        if (threadIdx.x < stride)
+            shared[threadIdx.x] += shared[threadIdx.x + stride];
+    }
+    __syncthreads();
+    return shared[0];
+}
