@@ -290,7 +290,7 @@ fn is_real(column: &str) -> bool {
 }
 
 #[test]
-fn a_quarter_turn_which_keeps_the_lattice_changes_no_count_and_no_contact() {
+fn a_turn_that_keeps_the_lattice_changes_no_contact() {
     let samples = structures();
     let expected = compute(samples.iter().map(|(_, s)| s));
     let turned: Vec<Structure> = samples
