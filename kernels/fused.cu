@@ -26,7 +26,6 @@ namespace fused {
 #include "half_sphere_normal_b.cu"
 #include "hydrogen_bonds.cu"
 #include "ladders.cu"
-#include "mean_of_rows.cu"
 #include "nearest_chain.cu"
 #include "plddt.cu"
 #include "protrusion.cu"
@@ -37,6 +36,7 @@ namespace fused {
 #include "sasa_delta.cu"
 #include "secondary_structure.cu"
 #include "smooth.cu"
+#include "sum_of_rows.cu"
 #include "torsions.cu"
 #include "weighted_contact_number.cu"
 
@@ -66,7 +66,6 @@ namespace fused {
     STEP(half_sphere_normal_b)     \
     STEP(hydrogen_bonds)           \
     STEP(ladders)                  \
-    STEP(mean_of_rows)             \
     STEP(nearest_chain)            \
     STEP(plddt)                    \
     STEP(protrusion)               \
@@ -77,6 +76,7 @@ namespace fused {
     STEP(sasa_delta)               \
     STEP(secondary_structure)      \
     STEP(smooth)                   \
+    STEP(sum_of_rows)              \
     STEP(torsions)                 \
     STEP(weighted_contact_number)
 

@@ -101,3 +101,11 @@ template <typename T> __device__ inline T warp_sum(T value)
         value += __shfl_xor_sync(~0u, value, stride);
     return value;
 }
+
+// The largest of the warp, for all of its threads.
+__device__ inline float warp_max(float value)
+{
+    for (unsigned stride = 16; stride > 0; stride /= 2)
+        value = fmaxf(value, __shfl_xor_sync(~0u, value, stride));
+    return value;
+}

@@ -2,13 +2,21 @@
 #pragma once
 #include "work.cuh"
 
+// The whole number at or below sum / count.
+__device__ inline long long floor_mean(long long sum, long long count)
+{
+    return sum / count - (sum % count < 0);
+}
+
 // Root mean square distance of atoms, all of one weight, from their mean, in A.
-// `for_each` calls what it is given with each present atom of the thread, always in
-// the same order.
+// `for_each` calls what it is given with each present atom of the thread.
+//
+// All sums are of whole numbers, about the whole number below the mean, so that
+// neither the atoms' order nor where they lie changes a bit.
 template <typename ForEach>
 __device__ inline float radius_of_atoms(ForEach for_each)
 {
-    __shared__ long long sums[BLOCK];
+    __shared__ long long shared[BLOCK];
     long long x = 0, y = 0, z = 0, count = 0;
     for_each([&](Atom p) {
         x += p.x;
@@ -16,20 +24,31 @@ __device__ inline float radius_of_atoms(ForEach for_each)
         z += p.z;
         ++count;
     });
-    count = block_sum(sums, count);
-    const double n = double(count);
-    const double mean_x = double(block_sum(sums, x)) / n;
-    const double mean_y = double(block_sum(sums, y)) / n;
-    const double mean_z = double(block_sum(sums, z)) / n;
+    count = block_sum(shared, count);
+    x = block_sum(shared, x);
+    y = block_sum(shared, y);
+    z = block_sum(shared, z);
+    if (count == 0)
+        return null_real();
+    const long long below_x = floor_mean(x, count);
+    const long long below_y = floor_mean(y, count);
+    const long long below_z = floor_mean(z, count);
 
-    __shared__ double squares[BLOCK];
-    double square = 0.0;
+    // A sum of squares has up to 76 bits.
+    long long low = 0, high = 0;
     for_each([&](Atom p) {
-        const double dx = double(p.x) - mean_x;
-        const double dy = double(p.y) - mean_y;
-        const double dz = double(p.z) - mean_z;
-        square += dx * dx + dy * dy + dz * dz;
+        const long long dx = p.x - below_x, dy = p.y - below_y, dz = p.z - below_z;
+        const long long square = dx * dx + dy * dy + dz * dz;
+        low += square & 0xffffffff;
+        high += square >> 32;
     });
-    square = block_sum(squares, square);
-    return count > 0 ? float(sqrt(square / n) * 0.001) : null_real();
+    low = block_sum(shared, low);
+    high = block_sum(shared, high);
+    const double n = double(count);
+    const double rest_x = double(x - below_x * count) / n;
+    const double rest_y = double(y - below_y * count) / n;
+    const double rest_z = double(z - below_z * count) / n;
+    const double rest = rest_x * rest_x + rest_y * rest_y + rest_z * rest_z;
+    const double mean = (double(high) * 4294967296.0 + double(low)) / n;
+    return float(sqrt(mean - rest) * 0.001);
 }

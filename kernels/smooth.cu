@@ -4,14 +4,22 @@
 // A sum of weights counts in units of 2^-WEIGHT_BITS.
 constexpr int WEIGHT_BITS = 42;
 
+// The power of two that makes a value less than 2^42.
+__device__ inline double scale_of(float value)
+{
+    // Every float is a normal double: its exponent stands in these bits, 1023 for 2^0.
+    const long long exponent = __double_as_longlong(double(value)) >> 52;
+    return exponent == 0 ? 1.0 : __longlong_as_double((1023 + 41 + 1023 - exponent) << 52);
+}
+
 // The mean of a channel over the C-alphas within the radius of a residue's, itself
 // not among them, weighted by 1/d on request; one warp a residue. Sums are whole
-// numbers, so that their order does not matter: `scales` has for each structure
-// the power of two that makes its largest value less than 2^42.
+// numbers, so that their order does not matter, in units that follow from the
+// largest of the values, so that no other does either.
 KERNEL(32 * WARPS)
 smooth(const unsigned* header, const Structure* structures, const Residue* residues,
-       const Atom* atoms, CELL_PARAMS, const float* values, const double* scales, float* means,
-       unsigned radius, unsigned weighted)
+       const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,
+       unsigned weighted)
 {
     each_warp(header, RESIDUES, [&](unsigned own) {
         const Atom atom = atoms[own];
@@ -20,19 +28,25 @@ smooth(const unsigned* header, const Structure* structures, const Residue* resid
                 means[own] = null_real();
             return;
         }
-        const unsigned structure = residues[own].structure;
-        const Grid& grid = structures[structure].residue_grid;
-        const double scale = scales[structure];
-        const double weight_scale = double(1ull << WEIGHT_BITS);
+        const Grid& grid = structures[residues[own].structure].residue_grid;
         const Cells cells = CELLS_OF_PARAMS;
+        const auto for_each_near = [&](auto visit) {
+            for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+                const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
+                                            cells.z[other] - atom.z);
+                const unsigned source = cells.source[other];
+                if (d2 < radius * radius && source != own && !isnan(values[source]))
+                    visit(values[source], d2);
+            });
+        };
+        float largest = 0.0f;
+        for_each_near([&](float value, unsigned) { largest = fmaxf(largest, fabsf(value)); });
+        const double scale = scale_of(warp_max(largest));
+
+        const double weight_scale = double(1ull << WEIGHT_BITS);
         long long sum = 0, weights = 0;
-        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
-            const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
-                                        cells.z[other] - atom.z);
-            const unsigned source = cells.source[other];
-            if (d2 >= radius * radius || source == own || isnan(values[source]))
-                return;
-            const double value = double(values[source]) * scale;
+        for_each_near([&](float near, unsigned d2) {
+            const double value = double(near) * scale;
             if (!weighted) {
                 sum += __double2ll_rn(value);
                 weights += 1;

@@ -13,12 +13,13 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{Column, FeatureConfig, FeatureName, FeatureTable, Features, TableName};
 use tapeloop::pipeline::{Engine, EngineConfig};
-use tapeloop::structure::{BFactorKind, LooseSpan, Structure};
+use tapeloop::structure::{BFactorKind, LooseSpan, MISSING, Structure};
 
 fn config() -> FeatureConfig {
     FeatureConfig {
         features: vec![
             FeatureName::Dssp,
+            FeatureName::Sasa,
             FeatureName::BFactor,
             FeatureName::Plddt,
             FeatureName::Rg,
@@ -149,6 +150,20 @@ fn assert_fractions_match(s: &Structure, table: &FeatureTable) {
     }
 }
 
+fn assert_areas_match(s: &Structure, table: &FeatureTable) {
+    let areas = reals(TableName::Residues, "sasa", table);
+    let sum = |rows: &Vec<usize>| {
+        let known: Vec<f64> = rows.iter().filter_map(|&row| areas[row]).collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    };
+    let (chains, all) = groups(s);
+    let expected: Vec<Option<f64>> = chains.iter().map(sum).collect();
+    let name = "sasa_total";
+    assert_close(name, &reals(TableName::Chains, name, table), &expected);
+    let of_structure = reals(TableName::Structures, name, table);
+    assert_close(name, &of_structure, &[sum(&all)]);
+}
+
 fn assert_radii_match(s: &Structure, table: &FeatureTable) {
     let end = s.atom_start[s.residues.len()] as usize;
     let of_rows = s.residues.iter().zip(s.atom_start.windows(2));
@@ -184,6 +199,7 @@ fn assert_radii_match(s: &Structure, table: &FeatureTable) {
 fn assert_matches(s: &Structure, table: &FeatureTable) {
     assert_b_factors_match(s, table);
     assert_fractions_match(s, table);
+    assert_areas_match(s, table);
     assert_radii_match(s, table);
 }
 
@@ -242,6 +258,31 @@ fn loose_atoms_count_for_their_chain_wherever_they_are_listed() {
     }
     let tables = compute(&[structure(9, 1), s.clone()]);
     assert_matches(&s, &tables[1]);
+}
+
+#[test]
+fn without_an_atom_there_is_no_area_to_sum() {
+    let mut s = structure(1, 3);
+    s.xyz.clear();
+    s.element.clear();
+    s.class.clear();
+    s.b_factor.clear();
+    s.loose.clear();
+    s.atom_start = vec![0, 0];
+    let residue = &mut s.residues[0];
+    for atom in [
+        &mut residue.n,
+        &mut residue.ca,
+        &mut residue.c,
+        &mut residue.o,
+        &mut residue.cb,
+    ] {
+        *atom = MISSING;
+    }
+    let table = &compute(&[s])[0];
+    assert_eq!(reals(TableName::Residues, "sasa", table), [None]);
+    assert_eq!(reals(TableName::Chains, "sasa_total", table), [None; 3]);
+    assert_eq!(reals(TableName::Structures, "sasa_total", table), [None]);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The command line program: a config to a run, and a run to its tables.
 //!
 //! A config (`config`) is resolved into a plan (`plan`), `inputs` walks what it
-//! names, `read` turns files into structures on the pool, the engine computes,
+//! names, `read` turns files into structures on the pool, which `annotations` adds
+//! to, the engine computes,
 //! and `sink` puts the results into the tables (`tables`) of the output folder
 //! (`output`). Beside that, `tally` counts, `progress` shows, and `report` says
 //! how it went.
 
+mod annotations;
 mod args;
 mod config;
 mod doctor;

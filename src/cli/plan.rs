@@ -1,9 +1,10 @@
 //! What a run is going to do, decided before it does it.
 
+use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
-use crate::features::{FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
+use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
@@ -19,6 +20,8 @@ pub(super) struct Plan {
     pub(super) pool: Arc<ThreadPool>,
     pub(super) selected: Selected,
     pub(super) engine: EngineConfig,
+    /// Where a channel of them is asked for.
+    pub(super) annotations: Option<Arc<Annotations>>,
 }
 
 impl Plan {
@@ -33,6 +36,7 @@ impl Plan {
         }
         // Also checks the features, before a device is opened for them.
         Features::new(config.features.clone())?;
+        let annotations = annotations_of(&config)?.map(Arc::new);
         let pool = thread_pool(config.threads)?;
         let selected = select_with(config.backend, &pool, &cuda_options(&config))?;
         let device = selected.backend.device();
@@ -48,6 +52,7 @@ impl Plan {
             pool,
             selected,
             engine,
+            annotations,
         })
     }
 
@@ -77,13 +82,17 @@ impl Plan {
         let of_reader = self.config.settings.iter().filter(is_of_reader);
         let reader: BTreeMap<&str, &Json> = of_reader.map(|(key, value)| (*key, value)).collect();
         let backend = self.selected.backend.device().backend;
-        vec![
+        let mut all = vec![
             ("tapeloop.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("tapeloop.backend", backend.to_owned()),
             ("tapeloop.kernels_sha256", KERNELS_HASH.to_owned()),
             ("tapeloop.reader", json!(reader).to_string()),
             ("tapeloop.features", canonical(&self.config.features)),
-        ]
+        ];
+        if let Some(annotations) = &self.annotations {
+            all.push(("tapeloop.annotations", annotations.provenance()));
+        }
+        all
     }
 
     /// The plan as `--dry-run` prints it: a config file with the memory beneath.
@@ -114,6 +123,27 @@ impl Plan {
             self.pool.current_num_threads(),
             columns.join(", "),
         ))
+    }
+}
+
+/// The annotations that the features name, if they name any.
+fn annotations_of(config: &Config) -> Result<Option<Annotations>> {
+    if !config.features.features.contains(&FeatureName::Smooth) {
+        return Ok(None);
+    }
+    let channels = config.features.smooth.channels.iter();
+    let channels: Vec<String> = channels.filter(|name| *name != B_CA).cloned().collect();
+    match (channels.first(), config.annotations.first()) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Annotations::load(&config.annotations, channels).map(Some),
+        (Some(name), None) => Err(Error::config(format!(
+            "`smooth.channels` names {name:?}, and `annotations` is not set"
+        ))
+        .fix("write annotations = \"file.tsv\", or leave b_ca, which every structure has")),
+        (None, Some(_)) => Err(Error::config(
+            "`annotations` is set, and `smooth.channels` names none of its columns",
+        )
+        .fix("write smooth.channels = [\"column\"]")),
     }
 }
 

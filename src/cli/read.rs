@@ -1,6 +1,7 @@
 //! Sources read into structures, several at once, in the order of the sources.
 
-use super::inputs::Source;
+use super::annotations::Annotations;
+use super::inputs::{Source, structure_name};
 use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::features::Input;
@@ -26,21 +27,31 @@ thread_local! {
 }
 
 /// Reads `sources` on `pool`. Each model of a file is an input of its own; a
-/// file that cannot be read is one input with the error.
+/// file that cannot be read is one input with the error. Structures get their
+/// `annotations`.
 pub(super) fn inputs<S>(
     sources: S,
     options: ReadOptions,
     pool: &Arc<ThreadPool>,
     tally: &Arc<Tally>,
+    annotations: Option<&Arc<Annotations>>,
 ) -> impl Iterator<Item = Input> + Send + use<S>
 where
     S: Iterator<Item = Source> + Send,
 {
     let window = FILES_AHEAD * pool.current_num_threads();
     let tally = Arc::clone(tally);
+    let annotations = annotations.map(Arc::clone);
     let work = move |source: Source| {
         let start = Instant::now();
-        let structures = read(&source, options);
+        let mut structures = read(&source, options);
+        if let (Some(annotations), Ok(structures)) = (&annotations, &mut structures) {
+            let path = source.path.to_string_lossy();
+            let name = structure_name(&path);
+            for structure in structures {
+                annotations.attach(name, source.ordinal, structure);
+            }
+        }
         tally.add_read(start.elapsed());
         by_model(&source, structures)
     };

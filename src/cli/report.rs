@@ -84,6 +84,14 @@ impl Outcome {
             .map(|(name, seconds)| (name.to_owned(), json!(seconds)))
             .collect();
         let counts = &self.counts;
+        let annotations = plan.annotations.as_ref().map(|annotations| {
+            let matches = annotations.matches();
+            json!({
+                "residues": matches.residues,
+                "rows_unmatched": matches.rows_unmatched,
+                "structures_without": matches.structures_without,
+            })
+        });
         json!({
             "started_unix_s": started.as_secs_f64(),
             "seconds": self.elapsed.as_secs_f64(),
@@ -122,6 +130,7 @@ impl Outcome {
                 "residues": self.per_second(counts.residues),
                 "atoms": self.per_second(counts.atoms),
             },
+            "annotations": annotations,
             "stage_seconds": stages,
             "columns": self.audits(),
             "memory_bytes": {

@@ -75,7 +75,13 @@ pub(super) fn compute(
         let _progress = to.progress.then(|| Progress::start(&tally, items));
         let stop = interrupt.clone();
         let sources = Sources::new(items.clone()).take_while(move |_| !stop.stops_here());
-        let inputs = super::read::inputs(sources, plan.config.reading, &plan.pool, &tally);
+        let inputs = super::read::inputs(
+            sources,
+            plan.config.reading,
+            &plan.pool,
+            &tally,
+            plan.annotations.as_ref(),
+        );
         engine.run(inputs, &mut |completion| {
             watch(&completion)?;
             results.accept(completion)
@@ -118,6 +124,9 @@ fn note_readings(plan: &Plan, counts: &Counts) {
             structures = counts.scaled_plddt,
             "pLDDT went from 0 to 1, and was taken times 100"
         );
+    }
+    if let Some(annotations) = &plan.annotations {
+        annotations.matches().note();
     }
     let deposited = counts.structures - counts.assemblies;
     if plan.config.reading.assembly != Assembly::Deposited && deposited > 0 {

@@ -102,7 +102,6 @@ pub(super) fn steps() -> &'static [Kernel] {
             half_sphere::half_sphere_normal_b(),
             dssp::hydrogen_bonds(),
             dssp::ladders(),
-            summary::mean_of_rows(),
             interface::nearest_chain(),
             b_factor::plddt(),
             protrusion::protrusion(),
@@ -113,6 +112,7 @@ pub(super) fn steps() -> &'static [Kernel] {
             sasa::kernel_of(true),
             dssp::secondary_structure(),
             smooth::smooth(),
+            summary::sum_of_rows(),
             torsions::torsions(),
             weighted_contact_number::weighted_contact_number(),
         ]

@@ -33,18 +33,6 @@ pub(super) struct Inputs {
     pub(super) loose: Option<Buffer<u32>>,
     /// Whether each residue has one of the names.
     pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,
-    /// Annotations.
-    pub(super) channels: Vec<ChannelInput>,
-}
-
-/// An annotation of residues.
-#[derive(Debug)]
-pub(super) struct ChannelInput {
-    /// Its name: `b_ca`.
-    pub(super) name: String,
-    /// A value a residue, NaN where there is none.
-    pub(super) values: Buffer<f32>,
-    /// For each structure the power of two that makes its largest value less than
-    /// 2^42.
-    pub(super) scales: Buffer<f64>,
+    /// Annotations by name: a value a residue, NaN where there is none.
+    pub(super) channels: Vec<(String, Buffer<f32>)>,
 }

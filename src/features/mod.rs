@@ -62,7 +62,7 @@ pub use radius_of_gyration::RadiusOfGyration;
 pub use recording::FeatureBuffers;
 pub use rsa::Rsa;
 pub use sasa::Sasa;
-pub use smooth::Smooth;
+pub use smooth::{B_CA, Smooth};
 pub use torsions::Torsions;
 pub use weighted_contact_number::WeightedContactNumber;
 

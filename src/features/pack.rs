@@ -172,11 +172,8 @@ pub(super) fn write(
         let rows = views.take(*buffer).iter_mut().zip(residues);
         rows.for_each(|(selected, residue)| *selected = u8::from(is_named(residue, names)));
     }
-    for channel in &inputs.channels {
-        let values = views.take(channel.values);
-        write_channel(values, structure, &channel.name);
-        let scale = channel_scale(values);
-        views.take(channel.scales)[0] = scale;
+    for (name, values) in &inputs.channels {
+        write_channel(views.take(*values), structure, name);
     }
     let chains = inputs.chains.map(|buffer| views.take(buffer));
     let members = inputs.members.map(|buffer| views.take(buffer));
@@ -280,19 +277,6 @@ fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
     }
 }
 
-/// The power of two that makes the largest of the values less than 2^42.
-fn channel_scale(values: &[f32]) -> f64 {
-    let largest = values
-        .iter()
-        .fold(0.0, |largest: f32, value| largest.max(value.abs()));
-    // Every f32 is a normal f64: its exponent stands in these bits, 1023 for 2^0.
-    let exponent = f64::from(largest).to_bits() >> 52;
-    match exponent {
-        0 => 1.0,
-        _ => f64::from_bits((1023 + 41 + 1023 - exponent) << 52),
-    }
-}
-
 fn write_tiles(tiles: &mut [Tile], residue_count: u32, at: Extent) {
     for (index, tile) in tiles.iter_mut().enumerate() {
         let first = index as u32 * TILE;
@@ -380,8 +364,9 @@ fn is_within_bounds(position: &[i32; 3]) -> bool {
 }
 
 /// Where an ideal C-beta lies: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA
-/// in A, with b = CA - N, c = C - CA and a = b x c, rounded to 0.001 A, halves
-/// away from zero. Arguments and result are in 0.001 A.
+/// in A, with b = CA - N, c = C - CA and a = b x c, its distance from CA along each
+/// axis rounded to 0.001 A, halves away from zero. Arguments and result are in
+/// 0.001 A.
 pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
     let difference = |p: [i32; 3], q: [i32; 3]| {
         std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)
@@ -393,8 +378,7 @@ pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
         b[0] * c[1] - b[1] * c[0],
     ];
     std::array::from_fn(|axis| {
-        let ca = f64::from(ca[axis]) / 1000.0;
-        let angstrom = -0.58273431 * a[axis] + 0.56802827 * b[axis] - 0.54067466 * c[axis] + ca;
-        (angstrom * 1000.0).round() as i32
+        let angstrom = -0.58273431 * a[axis] + 0.56802827 * b[axis] - 0.54067466 * c[axis];
+        ca[axis].saturating_add((angstrom * 1000.0).round() as i32)
     })
 }

@@ -6,7 +6,7 @@ mod areas;
 use super::columns::{Column, TableName};
 use super::config::FeatureConfig;
 use super::fused;
-use super::inputs::{ChannelInput, Inputs};
+use super::inputs::Inputs;
 use super::kernels;
 use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
 use crate::error::Result;
@@ -76,6 +76,13 @@ pub(super) struct Results<T> {
     buffer: Buffer<T>,
     table: TableName,
     values: usize,
+}
+
+impl<T> Results<T> {
+    /// How many values stand side by side for a row.
+    pub(super) fn values_a_row(self) -> usize {
+        self.values
+    }
 }
 
 impl<T: Element> From<Results<T>> for Arg {
@@ -387,20 +394,14 @@ impl<'a> Recording<'a> {
         buffer
     }
 
-    /// An annotation: a value for each residue, and for each structure the power
-    /// of two that makes its largest value less than 2^42.
-    pub(super) fn channel(&mut self, name: &str) -> (Buffer<f32>, Buffer<f64>) {
-        let recorder = &mut *self.recorder;
-        let values = recorder.upload_buffer(&format!("channel_{name}"), RESIDUES, 1);
-        let scales = recorder.upload_buffer(&format!("channel_{name}_scales"), STRUCTURES, 1);
-        recorder.upload(values);
-        recorder.upload(scales);
-        self.buffers.inputs.channels.push(ChannelInput {
-            name: name.to_owned(),
-            values,
-            scales,
-        });
-        (values, scales)
+    /// An annotation: a value for each residue.
+    pub(super) fn channel(&mut self, name: &str) -> Buffer<f32> {
+        let values = self
+            .recorder
+            .upload_buffer(&format!("channel_{name}"), RESIDUES, 1);
+        self.recorder.upload(values);
+        self.buffers.inputs.channels.push((name.to_owned(), values));
+        values
     }
 
     /// All atoms by cell, of the structures' `atom_grid`.

@@ -1,11 +1,12 @@
 //! Solvent-accessible surface areas.
 
-use super::columns::{ColumnDecl, ColumnKind};
+use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::{kernel, reads_cells};
 use super::recording::Recording;
+use super::summary;
 use crate::error::{Error, Result};
 use crate::record::Kernel;
 use std::ops::RangeInclusive;
@@ -61,7 +62,7 @@ impl Feature for Sasa {
             summary: "How much of the residue's surface a probe the size of water can touch.",
             formula: "sum over the residue's atoms of 4 pi R^2 n / N, R = radius + probe, n of N \
                       golden-spiral points at R from the atom that lie in no other atom's sphere \
-                      R of the model; ProtOr radii",
+                      R of the model; ProtOr radii; sasa_total = sum over residues",
             source: "Shrake and Rupley 1973; points as FreeSASA's, Mitternacht 2016",
             needs: &[],
         }
@@ -97,6 +98,10 @@ impl Feature for Sasa {
         let column = |name: &str, about: &str| {
             ColumnDecl::residue(name, ColumnKind::Real, "A^2", about.to_owned())
         };
+        let total = |table, of: &str| {
+            let about = format!("Sum of sasa over the {of}'s residues.");
+            ColumnDecl::residue("sasa_total", ColumnKind::Real, "A^2", about).of(table)
+        };
         vec![
             column(
                 "sasa",
@@ -107,12 +112,15 @@ impl Feature for Sasa {
                 "Of it, that of all atoms but N, CA, C, O and OXT.",
             ),
             column("sasa_polar", "Of it, that of N, O, S, Se and P."),
+            total(TableName::Chains, "chain"),
+            total(TableName::Structures, "structure"),
         ]
     }
 
     fn record(&self, r: &mut Recording<'_>) {
         let areas = r.areas();
         (0..3).for_each(|at| r.column(areas, at));
+        summary::sum(r, "sasa", areas);
     }
 
     fn check(&self) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::record::Kernel;
 
 /// The channel that every structure has: the file's B factor of the C-alpha.
-pub(super) const B_CA: &str = "b_ca";
+pub const B_CA: &str = "b_ca";
 
 /// Settings of smoothed annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,6 @@ pub(super) fn smooth() -> Kernel {
         .reads::<i32>("atoms");
     reads_cells(kernel)
         .reads::<f32>("values")
-        .reads::<f64>("scales")
         .writes::<f32>("means")
         .scalar::<u32>("radius")
         .scalar::<u32>("weighted")
@@ -102,10 +101,10 @@ impl Feature for Smooth {
     fn record(&self, r: &mut Recording<'_>) {
         for channel in &self.channels {
             let (ca, cells) = (r.ca(), r.ca_cells());
-            let (values, scales) = r.channel(channel);
+            let values = r.channel(channel);
             let means = r.results::<f32>(TableName::Residues, &format!("smooth_{channel}"), 1);
             let args = args![r.header(), r.structures(), r.residues(), ca; cells;
-                values, scales, means, self.radius.milli_angstrom(), u32::from(self.weighted)];
+                values, means, self.radius.milli_angstrom(), u32::from(self.weighted)];
             r.launch_warps(smooth(), RESIDUES, &args);
             r.column(means, 0);
         }

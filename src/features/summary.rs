@@ -16,13 +16,15 @@ fn of_rows(name: &str) -> Kernel {
         .reads::<u32>("members")
 }
 
-/// The mean of rows of reals that are not null.
-pub(super) fn mean_of_rows() -> Kernel {
-    of_rows("mean_of_rows")
+/// The sum of rows of reals that are not null, or their mean.
+pub(super) fn sum_of_rows() -> Kernel {
+    of_rows("sum_of_rows")
         .reads::<f32>("values")
-        .writes::<f32>("means")
+        .writes::<f32>("sums")
         .scalar::<u32>("axis")
-        .twin(cpu::mean_of_rows)
+        .scalar::<u32>("stride")
+        .scalar::<u32>("mean")
+        .twin(cpu::sum_of_rows)
 }
 
 /// The shares of helix, strand and coil.
@@ -34,32 +36,41 @@ pub(super) fn class_fractions() -> Kernel {
         .twin(cpu::class_fractions)
 }
 
-/// Records the mean of a column of reals, of chains and then of structures.
+/// Records the mean of the first column of reals, of chains and then of structures.
 pub(super) fn mean(r: &mut Recording<'_>, name: &str, values: Results<f32>) {
-    summarise(r, mean_of_rows, name, values.into(), 1);
+    let options = args![values.values_a_row() as u32, 1u32];
+    summarise(r, sum_of_rows, name, values.into(), 1, &options);
+}
+
+/// Records the sum of the first column of reals, of chains and then of structures.
+pub(super) fn sum(r: &mut Recording<'_>, name: &str, values: Results<f32>) {
+    let options = args![values.values_a_row() as u32, 0u32];
+    summarise(r, sum_of_rows, name, values.into(), 1, &options);
 }
 
 /// Records the shares of helix, strand and coil, of chains and then of structures.
 pub(super) fn fractions(r: &mut Recording<'_>, name: &str, states: Results<i32>) {
-    summarise(r, class_fractions, name, states.into(), 3);
+    summarise(r, class_fractions, name, states.into(), 3, &[]);
 }
 
-fn summarise(r: &mut Recording<'_>, kernel: fn() -> Kernel, name: &str, rows: Arg, values: usize) {
+fn summarise(
+    r: &mut Recording<'_>,
+    kernel: fn() -> Kernel,
+    name: &str,
+    rows: Arg,
+    values: usize,
+    options: &[Arg],
+) {
     for (table, axis, of) in [
         (TableName::Chains, CHAINS, "chains"),
         (TableName::Structures, STRUCTURES, "structures"),
     ] {
         let results = r.results::<f32>(table, &format!("{name}_of_{of}"), values);
         let (structures, chains, members) = (r.structures(), r.chains(), r.members());
-        let args = args![
-            r.header(),
-            structures,
-            chains,
-            members,
-            rows,
-            results,
-            axis as u32
-        ];
+        let header = r.header();
+        let of_axis = axis as u32;
+        let mut args = args![header, structures, chains, members, rows, results, of_axis].to_vec();
+        args.extend(options);
         r.launch_blocks(kernel(), axis, &args);
         (0..values).for_each(|at| r.column(results, at));
     }

@@ -1,6 +1,7 @@
 //! The program, run as a user runs it.
 #![cfg(feature = "cli")]
 
+mod annotations;
 mod mistakes;
 mod output;
 mod paint;

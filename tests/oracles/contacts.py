@@ -32,13 +32,12 @@ def virtual_c_beta(model):
     """The C-betas, virtual ones where the residue has none, and which there are.
 
     CA - 0.58273431 a + 0.56802827 b - 0.54067466 c with b = CA - N, c = C - CA,
-    a = b x c, rounded to the lattice half away from zero.
+    a = b x c, what is added to CA rounded to the lattice half away from zero.
     """
     ca = model.xyz["ca"]
     b, c = (ca - model.xyz["n"]) / 1000, (model.xyz["c"] - ca) / 1000
     shift = -0.58273431 * np.cross(b, c) + 0.56802827 * b - 0.54067466 * c
-    virtual = ca + shift * 1000
-    virtual = np.sign(virtual) * np.floor(np.abs(virtual) + 0.5)
+    virtual = ca + np.sign(shift) * np.floor(np.abs(shift) * 1000 + 0.5)
     has = model.has
     there = has["ca"] & (has["cb"] | (has["n"] & has["c"]))
     return np.where(has["cb"][:, None], model.xyz["cb"], virtual.astype(np.int64)), there

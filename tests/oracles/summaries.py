@@ -58,6 +58,11 @@ def mean(values):
     return values.mean() if len(values) else np.nan
 
 
+def total(values):
+    values = values[~np.isnan(values)]
+    return values.sum() if len(values) else np.nan
+
+
 def from_run(given):
     """Functions of rows, of the columns that the run has."""
 
@@ -72,7 +77,7 @@ def from_run(given):
     if "ss3" in given:
         functions |= {name: fraction(letter) for name, letter in FRACTIONS.items()}
     if "sasa" in given:
-        functions["sasa_total"] = lambda rows: np.nansum(given["sasa"][rows])
+        functions["sasa_total"] = lambda rows: total(given["sasa"][rows])
     if "plddt" in given:
         functions["plddt_mean"] = lambda rows: mean(given["plddt"][rows])
     if "cluster" in given:

@@ -62,6 +62,8 @@ pub(super) struct Config {
     /// The folder that holds the results.
     pub(super) output: Option<PathBuf>,
     pub(super) reading: ReadOptions,
+    /// Tables with annotations of residues, and folders of such.
+    pub(super) annotations: Vec<PathBuf>,
     pub(super) features: FeatureConfig,
     pub(super) backend: Choice,
     pub(super) device: u32,
@@ -113,6 +115,7 @@ impl Config {
             assembly: form.choice("assembly", &ASSEMBLIES),
             b_factor_kind: form.choice("b_factor", &B_FACTORS),
         };
+        let annotations = resolve_annotations(&mut form);
         let features = resolve_features(&mut form);
         let backends = [
             ("auto", Choice::Auto),
@@ -145,6 +148,7 @@ impl Config {
             input,
             output,
             reading,
+            annotations,
             features,
             backend,
             device,
@@ -224,6 +228,16 @@ fn resolve_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
     let path = written.map(|(path, origin)| tidy(from_folder(&origin, &path)));
     form.note(key, json!(path));
     path
+}
+
+fn resolve_annotations(form: &mut Form) -> Vec<PathBuf> {
+    let written = form.texts("annotations");
+    let paths: Vec<PathBuf> = written.map_or(Vec::new(), |(items, origin)| {
+        let place = |item: &String| tidy(from_folder(&origin, item));
+        items.iter().map(place).collect()
+    });
+    form.note("annotations", json!(paths));
+    paths
 }
 
 fn resolve_batch(form: &mut Form) -> BatchSettings {

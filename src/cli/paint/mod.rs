@@ -59,9 +59,18 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let mut engine = plan.start()?;
     let sources = Sources::new(plan.config.input.clone());
     let tally = Arc::new(Tally::default());
-    let inputs = read::inputs(sources, plan.config.reading, &plan.pool, &tally);
+    let inputs = read::inputs(
+        sources,
+        plan.config.reading,
+        &plan.pool,
+        &tally,
+        plan.annotations.as_ref(),
+    );
     engine.run(inputs, &mut |completion| painter.take(completion))?;
     painter.close()?;
+    if let Some(annotations) = &plan.annotations {
+        annotations.matches().note();
+    }
     Ok(match (painter.painted, painter.rejected) {
         (_, 0) => GOOD,
         (0, _) => FAILED,

@@ -1,7 +1,7 @@
 //! Twin of `kernels/chain_radius_of_gyration.cu`.
 
 use super::super::layout::{Atom, CHAINS, ChainSpan, ResidueSpan};
-use super::radius::{THREADS, radius_of};
+use super::radius::radius_of;
 use crate::record::TwinLaunch;
 use bytemuck::cast_slice;
 use rayon::prelude::*;
@@ -18,15 +18,10 @@ pub(in super::super) fn chain_radius_of_gyration(launch: &mut TwinLaunch<'_>) {
 
     let blocks = chains.par_iter().zip(loose).zip(radii).enumerate();
     blocks.for_each(|(own, ((chain, &[first, count]), radius))| {
-        let rows = (0..THREADS).cycle().zip(chain.members(members));
-        let of_rows = rows.flat_map(|(lane, &row)| {
-            let atoms = &atoms[residues[row as usize].atoms()];
-            atoms.iter().map(move |atom| (lane, atom))
-        });
-        let loose = &atoms[first as usize..][..count as usize];
-        let loose = (0..THREADS).cycle().zip(loose);
-        let is_own =
-            |(_, atom): &(usize, &Atom)| atom.is_present() && atom.tag.chain() as usize == own;
+        let rows = chain.members(members).iter();
+        let of_rows = rows.flat_map(|&row| &atoms[residues[row as usize].atoms()]);
+        let loose = atoms[first as usize..][..count as usize].iter();
+        let is_own = |atom: &&Atom| atom.is_present() && atom.tag.chain() as usize == own;
         *radius = radius_of(of_rows.chain(loose.filter(is_own)));
     });
 }

@@ -1,12 +1,12 @@
 //! Twin of `kernels/class_fractions.cu`.
 
-use super::rows::for_each_block;
+use super::rows::Blocks;
 use crate::record::TwinLaunch;
 
 /// The shares of helix, strand and coil among the rows that have a secondary
 /// structure.
 pub(in super::super) fn class_fractions(launch: &mut TwinLaunch<'_>) {
-    for_each_block(launch, 3, |rows, states: &[i32], fractions| {
+    Blocks::<i32>::of(launch).for_each(3, |rows, states, fractions| {
         let mut counts = [0u32; 3];
         for row in rows.iter() {
             let class = usize::try_from(states[2 * row + 1]).ok();

@@ -2,34 +2,35 @@
 //! `kernels/radius.cuh`.
 
 use super::super::layout::Atom;
-use super::tree_sum;
 
-/// Threads of a kernel's block, whose partial sums are added as a tree.
-pub(super) const THREADS: usize = 256;
-
-/// Root mean square distance of atoms from their mean in A; each atom comes with its
-/// thread.
-pub(super) fn radius_of<'a>(atoms: impl Iterator<Item = (usize, &'a Atom)> + Clone) -> f32 {
-    let (mut x, mut y, mut z, mut count) = (0i64, 0i64, 0i64, 0i64);
-    for (_, atom) in atoms.clone() {
-        let p = atom.position;
-        x += i64::from(p.x);
-        y += i64::from(p.y);
-        z += i64::from(p.z);
+/// Root mean square distance of atoms from their mean in A.
+///
+/// All sums are of whole numbers, about the whole number below the mean, so that
+/// neither the atoms' order nor where they lie changes a bit.
+pub(super) fn radius_of<'a>(atoms: impl Iterator<Item = &'a Atom> + Clone) -> f32 {
+    let (mut sums, mut count) = ([0i64; 3], 0i64);
+    let coordinates = |atom: &Atom| <[i32; 3]>::from(atom.position).map(i64::from);
+    for atom in atoms.clone() {
+        let position = coordinates(atom);
+        (0..3).for_each(|axis| sums[axis] += position[axis]);
         count += 1;
     }
     if count == 0 {
         return f32::NAN;
     }
-    let n = count as f64;
-    let (mean_x, mean_y, mean_z) = (x as f64 / n, y as f64 / n, z as f64 / n);
-    let mut squares = [0f64; THREADS];
-    for (lane, atom) in atoms {
-        let p = atom.position;
-        let dx = f64::from(p.x) - mean_x;
-        let dy = f64::from(p.y) - mean_y;
-        let dz = f64::from(p.z) - mean_z;
-        squares[lane] += dx * dx + dy * dy + dz * dz;
+    let below = sums.map(|sum| sum.div_euclid(count));
+    // A sum of squares has up to 76 bits.
+    let (mut low, mut high) = (0i64, 0i64);
+    for atom in atoms {
+        let position = coordinates(atom);
+        let [dx, dy, dz] = std::array::from_fn(|axis| position[axis] - below[axis]);
+        let square = dx * dx + dy * dy + dz * dz;
+        low += square & 0xffff_ffff;
+        high += square >> 32;
     }
-    ((tree_sum(&mut squares) / n).sqrt() * 0.001) as f32
+    let n = count as f64;
+    let [x, y, z] = sums.map(|sum| sum.rem_euclid(count) as f64 / n);
+    let rest = x * x + y * y + z * z;
+    let mean = (high as f64 * 4_294_967_296.0 + low as f64) / n;
+    ((mean - rest).sqrt() * 0.001) as f32
 }

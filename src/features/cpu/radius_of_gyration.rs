@@ -2,7 +2,7 @@
 
 use super::super::layout::Atom;
 use super::atoms_of;
-use super::radius::{THREADS, radius_of};
+use super::radius::radius_of;
 use super::split::structures;
 use crate::record::TwinLaunch;
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ pub(in super::super) fn radius_of_gyration(launch: &mut TwinLaunch<'_>) {
         .par_iter()
         .zip(radii)
         .for_each(|(structure, radius)| {
-            let own = (0..THREADS).cycle().zip(&atoms[atoms_of(structure, axis)]);
-            *radius = radius_of(own.filter(|(_, atom)| atom.is_present()));
+            let own = atoms[atoms_of(structure, axis)].iter();
+            *radius = radius_of(own.filter(|atom| atom.is_present()));
         });
 }

@@ -1,6 +1,6 @@
 //! The residues of a chain or of a structure: `kernels/rows.cuh`.
 
-use super::super::layout::{CHAINS, ChainSpan};
+use super::super::layout::{CHAINS, ChainSpan, StructureSpan};
 use super::split::structures;
 use crate::record::TwinLaunch;
 use rayon::prelude::*;
@@ -24,35 +24,60 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A kernel of a block a chain or a structure, which begins with header, structures,
-/// chains, members and a value or more a residue, then has what it writes, `values`
-/// a block, and the axis: calls `compute` with each block's rows.
-pub(super) fn for_each_block<'a, T: bytemuck::Pod + crate::record::Element>(
-    launch: &mut TwinLaunch<'a>,
-    values: usize,
-    compute: impl Fn(Rows<'_>, &'a [T], &mut [f32]) + Send + Sync,
-) {
-    let header: &[u32] = launch.read();
-    let structures = structures(header, launch.read());
-    let chains: &[ChainSpan] = bytemuck::cast_slice(launch.read::<u32>());
-    let members: &[u32] = launch.read();
-    let of_rows: &[T] = launch.read();
-    let out: &mut [f32] = launch.write();
-    let axis = launch.scalar::<u32>() as usize;
+/// What a kernel of a block a chain or a structure begins with: header, structures,
+/// chains, members and a value or more a residue, then what it writes, and the axis.
+pub(super) struct Blocks<'a, T> {
+    structures: &'a [StructureSpan],
+    chains: &'a [ChainSpan],
+    members: &'a [u32],
+    of_rows: &'a [T],
+    out: &'a mut [f32],
+    axis: usize,
+    count: usize,
+}
 
-    let rows = |block: usize| match axis {
-        CHAINS => Rows {
-            start: chains[block].member_start as usize,
-            count: chains[block].count as usize,
-            members: Some(members),
-        },
-        _ => Rows {
-            start: structures[block].residue_start as usize,
-            count: structures[block].residue_count as usize,
-            members: None,
-        },
-    };
-    let out = &mut out[..header[axis] as usize * values];
-    let blocks = out.par_chunks_exact_mut(values).enumerate();
-    blocks.for_each(|(block, out)| compute(rows(block), of_rows, out));
+impl<'a, T: crate::record::Element> Blocks<'a, T> {
+    /// Takes them from the launch.
+    pub(super) fn of(launch: &mut TwinLaunch<'a>) -> Self {
+        let header: &[u32] = launch.read();
+        let structures = structures(header, launch.read());
+        let chains = bytemuck::cast_slice(launch.read::<u32>());
+        let members = launch.read();
+        let of_rows = launch.read();
+        let out = launch.write();
+        let axis = launch.scalar::<u32>() as usize;
+        Blocks {
+            structures,
+            chains,
+            members,
+            of_rows,
+            out,
+            axis,
+            count: header[axis] as usize,
+        }
+    }
+
+    /// Calls `compute` with the rows of each block, the values of all residues, and
+    /// the `values` that the block writes.
+    pub(super) fn for_each(
+        self,
+        values: usize,
+        compute: impl Fn(Rows<'_>, &[T], &mut [f32]) + Send + Sync,
+    ) {
+        let rows = |block: usize| match self.axis {
+            CHAINS => Rows {
+                start: self.chains[block].member_start as usize,
+                count: self.chains[block].count as usize,
+                members: Some(self.members),
+            },
+            _ => Rows {
+                start: self.structures[block].residue_start as usize,
+                count: self.structures[block].residue_count as usize,
+                members: None,
+            },
+        };
+        let out = &mut self.out[..self.count * values];
+        let blocks = out.par_chunks_exact_mut(values).enumerate();
+        blocks.for_each(|(block, out)| compute(rows(block), self.of_rows, out));
+    }
 }

@@ -19,13 +19,13 @@ pub(in super::super) fn smooth(launch: &mut TwinLaunch<'_>) {
     let atoms: &[Atom] = bytemuck::cast_slice(launch.read::<i32>());
     let cells = Cells::take(launch);
     let values: &[f32] = launch.read();
-    let scales: &[f64] = launch.read();
     let means: &mut [f32] = launch.write();
     let radius: u32 = launch.scalar();
     let weighted = launch.scalar::<u32>() != 0;
 
     for_each_row(&mut means[..header[RESIDUES] as usize], 1, |rows, means| {
         dispatch!(simd::level(), simd => {
+            let mut near = Vec::new();
             for (own, mean) in rows.zip(means) {
                 if !atoms[own].is_present() {
                     *mean = f32::NAN;
@@ -34,16 +34,35 @@ pub(in super::super) fn smooth(launch: &mut TwinLaunch<'_>) {
                 let structure = residues[own].structure as usize;
                 let grid = &structures[structure].residue_grid;
                 let runs = cells.runs(grid, atoms[own].position.into(), radius as i32);
-                let mut sums = Sums::new(scales[structure], weighted);
+                near.clear();
                 for_each_near(simd, &cells, runs, &atoms[own], radius, |source, d2| {
                     if source != own && !values[source].is_nan() {
-                        sums.add(values[source], d2);
+                        near.push((values[source], d2));
                     }
                 });
-                *mean = sums.mean();
+                *mean = mean_of(&near, weighted);
             }
         });
     });
+}
+
+/// The power of two that makes a value less than 2^42.
+fn scale_of(value: f32) -> f64 {
+    // Every f32 is a normal f64: its exponent stands in these bits, 1023 for 2^0.
+    let exponent = f64::from(value).to_bits() >> 52;
+    match exponent {
+        0 => 1.0,
+        _ => f64::from_bits((1023 + 41 + 1023 - exponent) << 52),
+    }
+}
+
+/// The mean of values, each with its squared distance, in units that follow from the
+/// largest of them.
+fn mean_of(near: &[(f32, u32)], weighted: bool) -> f32 {
+    let magnitudes = near.iter().map(|(value, _)| value.abs());
+    let mut sums = Sums::new(scale_of(magnitudes.fold(0.0, f32::max)), weighted);
+    near.iter().for_each(|&(value, d2)| sums.add(value, d2));
+    sums.mean()
 }
 
 /// Calls `visit` with the residue and the squared distance of every C-alpha

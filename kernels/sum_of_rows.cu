@@ -1,18 +1,19 @@
 #include "rows.cuh"
 #include "work.cuh"
 
-// The mean of the rows that have a value; one block a chain or a structure, as
-// `axis` says.
+// The sum of the rows that have a value, the first of `stride` a row, or their
+// mean; one block a chain or a structure, as `axis` says.
 KERNEL(BLOCK)
-mean_of_rows(const unsigned* header, const Structure* structures, const Chain* chains,
-             const unsigned* members, const float* values, float* means, unsigned axis)
+sum_of_rows(const unsigned* header, const Structure* structures, const Chain* chains,
+            const unsigned* members, const float* values, float* sums, unsigned axis,
+            unsigned stride, unsigned mean)
 {
     __shared__ double shared[BLOCK];
     each_block(header, axis, [&](unsigned own) {
         const Rows rows(structures, chains, members, axis, own);
         double sum = 0.0, count = 0.0;
         for (unsigned k = threadIdx.x; k < rows.count; k += BLOCK) {
-            const float value = values[rows[k]];
+            const float value = values[size_t(stride) * rows[k]];
             if (!isnan(value)) {
                 sum += double(value);
                 count += 1.0;
@@ -21,6 +22,6 @@ mean_of_rows(const unsigned* header, const Structure* structures, const Chain* c
         sum = block_sum(shared, sum);
         count = block_sum(shared, count);
         if (threadIdx.x == 0)
-            means[own] = count > 0.0 ? float(sum / count) : null_real();
+            sums[own] = count > 0.0 ? float(mean ? sum / count : sum) : null_real();
     });
 }
