@@ -21,7 +21,7 @@ use tapeloop::features::{
     Column, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Input,
 };
 use tapeloop::pipeline::{Finished, Packed, Packer, Ring, Wait};
-use tapeloop::replay::{Mode, Policy};
+use tapeloop::replay::{Build, Mode, Policy, Scope};
 use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
 use tapeloop::workload::{Extent, Workload};
 
@@ -255,7 +255,7 @@ impl Bench {
         c: &mut Criterion,
         name: &str,
         config: &FeatureConfig,
-        mode: Mode,
+        policy: &Policy,
         (residues, structures): (u32, &[Structure]),
     ) {
         let atoms = |input: &Input| input.structure.as_ref().map_or(0, |s| s.xyz.len() as u64);
@@ -268,7 +268,7 @@ impl Bench {
         group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
             let run = run.get_or_insert_with(|| {
                 let filled = filled.take().expect("once");
-                self.checked(config, mode, residues, filled)
+                self.checked(config, policy, residues, filled)
             });
             bencher.iter_custom(|rounds| run.time(rounds));
         });
@@ -278,7 +278,7 @@ impl Bench {
     fn checked(
         &self,
         config: &FeatureConfig,
-        mode: Mode,
+        policy: &Policy,
         residues: u32,
         batches: Vec<Vec<Input>>,
     ) -> Run {
@@ -291,18 +291,12 @@ impl Bench {
             .iter()
             .map(|batch| batch.iter().map(again).collect())
             .collect();
-        let open = |backend, mode, batches| {
-            Run::open(
-                backend,
-                &self.pool,
-                config,
-                &Policy::of(mode),
-                residues,
-                batches,
-            )
+        let open = |backend, policy, batches| {
+            Run::open(backend, &self.pool, config, policy, residues, batches)
         };
-        let expected = open(&self.cpu, Mode::Graph, same);
-        let run = open(&self.device, mode, batches);
+        let usual = Policy::default();
+        let expected = open(&self.cpu, &usual, same);
+        let run = open(&self.device, policy, batches);
         assert_agree(&run.tables, &expected.tables);
         run
     }
@@ -312,30 +306,44 @@ fn features(c: &mut Criterion) {
     let bench = Bench::open();
     let structures = structures();
     let all = FeatureConfig::default();
+    let graph = Policy::default();
+    let explicit = Policy {
+        build: Build::Explicit,
+        ..graph
+    };
+    let live = Policy {
+        scope: Scope::Kernels,
+        ..explicit
+    };
+    let policies = [
+        ("graph", graph),
+        ("explicit graph", explicit),
+        ("explicit graph of kernels", live),
+        ("stream", Policy::of(Mode::Stream)),
+    ];
     for (size, residues) in BATCHES {
-        for (mode_name, mode) in [("graph", Mode::Graph), ("stream", Mode::Stream)] {
-            let name = format!("all/{mode_name}/{size}");
-            bench.time(c, &name, &all, mode, (residues, &structures));
+        for (policy_name, policy) in &policies {
+            let name = format!("all/{policy_name}/{size}");
+            bench.time(c, &name, &all, policy, (residues, &structures));
         }
     }
     fused(c, &bench, &structures);
-    for &feature in &all.features {
+    let has_columns = |name: &&FeatureName| !all.columns_of(**name).is_empty();
+    for &feature in all.features.iter().filter(has_columns) {
         let one = FeatureConfig {
             features: vec![feature],
             ..FeatureConfig::default()
         };
         let name = format!("{}/graph/16k", feature.name());
-        bench.time(c, &name, &one, Mode::Graph, (16_384, &structures));
+        bench.time(c, &name, &one, &graph, (16_384, &structures));
     }
     // Batches of one size in all, of ever larger structures. Weighted contact numbers
     // are of all pairs, and so left out.
     let large = structures.iter().filter(|s| s.xyz.len() > 500);
     let one = large.min_by_key(|s| s.xyz.len());
     let linear = FeatureConfig {
-        features: FeatureName::ALL
-            .iter()
-            .copied()
-            .filter(|&name| name != FeatureName::Wcn)
+        features: (all.features.iter().copied())
+            .filter(|name| has_columns(&name) && *name != FeatureName::Wcn)
             .collect(),
         ..FeatureConfig::default()
     };
@@ -343,7 +351,7 @@ fn features(c: &mut Criterion) {
         let structure = tiled(one.expect("a protein"), atoms);
         let name = format!("all but wcn/graph/structures of {atoms} atoms");
         let cut = slice::from_ref(&structure);
-        bench.time(c, &name, &linear, Mode::Graph, (65_536, cut));
+        bench.time(c, &name, &linear, &graph, (65_536, cut));
     }
 }
 
@@ -381,7 +389,7 @@ fn fused(c: &mut Criterion, bench: &Bench, structures: &[Structure]) {
                     };
                     let name = format!("{preset}/{name}/{batch} of {length} residues");
                     let residues = (batch * length) as u32;
-                    bench.time(c, &name, &config, Mode::Graph, (residues, &cut));
+                    bench.time(c, &name, &config, &Policy::default(), (residues, &cut));
                 }
             }
         }

@@ -23,23 +23,66 @@ constexpr double WHOLE = 4194304.0;
 // residues read together.
 struct ChainGraph {
     const Atom* atoms;
-    const unsigned *members, *lists, *places;
-    unsigned count, radius;
+    const unsigned *members, *places;
+    unsigned *lists, count, radius;
     Cells cells;
     const Grid& grid;
 
+    // Lists are packed where places fit 16 bits, and so does the one of a value that
+    // is always 0: two places a word, and four words at a time.
+    static constexpr unsigned TOGETHER = 4;
+
+    template <bool PACKED>
+    __device__ inline void set(unsigned own, const unsigned* contacts, unsigned degree) const
+    {
+        lists[own] = degree;
+        if (degree > CONTACTS_MAX)
+            return;
+        if constexpr (!PACKED) {
+            for (unsigned k = 0; k < degree; ++k)
+                lists[(k + 1) * count + own] = places[contacts[k]];
+        } else {
+            const auto place = [&](unsigned k) {
+                return k < degree ? places[contacts[k]] : count;
+            };
+            for (unsigned k = 0; k < degree; k += 2 * TOGETHER)
+                for (unsigned w = 0; w < TOGETHER; ++w)
+                    lists[(k / 2 + w + 1) * count + own] =
+                        place(k + 2 * w) | place(k + 2 * w + 1) << 16;
+        }
+    }
+
     // `sum` and the values of a residue's contacts, added in their order.
+    template <bool PACKED>
     __device__ inline double add_contacts(double sum, const double* values, unsigned own) const
     {
         const unsigned degree = lists[own];
-        if (degree <= CONTACTS_MAX) {
-#pragma unroll 4
+        if (degree > CONTACTS_MAX)
+            return add_crowd(sum, values, own);
+        if constexpr (!PACKED) {
             for (unsigned k = 1; k <= degree; ++k)
                 sum += values[lists[k * count + own]];
-            return sum;
+        } else {
+            for (unsigned k = 0; k < degree; k += 2 * TOGETHER) {
+                unsigned words[TOGETHER];
+#pragma unroll
+                for (unsigned w = 0; w < TOGETHER; ++w)
+                    words[w] = lists[(k / 2 + w + 1) * count + own];
+#pragma unroll
+                for (unsigned w = 0; w < TOGETHER; ++w) {
+                    sum += values[words[w] & 0xffff];
+                    sum += values[words[w] >> 16];
+                }
+            }
         }
-        // Too many for a list, which proteins do not have. Whole numbers sum to the
-        // same in any order.
+        return sum;
+    }
+
+    // The same where there are too many for a list, which proteins do not have. Whole
+    // numbers sum to the same in any order.
+    __device__ inline double add_crowd(double sum, const double* values,
+                                             unsigned own) const
+    {
         const unsigned residue = members[own];
         const Atom atom = atoms[residue];
         const Runs runs(grid, atom.x, atom.y, atom.z, radius);
@@ -70,71 +113,69 @@ __device__ inline double sum_of(double* shared, unsigned count, Value value)
     return block_sum(shared, sum);
 }
 
-// One step of A + I from `values`, which are in shared memory.
-__device__ inline void step_in_place(const ChainGraph& graph, double* values)
-{
-    double next[EIGEN_ROWS];
-#pragma unroll
-    for (unsigned row = 0; row < EIGEN_ROWS; ++row) {
-        const unsigned m = row * EIGEN_THREADS + threadIdx.x;
-        if (m < graph.count)
-            next[row] = graph.add_contacts(values[m], values, m);
-    }
-    __syncthreads();
-#pragma unroll
-    for (unsigned row = 0; row < EIGEN_ROWS; ++row) {
-        const unsigned m = row * EIGEN_THREADS + threadIdx.x;
-        if (m < graph.count)
-            values[m] = next[row];
-    }
-    __syncthreads();
-}
+// Where a chain's vector is: in shared memory, and values are kept until no other
+// thread reads the last ones.
+struct SharedVector {
+    static constexpr bool PACKED = true;
+    double* values;
 
-// The same from `values` to `next`, anywhere.
-__device__ inline void step(const ChainGraph& graph, const double* values, double* next)
-{
-    for (unsigned m = threadIdx.x; m < graph.count; m += EIGEN_THREADS)
-        next[m] = graph.add_contacts(values[m], values, m);
-    __syncthreads();
-}
-
-// The eigenvector of the largest eigenvalue of each chain's contacts A, after
-// `steps` steps of A + I from a uniform vector, scaled to unit length in the end and
-// whenever values may have grown large; and the length of A v - (v . A v) v. One
-// block a chain. `scratch` has two doubles a residue, `neighbours` room for a list
-// and its length a residue.
-KERNEL(EIGEN_THREADS)
-eigenvector(const unsigned* header, const Structure* structures, const Chain* chains,
-            const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,
-            const unsigned* degrees, unsigned* places, unsigned* neighbours, double* scratch,
-            float* vectors, float* residuals, unsigned radius, unsigned steps)
-{
-    __shared__ double shared[BLOCK], shared_values[EIGEN_SHARED];
-    each_block(header, CHAINS, [&](unsigned of_chain) {
-        const Chain chain = chains[of_chain];
-        const unsigned count = chain.count;
-        const bool fits = count <= EIGEN_SHARED;
-        double* next = scratch + 2 * chain.member_start;
-        double* values = fits ? shared_values : next + count;
-        const unsigned* own = members + chain.member_start;
-        unsigned* near = neighbours + (CONTACTS_MAX + 1) * chain.member_start;
-        for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS)
-            places[own[m]] = m;
+    __device__ inline void step(const ChainGraph& graph)
+    {
+        double next[EIGEN_ROWS];
+#pragma unroll
+        for (unsigned row = 0; row < EIGEN_ROWS; ++row) {
+            const unsigned m = row * EIGEN_THREADS + threadIdx.x;
+            if (m < graph.count)
+                next[row] = graph.add_contacts<true>(values[m], values, m);
+        }
         __syncthreads();
+#pragma unroll
+        for (unsigned row = 0; row < EIGEN_ROWS; ++row) {
+            const unsigned m = row * EIGEN_THREADS + threadIdx.x;
+            if (m < graph.count)
+                values[m] = next[row];
+        }
+        __syncthreads();
+    }
+};
 
+// Or two in global memory.
+struct GlobalVector {
+    static constexpr bool PACKED = false;
+    double *values, *next;
+
+    __device__ inline void step(const ChainGraph& graph)
+    {
+        for (unsigned m = threadIdx.x; m < graph.count; m += EIGEN_THREADS)
+            next[m] = graph.add_contacts<false>(values[m], values, m);
+        __syncthreads();
+        double* last = values;
+        values = next;
+        next = last;
+    }
+};
+
+// What to write of a chain.
+struct Centrality {
+    const unsigned *lists, *degrees;
+    float *vectors, *residual;
+    unsigned steps;
+
+    template <typename Vector>
+    __device__ inline void compute(const ChainGraph& graph, Vector vector, double* image,
+                                   double* shared) const
+    {
+        const unsigned count = graph.count;
         bool is_crowded = false;
         for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS) {
-            const unsigned residue = own[m], degree = degrees[residue];
-            near[m] = degree;
-            for (unsigned k = 0; k < degree && degree <= CONTACTS_MAX; ++k)
-                near[(k + 1) * count + m] = places[lists[CONTACTS_MAX * residue + k]];
-            is_crowded |= degree > CONTACTS_MAX;
-            values[m] = present(atoms[residue]) ? 1.0 : 0.0;
+            const unsigned residue = graph.members[m];
+            graph.set<Vector::PACKED>(m, lists + CONTACTS_MAX * residue, degrees[residue]);
+            is_crowded |= degrees[residue] > CONTACTS_MAX;
+            vector.values[m] = present(graph.atoms[residue]) ? 1.0 : 0.0;
         }
         const unsigned unscaled = __syncthreads_or(is_crowded) ? 1 : EIGEN_UNSCALED;
-        const ChainGraph graph{atoms, own, near, places, count, radius, CELLS_OF_PARAMS,
-                               structures[chain.structure].residue_grid};
         const auto scale = [&] {
+            double* values = vector.values;
             const double squares =
                 sum_of(shared, count, [&](unsigned m) { return values[m] * values[m]; });
             const double factor = 1.0 / sqrt(squares);
@@ -144,33 +185,66 @@ eigenvector(const unsigned* header, const Structure* structures, const Chain* ch
             return factor;
         };
         double factor = scale();
-        for (unsigned taken = 0; taken < steps;) {
-            if (fits) {
-                step_in_place(graph, values);
-            } else {
-                step(graph, values, next);
-                double* last = values;
-                values = next;
-                next = last;
-            }
-            if (++taken % unscaled == 0 || taken == steps)
+        for (unsigned taken = 1; taken <= steps; ++taken) {
+            vector.step(graph);
+            if (taken % unscaled == 0 || taken == steps)
                 factor = scale();
         }
 
-        for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS)
-            vectors[own[m]] = present(atoms[own[m]]) ? float(values[m]) : null_real();
-        for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS)
-            next[m] = graph.add_contacts(0.0, values, m);
+        const double* values = vector.values;
+        for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS) {
+            const unsigned residue = graph.members[m];
+            vectors[residue] = present(graph.atoms[residue]) ? float(values[m]) : null_real();
+            image[m] = graph.add_contacts<Vector::PACKED>(0.0, values, m);
+        }
         const double eigenvalue =
-            sum_of(shared, count, [&](unsigned m) { return values[m] * next[m]; });
+            sum_of(shared, count, [&](unsigned m) { return values[m] * image[m]; });
         const double squares = sum_of(shared, count, [&](unsigned m) {
-            const double rest = next[m] - eigenvalue * values[m];
+            const double rest = image[m] - eigenvalue * values[m];
             return rest * rest;
         });
-        if (threadIdx.x == 0) {
-            // Without a C-alpha the factor is infinite.
-            const bool any = factor < 1.0 / 0.0 && count > 0;
-            residuals[of_chain] = any ? float(sqrt(squares)) : null_real();
-        }
+        // Without a C-alpha the factor is infinite.
+        const bool any = factor < 1.0 / 0.0 && count > 0;
+        if (threadIdx.x == 0)
+            *residual = any ? float(sqrt(squares)) : null_real();
+    }
+};
+
+// The eigenvector of the largest eigenvalue of each chain's contacts A, after
+// `steps` steps of A + I from a uniform vector, scaled to unit length in the end and
+// whenever values may have grown large; and the length of A v - (v . A v) v. One
+// block a chain. `scratch` has three doubles a residue, `neighbours` room for a list
+// and its length a residue.
+KERNEL(EIGEN_THREADS)
+eigenvector(const unsigned* header, const Structure* structures, const Chain* chains,
+            const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,
+            const unsigned* degrees, unsigned* places, unsigned* neighbours, double* scratch,
+            float* vectors, float* residuals, unsigned radius, unsigned steps)
+{
+    __shared__ double shared[BLOCK], values[EIGEN_SHARED + 1];
+    each_block(header, CHAINS, [&](unsigned own) {
+        const Chain chain = chains[own];
+        const unsigned count = chain.count;
+        const ChainGraph graph{atoms,
+                               members + chain.member_start,
+                               places,
+                               neighbours + (CONTACTS_MAX + 1) * chain.member_start,
+                               count,
+                               radius,
+                               CELLS_OF_PARAMS,
+                               structures[chain.structure].residue_grid};
+        for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS)
+            places[graph.members[m]] = m;
+        if (threadIdx.x == 0)
+            values[min(count, EIGEN_SHARED)] = 0.0;
+        __syncthreads();
+
+        const Centrality centrality{lists, degrees, vectors, residuals + own, steps};
+        double* image = scratch + 3 * chain.member_start;
+        if (count <= EIGEN_SHARED)
+            centrality.compute(graph, SharedVector{values}, image, shared);
+        else
+            centrality.compute(graph, GlobalVector{image + count, image + 2 * count}, image,
+                               shared);
     });
 }

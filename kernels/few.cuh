@@ -87,6 +87,7 @@ __device__ inline void each_few(Around& around, const Cells& cells, const Grid& 
             box.low = box.high = position(own[0]);
         }
         const Few few(own, length, box.low, radius);
+        const auto itself = [](unsigned at) { return at; };
         const auto keep = [&](unsigned place, unsigned at, float x, float y, float z) {
             around.candidates[place] = {x, y, z, __fmaf_rn(x, x, __fmaf_rn(y, y, z * z))};
             around.values[place] = value(at);
@@ -105,8 +106,8 @@ __device__ inline void each_few(Around& around, const Cells& cells, const Grid& 
         };
         begin();
         // A little farther than the radius, as floats decide.
-        empty(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places, want, keep,
-                     empty));
+        empty(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places, itself,
+                     want, keep, empty));
         end(length);
         first += length;
     }

@@ -97,14 +97,16 @@ struct Box {
     }
 };
 
-// Calls keep(place, at, x, y, z) for every sorted atom `at` that is within `reach` of
-// the box, some a little farther, and that want(at) wants: x, y, z from the box's low
-// corner on, `place` counting up. Returns how many. Whenever there are more than
-// `room`, it calls full(count) before, which returns how many to keep, or more than
-// `room` to give up. `places` is room for one a lane.
-template <typename Want, typename Keep, typename Full>
+// Calls keep(place, atom, x, y, z) for every sorted atom that is within `reach` of the
+// box, some a little farther, and that want(atom) wants: x, y, z from the box's low
+// corner on, `place` counting up, and as atom what load(at) found of sorted atom `at`.
+// Returns how many. Whenever there are more than `room`, it calls full(count) before,
+// which returns how many to keep, or more than `room` to give up. `places` is room for
+// one a lane.
+template <typename Load, typename Want, typename Keep, typename Full>
 __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Box& box, int reach,
-                                  unsigned room, uint2* places, Want want, Keep keep, Full full)
+                                  unsigned room, uint2* places, Load load, Want want, Keep keep,
+                                  Full full)
 {
     const Position low = box.low, high = box.high;
     const float reach2 = float(reach) * float(reach);
@@ -119,14 +121,17 @@ __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Bo
         for (unsigned step = 0; step < laid.total; step += 32) {
             const unsigned at = laid.at(step);
             float x = 0.0f, y = 0.0f, z = 0.0f;
+            decltype(load(at)) atom{};
             bool wanted = false;
             if (step + lane() < laid.total) {
+                // Before it is known to be near, as the wait is longer than the work.
+                atom = load(at);
                 x = float(cells.x[at] - low.x);
                 y = float(cells.y[at] - low.y);
                 z = float(cells.z[at] - low.z);
                 const float dx = outside(x, edge_x), dy = outside(y, edge_y),
                             dz = outside(z, edge_z);
-                wanted = __fmaf_rn(dx, dx, __fmaf_rn(dy, dy, dz * dz)) < reach2 && want(at);
+                wanted = __fmaf_rn(dx, dx, __fmaf_rn(dy, dy, dz * dz)) < reach2 && want(atom);
             }
             const unsigned found = __ballot_sync(~0u, wanted);
             if (count + __popc(found) > room) {
@@ -135,7 +140,7 @@ __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Bo
                     return count;
             }
             if (wanted)
-                keep(count + before(found), at, x, y, z);
+                keep(count + before(found), atom, x, y, z);
             count += __popc(found);
         }
     }

@@ -66,15 +66,16 @@ struct Context {
 template <bool BY_CHAIN, typename Full>
 __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full full)
 {
-    const auto keep = [&](unsigned place, unsigned at, float x, float y, float z) {
-        const unsigned tag = c.cells.tag[at];
+    const auto load = [&](unsigned at) { return uint2{c.cells.tag[at], c.cells.source[at]}; };
+    const auto keep = [&](unsigned place, uint2 atom, float x, float y, float z) {
+        const auto [tag, source] = atom;
         const float radius = float(int(tag_radius(tag)) + c.probe);
         const bool is_other = BY_CHAIN && tag_chain(tag) != c.chain;
         c.work.candidates[place] = {x, y, z, is_other ? -(radius * radius) : radius * radius};
-        c.work.sources[place] = c.cells.source[at];
+        c.work.sources[place] = source;
     };
-    return gather(c.cells, c.grid, box, c.reach(), CANDIDATES, (uint2*)c.work.half_spaces,
-                  [](unsigned) { return true; }, keep, full);
+    return gather(c.cells, c.grid, box, c.reach(), CANDIDATES, (uint2*)c.work.half_spaces, load,
+                  [](uint2) { return true; }, keep, full);
 }
 
 // An atom as its neighbours see it: its place from the box's low corner on, R^2, and

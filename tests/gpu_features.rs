@@ -202,6 +202,31 @@ fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     assert_modes_and_backends_agree(&gpu, &pool, &many);
 }
 
+/// Small enough for a checker of races.
+#[test]
+fn a_small_batch_agrees() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let structures: Vec<_> = [40, 1, 70].map(|n| structure(n, n as u64)).to_vec();
+    let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let run = |backend: &Arc<dyn Backend>, fusion| {
+        Run {
+            backend,
+            pool: &pool,
+            policy: Policy::of(Mode::Stream),
+            slots: 1,
+            residues: 128,
+            wait: Wait::Spin,
+            fusion,
+        }
+        .tables(&structures)
+    };
+    let expected = run(&cpu, Fusion::Off);
+    for fusion in [Fusion::Off, Fusion::On] {
+        assert_agree(&run(&gpu, fusion), &expected);
+    }
+}
+
 #[test]
 fn a_structure_of_100000_residues_agrees() {
     let pool = pool();

@@ -121,7 +121,7 @@ impl Feature for Centrality {
 
         let places = r.device::<u32>("centrality_places", RESIDUES, 1);
         let neighbours = r.device::<u32>("centrality_neighbours", RESIDUES, CONTACTS_MAX + 1);
-        let scratch = r.device::<f64>("centrality_scratch", RESIDUES, 2);
+        let scratch = r.device::<f64>("centrality_scratch", RESIDUES, 3);
         let vectors = r.results::<f32>(TableName::Residues, "eigenvector", 1);
         let residuals = r.results::<f32>(TableName::Chains, "eigenvector_residual", 1);
         let args = args![r.header(), r.structures(), r.chains(), r.members(), ca; cells;

@@ -4,7 +4,7 @@
 //! features list.
 
 use super::form::Form;
-use crate::features::{Cutoff, FeatureConfig, FeatureName, Setting};
+use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Setting};
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 
@@ -16,6 +16,7 @@ const LENGTH: RangeInclusive<f64> = 0.001..=Cutoff::MAX_ANGSTROM;
 pub(super) fn resolve_features(form: &mut Form) -> FeatureConfig {
     let mut config = FeatureConfig {
         features: chosen(form),
+        fusion: form.choice("fusion", &Fusion::NAMES),
         ..FeatureConfig::default()
     };
     for &name in FeatureName::ALL {

@@ -9,8 +9,14 @@ use crate::replay::{Build, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer};
 pub(super) fn resolve_policy(form: &mut Form) -> Policy {
     let modes: Vec<_> = Mode::ALL.iter().map(|it| (it.name(), *it)).collect();
     let mode = form.choice("mode", &modes);
-    let builds: Vec<_> = Build::ALL.iter().map(|it| (it.name(), *it)).collect();
-    let build = form.choice("build", &builds);
+    // The kernels of many features are independent, so what may run side by side does
+    // unless the file says otherwise.
+    let (explicit, capture) = (Build::Explicit, Build::Capture);
+    let builds = match mode {
+        Mode::Graph => [explicit, capture],
+        Mode::Stream => [capture, explicit],
+    };
+    let build = form.choice("build", &builds.map(|it| (it.name(), it)));
     let scopes: Vec<_> = Scope::ALL.iter().map(|it| (it.name(), *it)).collect();
     let scope = form.choice("scope", &scopes);
     let streams: Vec<_> = Streams::ALL.iter().map(|it| (it.name(), *it)).collect();
