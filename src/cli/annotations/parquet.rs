@@ -204,5 +204,6 @@ fn of_dictionary(array: &dyn Array) -> Option<Cells<'_>> {
 }
 
 fn cannot_read(error: impl std::fmt::Display) -> Error {
-    Error::config(error.to_string()).fix("write it as Parquet, unpacked or packed with snappy or zstd")
+    Error::config(error.to_string())
+        .fix("write it as Parquet, unpacked or packed with snappy or zstd")
 }
