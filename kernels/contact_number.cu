@@ -20,7 +20,7 @@ contact_number(const unsigned* header, const Structure* structures, const Residu
         }
         unsigned cutoff2[CUTOFFS_MAX], reach = 0;
         int near[CUTOFFS_MAX];
-    #pragma unroll
+#pragma unroll
         for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
             const unsigned cutoff = v < values ? header[first + v] : 0;
             cutoff2[v] = cutoff * cutoff;
@@ -34,11 +34,11 @@ contact_number(const unsigned* header, const Structure* structures, const Residu
                 return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);
-    #pragma unroll
+#pragma unroll
             for (unsigned v = 0; v < CUTOFFS_MAX; ++v)
                 near[v] += d2 < cutoff2[v];
         });
-    #pragma unroll
+#pragma unroll
         for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
             const int sum = warp_sum(near[v]);
             // The residue itself is at distance 0.

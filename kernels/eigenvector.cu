@@ -14,8 +14,9 @@ constexpr unsigned EIGEN_ROWS = 2048 / BLOCK, EIGEN_SHARED = EIGEN_ROWS * EIGEN_
 // less than 2^41.
 constexpr unsigned EIGEN_UNSCALED = 8;
 
-// Values as whole numbers: so many make 1. Values are at most the number of
-// residues, 2^20, as are a residue's contacts, so that sums fit 63 bits.
+// Values as whole numbers: so many make 1. Where they are in use, the vector has unit
+// length, as each step is scaled; a residue has less than 2^20 contacts, and sums fit
+// 63 bits.
 constexpr double WHOLE = 4194304.0;
 
 // The contacts of a chain's residues, by their places in the chain, each list after

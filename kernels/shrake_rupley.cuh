@@ -30,7 +30,7 @@ constexpr float NEAR = 2440.0f;
 // second.
 constexpr unsigned CANDIDATES = 224, HALF_SPACES = 128;
 // Points of a lane that are looked at together, and of the warp.
-constexpr unsigned SLOTS = 4, BLOCK = 32 * SLOTS;
+constexpr unsigned SLOTS = 4, TOGETHER = 32 * SLOTS;
 
 // A warp's shared memory.
 struct Workspace {
@@ -42,7 +42,7 @@ struct Workspace {
     // Which atoms the candidates are.
     unsigned sources[CANDIDATES];
     // Points of a block that are still open.
-    unsigned char living[BLOCK];
+    unsigned char living[TOGETHER];
 };
 
 // What a warp knows of the residue whose atoms it takes: among it the test points, x
@@ -237,8 +237,8 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
                                    unsigned own, unsigned candidates, Open& open)
 {
     open = {};
-    for (unsigned block = 0; block < c.count; block += BLOCK) {
-        if (c.count > BLOCK)
+    for (unsigned block = 0; block < c.count; block += TOGETHER) {
+        if (c.count > TOGETHER)
             points.load(c, block);
         const Listed chain = find<BY_CHAIN>(c, center, own, false, 0, candidates);
         if (!chain.fit())
@@ -266,7 +266,7 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
 {
     const Box box(position.x, position.y, position.z);
     Open open{};
-    for (unsigned block = 0; block < c.count; block += BLOCK) {
+    for (unsigned block = 0; block < c.count; block += TOGETHER) {
         unsigned living = near_pass(c, points, block, 0);
         for (unsigned others = 0; others < (BY_CHAIN ? 2 : 1); ++others) {
             const auto empty = [&](unsigned count) {

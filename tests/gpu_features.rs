@@ -13,10 +13,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Fusion, TableName};
+use tapeloop::features::{
+    Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion,
+    TableName,
+};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::{Mode, Policy};
-use tapeloop::structure::{ReadOptions, Reader, Structure};
+use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
 
 const RELATIVE_TOLERANCE: f32 = 1e-4;
 
@@ -41,7 +44,15 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn tables(&self, structures: &[Structure]) -> Vec<FeatureTable> {
-        let workload = Features::new(features(self.fusion)).unwrap();
+        self.tables_of(&features(), structures)
+    }
+
+    fn tables_of(&self, features: &FeatureConfig, structures: &[Structure]) -> Vec<FeatureTable> {
+        let features = FeatureConfig {
+            fusion: self.fusion,
+            ..features.clone()
+        };
+        let workload = Features::new(features).unwrap();
         let mut config = EngineConfig::new(Features::capacity(self.residues));
         (config.policy, config.slots, config.wait) = (self.policy, self.slots, self.wait);
         config.buckets.push(Features::capacity(131_072));
@@ -51,24 +62,21 @@ impl Run<'_> {
     }
 }
 
-fn features(fusion: Fusion) -> FeatureConfig {
-    let mut features = FeatureConfig {
-        fusion,
-        ..FeatureConfig::default()
-    };
+fn features() -> FeatureConfig {
+    let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     features
 }
 
 /// Every column of every table, with its name.
-fn columns(tables: &[FeatureTable]) -> Vec<(String, &Column)> {
+fn columns<'a>(features: &FeatureConfig, tables: &'a [FeatureTable]) -> Vec<(String, &'a Column)> {
     let names: Vec<String> = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,
     ]
     .into_iter()
-    .flat_map(|table| features(Fusion::Off).columns(table))
+    .flat_map(|table| features.columns(table))
     .map(|column| column.name)
     .collect();
     let columns = tables
@@ -79,7 +87,9 @@ fn columns(tables: &[FeatureTable]) -> Vec<(String, &Column)> {
 }
 
 fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
-    for ((name, found), (_, expected)) in columns(found).into_iter().zip(columns(expected)) {
+    let [found, expected] = [found, expected].map(|tables| columns(&features(), tables));
+    assert_eq!(found.len(), expected.len(), "{of}");
+    for ((name, found), (_, expected)) in found.into_iter().zip(expected) {
         assert_eq!(bits(found), bits(expected), "{name}, {of}");
     }
 }
@@ -93,10 +103,15 @@ fn bits(column: &Column) -> Vec<u32> {
 
 /// Counts are equal, reals within the tolerance; says how many reals differ in
 /// any bit.
-fn assert_agree(gpu: &[FeatureTable], cpu: &[FeatureTable]) -> (usize, usize) {
+fn assert_agree(
+    features: &FeatureConfig,
+    gpu: &[FeatureTable],
+    cpu: &[FeatureTable],
+) -> (usize, usize) {
     let (mut reals, mut unequal) = (0, 0);
+    let [gpu, cpu] = [gpu, cpu].map(|tables| columns(features, tables));
     assert_eq!(gpu.len(), cpu.len());
-    for ((name, gpu), (_, cpu)) in columns(gpu).into_iter().zip(columns(cpu)) {
+    for ((name, gpu), (_, cpu)) in gpu.into_iter().zip(cpu) {
         let (Column::Real(gpu), Column::Real(cpu)) = (gpu, cpu) else {
             assert_eq!(gpu, cpu, "{name}");
             continue;
@@ -179,7 +194,7 @@ fn assert_modes_and_backends_agree(
         fusion: Fusion::Off,
     }
     .tables(s);
-    let (reals, unequal) = assert_agree(&graph, &cpu);
+    let (reals, unequal) = assert_agree(&features(), &graph, &cpu);
     let agreed = format!(
         "{} structures agree; {unequal} of {reals} reals differ in a bit",
         s.len()
@@ -202,29 +217,135 @@ fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     assert_modes_and_backends_agree(&gpu, &pool, &many);
 }
 
-/// Small enough for a checker of races.
-#[test]
-fn a_small_batch_agrees() {
-    let pool = pool();
-    let Some(gpu) = gpu() else { return };
-    let structures: Vec<_> = [40, 1, 70].map(|n| structure(n, n as u64)).to_vec();
-    let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+/// Compares launches of their own, and fused, with the twins.
+fn assert_agree_fused_or_not(
+    features: &FeatureConfig,
+    gpu: &Arc<dyn Backend>,
+    pool: &Arc<ThreadPool>,
+    structures: &[Structure],
+) {
     let run = |backend: &Arc<dyn Backend>, fusion| {
-        Run {
+        let run = Run {
             backend,
-            pool: &pool,
+            pool,
             policy: Policy::of(Mode::Stream),
             slots: 1,
             residues: 128,
             wait: Wait::Spin,
             fusion,
-        }
-        .tables(&structures)
+        };
+        run.tables_of(features, structures)
     };
+    let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(pool)));
     let expected = run(&cpu, Fusion::Off);
     for fusion in [Fusion::Off, Fusion::On] {
-        assert_agree(&run(&gpu, fusion), &expected);
+        let (_, unequal) = assert_agree(features, &run(gpu, fusion), &expected);
+        assert_eq!(unequal, 0, "{fusion:?}");
     }
+}
+
+/// Small enough for a checker of races.
+#[test]
+fn a_small_batch_agrees() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let structures = [40, 1, 70].map(|n| structure(n, n as u64));
+    assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
+}
+
+/// A made-up structure with more atoms in some residues: 9, 70 up to 40 A away, and
+/// 300 in one place.
+fn crowded(seed: u64) -> Structure {
+    let one = structure(60, seed);
+    let mut crowded = Structure {
+        residues: Vec::new(),
+        xyz: Vec::new(),
+        element: Vec::new(),
+        class: Vec::new(),
+        b_factor: Vec::new(),
+        atom_start: vec![0],
+        loose: Vec::new(),
+        ..one.clone()
+    };
+    for (index, residue) in one.residues.iter().enumerate() {
+        let range = one.atom_start[index] as usize..one.atom_start[index + 1] as usize;
+        let place = |atom: u32| match atom {
+            MISSING => MISSING,
+            atom => atom - range.start as u32 + crowded.xyz.len() as u32,
+        };
+        let moved = Residue {
+            n: place(residue.n),
+            ca: place(residue.ca),
+            c: place(residue.c),
+            o: place(residue.o),
+            cb: place(residue.cb),
+            ..*residue
+        };
+        let (more, apart) = match index {
+            10 => (9, 1_500),
+            20 => (70, 40_000),
+            30 => (300, 1),
+            _ => (0, 1),
+        };
+        let first = one.xyz[range.start];
+        crowded.xyz.extend(&one.xyz[range.clone()]);
+        crowded.xyz.extend((0..more).map(|k: i32| {
+            let along = |step: i32| k.wrapping_mul(step).rem_euclid(2 * apart) - apart + 1;
+            [
+                first[0] + along(7_919),
+                first[1] + along(104_729),
+                first[2] + along(1_299_709),
+            ]
+        }));
+        let added = range.len() + more as usize;
+        crowded.element.extend(std::iter::repeat_n(6, added));
+        crowded
+            .class
+            .extend(std::iter::repeat_n(one.class[range.start], added));
+        crowded.b_factor.extend(std::iter::repeat_n(20.0, added));
+        crowded.residues.push(moved);
+        crowded.atom_start.push(crowded.xyz.len() as u32);
+    }
+    crowded
+}
+
+#[test]
+fn settings_at_their_ends_agree() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let structures = [structure(70, 1), crowded(2), crowded(3), structure(300, 4)];
+    assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
+    let cutoff = |angstrom| Cutoff::from_angstrom(angstrom).unwrap();
+    for (points, probe) in [(129, 16.0), (960, 1.4), (1, 0.001)] {
+        let mut features = features();
+        (features.sasa.points, features.sasa.probe) = (points, cutoff(probe));
+        features.protrusion.radius = cutoff(37.0);
+        features.contact_order.cutoff = cutoff(37.0);
+        features.smooth.weighted = true;
+        features.dssp.version = DsspVersion::V4;
+        features.contact_number.own_chain = true;
+        assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+    }
+}
+
+#[test]
+fn chains_agree_at_every_length_around_the_vectors_in_shared_memory() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let one_chain = |residues| {
+        let mut one = structure(residues, residues as u64);
+        one.residues
+            .iter_mut()
+            .for_each(|residue| residue.chain = 0);
+        one.chains.truncate(1);
+        one
+    };
+    let structures = [2047, 2048, 2049, 4095, 4096, 4097].map(one_chain);
+    let features = FeatureConfig {
+        features: vec![FeatureName::Centrality],
+        ..FeatureConfig::default()
+    };
+    assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
 }
 
 #[test]

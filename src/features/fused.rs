@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 /// one structure through all of them. Results are the same to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fusion {
-    /// Where that is faster by measurement: on a GPU, in buckets for a peptide, if
-    /// few of the launches are long.
+    /// Where that is faster by measurement: on a GPU, if no bucket holds more than a
+    /// peptide, and few of the launches are long.
     #[default]
     Auto,
     /// Never.
@@ -49,26 +49,31 @@ impl Fusion {
         ("on", Fusion::On),
     ];
 
-    /// Whether to fuse a bucket's launches on this device.
-    pub(super) fn applies<'a>(
+    /// Whether to run a program as one launch, in buckets of up to so many residues.
+    ///
+    /// # Errors
+    /// If that is asked for, and the kernel or the card cannot.
+    pub(super) fn applies(
         self,
-        residues: u32,
-        launches: impl Iterator<Item = &'a Kernel>,
+        program: &Program,
+        residues_max: u32,
         device: &DeviceInfo,
-    ) -> bool {
-        let is_worth_it = || {
-            let (long, others): (Vec<_>, Vec<_>) =
-                launches.partition(|kernel| LONG.contains(&kernel.name.as_str()));
-            others.len() >= OTHERS_A_LONG * long.len()
-        };
+    ) -> Result<bool> {
+        let has_memory = device
+            .compute_capability
+            .is_none_or(|capability| capability >= CAPABILITY_MIN);
         match self {
-            Fusion::Off => false,
-            Fusion::On => true,
-            Fusion::Auto => {
-                device.compute_capability >= Some(CAPABILITY_MIN)
-                    && residues <= RESIDUES_MAX
-                    && is_worth_it()
+            Fusion::Off => Ok(false),
+            Fusion::On if !has_memory => {
+                let message = "fusion needs shared memory that cards before Ampere do not have";
+                Err(Error::config(message).fix("set fusion to off"))
             }
+            Fusion::On => program.check().map(|()| true),
+            Fusion::Auto => Ok(device.compute_capability.is_some()
+                && has_memory
+                && residues_max <= RESIDUES_MAX
+                && program.others >= OTHERS_A_LONG * program.long
+                && program.check().is_ok()),
         }
     }
 }
@@ -134,15 +139,43 @@ struct Value {
 /// Launches as a program: for each its number, and for each of its arguments the
 /// place of the value.
 #[derive(Default)]
-struct Program {
+pub(super) struct Program {
     bytes: Vec<u8>,
     values: Vec<Value>,
+    /// Launches that take long, and the others.
+    long: usize,
+    others: usize,
 }
 
 impl Program {
+    /// Launches, each a kernel and its arguments.
+    pub(super) fn of<'a>(launches: impl Iterator<Item = (&'a Kernel, &'a [Arg])>) -> Self {
+        let mut program = Program::default();
+        launches.for_each(|(kernel, args)| program.add(kernel, args));
+        program
+    }
+
+    /// Whether the kernel takes so much.
+    fn check(&self) -> Result<()> {
+        let (values, bytes) = (self.values.len(), self.bytes.len());
+        if values <= VALUES && bytes <= PROGRAM_BYTES_MAX {
+            return Ok(());
+        }
+        Err(Error::config(format!(
+            "the features need {values} values of {VALUES} that the fused kernel takes, and \
+             {bytes} bytes of {PROGRAM_BYTES_MAX}"
+        ))
+        .fix("ask for fewer features at once, or set fusion to off"))
+    }
+
     fn add(&mut self, kernel: &Kernel, args: &[Arg]) {
         let number = steps().iter().position(|step| step.name == kernel.name);
-        let number = number.expect("every kernel is a step");
+        let number = number.expect("a test compares the steps with the kernels");
+        match LONG.contains(&kernel.name.as_str()) {
+            true => self.long += 1,
+            false => self.others += 1,
+        }
+        // A place is a byte, and beyond that the program is refused.
         self.bytes.push(number as u8);
         for (param, &arg) in kernel.params.iter().zip(args) {
             let place = self.place(arg, param.kind);
@@ -168,28 +201,9 @@ impl Program {
     }
 }
 
-/// Records launches, each a kernel and its arguments, as one.
-///
-/// # Errors
-/// If they need more values than the kernel takes.
-pub(super) fn record<'a>(
-    recorder: &mut Recorder,
-    [header, structures]: [Arg; 2],
-    launches: impl Iterator<Item = (&'a Kernel, &'a [Arg])>,
-) -> Result<()> {
-    let mut program = Program::default();
-    launches.for_each(|(kernel, args)| program.add(kernel, args));
+/// Records a program, which the kernel takes, as one launch.
+pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], program: &Program) {
     let (bytes, values) = (&program.bytes, &program.values);
-    if values.len() > VALUES || bytes.len() > PROGRAM_BYTES_MAX {
-        return Err(Error::config(format!(
-            "the features need {} values of {VALUES} that the fused kernel takes, and {} bytes of \
-             {PROGRAM_BYTES_MAX}",
-            values.len(),
-            bytes.len()
-        ))
-        .fix("ask for fewer features at once, or set fusion to off"));
-    }
-
     let words = bytes.chunks(4).map(|chunk| {
         let mut word = [0; 4];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -206,6 +220,7 @@ pub(super) fn record<'a>(
         .reads::<u32>("structures")
         .scalar::<u32>("program")
         .scalar::<u32>("length")
+        .revisits()
         .twin(cpu::fused);
     fused.shared_bytes = BLOCK / 32 * WORKSPACE_BYTES;
     let mut args = vec![header, structures];
@@ -224,7 +239,6 @@ pub(super) fn record<'a>(
         args.push(arg);
     }
     recorder.launch(&fused, recorder.capacity(STRUCTURES), &args);
-    Ok(())
 }
 
 /// A number as a parameter of 8 bytes.
@@ -238,10 +252,18 @@ fn word(bits: u64) -> (ParamKind, Arg) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{FeatureConfig, FeatureName, Features};
     use super::*;
+    use crate::workload::Workload;
+
+    /// The number in a declaration of the kernels' sources.
+    fn number(source: &str, name: &str) -> usize {
+        let text = source.split(&format!("{name} = ")).nth(1).unwrap();
+        text.split(';').next().unwrap().parse().unwrap()
+    }
 
     #[test]
-    fn steps_are_numbered_as_in_the_kernel() {
+    fn the_kernel_and_its_steps_are_as_in_the_sources() {
         let source = include_str!("../../kernels/fused.cu");
         let list = source.split("#define STEPS(STEP)").nth(1).unwrap();
         let list = list.split("\n\n").next().unwrap();
@@ -252,6 +274,91 @@ mod tests {
             .collect();
         let ours: Vec<&str> = steps().iter().map(|kernel| kernel.name.as_str()).collect();
         assert_eq!(ours, names);
+
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
+        let entries = std::fs::read_dir(folder).unwrap();
+        let files = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut kernels: Vec<String> = files
+            .filter_map(|file| Some(file.strip_suffix(".cu")?.to_owned()))
+            .filter(|name| name != "fused")
+            .collect();
+        kernels.sort();
+        assert_eq!(ours, kernels);
+
+        let work = include_str!("../../kernels/work.cuh");
+        assert_eq!(number(source, "VALUES"), VALUES);
+        assert_eq!(number(source, "PROGRAM_MAX"), PROGRAM_BYTES_MAX);
+        assert_eq!(number(work, "WARP_BYTES"), WORKSPACE_BYTES as usize);
+        assert_eq!(number(work, "BLOCK"), BLOCK as usize);
+    }
+
+    fn device(compute_capability: Option<(u32, u32)>) -> DeviceInfo {
+        DeviceInfo {
+            backend: "made up",
+            name: String::new(),
+            compute_capability,
+            multiprocessors: 1,
+            memory_bytes: 0,
+            driver_version: 0,
+            shares_host_memory: false,
+        }
+    }
+
+    #[test]
+    fn fusing_follows_what_was_measured_and_what_the_card_has() {
+        let kernels = |long: usize| {
+            let long = (0..long).map(|_| sasa::kernel_of(false));
+            let others = (0..20).map(|_| torsions::torsions());
+            long.chain(others).collect::<Vec<_>>()
+        };
+        let applies = |fusion: Fusion, long, residues, capability| {
+            let kernels = kernels(long);
+            let program = Program::of(kernels.iter().map(|kernel| (kernel, &[][..])));
+            fusion.applies(&program, residues, &device(capability))
+        };
+        let hopper = Some((9, 0));
+        assert!(applies(Fusion::Auto, 2, 16, hopper).unwrap());
+        assert!(!applies(Fusion::Auto, 3, 16, hopper).unwrap());
+        assert!(!applies(Fusion::Auto, 2, 17, hopper).unwrap());
+        assert!(!applies(Fusion::Auto, 2, 16, Some((7, 5))).unwrap());
+        assert!(!applies(Fusion::Auto, 2, 16, None).unwrap());
+        assert!(!applies(Fusion::Off, 0, 16, hopper).unwrap());
+        assert!(applies(Fusion::On, 9, 1000, hopper).unwrap());
+        assert!(applies(Fusion::On, 9, 1000, None).unwrap());
+        let error = applies(Fusion::On, 0, 16, Some((7, 5))).unwrap_err();
+        assert!(error.to_string().contains("Ampere"), "{error}");
+    }
+
+    #[test]
+    fn all_buckets_are_fused_or_none() {
+        let features = Features::new(FeatureConfig {
+            features: vec![FeatureName::Torsions, FeatureName::Dssp],
+            ..FeatureConfig::default()
+        });
+        let features = features.unwrap();
+        let is_fused = |largest: u32| {
+            let [own, all] = [16, largest].map(Features::capacity);
+            let mut recorder = Recorder::of_bucket(&own.as_slice()[..6], &all.as_slice()[..6]);
+            features
+                .record(&mut recorder, &device(Some((9, 0))))
+                .unwrap();
+            let recording = recorder.finish().unwrap();
+            recording.kernels().any(|kernel| kernel.name == "fused")
+        };
+        assert!(is_fused(16));
+        assert!(!is_fused(128));
+    }
+
+    #[test]
+    fn more_values_than_the_kernel_takes_are_refused_or_left_apart() {
+        let kernel = torsions::torsions();
+        let args: Vec<Arg> = (0..200_u32).map(Arg::from).collect();
+        let launches = args.chunks(kernel.params.len());
+        let program = Program::of(launches.map(|args| (&kernel, args)));
+        let hopper = device(Some((9, 0)));
+        let error = Fusion::On.applies(&program, 16, &hopper).unwrap_err();
+        assert!(error.to_string().contains("200 values of 112"), "{error}");
+        assert!(!Fusion::Auto.applies(&program, 16, &hopper).unwrap());
     }
 
     #[test]

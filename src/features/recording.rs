@@ -5,7 +5,7 @@ mod areas;
 
 use super::columns::{Column, TableName};
 use super::config::FeatureConfig;
-use super::fused;
+use super::fused::{self, Program};
 use super::inputs::Inputs;
 use super::kernels;
 use super::layout::{ATOMS, CELLS, CHAINS, RESIDUES, STRUCTURES, TILES};
@@ -174,31 +174,29 @@ impl<'a> Recording<'a> {
     /// # Errors
     /// If the launches do not fit into one.
     pub(super) fn finish(mut self, device: &DeviceInfo) -> Result<FeatureBuffers> {
-        // Each is of one launch or one row of them, and so may as well come first.
+        // Nothing touches such a buffer before its launch, and one launch for all of
+        // them needs all at zeros.
         for step in &self.steps {
             if let &Step::Zero(buffer) = step {
                 self.recorder.memset(buffer, 0);
             }
         }
-        let kernels = self.steps.iter().filter_map(|step| match step {
-            Step::Launch(kernel, ..) => Some(kernel),
-            Step::Zero(_) => None,
-        });
-        let residues = self.recorder.capacity(RESIDUES);
-        let is_fused = self.config.fusion.applies(residues, kernels, device);
-        let fused_with = is_fused.then(|| [self.header.into(), self.structures().into()]);
         let launches = self.steps.iter().filter_map(|step| match step {
             Step::Launch(kernel, blocks, args) => Some((kernel, *blocks, args.as_slice())),
             Step::Zero(_) => None,
         });
-        match fused_with {
-            Some(all) => {
-                let launches = launches.map(|(kernel, _, args)| (kernel, args));
-                fused::record(self.recorder, all, launches)?;
+        let program = Program::of(launches.map(|(kernel, _, args)| (kernel, args)));
+        // The same for all buckets, as they share their launches.
+        let residues_max = self.recorder.largest_capacity(RESIDUES);
+        if self.config.fusion.applies(&program, residues_max, device)? {
+            let all = [self.header.into(), self.structures().into()];
+            fused::record(self.recorder, all, &program);
+        } else {
+            for step in &self.steps {
+                if let Step::Launch(kernel, blocks, args) = step {
+                    self.recorder.launch(kernel, *blocks, args);
+                }
             }
-            None => launches.for_each(|(kernel, blocks, args)| {
-                self.recorder.launch(kernel, blocks, args);
-            }),
         }
         for buffer in self.downloads {
             match buffer {

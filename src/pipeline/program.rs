@@ -121,9 +121,11 @@ pub(crate) fn record_buckets<W: Workload>(
     }
     let mut recorded: Vec<Bucket> = Vec::with_capacity(buckets.len());
     let mut handles = None;
+    let largest = *buckets.last().expect("a ladder has a bucket");
     for &capacity in buckets {
         let place = || format!("recording of bucket {capacity}");
-        let mut recorder = Recorder::new(&capacity.as_slice()[..axes]);
+        let [own, whole] = [&capacity, &largest].map(|extent| &extent.as_slice()[..axes]);
+        let mut recorder = Recorder::of_bucket(own, whole);
         handles = Some(workload.record(&mut recorder, device).within(place)?);
         let recording = recorder.finish().within(place)?;
         recorded.push(Bucket {

@@ -113,6 +113,9 @@ pub struct Kernel {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
+    /// Whether it may come back to what it has read or written, which is slow in
+    /// memory of the host: buffers are copied for it, whatever the policy.
+    pub revisits: bool,
     /// Its CPU twin. Without one the kernel needs a GPU.
     pub twin: Option<Twin>,
 }
@@ -127,6 +130,7 @@ impl Kernel {
             params: Vec::new(),
             block: [128, 1, 1],
             shared_bytes: 0,
+            revisits: false,
             twin: None,
         }
     }
@@ -174,6 +178,13 @@ impl Kernel {
             name: name.to_owned(),
             kind: ParamKind::Scalar { dtype: T::DTYPE },
         });
+        self
+    }
+
+    /// Says that it may come back to what it has read or written.
+    #[must_use]
+    pub fn revisits(mut self) -> Self {
+        self.revisits = true;
         self
     }
 

@@ -34,6 +34,7 @@ pub struct Uniform {
 /// Takes down buffers and commands for batches of one capacity.
 pub struct Recorder {
     capacity: Vec<u32>,
+    largest: Vec<u32>,
     buffers: Vec<BufferDecl>,
     commands: Vec<Command>,
     header: Option<Buffer<u32>>,
@@ -57,12 +58,30 @@ impl Recorder {
     pub fn new(capacity: &[u32]) -> Self {
         Recorder {
             capacity: capacity.to_vec(),
+            largest: capacity.to_vec(),
             buffers: Vec::new(),
             commands: Vec::new(),
             header: None,
             uniforms: Vec::new(),
             misuse: None,
         }
+    }
+
+    /// A recorder for one of several buckets, the largest of which spans `largest`.
+    pub(crate) fn of_bucket(capacity: &[u32], largest: &[u32]) -> Self {
+        Recorder {
+            largest: largest.to_vec(),
+            ..Recorder::new(capacity)
+        }
+    }
+
+    /// The largest bucket's capacity along `axis`: what all buckets have to share,
+    /// which is all but sizes, may follow from it.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    pub fn largest_capacity(&self, axis: usize) -> u32 {
+        self.largest[axis]
     }
 
     /// The batch's capacity along `axis`.

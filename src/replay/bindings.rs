@@ -140,7 +140,7 @@ impl Bindings {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a buffer that more than
-    /// one launch touches, or that one reads and writes.
+    /// one launch touches, or that one reads and writes, or comes back to.
     pub fn set_mapped<T: Element>(&mut self, buffer: Buffer<T>, mapped: bool) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
@@ -300,8 +300,9 @@ fn buffer_place(name: &str) -> String {
 }
 
 /// Whether a kernel may use a buffer's host side in its place: one launch alone
-/// touches it, and reads it if it is uploaded, or writes it if it is downloaded.
-/// What a kernel updates it may update atomically, or more than once.
+/// touches it, and reads it if it is uploaded, or writes it if it is downloaded, and
+/// does not come back to it. What a kernel updates it may update atomically, or more
+/// than once.
 fn is_mappable(recording: &Recording, id: BufferId) -> bool {
     let wanted = match recording.buffers()[id.index()].view {
         View::Upload => Access::Read,
@@ -314,13 +315,40 @@ fn is_mappable(recording: &Recording, id: BufferId) -> bool {
         match command {
             Command::Upload(_) | Command::Download(_) => {}
             Command::Memset { buffer, .. } => fits &= *buffer != id,
-            Command::Launch(_) => command.visit_buffers(|touched, reads, writes| {
+            Command::Launch(launch) => command.visit_buffers(|touched, reads, writes| {
                 if touched == id {
                     launches += 1;
-                    fits &= (reads, writes) == (wanted.reads(), wanted.writes());
+                    fits &= (reads, writes) == (wanted.reads(), wanted.writes())
+                        && !launch.kernel.revisits;
                 }
             }),
         }
     }
     fits && launches == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Image, Kernel, Recorder};
+
+    #[test]
+    fn what_a_kernel_comes_back_to_is_copied() {
+        let mapped = |kernel: Kernel| {
+            let mut recorder = Recorder::new(&[8]);
+            let x = recorder.upload_buffer::<f32>("x", 0, 1);
+            let y = recorder.download_buffer::<f32>("y", 0, 1);
+            recorder.upload(x);
+            recorder.launch(&kernel, 1, &[x.into(), y.into()]);
+            recorder.download(y);
+            let recording = recorder.finish().unwrap();
+            [x.id(), y.id()].map(|id| is_mappable(&recording, id))
+        };
+        let image = Image::cuda("double.cu", "");
+        let kernel = Kernel::new("double", &image)
+            .reads::<f32>("x")
+            .writes::<f32>("y");
+        assert_eq!(mapped(kernel.clone()), [true, true]);
+        assert_eq!(mapped(kernel.revisits()), [false, false]);
+    }
 }
