@@ -129,7 +129,13 @@ impl Plan {
 /// The annotations that the features name, if they name any.
 fn annotations_of(config: &Config) -> Result<Option<Annotations>> {
     if !config.features.features.contains(&FeatureName::Smooth) {
-        return Ok(None);
+        if config.annotations.is_empty() {
+            return Ok(None);
+        }
+        return Err(Error::config(
+            "`annotations` is set, and smooth, which alone uses it, is not among `features`",
+        )
+        .fix("leave `annotations` out, or add smooth, with columns in `smooth.channels`"));
     }
     let channels = config.features.smooth.channels.iter();
     let channels: Vec<String> = channels.filter(|name| *name != B_CA).cloned().collect();

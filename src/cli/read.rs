@@ -48,9 +48,7 @@ where
         if let (Some(annotations), Ok(structures)) = (&annotations, &mut structures) {
             let path = source.path.to_string_lossy();
             let name = structure_name(&path);
-            for structure in structures {
-                annotations.attach(name, source.ordinal, structure);
-            }
+            annotations.attach(name, source.ordinal, structures);
         }
         tally.add_read(start.elapsed());
         by_model(&source, structures)

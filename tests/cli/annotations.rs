@@ -2,7 +2,12 @@
 
 use super::results::{integers, numbers, read, texts};
 use super::*;
+use arrow_array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// The values of a column that two runs share, as bits.
 fn column(out: &Path, name: &str) -> Vec<Option<u64>> {
@@ -33,6 +38,56 @@ fn smooth(input: &str, annotations: &Path, channel: &str, out: &Path) -> Output 
 
 fn matched(out: &Path) -> serde_json::Value {
     record(out)["annotations"].clone()
+}
+
+/// Writes columns as Parquet.
+fn write_parquet(path: &Path, columns: Vec<(&str, ArrayRef)>, packed: Compression) {
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns
+            .into_iter()
+            .map(|(name, column)| (name, column, true)),
+    );
+    let batch = batch.unwrap();
+    let properties = WriterProperties::builder().set_compression(packed).build();
+    let file = fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// A table of two residues of ubiquitin, with all columns.
+fn two_rows() -> Vec<(&'static str, ArrayRef)> {
+    vec![
+        (
+            "structure",
+            Arc::new(StringArray::from(vec!["1ubi", "1ubi"])),
+        ),
+        ("model", Arc::new(Int32Array::from(vec![Some(1), None]))),
+        ("chain", Arc::new(StringArray::from(vec!["A", "A"]))),
+        ("residue", Arc::new(Int32Array::from(vec![5, 40]))),
+        (
+            "ins_code",
+            Arc::new(StringArray::from(vec![None, Some("")])),
+        ),
+        ("x", Arc::new(Float64Array::from(vec![3.0, 4.5]))),
+    ]
+}
+
+/// Runs on ubiquitin with settings that must end the program, with a fix, before
+/// it writes anything.
+fn refuses(features: &str, settings: &[&str], expected: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let mut args = vec!["-i", &input, "-o", str_of(&out), "--features", features];
+    settings.iter().for_each(|set| args.extend(["--set", set]));
+    let (output, code) = run(&args);
+    let said = text_of(&output);
+    assert_eq!(code, 2, "{said}");
+    for part in expected.iter().chain(&["fix: "]) {
+        assert!(said.contains(part), "{said:?} lacks {part:?}");
+    }
+    assert!(!out.exists());
 }
 
 #[test]
@@ -183,6 +238,96 @@ fn rows_are_of_one_model_or_of_all_and_copies_in_an_assembly_have_those_of_their
 }
 
 #[test]
+fn rows_and_structures_count_once_however_many_models_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let input = format!("{SAMPLES}/1a1p.pdb.gz");
+    let run_with = |text: &str, models: &str, out: &str| {
+        fs::write(at("x.csv"), text).unwrap();
+        let set = format!("annotations={}", at("x.csv").display());
+        let mut args = vec!["-i", &input, "-o", out, "--features", "smooth"];
+        args.extend(["--set", &set, "--set", "smooth.channels=x", "--set", models]);
+        let said = text_of(&run_well(&args));
+        (matched(Path::new(out)), said)
+    };
+    let text = "structure,chain,residue,model,x\n1a1p,A,999,,1\n1a1p,A,3,2,1\n\
+                1a1p,A,998,2,1\n1a1p,A,997,99,1\n";
+    let (all, said) = run_with(text, "models=all", str_of(&at("all")));
+    assert_eq!(all["residues"], 1);
+    assert_eq!(all["rows_unmatched"], 2, "of no model that the file has");
+    assert!(
+        said.contains("x.csv:4: 1a1p, chain A, residue 998"),
+        "{said}"
+    );
+    let (first, _) = run_with(text, "models=first", str_of(&at("first")));
+    assert_eq!(first["rows_unmatched"], 1, "of models that are not read");
+
+    let text = "structure,chain,residue,x\n1ubi,A,3,1\n";
+    let (without, _) = run_with(text, "models=all", str_of(&at("without")));
+    assert_eq!(without["structures_without"], 1);
+}
+
+#[test]
+fn a_parquet_table_packed_with_snappy_is_read_as_the_same_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let text = "structure\tchain\tresidue\tx\n1ubi\tA\t5\t3\n1ubi\tA\t40\t4.5\n";
+    fs::write(at("x.tsv"), text).unwrap();
+    write_parquet(&at("x.parquet"), two_rows(), Compression::SNAPPY);
+    smooth(&input, &at("x.tsv"), "x", &at("of_text"));
+    smooth(&input, &at("x.parquet"), "x", &at("of_parquet"));
+    assert_eq!(matched(&at("of_parquet"))["residues"], 2);
+    assert_eq!(
+        column(&at("of_parquet"), "smooth_x"),
+        column(&at("of_text"), "smooth_x")
+    );
+}
+
+#[test]
+fn an_empty_chain_is_that_of_a_file_that_names_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let named = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
+    let is_atom = |line: &&str| line.starts_with("ATOM");
+    let lines = named.lines().filter(is_atom);
+    let unnamed: String = lines
+        .map(|line| format!("{} {}\n", &line[..21], &line[22..]))
+        .collect();
+    fs::write(at("1ubi.pdb"), unnamed).unwrap();
+    fs::write(at("x.tsv"), "structure\tchain\tresidue\tx\n1ubi\t\t5\t3\n").unwrap();
+    let mut columns = two_rows();
+    columns[2].1 = Arc::new(StringArray::from(vec![None, Some("")]));
+    write_parquet(&at("x.parquet"), columns, Compression::UNCOMPRESSED);
+    for (table, residues) in [("x.tsv", 1), ("x.parquet", 2)] {
+        let out = tempfile::tempdir().unwrap();
+        smooth(str_of(&at("1ubi.pdb")), &at(table), "x", out.path());
+        assert_eq!(matched(out.path())["residues"], residues, "{table}");
+    }
+}
+
+#[test]
+fn a_value_again_is_told_with_rows_of_no_value_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("x.csv");
+    let rows = ["1", "NA", "2", ""].map(|x| format!("1ubi,A,5,{x}\n"));
+    let text = format!(
+        "structure,chain,residue,x\n{}1ubi,A,6,1\n1ubi,A,6,\n",
+        rows.concat()
+    );
+    fs::write(&table, text).unwrap();
+    let out = folder.path().join("out");
+    let said = text_of(&smooth(&format!("{SAMPLES}/1ubi.pdb"), &table, "x", &out));
+    let again = said.lines().find(|line| line.contains("again"));
+    let again = again.expect("a warning");
+    assert!(again.contains("rows=1"), "{again}");
+    assert!(
+        again.contains("x.csv:4: 1ubi, chain A, residue 5"),
+        "{again}"
+    );
+}
+
+#[test]
 fn what_is_likely_wrong_is_said_with_its_line_and_the_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("x.tsv");
@@ -217,18 +362,7 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
     let table = folder.path().join("x.tsv");
     let out = folder.path().join("out");
     let place = table.display().to_string();
-    let fails = |settings: &[&str], expected: &[&str]| {
-        let input = format!("{SAMPLES}/1ubi.pdb");
-        let mut args = vec!["-i", &input, "-o", str_of(&out), "--features", "smooth"];
-        settings.iter().for_each(|set| args.extend(["--set", set]));
-        let (output, code) = run(&args);
-        let said = text_of(&output);
-        assert_eq!(code, 2, "{said}");
-        for part in expected {
-            assert!(said.contains(part), "{said:?} lacks {part:?}");
-        }
-        assert!(!out.exists());
-    };
+    let fails = |settings: &[&str], expected: &[&str]| refuses("smooth", settings, expected);
     let annotations = format!("annotations={place}");
     let set = [annotations.as_str(), "smooth.channels=x"];
     let head = "structure\tchain\tresidue\tx\n";
@@ -255,8 +389,32 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
             "line 2: \"one\" is no residue number",
         ),
         (
+            format!("{head}1ubi\tA\t5.5\t1\n"),
+            "line 2: \"5.5\" is no residue number",
+        ),
+        (
             format!("{head}\n1ubi\tA\t1\thigh\n"),
             "line 3: \"high\" is no number",
+        ),
+        (
+            format!("{head}1ubi\tA\t1\tNaN\n1ubi\tA\t2\tinf\n"),
+            "line 3: \"inf\" is beyond the numbers of 32 bits",
+        ),
+        (
+            format!("{head}1ubi\tA\t1\t-1e300\n"),
+            "line 2: \"-1e300\" is beyond the numbers of 32 bits",
+        ),
+        (
+            format!("{head}1ubi\tA\t1\t1\n\tA\t2\t1\n"),
+            "line 3: the structure's name is empty",
+        ),
+        (
+            "chain\tresidue\tmodel\tx\nA\t1\tone\t1\n".to_owned(),
+            "line 2: \"one\" is no model's number",
+        ),
+        (
+            "chain\tresidue\tins_code\tx\nA\t1\tAB\t1\n".to_owned(),
+            "line 2: \"AB\" is no insertion code",
         ),
     ];
     for (text, expected) in tables {
@@ -282,6 +440,20 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
     fails(&[&other("empty"), set[1]], &["the folder has no table"]);
     fs::write(folder.path().join("x.parquet"), "no Parquet").unwrap();
     fails(&[&other("x.parquet"), set[1]], &["x.parquet"]);
+    fs::write(folder.path().join("x.csv.gz"), "not packed").unwrap();
+    fails(&[&other("x.csv.gz"), set[1]], &["x.csv.gz"]);
+    let quoted = "chain,residue,name,x\nA,1,\"a,b\",1\n";
+    fs::write(folder.path().join("quoted.csv"), quoted).unwrap();
+    fails(
+        &[&other("quoted.csv"), set[1]],
+        &["line 2: it has 5 fields", "inside quotes is not supported"],
+    );
+    let unused = "smooth, which alone uses it, is not among `features`";
+    refuses(
+        "dssp",
+        &[&other("no.tsv")],
+        &["`annotations` is set", unused],
+    );
     run_well(&[
         "-i",
         &format!("{SAMPLES}/1ubi.pdb"),
@@ -291,19 +463,82 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
         "dssp",
     ]);
     let own = format!("annotations={}", out.join("residues").display());
-    let again = folder.path().join("again");
-    let (output, code) = run(&[
-        "-i",
-        SAMPLES,
-        "-o",
-        str_of(&again),
-        "--features",
-        "smooth",
-        "--set",
-        &own,
-        "--set",
-        "smooth.channels=ss8",
-    ]);
-    assert_eq!(code, 2);
-    assert!(text_of(&output).contains("column \"ss8\" holds text and no numbers"));
+    fails(
+        &[&own, "smooth.channels=ss8"],
+        &["column \"ss8\" holds text and no numbers"],
+    );
+}
+
+#[test]
+fn a_parquet_column_that_cannot_be_used_is_told_with_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("x.parquet");
+    let set = format!("annotations={}", table.display());
+    let words = |words: [Option<&str>; 2]| -> ArrayRef { Arc::new(StringArray::from_iter(words)) };
+    let reals = |reals: [Option<f64>; 2]| -> ArrayRef { Arc::new(Float64Array::from_iter(reals)) };
+    let halves: ArrayRef = Arc::new(Float32Array::from(vec![f32::NAN, f32::NEG_INFINITY]));
+    let cases = [
+        (
+            "structure",
+            words([Some("1ubi"), None]),
+            "row 2: the structure's name is empty",
+        ),
+        (
+            "structure",
+            words([Some(""), None]),
+            "row 1: the structure's name is empty",
+        ),
+        (
+            "model",
+            words([Some("1"), None]),
+            "row 1: the model is text and no number",
+        ),
+        ("model", reals([None, Some(1.5)]), "row 2: 1.5 is no model"),
+        (
+            "chain",
+            reals([None, Some(1.0)]),
+            "row 2: the chain is a number and no text",
+        ),
+        (
+            "residue",
+            reals([Some(5.0), Some(5.5)]),
+            "row 2: 5.5 is no residue number",
+        ),
+        (
+            "residue",
+            reals([Some(5.0), None]),
+            "row 2: there is no residue number",
+        ),
+        (
+            "residue",
+            words([Some("5A"), Some("5.5")]),
+            "row 2: \"5.5\" is no residue number",
+        ),
+        (
+            "ins_code",
+            words([Some("A"), Some("AB")]),
+            "row 2: \"AB\" is no insertion code",
+        ),
+        (
+            "x",
+            reals([None, Some(1e300)]),
+            "row 2: column \"x\": 1e300 is beyond the numbers",
+        ),
+        (
+            "x",
+            halves,
+            "row 2: column \"x\": -inf is beyond the numbers of 32 bits",
+        ),
+    ];
+    for (name, values, expected) in cases {
+        let mut columns = two_rows();
+        let own = columns.iter_mut().find(|(own, _)| *own == name);
+        own.unwrap().1 = values;
+        write_parquet(&table, columns, Compression::UNCOMPRESSED);
+        refuses(
+            "smooth",
+            &[&set, "smooth.channels=x"],
+            &["x.parquet", expected],
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! The columns of a table of annotations.
 
 use crate::error::{Error, Result};
+use std::fmt::Display;
 
 /// Names of the columns that say which residue a row is of: as the table of
 /// residues has them, and shorter.
@@ -9,6 +10,10 @@ const MODEL: &[&str] = &["model"];
 const CHAIN: &[&str] = &["auth_asym_id", "chain"];
 const NUMBER: &[&str] = &["auth_seq_id", "residue"];
 const INS_CODE: &[&str] = &["ins_code"];
+
+/// What a table starts with.
+pub(super) const NAMES_COLUMNS: &str =
+    "the first line names the columns: structure, chain, residue, and those of annotations";
 
 /// Where a table has what, by the place of the column.
 #[derive(Debug)]
@@ -32,10 +37,8 @@ impl Header {
     pub(super) fn of(names: &[&str], wanted: &[String]) -> Result<Self> {
         let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
         if let Some(at) = twice {
-            return Err(Error::config(format!(
-                "column {:?} is there twice",
-                names[at]
-            )));
+            let text = format!("column {:?} is there twice", names[at]);
+            return Err(Error::config(text).fix("give each column a name of its own"));
         }
         let find = |known: &[&str]| {
             let mut known = known.iter();
@@ -45,10 +48,7 @@ impl Header {
             find(known).ok_or_else(|| {
                 let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
                 let text = format!("there is no column {}", known.join(" or "));
-                Error::config(text).fix(
-                    "the first line names the columns: structure, chain, residue, and those of \
-                     annotations",
-                )
+                Error::config(text).fix(NAMES_COLUMNS)
             })
         };
         let channels = wanted.iter().enumerate();
@@ -101,6 +101,27 @@ pub(super) fn insertion_code(text: &str) -> Result<u8> {
         _ if is_null(text) => Ok(0),
         _ => Err(Error::config(format!("{text:?} is no insertion code")).fix("give one letter")),
     }
+}
+
+/// The name of a structure, which may not be empty.
+pub(super) fn structure(text: &str) -> Result<&str> {
+    if text.is_empty() {
+        return Err(Error::config("the structure's name is empty").fix(
+            "name the structure in each row, or leave the column out and name the file by it",
+        ));
+    }
+    Ok(text)
+}
+
+/// A value as it is held, in 32 bits, NaN for none. It was `written` so.
+pub(super) fn finite(value: f32, written: impl Display) -> Result<f32> {
+    if value.is_infinite() {
+        return Err(
+            Error::config(format!("{written} is beyond the numbers of 32 bits"))
+                .fix("give a finite number below 3.4e38, or none where there is no value"),
+        );
+    }
+    Ok(value)
 }
 
 /// Whether a field says that there is no value.

@@ -69,7 +69,7 @@ struct Key<'a> {
 pub(super) struct Matches {
     /// Residues with a value.
     pub(super) residues: u64,
-    /// Rows of structures that were read, without a residue there.
+    /// Rows of structures that were read, without a residue in any of their models.
     pub(super) rows_unmatched: u64,
     /// The first of them, by the order of the structures.
     first_unmatched: Option<(u64, String)>,
@@ -185,18 +185,30 @@ impl Annotations {
         let mut count = 0;
         let mut first: Option<(&str, &Entry)> = None;
         for (name, entries) in &self.structures {
-            for pair in entries.windows(2) {
-                let same = pair[0].residue() == pair[1].residue() && pair[0].model == pair[1].model;
-                let [a, b] = [&pair[0], &pair[1]].map(|entry| self.values_of(entry));
-                if same && a.iter().zip(b).any(|(a, b)| !a.is_nan() && !b.is_nan()) {
+            let same = |a: &Entry, b: &Entry| (a.residue(), a.model) == (b.residue(), b.model);
+            for rows in entries.chunk_by(same).filter(|rows| rows.len() > 1) {
+                for entry in self.repeated(rows) {
                     count += 1;
-                    if first.is_none_or(|(_, known)| pair[1].row < known.row) {
-                        first = Some((name, &pair[1]));
+                    if first.is_none_or(|(_, known)| entry.row < known.row) {
+                        first = Some((name, entry));
                     }
                 }
             }
         }
         first.map(|(name, entry)| (count, self.describe(name, entry)))
+    }
+
+    /// Of the rows of one residue those with a value that a row before gives.
+    fn repeated<'a>(&self, rows: &'a [Entry]) -> impl Iterator<Item = &'a Entry> {
+        let mut given = vec![false; self.channels.len()];
+        rows.iter().filter(move |entry| {
+            let mut is_again = false;
+            for (given, value) in given.iter_mut().zip(self.values_of(entry)) {
+                is_again |= *given && !value.is_nan();
+                *given |= !value.is_nan();
+            }
+            is_again
+        })
     }
 
     /// `conservation.tsv:57: 1abc, chain A, residue 52A`.
@@ -213,19 +225,46 @@ impl Annotations {
         format!("{file}:{line}: {structure}, chain {chain}, residue {number}{code}")
     }
 
-    /// Gives a structure, called `name`, the `ordinal`-th input, its annotations.
-    pub(super) fn attach(&self, name: &str, ordinal: u64, structure: &mut Structure) {
+    /// Gives the models that were read of the structure `name`, the `ordinal`-th
+    /// input, their annotations. A row counts as unmatched if it is of one of them
+    /// or of all, and none has its residue.
+    pub(super) fn attach(&self, name: &str, ordinal: u64, models: &mut [Structure]) {
         let Some(entries) = self.structures.get(name) else {
             let mut matches = self.lock();
             matches.structures_without += 1;
             keep_first(&mut matches.first_without, ordinal, || name.to_owned());
             return;
         };
+        let mut used = vec![false; entries.len()];
+        let mut annotated = 0;
+        for structure in models.iter_mut() {
+            annotated += self.annotate(structure, entries, &mut used);
+        }
+        let is_read = |entry: &Entry| {
+            let mut models = models.iter();
+            entry
+                .model
+                .is_none_or(|of| models.any(|structure| structure.model == of))
+        };
+        let unused = entries.iter().zip(&used);
+        let mut unmatched = unused.filter(|(entry, used)| !**used && is_read(entry));
+        let first = unmatched.next();
+        let mut matches = self.lock();
+        matches.residues += annotated;
+        if let Some((entry, _)) = first {
+            matches.rows_unmatched += 1 + unmatched.count() as u64;
+            let describe = || self.describe(name, entry);
+            keep_first(&mut matches.first_unmatched, ordinal, describe);
+        }
+    }
+
+    /// Gives a model its annotations, marks the rows that it uses, and counts its
+    /// residues with a value.
+    fn annotate(&self, structure: &mut Structure, entries: &[Entry], used: &mut [bool]) -> u64 {
         let is_of_model = |entry: &Entry| entry.model.is_none_or(|of| of == structure.model);
         let chains = self.chains_of(structure, entries);
         let width = self.channels.len();
         let mut found = vec![f32::NAN; width * structure.residues.len()];
-        let mut used = vec![false; entries.len()];
         let rows = found.chunks_exact_mut(width);
         for (residue, found) in structure.residues.iter().zip(rows) {
             let Some(chain) = chains[residue.chain as usize] else {
@@ -256,16 +295,7 @@ impl Annotations {
                 values: found.iter().skip(at).step_by(width).copied().collect(),
             })
             .collect();
-        let unused = entries.iter().zip(&used);
-        let mut unmatched = unused.filter(|(entry, used)| !**used && is_of_model(entry));
-        let first = unmatched.next();
-        let mut matches = self.lock();
-        matches.residues += annotated;
-        if let Some((entry, _)) = first {
-            matches.rows_unmatched += 1 + unmatched.count() as u64;
-            let describe = || self.describe(name, entry);
-            keep_first(&mut matches.first_unmatched, ordinal, describe);
-        }
+        annotated
     }
 
     /// Each chain by the number that it has here. Copies in an assembly have the

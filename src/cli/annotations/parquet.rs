@@ -1,7 +1,7 @@
 //! Tables in Parquet: a run's own table of residues, or any other.
 
 use super::super::inputs::structure_name;
-use super::header::{insertion_code, is_null, residue_number};
+use super::header::{finite, insertion_code, is_null, residue_number, structure};
 use super::{Annotations, Header, Key};
 use crate::error::{Context, Error, Result};
 use arrow_array::cast::AsArray;
@@ -24,7 +24,8 @@ const BATCH_ROWS: usize = 65_536;
 /// # Errors
 /// It cannot be read; what is wrong with a column or a row.
 pub(super) fn read(path: &Path, all: &mut Annotations) -> Result<Vec<String>> {
-    let file = File::open(path).map_err(|error| Error::config(error.to_string()))?;
+    let file = File::open(path)
+        .map_err(|error| Error::config(error.to_string()).fix("give a table that can be read"))?;
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(cannot_read)?;
     let schema = reader.schema().clone();
     let names: Vec<&str> = schema
@@ -54,19 +55,25 @@ pub(super) fn read(path: &Path, all: &mut Annotations) -> Result<Vec<String>> {
         };
         let channels = header.channels.iter();
         let channels = channels.map(|&(at, channel)| match cells(at)? {
-            Cells::Numbers(values) => Ok((channel, values)),
+            Cells::Numbers(values) => Ok((channel, names[at], values)),
             Cells::Texts(_) => {
                 let text = format!("column {:?} holds text and no numbers", names[at]);
-                Err(Error::config(text))
+                Err(Error::config(text)
+                    .fix("write it as numbers, or leave it out of `smooth.channels`"))
             }
         });
         let channels = channels.collect::<Result<Vec<_>>>()?;
         let mut values = vec![f32::NAN; all.channels.len()];
         for at in 0..batch.num_rows() {
-            for (channel, column) in &channels {
-                values[*channel] = column[at].map_or(f32::NAN, |value| value as f32);
+            let place = || format!("row {row}");
+            for (channel, name, column) in &channels {
+                let value = column[at].map_or(Ok(f32::NAN), |value| {
+                    finite(value as f32, format_args!("{value:?}"))
+                });
+                let value = value.within(|| format!("column {name:?}"));
+                values[*channel] = value.within(place)?;
             }
-            let key = table.key(at, of_file).within(|| format!("row {row}"))?;
+            let key = table.key(at, of_file).within(place)?;
             all.add(key, row, &values);
             row += 1;
         }
@@ -100,14 +107,17 @@ impl Table<'_> {
         }
         let model = match &self.model {
             Some(Cells::Numbers(models)) => models[row],
-            Some(Cells::Texts(_)) => return Err(Error::config("the model is text and no number")),
+            Some(Cells::Texts(_)) => {
+                return Err(Error::config("the model is text and no number")
+                    .fix("write models as whole numbers, null for all models"));
+            }
             None => None,
         };
         Ok(Key {
-            structure: match &self.structure {
+            structure: structure(match &self.structure {
                 Some(names) => names.text(row, "structure")?,
                 None => of_file,
-            },
+            })?,
             model: model.map(|model| whole(Some(model), "model")).transpose()?,
             chain: self.chain.text(row, "chain")?,
             number,
@@ -128,21 +138,23 @@ impl Cells<'_> {
         match self {
             Cells::Texts(texts) => Ok(texts[row].unwrap_or_default()),
             Cells::Numbers(numbers) if numbers[row].is_none() => Ok(""),
-            Cells::Numbers(_) => Err(Error::config(format!("the {what} is a number and no text"))),
+            Cells::Numbers(_) => Err(Error::config(format!("the {what} is a number and no text"))
+                .fix("write the column as texts")),
         }
     }
 }
 
 fn whole(number: Option<f64>, what: &str) -> Result<i32> {
-    let number = number.ok_or_else(|| Error::config(format!("there is no {what}")))?;
+    let wrong = |text| Error::config(text).fix("write whole numbers, as the structure's file does");
+    let number = number.ok_or_else(|| wrong(format!("there is no {what}")))?;
     let is_whole = number.fract() == 0.0 && number.abs() <= f64::from(i32::MAX);
-    let wrong = || Error::config(format!("{number} is no {what}"));
+    let wrong = || wrong(format!("{number} is no {what}"));
     is_whole.then_some(number as i32).ok_or_else(wrong)
 }
 
 fn cells<'a>(batch: &'a RecordBatch, name: &str) -> Result<Cells<'a>> {
     let column = batch.column_by_name(name);
-    let column = column.ok_or_else(|| Error::config(format!("column {name:?} cannot be read")))?;
+    let column = column.ok_or_else(|| cannot_read(format!("column {name:?} is not there")))?;
     of_array(column.as_ref()).ok_or_else(|| {
         let text = format!("column {name:?} is of {}", column.data_type());
         Error::config(text).fix("write numbers or texts")
