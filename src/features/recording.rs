@@ -182,10 +182,10 @@ impl<'a> Recording<'a> {
             }
         }
         let launches = self.steps.iter().filter_map(|step| match step {
-            Step::Launch(kernel, blocks, args) => Some((kernel, *blocks, args.as_slice())),
+            Step::Launch(kernel, _, args) => Some((kernel, args.as_slice())),
             Step::Zero(_) => None,
         });
-        let program = Program::of(launches.map(|(kernel, _, args)| (kernel, args)));
+        let program = Program::of(launches);
         // The same for all buckets, as they share their launches.
         let residues_max = self.recorder.largest_capacity(RESIDUES);
         if self.config.fusion.applies(&program, residues_max, device)? {
