@@ -278,7 +278,7 @@ fn fitted_buckets_pad_less_and_compute_the_same() {
     );
 }
 
-/// Multiplies by a uniform of the header.
+/// Multiplies by a uniform of the header, and adds a constant.
 struct Uniformed(Kernel);
 
 struct UniformBuffers {
@@ -290,9 +290,9 @@ fn by_uniform(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let x: &[f32] = launch.read();
     let y: &mut [f32] = launch.write();
-    let factor = f32::from_bits(header[HEADER_LEN]);
+    let [factor, summand] = [0, 1].map(|at| f32::from_bits(header[HEADER_LEN + at]));
     for i in 0..header[0] as usize {
-        y[i] = x[i] * factor;
+        y[i] = x[i] * factor + summand;
     }
 }
 
@@ -311,6 +311,7 @@ impl Workload for Uniformed {
 
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<UniformBuffers> {
         assert_eq!(recorder.uniform("factor", 2.0_f32), HEADER_LEN);
+        assert_eq!(recorder.constant("summand", 1.0_f32), HEADER_LEN + 1);
         let header = recorder.header();
         let x = recorder.upload_buffer("x", 0, 1);
         let y = recorder.download_buffer("y", 0, 1);
@@ -359,14 +360,16 @@ fn a_uniform_changes_between_batches_and_the_graph_does_not() {
         pipeline.submit(3.0).unwrap();
         pipeline.wait().unwrap().result.unwrap()
     };
-    assert_eq!(one(&mut pipeline), 6.0);
+    assert_eq!(one(&mut pipeline), 7.0);
     pipeline.set_uniform("factor", 10.0_f32).unwrap();
-    assert_eq!(one(&mut pipeline), 30.0);
+    assert_eq!(one(&mut pipeline), 31.0);
     assert_eq!(backend.driver_calls().graph_edits, edits);
     let error = pipeline.set_uniform("factor", 10_u32).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    let error = pipeline.set_uniform("facto", 1.0_f32).unwrap_err();
-    assert_eq!(error.fix_text(), Some("there are: factor"));
+    for name in ["facto", "summand"] {
+        let error = pipeline.set_uniform(name, 1.0_f32).unwrap_err();
+        assert_eq!(error.fix_text(), Some("there are: factor"));
+    }
 }
 
 #[test]
@@ -379,6 +382,7 @@ fn a_ring_takes_whole_batches_filled_in_place() {
         .twin(by_uniform);
     let mut recorder = Recorder::new(&[100]);
     recorder.uniform("factor", 2.0_f32);
+    recorder.constant("summand", 0.0_f32);
     let header = recorder.header();
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
     let y = recorder.download_buffer::<f32>("y", 0, 1);

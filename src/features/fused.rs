@@ -211,7 +211,7 @@ pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], pr
     });
     let places = words
         .enumerate()
-        .map(|(index, word)| recorder.uniform(&format!("step_word_{index}"), word));
+        .map(|(index, word)| recorder.constant(&format!("step_word_{index}"), word));
     let first = places.collect::<Vec<_>>().first().copied();
 
     let mut fused = kernel("fused")

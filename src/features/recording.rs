@@ -218,7 +218,7 @@ impl<'a> Recording<'a> {
         name: &str,
         values: impl Iterator<Item = T>,
     ) -> usize {
-        let named = |(index, value)| self.recorder.uniform(&format!("{name}_{index}"), value);
+        let named = |(index, value)| self.recorder.constant(&format!("{name}_{index}"), value);
         let places: Vec<usize> = values.enumerate().map(named).collect();
         places.first().copied().unwrap_or_default()
     }

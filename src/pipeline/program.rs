@@ -2,7 +2,7 @@
 
 use super::upload::guarded;
 use crate::error::{Context, Error, Result};
-use crate::record::{AXES_MAX, BufferId, Recorder, Scalar, View};
+use crate::record::{AXES_MAX, BufferId, Recorder, Scalar, Uniform, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
 use parking_lot::RwLock;
@@ -66,10 +66,15 @@ impl<W: Workload> Program<W> {
     pub(crate) fn set_uniform(&self, name: &str, value: Scalar) -> Result<()> {
         let buckets = self.buckets();
         let known = buckets.largest().recording.uniforms();
-        let Some(index) = known.iter().position(|uniform| uniform.name == name) else {
-            let names: Vec<&str> = known.iter().map(|uniform| uniform.name.as_str()).collect();
-            return Err(Error::usage(format!("no uniform is named {name}"))
-                .fix(format!("there are: {}", names.join(", "))));
+        let of_name = |uniform: &Uniform| uniform.name == name && !uniform.is_constant;
+        let Some(index) = known.iter().position(of_name) else {
+            let names = known.iter().filter(|uniform| !uniform.is_constant);
+            let names: Vec<&str> = names.map(|uniform| uniform.name.as_str()).collect();
+            let error = Error::usage(format!("no uniform is named {name}"));
+            return Err(match names.is_empty() {
+                true => error.fix("the workload has none"),
+                false => error.fix(format!("there are: {}", names.join(", "))),
+            });
         };
         if known[index].dtype != value.dtype {
             let (takes, got) = (known[index].dtype, value.dtype);

@@ -29,6 +29,8 @@ pub struct Uniform {
     pub dtype: DType,
     /// The bits that it starts with.
     pub bits: u32,
+    /// Whether it stays what it is.
+    pub is_constant: bool,
 }
 
 /// Takes down buffers and commands for batches of one capacity.
@@ -136,6 +138,15 @@ impl Recorder {
     /// change while the engine runs. Kernels read its bits from the returned
     /// index of the header.
     pub fn uniform<T: Element>(&mut self, name: &str, value: T) -> usize {
+        self.header_value(name, value, false)
+    }
+
+    /// As [`Recorder::uniform`], a value that does not change.
+    pub fn constant<T: Element>(&mut self, name: &str, value: T) -> usize {
+        self.header_value(name, value, true)
+    }
+
+    fn header_value<T: Element>(&mut self, name: &str, value: T, is_constant: bool) -> usize {
         if T::DTYPE.size_bytes() != size_of::<u32>() {
             let message = format!("a uniform of {:?}; it takes 4 bytes", T::DTYPE);
             self.misuse
@@ -151,6 +162,7 @@ impl Recorder {
             name: name.to_owned(),
             dtype: T::DTYPE,
             bits: Scalar::from(value).bits as u32,
+            is_constant,
         });
         let len = HEADER_LEN + self.uniforms.len();
         let decl = &mut self.buffers[header.id().index()];
