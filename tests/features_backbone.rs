@@ -7,12 +7,9 @@ mod samples;
 mod tables;
 
 use made_up::structure;
-use rayon::ThreadPoolBuilder;
 use samples::samples;
-use std::{slice, sync::Arc};
-use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureName, FeatureTable, Features, TableName};
-use tapeloop::pipeline::{Engine, EngineConfig};
+use std::slice;
+use tapeloop::features::{Column, FeatureConfig, FeatureName, FeatureTable, TableName};
 use tapeloop::structure::{MISSING, Residue, Structure};
 
 fn config() -> FeatureConfig {
@@ -23,13 +20,7 @@ fn config() -> FeatureConfig {
 }
 
 fn compute(structures: &[Structure]) -> Vec<FeatureTable> {
-    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
-    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
-    let mut plan = EngineConfig::new(Features::capacity(2048));
-    plan.buckets.push(Features::capacity(32_768));
-    let workload = Features::new(config()).unwrap();
-    let mut engine = Engine::new(workload, &[backend], pool, &plan).unwrap();
-    tables::tables(&mut engine, structures.iter())
+    tables::compute(config(), structures)
 }
 
 fn column<'a>(name: &str, table: &'a FeatureTable) -> &'a [f32] {

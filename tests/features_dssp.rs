@@ -7,15 +7,11 @@ mod samples;
 mod tables;
 
 use made_up::structure;
-use rayon::ThreadPoolBuilder;
 use samples::{sample, samples};
-use std::{slice, sync::Arc};
-use tapeloop::backend::{Backend, cpu::CpuBackend};
+use std::slice;
 use tapeloop::features::{
-    Column, ColumnKind, Dssp, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features,
-    TableName,
+    Column, ColumnKind, Dssp, DsspVersion, FeatureConfig, FeatureName, FeatureTable, TableName,
 };
-use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{MISSING, Residue, Structure};
 
 fn config(version: DsspVersion) -> FeatureConfig {
@@ -27,13 +23,7 @@ fn config(version: DsspVersion) -> FeatureConfig {
 }
 
 fn compute_by(version: DsspVersion, structures: &[Structure]) -> Vec<Found> {
-    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
-    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
-    let mut plan = EngineConfig::new(Features::capacity(2048));
-    plan.buckets.push(Features::capacity(32_768));
-    let workload = Features::new(config(version)).unwrap();
-    let mut engine = Engine::new(workload, &[backend], pool, &plan).unwrap();
-    let tables = tables::tables(&mut engine, structures.iter());
+    let tables = tables::compute(config(version), structures);
     tables.iter().map(Found::of).collect()
 }
 

@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{kernel, reads_cells};
+use super::kernels::{around_residues, kernel, reads_cells};
 use super::layout::{CHAINS, RESIDUES};
 use super::recording::{Recording, args};
 use crate::error::Result;
@@ -34,13 +34,7 @@ impl Default for Centrality {
 }
 
 pub(super) fn contact_list() -> Kernel {
-    let kernel = kernel("contact_list")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("contact_list")
         .writes::<u32>("lists")
         .writes::<u32>("degrees")
         .scalar::<u32>("radius")

@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{BLOCK, THREADS, kernel, reads_cells};
+use super::kernels::{BLOCK, THREADS, around_residues, kernel};
 use super::layout::{RESIDUES, STRUCTURES};
 use super::recording::{Recording, args};
 use crate::error::{Error, Result};
@@ -33,13 +33,7 @@ pub(super) fn cluster_start() -> Kernel {
 }
 
 pub(super) fn cluster_join() -> Kernel {
-    let kernel = kernel("cluster_join")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("cluster_join")
         .updates::<u32>("parents")
         .scalar::<u32>("radius")
         .twin(cpu::cluster_join)

@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{kernel, reads_cells};
+use super::kernels::around_residues;
 use super::layout::RESIDUES;
 use super::recording::{Recording, args};
 use crate::error::{Error, Result};
@@ -52,13 +52,7 @@ impl ContactNumber {
 }
 
 pub(super) fn contact_number() -> Kernel {
-    let kernel = kernel("contact_number")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("contact_number")
         .writes::<i32>("counts")
         .scalar::<u32>("values")
         .scalar::<u32>("first")

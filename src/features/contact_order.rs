@@ -4,9 +4,10 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{BLOCK, kernel, reads_cells};
-use super::layout::{CHAINS, RESIDUES, STRUCTURES};
+use super::kernels::around_residues;
+use super::layout::RESIDUES;
 use super::recording::{Recording, args};
+use super::summary;
 use crate::error::Result;
 use crate::record::Kernel;
 
@@ -27,13 +28,7 @@ impl Default for ContactOrder {
 }
 
 pub(super) fn contact_order() -> Kernel {
-    let kernel = kernel("contact_order")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("contact_order")
         .reads::<u32>("residue_of")
         .writes::<f32>("means")
         .writes::<u64>("sums")
@@ -42,12 +37,7 @@ pub(super) fn contact_order() -> Kernel {
 }
 
 pub(super) fn relative_contact_order() -> Kernel {
-    kernel("relative_contact_order")
-        .block(BLOCK)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("chains")
-        .reads::<u32>("members")
+    summary::of_rows("relative_contact_order")
         .reads::<u64>("sums")
         .writes::<f32>("orders")
         .scalar::<u32>("axis")
@@ -106,24 +96,13 @@ impl Feature for ContactOrder {
             residue_of, means, sums, self.cutoff.milli_angstrom()];
         r.launch_warps(contact_order(), RESIDUES, &args);
         r.column(means, 0);
-        let (chains, members) = (r.chains(), r.members());
-        for (table, axis) in [
-            (TableName::Chains, CHAINS),
-            (TableName::Structures, STRUCTURES),
-        ] {
-            let name = format!("co_relative_{}", super::layout::AXES[axis]);
-            let orders = r.results::<f32>(table, &name, 1);
-            let args = args![
-                r.header(),
-                structures,
-                chains,
-                members,
-                sums,
-                orders,
-                axis as u32
-            ];
-            r.launch_blocks(relative_contact_order(), axis, &args);
-            r.column(orders, 0);
-        }
+        summary::summarise(
+            r,
+            relative_contact_order,
+            "co_relative",
+            sums.into(),
+            1,
+            &[],
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{BLOCK, THREADS, kernel, reads_cells};
+use super::kernels::{BLOCK, THREADS, around_residues, kernel};
 use super::layout::RESIDUES;
 use super::recording::{Recording, args};
 use super::summary;
@@ -46,13 +46,7 @@ pub(super) fn amide_hydrogens() -> Kernel {
 }
 
 pub(super) fn hydrogen_bonds() -> Kernel {
-    let kernel = kernel("hydrogen_bonds")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("hydrogen_bonds")
         .reads::<i32>("backbone")
         .reads::<f32>("hydrogens")
         .writes::<i32>("partners")

@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{THREADS, kernel, reads_cells};
+use super::kernels::{THREADS, around_residues, kernel};
 use super::layout::RESIDUES;
 use super::recording::{Recording, args};
 use crate::error::Result;
@@ -64,13 +64,7 @@ pub(super) fn half_sphere_normal_b() -> Kernel {
 }
 
 pub(super) fn half_sphere_exposure() -> Kernel {
-    let kernel = kernel("half_sphere_exposure")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("half_sphere_exposure")
         .reads::<f64>("normals")
         .writes::<i32>("counts")
         .scalar::<u32>("radius")

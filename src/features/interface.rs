@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::{Cutoff, FeatureName};
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{THREADS, kernel, reads_cells};
+use super::kernels::{THREADS, around_residues, kernel};
 use super::layout::{ATOMS, CELLS, RESIDUES};
 use super::recording::{Recording, args};
 use crate::error::{Error, Result};
@@ -44,13 +44,7 @@ pub(super) fn chain_range() -> Kernel {
 }
 
 pub(super) fn nearest_chain() -> Kernel {
-    let kernel = kernel("nearest_chain")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("nearest_chain")
         .reads::<u32>("ranges")
         .writes::<f32>("distances")
         .writes::<i32>("contacts")

@@ -10,6 +10,9 @@ pub(super) const THREADS: u32 = 256;
 /// Threads of a block that take one chain or structure together.
 pub(super) const BLOCK: u32 = 256;
 
+/// Threads of a block whose warps take one residue each, as in `kernels/work.cuh`.
+const WARPS_BLOCK: u32 = 128;
+
 /// A built-in kernel.
 pub(super) fn kernel(name: &str) -> Kernel {
     Kernel::new(name, &image::image())
@@ -25,6 +28,18 @@ pub(super) fn reads_cells(kernel: Kernel) -> Kernel {
         .reads::<i32>("cell_z")
         .reads::<u32>("cell_tag")
         .reads::<u32>("cell_source")
+}
+
+/// A kernel of which each warp takes a residue and looks at the sorted atoms around
+/// it; its own parameters follow.
+pub(super) fn around_residues(name: &str) -> Kernel {
+    let kernel = kernel(name)
+        .block(WARPS_BLOCK)
+        .reads::<u32>("header")
+        .reads::<u32>("structures")
+        .reads::<u32>("residues")
+        .reads::<i32>("atoms");
+    reads_cells(kernel)
 }
 
 pub(super) fn cell_count() -> Kernel {

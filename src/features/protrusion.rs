@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{kernel, reads_cells};
+use super::kernels::around_residues;
 use super::layout::RESIDUES;
 use super::recording::{Recording, args};
 use crate::error::Result;
@@ -30,13 +30,7 @@ impl Default for Protrusion {
 }
 
 pub(super) fn protrusion() -> Kernel {
-    let kernel = kernel("protrusion")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("protrusion")
         .writes::<f32>("cx")
         .scalar::<u32>("radius")
         .scalar::<f64>("sphere_volume")

@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{kernel, reads_cells};
+use super::kernels::around_residues;
 use super::recording::Recording;
 use super::summary;
 use crate::error::{Error, Result};
@@ -38,13 +38,7 @@ impl Default for Sasa {
 /// The kernel of the areas, and of what other chains bury.
 pub(super) fn kernel_of(with_delta: bool) -> Kernel {
     let name = if with_delta { "sasa_delta" } else { "sasa" };
-    let kernel = kernel(name)
-        .block(32)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    let kernel = reads_cells(kernel).writes::<f32>("areas");
+    let kernel = around_residues(name).block(32).writes::<f32>("areas");
     let (kernel, twin): (Kernel, crate::record::Twin) = match with_delta {
         true => (kernel.writes::<f32>("deltas"), cpu::sasa_delta),
         false => (kernel, cpu::sasa),

@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::config::Cutoff;
 use super::cpu;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{kernel, reads_cells};
+use super::kernels::around_residues;
 use super::layout::RESIDUES;
 use super::recording::{Recording, args};
 use crate::error::{Error, Result};
@@ -38,13 +38,7 @@ impl Default for Smooth {
 }
 
 pub(super) fn smooth() -> Kernel {
-    let kernel = kernel("smooth")
-        .block(128)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms");
-    reads_cells(kernel)
+    around_residues("smooth")
         .reads::<f32>("values")
         .writes::<f32>("means")
         .scalar::<u32>("radius")

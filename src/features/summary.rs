@@ -7,7 +7,9 @@ use super::layout::{CHAINS, STRUCTURES};
 use super::recording::{Recording, Results, args};
 use crate::record::{Arg, Kernel};
 
-fn of_rows(name: &str) -> Kernel {
+/// A kernel of which each block takes the rows of a chain or of a structure: next come
+/// the rows and what is made of them, then which of the two as `axis`.
+pub(super) fn of_rows(name: &str) -> Kernel {
     kernel(name)
         .block(BLOCK)
         .reads::<u32>("header")
@@ -53,7 +55,9 @@ pub(super) fn fractions(r: &mut Recording<'_>, name: &str, states: Results<i32>)
     summarise(r, class_fractions, name, states.into(), 3, &[]);
 }
 
-fn summarise(
+/// Records what a kernel [`of_rows`] makes, `values` of each chain and then of each
+/// structure, as columns; `options` are its parameters after the axis.
+pub(super) fn summarise(
     r: &mut Recording<'_>,
     kernel: fn() -> Kernel,
     name: &str,

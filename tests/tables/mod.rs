@@ -1,8 +1,11 @@
 //! Structures through an engine, for tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use tapeloop::features::{FeatureTable, Features, Input};
-use tapeloop::pipeline::Engine;
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::features::{FeatureConfig, FeatureTable, Features, Input};
+use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::Structure;
 use tapeloop::workload::Completion;
 
@@ -37,4 +40,15 @@ pub(crate) fn tables<'a>(
 ) -> Vec<FeatureTable> {
     let outcomes = outcomes(engine, structures).into_iter();
     outcomes.map(|outcome| outcome.unwrap()).collect()
+}
+
+/// The table of each structure, of a small engine on the CPU.
+pub(crate) fn compute(features: FeatureConfig, structures: &[Structure]) -> Vec<FeatureTable> {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let mut plan = EngineConfig::new(Features::capacity(2048));
+    plan.buckets.push(Features::capacity(32_768));
+    let workload = Features::new(features).unwrap();
+    let mut engine = Engine::new(workload, &[backend], pool, &plan).unwrap();
+    tables(&mut engine, structures.iter())
 }
