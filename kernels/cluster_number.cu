@@ -5,19 +5,19 @@
 // many of all.
 __device__ inline unsigned flags_before(unsigned* shared, bool flag, unsigned& total)
 {
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const unsigned warp = threadIdx.x / 32;
     const unsigned flags = __ballot_sync(~0u, flag);
     __syncthreads();
-    if (lane == 0)
+    if (lane() == 0)
         shared[warp] = __popc(flags);
     __syncthreads();
-    unsigned before = __popc(flags & ((1u << lane) - 1));
+    unsigned earlier = before(flags);
     total = 0;
     for (unsigned w = 0; w < BLOCK / 32; ++w) {
-        before += w < warp ? shared[w] : 0;
+        earlier += w < warp ? shared[w] : 0;
         total += shared[w];
     }
-    return before;
+    return earlier;
 }
 
 // Numbers the trees of a structure by their roots, and counts them, and those in

@@ -4,14 +4,6 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-__device__ inline unsigned lane() { return threadIdx.x % 32; }
-
-// How many of these lanes are before this one.
-__device__ inline unsigned before(unsigned lanes)
-{
-    return __popc(lanes & ((1u << lane()) - 1));
-}
-
 __device__ inline int warp_min(int value)
 {
 #if __CUDA_ARCH__ >= 800

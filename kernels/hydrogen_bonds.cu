@@ -86,7 +86,7 @@ hydrogen_bonds(const unsigned* header, const Structure* structures, const Residu
                                    cells.z[at] - atom.z) < BOND_REACH * BOND_REACH;
                     const unsigned found = __ballot_sync(~0u, near);
                     if (near)
-                        queue[pending + __popc(found & ((1u << lane) - 1))] = cells.source[at];
+                        queue[pending + before(found)] = cells.source[at];
                     pending += __popc(found);
                     __syncwarp();
                     for (; pending >= PAIRS; pending -= PAIRS)

@@ -7,20 +7,6 @@ KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 sasa(const unsigned* header, const Structure* structures, const Residue* residues,
      const Atom* atoms, CELL_PARAMS, float* areas, unsigned first, unsigned points, unsigned probe)
 {
-    using namespace shrake_rupley;
-    Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const Residue residue = residues[own];
-        const Cells cells = CELLS_OF_PARAMS;
-        const Context context{work,
-                              cells,
-                              structures[residue.structure].atom_grid,
-                              residue.chain,
-                              (const float*)header + first,
-                              points,
-                              int(probe)};
-        const unsigned long long area = residue_areas<false>(context, residue, atoms);
-        if (lane() <= POLAR)
-            areas[3 * own + lane()] = angstrom2(area, residue, points);
-    });
+    shrake_rupley::write_areas<false>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas,
+                                    nullptr, first, points, probe);
 }

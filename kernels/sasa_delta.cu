@@ -8,22 +8,6 @@ sasa_delta(const unsigned* header, const Structure* structures, const Residue* r
            const Atom* atoms, CELL_PARAMS, float* areas, float* deltas, unsigned first,
            unsigned points, unsigned probe)
 {
-    using namespace shrake_rupley;
-    Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const Residue residue = residues[own];
-        const Cells cells = CELLS_OF_PARAMS;
-        const Context context{work,
-                              cells,
-                              structures[residue.structure].atom_grid,
-                              residue.chain,
-                              (const float*)header + first,
-                              points,
-                              int(probe)};
-        const unsigned long long area = residue_areas<true>(context, residue, atoms);
-        if (lane() <= POLAR)
-            areas[3 * own + lane()] = angstrom2(area, residue, points);
-        if (lane() == DELTA)
-            deltas[own] = angstrom2(area, residue, points);
-    });
+    shrake_rupley::write_areas<true>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas,
+                                    deltas, first, points, probe);
 }

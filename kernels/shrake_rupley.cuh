@@ -12,7 +12,7 @@
 namespace shrake_rupley {
 
 // One warp a block: none waits for the others' ends.
-[[maybe_unused]] constexpr unsigned THREADS = 32;
+constexpr unsigned THREADS = 32;
 // Blocks of a multiprocessor: as many as there are registers without spilling.
 [[maybe_unused]] constexpr unsigned RESIDENT = 24;
 // The largest radius of an atom in 0.001 A.
@@ -356,6 +356,31 @@ __device__ inline float angstrom2(unsigned long long area, const Residue& residu
 {
     const double scale = 4e-6 * 3.141592653589793 / double(points);
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
+}
+
+// Writes the areas of each residue, and where BY_CHAIN what other chains bury.
+template <bool BY_CHAIN>
+__device__ inline void write_areas(const unsigned* header, const Structure* structures,
+                                   const Residue* residues, const Atom* atoms,
+                                   const Cells& cells, float* areas, float* deltas,
+                                   unsigned first, unsigned points, unsigned probe)
+{
+    Workspace& work = warp_memory<Workspace, THREADS / 32>();
+    each_warp(header, RESIDUES, [&](unsigned own) {
+        const Residue residue = residues[own];
+        const Context context{work,
+                              cells,
+                              structures[residue.structure].atom_grid,
+                              residue.chain,
+                              (const float*)header + first,
+                              points,
+                              int(probe)};
+        const unsigned long long area = residue_areas<BY_CHAIN>(context, residue, atoms);
+        if (lane() <= POLAR)
+            areas[3 * own + lane()] = angstrom2(area, residue, points);
+        if (BY_CHAIN && lane() == DELTA)
+            deltas[own] = angstrom2(area, residue, points);
+    });
 }
 
 } // namespace shrake_rupley

@@ -21,6 +21,14 @@ __shared__ unsigned begins[AXES], ends[AXES];
 constexpr unsigned WARPS = 4;
 #endif
 
+__device__ inline unsigned lane() { return threadIdx.x % 32; }
+
+// How many of these lanes are before this one.
+__device__ inline unsigned before(unsigned lanes)
+{
+    return __popc(lanes & ((1u << lane()) - 1));
+}
+
 // Room for a T of the warp's own, in a block of so many warps. Functions of the fused
 // kernel share it, of which each warp has WARP_BYTES.
 template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory()
