@@ -28,6 +28,11 @@ pub enum ErrorKind {
     Kernel,
     /// A device call failed; [`Error::code`] holds the driver's number.
     Device,
+    /// The device did not finish a batch in time, and was given up.
+    Deadline,
+    /// The device fails on this item, as running it alone has shown; other items
+    /// are unaffected.
+    Quarantined,
     /// The engine has stopped and takes no more work.
     Closed,
 }

@@ -27,7 +27,13 @@
 //!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
 //!    it was made with, whatever happens to the embedder's handles.
 //! 6. After an error from any call but a refused argument, the lane takes
-//!    nothing more; dropping it waits for what it can and frees the rest.
+//!    nothing more; dropping it waits for what it can and frees the rest. Where
+//!    the device was lost or given up ([`Lane::abandon`]) nothing of it is waited
+//!    for, touched or freed any more.
+//! 7. A supervised backend ([`Backend::is_supervised`]) comes back from that by
+//!    [`Backend::revive`]: its lanes take work again, with their graphs, with what
+//!    the host wrote, and with anything at all in memory of the device. Work that
+//!    was in flight is gone; a lane tells so when it is next asked about it.
 
 mod block;
 mod calls;
@@ -42,7 +48,7 @@ pub mod sim;
 mod storage;
 mod twin;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
@@ -51,6 +57,7 @@ pub use calls::{Call, CallCounters};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 /// A kernel that a backend has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -275,6 +282,23 @@ pub trait Backend: Send + Sync {
 
     /// How often the device was called so far.
     fn driver_calls(&self) -> DriverCalls;
+
+    /// Whether [`Backend::revive`] brings a lost device back.
+    fn is_supervised(&self) -> bool {
+        false
+    }
+
+    /// Makes a lost device usable again; whether it had to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) where a loss is for good, or
+    /// what stands in the way.
+    fn revive(&self) -> Result<bool> {
+        Err(
+            Error::new(ErrorKind::Device, "a lost device stays lost to its process")
+                .fix("start the program again, or set supervise = true"),
+        )
+    }
 }
 
 /// One slot's share of a device. See the module for the order of things.
@@ -396,4 +420,35 @@ pub trait Lane: Send {
     /// # Errors
     /// What went wrong on the device since.
     fn wait(&mut self) -> Result<()>;
+
+    /// As [`Lane::wait`], for `timeout` at the most; whether it is done.
+    ///
+    /// # Errors
+    /// As [`Lane::wait`].
+    fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
+        let start = Instant::now();
+        loop {
+            if self.is_done()? {
+                return Ok(true);
+            }
+            let waited = start.elapsed();
+            if waited >= timeout {
+                return Ok(false);
+            }
+            match waited < POLLED {
+                true => std::hint::spin_loop(),
+                // By a tenth more than what was waited: the core is free, and the
+                // end is seen soon enough.
+                false => std::thread::sleep((waited / 10).min(timeout - waited)),
+            }
+        }
+    }
+
+    /// Gives the device up, as it does not come to an end with its work: from here
+    /// on every call to any of its lanes fails with `error`, and nothing of it is
+    /// waited for, touched or freed.
+    fn abandon(&mut self, error: &Error);
 }
+
+/// How long [`Lane::wait_for`] keeps its core.
+const POLLED: Duration = Duration::from_micros(200);

@@ -42,12 +42,16 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) total: Extent,
     /// Entries with a place.
     pub(crate) items: u32,
-    /// The number of the first entry, counted since the engine was built.
+    /// Counted since the engine was built.
+    pub(crate) number: u64,
+    /// The number of the first entry, counted likewise.
     pub(crate) first: u64,
     /// Set on the way into a slot, for batches of a run.
     pub(crate) ordered: Option<Ordered<W>>,
     /// Set when the device takes it.
     pub(crate) submitted_at: Option<Instant>,
+    /// What became of each entry, where they were run apart from each other.
+    pub(crate) settled: Vec<Option<Result<W::Output>>>,
 }
 
 /// A batch's turn in a run, and where the run takes results.
@@ -57,14 +61,16 @@ pub(crate) struct Ordered<W: Workload> {
 }
 
 impl<W: Workload> Batch<W> {
-    fn new(first: u64, entries: Vec<Entry<W>>) -> Self {
+    pub(super) fn new(number: u64, first: u64, entries: Vec<Entry<W>>) -> Self {
         Batch {
+            number,
             first,
             entries,
             total: Extent::default(),
             items: 0,
             ordered: None,
             submitted_at: None,
+            settled: Vec::new(),
         }
     }
 }
@@ -97,7 +103,7 @@ impl<W: Workload> Batcher<W> {
             target,
             max,
             wait,
-            open: Batch::new(0, Vec::new()),
+            open: Batch::new(0, 0, Vec::new()),
             pushed: 0,
             spares: Vec::new(),
             closes_at: None,
@@ -162,7 +168,8 @@ impl<W: Workload> Batcher<W> {
     pub(crate) fn flush(&mut self) -> Option<Batch<W>> {
         self.closes_at = None;
         (!self.open.entries.is_empty()).then(|| {
-            let next = Batch::new(self.pushed, self.spares.pop().unwrap_or_default());
+            let entries = self.spares.pop().unwrap_or_default();
+            let next = Batch::new(self.open.number + 1, self.pushed, entries);
             std::mem::replace(&mut self.open, next)
         })
     }

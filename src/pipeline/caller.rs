@@ -220,13 +220,29 @@ impl<W: Workload> Pipeline<W> {
             return;
         };
         match self.shared.give(slot, batch) {
-            Given::InFlight(slot) => self.ring.insert(slot),
+            Given::Submitted(Ok(slot)) => self.ring.insert(slot),
+            Given::Submitted(Err(failed)) => self.collect(Err(failed)),
             Given::Finished(finished) => self.collect(finished),
         }
     }
 
     fn collect(&mut self, finished: Finished<Batch<W>>) {
-        self.shared.seen(&finished);
+        match finished {
+            Err(failed) if self.shared.comes_back(&failed) => {
+                let more = std::iter::from_fn(|| self.ring.poll()).collect();
+                let finished = self.shared.bring_back(failed, more);
+                finished
+                    .into_iter()
+                    .for_each(|finished| self.take_back(finished));
+            }
+            finished => {
+                let finished = self.shared.seen(finished);
+                self.take_back(finished);
+            }
+        }
+    }
+
+    fn take_back(&mut self, finished: Finished<Batch<W>>) {
         let taken = self.shared.take_back(finished, &mut self.outputs);
         self.ring.put_free(taken.slot);
         let mut entries = taken.batch.entries;

@@ -38,6 +38,7 @@ pub(crate) fn unpack<W: Workload, B>(
     if program.downloads.bytes(batch.total) < PARALLEL_BYTES_MIN {
         outputs.extend(batch.entries.iter().map(read));
     } else {
-        pool.install(|| outputs.par_extend(batch.entries.par_iter().map(read)));
+        let entries = &batch.entries;
+        pool.install(|| outputs.par_extend(entries.par_iter().map(read)));
     }
 }

@@ -4,8 +4,8 @@
 use super::batch::{Batch, Batcher, Ordered};
 use super::compute::Completions;
 use super::ring::{Finished, Reorder, Wait};
-use super::slot::{Free, InFlight, Slot};
-use super::stages::{Given, Shared};
+use super::slot::{Free, Slot};
+use super::stages::{Given, Shared, Submitted};
 use super::stats::add_since;
 use super::sync::{
     Builder, JoinHandle, Received, Receiver, Sender, bounded, bounded_pair, receive,
@@ -128,7 +128,7 @@ struct Upload<W: Workload> {
     normal: Receiver<Message<W>>,
     urgent: Receiver<Message<W>>,
     free: Receiver<Slot<Free>>,
-    submitted: Sender<Slot<InFlight<Batch<W>>>>,
+    submitted: Sender<Submitted<Batch<W>>>,
     finished: Sender<Finished<Batch<W>>>,
     results: Option<RunSender<W>>,
     ordered_batches: u64,
@@ -193,24 +193,37 @@ impl<W: Workload> Upload<W> {
         let slot = self.free.recv();
         let slot = slot.expect("slots come back while this stage runs");
         add_since(&self.shared.counters.stall_ns, start);
+        // Until stage two can see it: after a loss it must know all that was lost.
+        let turn = self.shared.turn.lock();
         match self.shared.give(slot, batch) {
-            Given::InFlight(slot) => self.submitted.send(slot).ok(),
-            Given::Finished(finished) => self.finished.send(finished).ok(),
+            Given::Submitted(submitted) => self.submitted.send(submitted).ok(),
+            Given::Finished(finished) => self.finished.send(self.shared.seen(finished)).ok(),
         }
         .expect("the later stages outlive this one");
+        drop(turn);
     }
 }
 
 /// Stage two.
 fn complete<W: Workload>(
     shared: &Shared<W>,
-    completions: Completions<Batch<W>>,
+    mut completions: Completions<Batch<W>>,
     finished: &Sender<Finished<Batch<W>>>,
 ) {
-    for outcome in completions {
-        shared.seen(&outcome);
+    let pass = |outcome| {
         let sent = finished.send(outcome);
         assert!(sent.is_ok(), "the unpack stage outlives this one");
+    };
+    while let Some(outcome) = completions.next() {
+        match outcome {
+            Err(failed) if shared.comes_back(&failed) => {
+                let turn = shared.turn.lock();
+                let more = completions.all_finished();
+                shared.bring_back(failed, more).into_iter().for_each(&pass);
+                drop(turn);
+            }
+            outcome => pass(shared.seen(outcome)),
+        }
     }
 }
 

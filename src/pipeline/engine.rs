@@ -8,7 +8,7 @@ use super::sizes::SizesSeen;
 use super::slot::{Free, Slot, open_slots};
 use super::stages::Shared;
 use super::stats::{AtomicCounters, Counters};
-use super::sync::JoinHandle;
+use super::sync::{JoinHandle, Mutex};
 use super::ticket::Ticket;
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,6 +40,8 @@ pub struct EngineConfig {
     pub memory_bytes_max: Option<u64>,
     /// How to wait for the device.
     pub wait: Wait,
+    /// How often a supervised device may be started again after it was lost.
+    pub restarts_max: u64,
 }
 
 impl EngineConfig {
@@ -54,6 +56,7 @@ impl EngineConfig {
             batch_wait: Duration::from_millis(2),
             memory_bytes_max: None,
             wait: Wait::default(),
+            restarts_max: 1000,
         }
     }
 
@@ -305,6 +308,8 @@ pub(super) fn build<W: Workload>(
         counters: AtomicCounters::default(),
         sizes: SizesSeen::new(),
         poison: OnceLock::new(),
+        turn: Mutex::new(()),
+        restarts_max: config.restarts_max,
     };
     Ok((shared, slots, memory))
 }

@@ -25,6 +25,7 @@ mod ordered_map;
 mod packer;
 mod plan;
 mod program;
+mod recover;
 mod ring;
 mod sizes;
 mod slot;

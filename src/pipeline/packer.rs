@@ -91,7 +91,8 @@ impl<W: Workload> Packer<W> {
             return Err((error, entries.map(|entry| entry.item).collect()));
         }
         let mut batch = batches.remove(0);
-        write(&self.program, &self.pool, slot, &mut batch);
+        let uniforms = self.program.uniforms();
+        write(&self.program, &self.pool, slot, &mut batch, uniforms);
         Ok(Packed(batch))
     }
 

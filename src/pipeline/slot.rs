@@ -6,12 +6,13 @@
 
 use super::upload::write_header;
 use crate::backend::{Backend, HostViews, Lane};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{Buffer, BufferId, Element, View};
 use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
 /// slot less.
@@ -40,6 +41,8 @@ pub(crate) struct Filled<B> {
 /// On the device.
 pub(crate) struct InFlight<B> {
     batch: B,
+    /// When the device has to be done with it.
+    due: Option<Instant>,
 }
 /// Results can be read.
 pub struct Done<B> {
@@ -146,6 +149,11 @@ impl Slot<Free> {
         self.with(|_| Filling(()))
     }
 
+    /// The device that it is on.
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        self.core.executor.backend()
+    }
+
     /// The slot once nothing of a failed batch is on the device, if that can be
     /// known.
     pub(crate) fn quiet(mut self) -> Option<Self> {
@@ -159,6 +167,11 @@ impl Slot<Free> {
 }
 
 impl Slot<Filling> {
+    /// Free again, with what was written.
+    pub(crate) fn cancel(self) -> Slot<Free> {
+        self.with(|_| Free(()))
+    }
+
     /// Fills the recording's header: what the batch spans, how many items it has,
     /// and the uniforms as they were declared.
     ///
@@ -229,7 +242,12 @@ impl<B> Slot<Filled<B>> {
     /// Gives the batch to the device, in the smallest bucket that holds it.
     pub(crate) fn submit(mut self) -> Submitted<B> {
         match self.core.replay(self.state.live, &self.state.buckets) {
-            Ok(replay) => Ok((self.with(|Filled { batch, .. }| InFlight { batch }), replay)),
+            Ok(replay) => {
+                let deadline = self.core.executor.policy().deadline;
+                let due = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+                let slot = self.with(|Filled { batch, .. }| InFlight { batch, due });
+                Ok((slot, replay))
+            }
             Err(error) => Err(self.fail(error.within("submit"), |state| state.batch)),
         }
     }
@@ -238,20 +256,47 @@ impl<B> Slot<Filled<B>> {
 impl<B> Slot<InFlight<B>> {
     /// Looks once.
     pub(crate) fn poll(mut self) -> Progress<B> {
-        match self.core.lane.is_done() {
-            Ok(false) => Progress::Pending(self),
-            Ok(true) => Progress::Done(self.with(|InFlight { batch }| Done { batch })),
-            Err(error) => Progress::Failed(self.fail(error.within("compute"), |state| state.batch)),
-        }
+        let done = self.core.lane.is_done();
+        let overdue = self.state.due.is_some_and(|due| due <= Instant::now());
+        self.progress(done, overdue)
     }
 
-    /// Waits to the end.
+    /// Waits to the end, or until it is overdue.
     pub(crate) fn wait(mut self) -> Progress<B> {
-        match self.core.lane.wait() {
-            Ok(()) => Progress::Done(self.with(|InFlight { batch }| Done { batch })),
-            Err(error) => Progress::Failed(self.fail(error.within("compute"), |state| state.batch)),
-        }
+        let done = match self.state.due {
+            None => self.core.lane.wait().map(|()| true),
+            Some(due) => {
+                let left = due.saturating_duration_since(Instant::now());
+                self.core.lane.wait_for(left)
+            }
+        };
+        self.progress(done, true)
     }
+
+    fn progress(mut self, done: Result<bool>, overdue: bool) -> Progress<B> {
+        let error = match done {
+            Ok(true) => {
+                return Progress::Done(self.with(|InFlight { batch, .. }| Done { batch }));
+            }
+            Ok(false) if !overdue => return Progress::Pending(self),
+            Ok(false) => {
+                let deadline = self.core.executor.policy().deadline.unwrap_or_default();
+                let error = overdue_error(deadline);
+                self.core.lane.abandon(&error);
+                error
+            }
+            Err(error) => error,
+        };
+        Progress::Failed(self.fail(error.within("compute"), |state| state.batch))
+    }
+}
+
+fn overdue_error(deadline: Duration) -> Error {
+    Error::new(
+        ErrorKind::Deadline,
+        format!("the device has not finished the batch after {deadline:?}"),
+    )
+    .fix("see whether a kernel loops for ever on its input, or give batches a later deadline")
 }
 
 impl<B> Slot<Done<B>> {

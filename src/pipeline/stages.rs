@@ -7,6 +7,7 @@ use super::ring::Finished;
 use super::sizes::{SizesSeen, fit_buckets};
 use super::slot::{Failed, Free, InFlight, Slot};
 use super::stats::{AtomicCounters, add, add_since};
+use super::sync::Mutex;
 use super::upload::fill;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Extent, Workload};
@@ -25,11 +26,19 @@ pub(super) struct Shared<W: Workload> {
     pub(super) sizes: SizesSeen,
     /// Set by the first device failure; nothing is given to the device after.
     pub(super) poison: OnceLock<Error>,
+    /// Held while work is given to a device, or while a lost one is brought back.
+    pub(super) turn: Mutex<()>,
+    /// How often a supervised device may be started again.
+    pub(super) restarts_max: u64,
 }
+
+/// A slot that a device was given, or that it was lost with.
+pub(super) type Submitted<B> = Result<Slot<InFlight<B>>, Box<Failed<B>>>;
 
 /// What became of a batch that was given a slot.
 pub(super) enum Given<W: Workload> {
-    InFlight(Slot<InFlight<Batch<W>>>),
+    /// On the device, or lost to a device that will come back.
+    Submitted(Submitted<Batch<W>>),
     /// It has nothing for the device, or the device does not take it.
     Finished(Finished<Batch<W>>),
 }
@@ -80,24 +89,31 @@ impl<W: Workload> Shared<W> {
             Ok((slot, replay)) => {
                 add_since(&self.counters.submit_ns, start);
                 self.counters.add_replay(&replay);
-                Given::InFlight(slot)
+                Given::Submitted(Ok(slot))
             }
-            Err(failed) => {
-                self.poison(&failed.error);
-                Given::Finished(Err(failed))
-            }
+            Err(failed) if self.comes_back(&failed) => Given::Submitted(Err(failed)),
+            Err(failed) => Given::Finished(Err(failed)),
         }
     }
 
-    /// Stage two: notes what the device made of a batch.
-    pub(super) fn seen(&self, outcome: &Finished<Batch<W>>) {
+    /// Adds the batch to the error of one that failed for good, which ends the engine.
+    pub(super) fn end(&self, mut failed: Box<Failed<Batch<W>>>) -> Box<Failed<Batch<W>>> {
+        let batch = format!("batch {}", failed.batch.number);
+        failed.error = failed.error.clone().within(batch);
+        self.poison(&failed.error);
+        failed
+    }
+
+    /// Stage two: notes what the device made of a batch, a failure for good.
+    pub(super) fn seen(&self, outcome: Finished<Batch<W>>) -> Finished<Batch<W>> {
         match outcome {
             Ok(slot) => {
                 if let Some(submitted_at) = slot.batch().submitted_at {
                     add_since(&self.counters.compute_ns, submitted_at);
                 }
+                Ok(slot)
             }
-            Err(failed) => self.poison(&failed.error),
+            Err(failed) => Err(self.end(failed)),
         }
     }
 
@@ -111,8 +127,12 @@ impl<W: Workload> Shared<W> {
         outputs.clear();
         let taken = match outcome {
             Ok(slot) => {
-                unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
-                let (slot, batch) = slot.release();
+                if slot.batch().settled.is_empty() {
+                    unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
+                }
+                let (slot, mut batch) = slot.release();
+                let settled = batch.settled.drain(..);
+                outputs.extend(settled.map(|output| output.expect("every entry is settled")));
                 Taken {
                     slot,
                     batch,
@@ -120,10 +140,16 @@ impl<W: Workload> Shared<W> {
                 }
             }
             Err(failed) => {
-                let Failed { error, batch, slot } = *failed;
-                // What was wrong with an item before stays what is wrong with it.
+                let Failed {
+                    error,
+                    mut batch,
+                    slot,
+                } = *failed;
+                // What became of an item before stays what became of it.
                 let own = |entry: &Entry<W>| entry.place.as_ref().err().unwrap_or(&error).clone();
-                outputs.extend(batch.entries.iter().map(|entry| Err(own(entry))));
+                let mut settled = std::mem::take(&mut batch.settled).into_iter();
+                let output = |entry| settled.next().flatten().unwrap_or_else(|| Err(own(entry)));
+                outputs.extend(batch.entries.iter().map(output));
                 Taken {
                     slot,
                     batch,
@@ -138,7 +164,7 @@ impl<W: Workload> Shared<W> {
         taken
     }
 
-    fn poison(&self, error: &Error) {
+    pub(super) fn poison(&self, error: &Error) {
         // Only the first failure is the cause; later ones follow from it.
         if self.poison.set(error.clone()).is_ok() {
             tracing::error!(%error, "the device failed; the engine takes no more work");

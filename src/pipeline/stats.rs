@@ -41,6 +41,12 @@ counters! {
     bucket_misses,
     /// Buckets dropped from a slot, to make room for another or for new ones.
     bucket_evictions,
+    /// Times that a supervised device was started again after it was lost.
+    restarts,
+    /// Batches and parts of batches that were run again after a loss.
+    reruns,
+    /// Items that the device fails on, each told with its item.
+    items_quarantined,
     /// Bytes that copies moved.
     copied_bytes,
     /// Bytes among them that only fill up a bucket.

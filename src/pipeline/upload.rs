@@ -22,24 +22,25 @@ pub(crate) fn fill<W: Workload>(
     mut batch: Batch<W>,
 ) -> Slot<Filled<Batch<W>>> {
     let mut slot = slot.begin();
-    write(program, pool, &mut slot, &mut batch);
+    write(program, pool, &mut slot, &mut batch, program.uniforms());
     let total = batch.total;
     slot.filled(batch, total, program.buckets())
 }
 
-/// Writes the batch into the slot's memory.
+/// Writes the batch into the slot's memory, with these values of the uniforms.
 pub(super) fn write<W: Workload>(
     program: &Program<W>,
     pool: &ThreadPool,
     slot: &mut Slot<Filling>,
     batch: &mut Batch<W>,
+    uniforms: impl Iterator<Item = u32>,
 ) {
     let mut views = slot.host_mut(&program.upload_ids);
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);
         let bytes = views.remove(position.expect("the header is an upload"));
         let header = bytemuck::cast_slice_mut(bytes);
-        write_header(header, batch.total, batch.items, program.uniforms());
+        write_header(header, batch.total, batch.items, uniforms);
     }
     let views = WriteViews::new(&program.uploads, views);
     let entries = &mut batch.entries[..];

@@ -130,6 +130,16 @@ impl Executor {
         &self.buckets
     }
 
+    /// How it replays.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The device that it replays on.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
     /// How often each way of updating was taken.
     pub fn updates(&self) -> &Updates {
         &self.updates

@@ -2,6 +2,7 @@
 
 use crate::backend::Streams;
 use crate::error::{Error, Result};
+use std::time::Duration;
 
 /// Declares an enum with the names that configs and reports use.
 macro_rules! named {
@@ -91,6 +92,11 @@ pub struct Policy {
     /// Makes all buckets ready when the engine is built, up to
     /// [`Policy::ready_max`]; otherwise each at its first batch.
     pub warm_up: bool,
+    /// The longest that a batch may take from its submission on, batches before it
+    /// included. A device that takes longer is given up: it is started again where
+    /// it is supervised, and lost otherwise. A kernel of the CPU that never ends
+    /// can only be given up from outside its process.
+    pub deadline: Option<Duration>,
 }
 
 /// Up to this size a mapped buffer is faster than a copied one each way, by a
@@ -109,6 +115,7 @@ impl Default for Policy {
             mapped_bytes_max: MAPPED_BYTES_MAX,
             ready_max: usize::MAX,
             warm_up: true,
+            deadline: None,
         }
     }
 }

@@ -353,4 +353,8 @@ impl Lane for BrokenLane {
             }
         }
     }
+
+    fn abandon(&mut self, error: &tapeloop::Error) {
+        self.inner.abandon(error);
+    }
 }

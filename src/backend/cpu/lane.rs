@@ -429,4 +429,9 @@ impl Lane for CpuLane {
         self.blocks.release();
         self.failed.clone().map_or(Ok(()), Err)
     }
+
+    fn abandon(&mut self, error: &Error) {
+        self.queue.clear();
+        self.failed.get_or_insert_with(|| error.clone());
+    }
 }

@@ -6,8 +6,7 @@ use crate::backend::{Call, CallCounters, DeviceInfo, Home};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::ffi::CStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// One device as the driver names it, with no context yet.
 #[derive(Clone, Copy)]
@@ -127,7 +126,8 @@ pub(super) struct Context {
     /// What was called so far.
     pub(super) calls: CallCounters,
     raw: sys::CUcontext,
-    lost: AtomicBool,
+    /// Why nothing of it is touched any more.
+    lost: OnceLock<Error>,
 }
 
 // SAFETY: a CUcontext is a handle that the driver lets any thread use; `raw` is
@@ -150,7 +150,7 @@ impl Context {
             home: Home::new(),
             calls: CallCounters::default(),
             raw,
-            lost: AtomicBool::new(false),
+            lost: OnceLock::new(),
         });
         context.bind()?;
         Ok(context)
@@ -160,8 +160,11 @@ impl Context {
     ///
     /// Lanes move between threads, and an embedder's thread may have made
     /// another context current since, so the driver is asked each time; it
-    /// answers from the thread's own memory.
+    /// answers from the thread's own memory. A context that is lost is not asked.
     pub(super) fn bind(&self) -> Result<&'static Driver> {
+        if let Some(error) = self.lost.get() {
+            return Err(error.clone());
+        }
         let driver = self.device.driver;
         let mut current = std::ptr::null_mut();
         // SAFETY: `current` outlives the call.
@@ -203,19 +206,21 @@ impl Context {
             return Ok(());
         }
         let code = Code::of(raw);
+        let error = code.error(call);
         if code.loses_context {
-            self.lose();
+            self.lose(&error);
         }
-        Err(code.error(call))
+        Err(error)
     }
 
-    /// From here on nothing of this context is touched, only leaked.
-    pub(super) fn lose(&self) {
-        self.lost.store(true, Ordering::Relaxed);
+    /// From here on nothing of this context is touched, only leaked. The first
+    /// reason is the one to tell.
+    pub(super) fn lose(&self, error: &Error) {
+        self.lost.get_or_init(|| error.clone());
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
+        self.lost.get().is_some()
     }
 
     /// Free and total bytes of device memory.

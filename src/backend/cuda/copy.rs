@@ -136,8 +136,8 @@ impl Copier {
         let given = self.context.check(call, give(driver, stream.raw()));
         // Also after an error: it does not say that nothing was started.
         let finished = stream.synchronize();
-        if finished.is_err() {
-            self.context.lose();
+        if let Err(error) = &finished {
+            self.context.lose(error);
             std::mem::forget(leases);
         }
         given.and(finished)

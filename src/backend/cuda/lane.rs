@@ -252,6 +252,10 @@ impl Lane for CudaLane {
         self.settle();
         Ok(())
     }
+
+    fn abandon(&mut self, error: &Error) {
+        self.context.lose(error);
+    }
 }
 
 impl Drop for CudaLane {
@@ -260,10 +264,11 @@ impl Drop for CudaLane {
             // The graph is of no use; ending the capture frees the stream.
             drop(capture.end(&self.capture_stream));
         }
+        // Refused where the context is lost: what has no end is not waited for.
         if let Err(error) = self.queues.synchronize() {
             // Work may be under way for ever; the memory of lanes and of blocks
             // that it may touch is leaked, and the blocks' leases with it.
-            self.context.lose();
+            self.context.lose(&error);
             self.blocks.leak();
             tracing::warn!(%error, "a lane was dropped while the device cannot be used");
         }

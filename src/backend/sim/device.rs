@@ -33,6 +33,8 @@ pub(super) struct Device {
     pub(super) violations: Vec<Violation>,
     /// Whether a call that breaks a rule fails too.
     refuses: bool,
+    /// Whether it comes back when it was lost, which it then is as a whole.
+    pub(super) supervised: bool,
     pub(super) graveyard: Graveyard,
     lost: Option<Error>,
 }
@@ -58,6 +60,7 @@ impl Device {
             calls,
             violations: Vec::new(),
             refuses: options.refuses,
+            supervised: options.supervised,
             graveyard,
             lost: None,
         }
@@ -101,8 +104,22 @@ impl Device {
         self.lost.clone().map_or(Ok(()), Err)
     }
 
-    fn lose(&mut self, error: Error) {
+    pub(super) fn lose(&mut self, error: Error) {
         self.lost.get_or_insert(error);
+    }
+
+    /// Comes back after a loss, if there was one: what was in flight is gone, and
+    /// memory of the device holds anything.
+    pub(super) fn revive(&mut self) -> bool {
+        let Some(error) = self.lost.take() else {
+            return false;
+        };
+        self.schedule.forget();
+        self.memory.spoil();
+        for lane in self.shares.keys().copied().collect::<Vec<_>>() {
+            self.lose_work(lane, &error);
+        }
+        true
     }
 
     pub(super) fn violate(&mut self, violation: Violation) -> Result<()> {
@@ -283,7 +300,9 @@ impl Device {
         let epoch = self.schedule.give(stream, work);
         let clock = self.schedule.stream(stream).clock.clone();
         let given = (epoch, clock);
-        self.lane(lane).given[queue as usize] = Some(given.clone());
+        let share = self.lane(lane);
+        share.given[queue as usize] = Some(given.clone());
+        share.gone = None;
         given
     }
 
@@ -315,9 +334,16 @@ impl Device {
                 (steps, node, part, run.is_over())
             }
             Some(Work::Wait(_) | Work::Mark) => return self.schedule.finish(stream),
+            Some(Work::Endless) => {
+                let message = "a kernel that never ends, as planned, was waited for";
+                return self.lose(Error::new(ErrorKind::Device, message).with_code(702));
+            }
             None => return,
         };
         let outcome = match &steps[node].op {
+            Op::Launch { .. } if self.plan.endless() => {
+                return self.schedule.stream(stream).queue.push_front(Work::Endless);
+            }
             Op::Launch {
                 function,
                 grid,

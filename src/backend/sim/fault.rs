@@ -27,6 +27,11 @@ pub enum Fault {
         /// Which of those that ran.
         launch: u64,
     },
+    /// A kernel never ends. Who waits for it is told so in place of an end.
+    Endless {
+        /// Which of those that ran.
+        launch: u64,
+    },
     /// A copy moves its bytes in many small parts.
     SlowCopy {
         /// Which of those that ran.
@@ -127,6 +132,14 @@ impl Plan {
         let launch = take(&mut self.launches);
         let planned = self.faults.contains(&Fault::Kernel { launch });
         planned.then(|| device("a kernel met an illegal address, as planned", 700))
+    }
+
+    /// Whether the next kernel to run never ends.
+    pub(super) fn endless(&mut self) -> bool {
+        let launch = self.launches;
+        let planned = self.faults.contains(&Fault::Endless { launch });
+        self.launches += u64::from(planned);
+        planned
     }
 
     /// In how many parts the next copy goes, where that is planned.

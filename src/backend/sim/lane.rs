@@ -295,6 +295,7 @@ impl Lane for SimLane {
     fn is_done(&mut self) -> Result<bool> {
         self.call(Call::Poll, |device, views, lane| {
             device.forbid_in_own_capture(lane, "the lane was asked whether it is done")?;
+            device.check_gone(lane)?;
             let done = device.is_marked(lane);
             if done {
                 device.see_mark(lane);
@@ -307,11 +308,16 @@ impl Lane for SimLane {
     fn wait(&mut self) -> Result<()> {
         self.call(Call::Poll, |device, views, lane| {
             device.forbid_in_own_capture(lane, "a wait")?;
+            device.check_gone(lane)?;
             device.run_to_mark(lane)?;
             device.see_mark(lane);
             views.refresh(&device.memory);
             Ok(())
         })
+    }
+
+    fn abandon(&mut self, error: &Error) {
+        self.shared.device.lock().lose(error.clone());
     }
 }
 

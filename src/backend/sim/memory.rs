@@ -88,9 +88,7 @@ impl Memory {
     }
 
     pub(super) fn poison(&self, bytes: &mut [u8]) {
-        for (place, byte) in bytes.iter_mut().enumerate() {
-            *byte = self.poison[place % self.poison.len()];
-        }
+        fill(bytes, self.poison);
     }
 
     /// Bytes as memory starts.
@@ -129,6 +127,16 @@ impl Memory {
         if let Some(freed) = self.live.remove(&address) {
             let bytes = freed.bytes.as_slice().len();
             self.freed.insert(address, (bytes, freed.name));
+        }
+    }
+
+    /// Memory of the device holds anything from here on.
+    pub(super) fn spoil(&mut self) {
+        let poison = self.poison;
+        let device = |memory: &&mut Allocation| memory.space == Space::Device;
+        for memory in self.live.values_mut().filter(device) {
+            fill(memory.bytes.as_mut_slice(), poison);
+            memory.written.clear();
         }
     }
 
@@ -244,6 +252,12 @@ impl Memory {
             }
         }
         Some(launch.run(None))
+    }
+}
+
+fn fill(bytes: &mut [u8], pattern: [u8; 8]) {
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = pattern[place % pattern.len()];
     }
 }
 

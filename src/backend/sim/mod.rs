@@ -73,6 +73,8 @@ pub struct SimOptions {
     /// Memory starts full of poison rather than zeroed, as the contract has it:
     /// for programs that mean not to depend on it.
     pub poisoned: bool,
+    /// Whether the device comes back when it was lost.
+    pub supervised: bool,
 }
 
 impl SimOptions {
@@ -84,6 +86,7 @@ impl SimOptions {
             faults: Vec::new(),
             refuses: true,
             poisoned: false,
+            supervised: false,
         }
     }
 }
@@ -318,6 +321,18 @@ impl Backend for SimBackend {
 
     fn driver_calls(&self) -> DriverCalls {
         self.shared.calls.snapshot()
+    }
+
+    fn is_supervised(&self) -> bool {
+        self.shared.device.lock().supervised
+    }
+
+    fn revive(&self) -> Result<bool> {
+        let mut device = self.shared.device.lock();
+        match device.supervised {
+            true => Ok(device.revive()),
+            false => device.check_lost().map(|()| false),
+        }
     }
 }
 

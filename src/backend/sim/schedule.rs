@@ -15,6 +15,8 @@ pub(super) enum Work {
     Wait(Epoch),
     /// Nothing.
     Mark,
+    /// A kernel that never ends.
+    Endless,
 }
 
 /// Operations given as one piece of work, and how far they have come.
@@ -131,11 +133,21 @@ impl Schedule {
 
     /// One of the streams that can go on.
     pub(super) fn choose(&self, random: &mut Random) -> Option<usize> {
-        let can =
-            |stream: &usize| !self.0[*stream].queue.is_empty() && self.waits_for(*stream).is_none();
+        let can = |stream: &usize| match self.0[*stream].queue.front() {
+            None | Some(Work::Endless) => false,
+            Some(_) => self.waits_for(*stream).is_none(),
+        };
         let all = self.0.len();
         let start = random.below(all.max(1) as u64) as usize;
         (start..all).chain(0..start).find(can)
+    }
+
+    /// Takes away all work, as if it were done.
+    pub(super) fn forget(&mut self) {
+        for stream in &mut self.0 {
+            stream.queue.clear();
+            stream.done = stream.given;
+        }
     }
 
     /// Pieces of work that are not done.

@@ -27,6 +27,8 @@ pub(super) struct Share {
     /// How often the lane is still told that the mark is not reached.
     denials: u64,
     pub(super) failed: Option<Error>,
+    /// What became of work that was in flight when the device was lost.
+    pub(super) gone: Option<Error>,
 }
 
 /// A block while the lane's work uses it.
@@ -60,6 +62,7 @@ impl Share {
             mark: None,
             denials: 0,
             failed: None,
+            gone: None,
         }
     }
 
@@ -103,6 +106,24 @@ impl Device {
                 _ => drop(leases.remove(&address)),
             }
         }
+    }
+
+    /// The device came back from a loss without the lane's work.
+    pub(super) fn lose_work(&mut self, lane: u32, error: &Error) {
+        let mark = self.lane(lane).mark.take();
+        let unseen = mark.filter(|(epoch, _)| !self.host.covers(*epoch));
+        for (_, clock) in self.lane(lane).given.clone().into_iter().flatten() {
+            self.host.join(&clock);
+        }
+        self.release(lane, true);
+        let share = self.lane(lane);
+        share.gone = unseen.map(|_| error.clone());
+        (share.failed, share.capture) = (None, None);
+    }
+
+    /// Tells once what became of work that was in flight when the device was lost.
+    pub(super) fn check_gone(&mut self, lane: u32) -> Result<()> {
+        self.lane(lane).gone.take().map_or(Ok(()), Err)
     }
 
     fn take_lease(&mut self, lane: u32, block: &Block, access: Access, last: Epoch) -> Result<()> {
@@ -170,6 +191,9 @@ impl Device {
         match self.plan.submission() {
             Some(error) => {
                 self.lane(lane).failed = Some(error.clone());
+                if self.supervised {
+                    self.lose(error.clone());
+                }
                 Err(error)
             }
             None => Ok(()),

@@ -1,0 +1,280 @@
+//! After a supervised device was lost: it is started again, what was in flight is
+//! run again one batch at a time, and a batch that loses it again is cut in halves
+//! until the item is found that does it.
+//!
+//! An item costs at most 2 + log2(items of its batch) restarts: the loss that it
+//! was in flight with, the one of its batch alone, and one for each halving.
+
+use super::batch::{Batch, Entry, Place};
+use super::download::unpack;
+use super::ring::Finished;
+use super::slot::{Failed, Free, Progress, Slot};
+use super::stages::Shared;
+use super::stats::add;
+use super::upload::write;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::HEADER_LEN;
+use crate::workload::{Extent, Workload};
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What is known of some items of a batch that lost the device.
+enum Known {
+    Nothing,
+    /// All others of what was lost together are innocent.
+    Suspect,
+    /// They were run alone, and lost it.
+    Guilty(Error),
+}
+
+impl<W: Workload> Shared<W> {
+    /// Whether what a batch failed with is not the end of the device.
+    pub(super) fn comes_back(&self, failed: &Failed<Batch<W>>) -> bool {
+        is_loss(&failed.error)
+            && failed.slot.backend().is_supervised()
+            && self.poison.get().is_none()
+    }
+
+    /// Runs the batches that a device was lost with again: `first`, and what else of
+    /// `more` failed. Nothing may be given to it meanwhile: the caller holds `turn`.
+    pub(super) fn bring_back(
+        &self,
+        first: Box<Failed<Batch<W>>>,
+        more: Vec<Finished<Batch<W>>>,
+    ) -> Vec<Finished<Batch<W>>> {
+        let mut lost = vec![first];
+        let mut finished = Vec::with_capacity(1 + more.len());
+        for outcome in more {
+            match outcome {
+                Err(failed) if self.comes_back(&failed) => lost.push(failed),
+                outcome => finished.push(self.seen(outcome)),
+            }
+        }
+        lost.sort_by_key(|failed| failed.batch.number);
+        finished.extend(lost.into_iter().map(|failed| self.run_again(*failed)));
+        finished
+    }
+
+    fn run_again(&self, failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
+        let Failed { error, batch, slot } = failed;
+        let number = batch.number;
+        tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
+        let backend = std::sync::Arc::clone(slot.backend());
+        let finished = match self.run(slot, batch) {
+            Err(failed) if is_loss(&failed.error) => self.hunt(*failed),
+            finished => finished,
+        };
+        // The next batch finds a device.
+        match (finished, self.revive(&*backend)) {
+            (Ok(slot), Ok(())) => Ok(slot),
+            (Ok(slot), Err(error)) => {
+                self.poison(&error);
+                Ok(slot)
+            }
+            (Err(failed), _) => Err(self.end(failed)),
+        }
+    }
+
+    fn revive(&self, backend: &dyn crate::Backend) -> Result<()> {
+        let restarts = &self.counters.restarts;
+        if restarts.load(Relaxed) >= self.restarts_max {
+            let message = format!("the device was started again {} times", self.restarts_max);
+            return Err(Error::new(ErrorKind::Device, message)
+                .fix("see the log for what it was lost with, or raise restarts_max"));
+        }
+        if backend.revive()? {
+            add(restarts, 1);
+        }
+        Ok(())
+    }
+
+    /// Runs a batch that is written into its slot, and waits for it.
+    fn run(&self, slot: Slot<Free>, batch: Batch<W>) -> Finished<Batch<W>> {
+        if let Err(error) = self.revive(&**slot.backend()) {
+            return Err(Box::new(Failed { error, batch, slot }));
+        }
+        add(&self.counters.reruns, 1);
+        let live = batch.total;
+        let filled = slot.begin().filled(batch, live, self.program.buckets());
+        let (slot, replay) = filled.submit()?;
+        self.counters.add_replay(&replay);
+        match slot.wait() {
+            Progress::Done(slot) => Ok(slot),
+            Progress::Failed(failed) => Err(failed),
+            Progress::Pending(_) => unreachable!("wait returns when the slot is done"),
+        }
+    }
+
+    /// Finds the items of a batch that lose the device, and runs the others.
+    fn hunt(&self, failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
+        // The slot's memory is the host's again once the device is another.
+        if let Err(error) = self.revive(&**failed.slot.backend()) {
+            return Err(Box::new(Failed { error, ..failed }));
+        }
+        let Failed { error, batch, slot } = failed;
+        let mut hunt = Hunt::new(self, batch, slot);
+        let mut open = vec![(0..hunt.placed.len(), Known::Guilty(error))];
+        while let Some((range, known)) = open.pop() {
+            let whole = range.len();
+            let half = match known {
+                Known::Guilty(error) if whole == 1 => {
+                    hunt.quarantine(range.start, error);
+                    continue;
+                }
+                Known::Suspect | Known::Guilty(_) if whole > 1 => {
+                    range.start..range.start + whole / 2
+                }
+                _ => range.clone(),
+            };
+            let rest = half.end..range.end;
+            match hunt.run(half.clone()) {
+                Ok(()) if rest.is_empty() => {}
+                Ok(()) => open.push((rest, Known::Suspect)),
+                Err(error) if is_loss(&error) => {
+                    if !rest.is_empty() {
+                        open.push((rest, Known::Nothing));
+                    }
+                    open.push((half, Known::Guilty(error)));
+                }
+                Err(error) => return Err(hunt.give_up(error)),
+            }
+        }
+        hunt.finish()
+    }
+}
+
+/// Whether the device is lost with this error.
+fn is_loss(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Device | ErrorKind::Deadline)
+}
+
+/// A batch whose items are run apart.
+struct Hunt<'a, W: Workload> {
+    shared: &'a Shared<W>,
+    /// Without its entries.
+    batch: Batch<W>,
+    /// All entries, those in a part on the device aside.
+    entries: Vec<Option<Entry<W>>>,
+    /// The places of those that have something for the device.
+    placed: Vec<usize>,
+    /// As they were when the batch was written.
+    uniforms: Vec<u32>,
+    /// Taken while a part runs.
+    slot: Option<Slot<Free>>,
+}
+
+impl<'a, W: Workload> Hunt<'a, W> {
+    fn new(shared: &'a Shared<W>, mut batch: Batch<W>, slot: Slot<Free>) -> Self {
+        let entries: Vec<_> = batch.entries.drain(..).map(Some).collect();
+        let is_placed = |entry: &Option<Entry<W>>| entry.as_ref().is_some_and(|e| e.place.is_ok());
+        let placed = (0..entries.len()).filter(|&index| is_placed(&entries[index]));
+        let placed = placed.collect();
+        let settle = |entry: &Option<Entry<W>>| {
+            let error = entry.as_ref().and_then(|entry| entry.place.as_ref().err());
+            error.map(|error| Err(error.clone()))
+        };
+        batch.settled = entries.iter().map(settle).collect();
+        let mut slot = slot.begin();
+        let uniforms = match shared.program.header {
+            None => Vec::new(),
+            Some(header) => {
+                let mut views = slot.host_mut(&[header]);
+                let header: &[u32] = bytemuck::cast_slice(views.pop().expect("asked for one"));
+                header[HEADER_LEN..].to_vec()
+            }
+        };
+        Hunt {
+            shared,
+            batch,
+            entries,
+            placed,
+            uniforms,
+            slot: Some(slot.cancel()),
+        }
+    }
+
+    /// Runs some of the items as a batch of their own, and settles them.
+    fn run(&mut self, range: Range<usize>) -> Result<()> {
+        let slot = self.slot.as_ref().expect("back from the part before");
+        self.shared.revive(&**slot.backend())?;
+        let mut part = Batch::new(self.batch.number, self.batch.first, Vec::new());
+        for &index in &self.placed[range.clone()] {
+            let mut entry = self.entries[index].take().expect("in one part at a time");
+            let Ok(place) = &mut entry.place else {
+                unreachable!("only those with a place are in parts");
+            };
+            *place = Place {
+                at: part.total,
+                extent: place.extent,
+            };
+            part.total = sum(part.total, place.extent);
+            part.items += 1;
+            part.entries.push(entry);
+        }
+        let mut slot = self.slot.take().expect("back from the part before").begin();
+        let (program, pool) = (&self.shared.program, &self.shared.pool);
+        let uniforms = self.uniforms.iter().copied();
+        write(program, pool, &mut slot, &mut part, uniforms);
+        let (slot, part, outcome) = match self.shared.run(slot.cancel(), part) {
+            Ok(done) => {
+                let mut outputs = Vec::new();
+                unpack(program, pool, &done, done.batch(), &mut outputs);
+                let (slot, part) = done.release();
+                (slot, part, Ok(outputs))
+            }
+            Err(failed) => {
+                let Failed { error, batch, slot } = *failed;
+                (slot, batch, Err(error))
+            }
+        };
+        self.slot = Some(slot);
+        let indices = &self.placed[range];
+        for (&index, entry) in indices.iter().zip(part.entries) {
+            self.entries[index] = Some(entry);
+        }
+        let outputs = outcome?;
+        for (&index, output) in indices.iter().zip(outputs) {
+            self.batch.settled[index] = Some(output);
+        }
+        Ok(())
+    }
+
+    /// An item was run alone, and lost the device.
+    fn quarantine(&mut self, place: usize, error: Error) {
+        let index = self.placed[place];
+        let item = self.batch.first + index as u64;
+        tracing::warn!(item, %error, "an item loses the device, and is left out");
+        add(&self.shared.counters.items_quarantined, 1);
+        let code = error.code();
+        let mut left_out = Error::new(
+            ErrorKind::Quarantined,
+            format!("the device is lost with this item, also when it runs alone: {error}"),
+        )
+        .fix("look at the item, and at the kernels with compute-sanitizer");
+        if let Some(code) = code {
+            left_out = left_out.with_code(code);
+        }
+        self.batch.settled[index] = Some(Err(left_out));
+    }
+
+    fn into_parts(mut self) -> (Slot<Free>, Batch<W>) {
+        let entries = self.entries.into_iter();
+        self.batch.entries = entries.map(|entry| entry.expect("no part runs")).collect();
+        (self.slot.expect("no part runs"), self.batch)
+    }
+
+    fn finish(self) -> Finished<Batch<W>> {
+        let (slot, batch) = self.into_parts();
+        Ok(slot.pass(batch))
+    }
+
+    /// The batch as failed; what was settled before is settled.
+    fn give_up(self, error: Error) -> Box<Failed<Batch<W>>> {
+        let (slot, batch) = self.into_parts();
+        Box::new(Failed { error, batch, slot })
+    }
+}
+
+fn sum(a: Extent, b: Extent) -> Extent {
+    a.checked_add(b).expect("a part is within its batch")
+}
