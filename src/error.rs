@@ -9,6 +9,7 @@ use std::fmt;
 /// What went wrong, coarse enough to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum ErrorKind {
     /// A setting is missing, unknown, of the wrong type or out of range.
     Config,
@@ -38,9 +39,11 @@ pub enum ErrorKind {
 }
 
 /// An error with its kind, the fix where there is one, and where it happened.
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Error(Box<Inner>);
 
 #[derive(Clone)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 struct Inner {
     kind: ErrorKind,
     message: String,

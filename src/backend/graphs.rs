@@ -12,13 +12,25 @@ impl<G> Graphs<G> {
     }
 
     pub(super) fn insert(&mut self, graph: G) -> GraphId {
-        let place = self.0.iter().position(Option::is_none);
-        let place = place.unwrap_or_else(|| {
+        let id = self.free();
+        let place = id.0 as usize;
+        if place == self.0.len() {
             self.0.push(None);
-            self.0.len() - 1
-        });
+        }
         self.0[place] = Some(graph);
-        GraphId(place as u32)
+        id
+    }
+
+    /// The name that the next graph gets.
+    pub(super) fn free(&self) -> GraphId {
+        let place = self.0.iter().position(Option::is_none);
+        GraphId(place.unwrap_or(self.0.len()) as u32)
+    }
+
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (GraphId, &G)> {
+        let places = self.0.iter().enumerate();
+        places.filter_map(|(place, graph)| Some((GraphId(place as u32), graph.as_ref()?)))
     }
 
     pub(super) fn get(&self, id: GraphId) -> Result<&G> {

@@ -47,6 +47,8 @@ mod select;
 pub mod sim;
 mod storage;
 mod twin;
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+pub mod worker;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
@@ -61,14 +63,17 @@ use std::time::{Duration, Instant};
 
 /// A kernel that a backend has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionId(pub u32);
 
 /// A graph of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct GraphId(pub u32);
 
 /// The stage that an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Queue {
     /// Copies to the device.
     Upload,
@@ -80,6 +85,7 @@ pub enum Queue {
 
 /// Which streams the queues of lanes are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Streams {
     /// One stream for each lane: kernels of different slots overlap.
     #[default]
@@ -104,6 +110,7 @@ impl Streams {
 /// One operation with everything resolved. Addresses are the lane's own, or
 /// those of blocks that it adopted, and mean nothing elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Op {
     /// Copies host to device.
     Upload {
@@ -183,6 +190,7 @@ pub struct Node<'a> {
 
 /// How a lane came to a graph that does what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Built {
     /// Made anew.
     Instantiated,
@@ -197,6 +205,7 @@ pub enum Built {
 
 /// Calls made to a device since it was opened, by what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct DriverCalls {
     /// Allocations of device or pinned memory.
     pub allocations: u64,
@@ -243,6 +252,26 @@ pub trait Backend: Send + Sync {
         lanes: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn Lane>>>;
+
+    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
+    /// lane by lane, as their [`Layout`] has them.
+    ///
+    /// # Errors
+    /// As [`Backend::open_lanes`], and where the device cannot use such memory.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+        host: worker::Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let _ = (buffers, lanes, streams, host);
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            format!("a worker cannot run the backend {}", self.device().backend),
+        ))
+    }
 
     /// Takes a block of memory beside the lanes' arenas. It starts zeroed.
     ///

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// The backend that the user asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Choice {
     /// The GPU; the CPU where there is no GPU at all.
     #[default]
@@ -21,6 +22,7 @@ pub enum Choice {
 
 /// Settings of the CUDA backend; without meaning to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct CudaOptions {
     /// Which of the visible devices.
     pub device_ordinal: usize,

@@ -4,10 +4,16 @@ use super::Region;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes aligned for every element type.
-#[derive(Default)]
 pub(super) struct Storage {
-    words: Vec<u128>,
+    memory: Memory,
     bytes: usize,
+}
+
+enum Memory {
+    Own(Vec<u128>),
+    /// Also another process's, as long as the bytes.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    Shared(super::worker::Part),
 }
 
 impl Storage {
@@ -27,17 +33,34 @@ impl Storage {
                 .fix("take fewer slots or smaller batches"));
         }
         Ok(Storage {
-            words: vec![0; words],
+            memory: Memory::Own(vec![0; words]),
             bytes,
         })
     }
 
+    /// The first `bytes` of memory that is shared.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(super) fn shared(part: super::worker::Part, bytes: usize) -> Self {
+        let memory = Memory::Shared(part);
+        Storage { memory, bytes }
+    }
+
     pub(super) fn as_slice(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..self.bytes]
+        let all = match &self.memory {
+            Memory::Own(words) => bytemuck::cast_slice(words),
+            #[cfg(all(feature = "supervise", target_os = "linux"))]
+            Memory::Shared(part) => part.as_slice(),
+        };
+        &all[..self.bytes]
     }
 
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
+        let all = match &mut self.memory {
+            Memory::Own(words) => bytemuck::cast_slice_mut(words),
+            #[cfg(all(feature = "supervise", target_os = "linux"))]
+            Memory::Shared(part) => part.as_mut_slice(),
+        };
+        &mut all[..self.bytes]
     }
 }
 
@@ -45,7 +68,11 @@ impl Storage {
 impl Storage {
     /// The memory that it takes.
     pub(super) fn room(&self) -> usize {
-        size_of_val(&*self.words)
+        match &self.memory {
+            Memory::Own(words) => size_of_val(&**words),
+            #[cfg(all(feature = "supervise", target_os = "linux"))]
+            Memory::Shared(part) => part.as_slice().len(),
+        }
     }
 }
 

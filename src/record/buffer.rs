@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names are the documentation")]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum DType {
     U8,
     I8,
@@ -122,6 +123,7 @@ impl<T> std::fmt::Debug for Buffer<T> {
 
 /// How a buffer grows with what is in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Unit {
     /// `elements` for each unit of an axis of the batch's extent: every item
     /// owns the part that its own extent spans.
@@ -140,6 +142,7 @@ pub enum Unit {
 
 /// Who sees a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum View {
     /// Items write it on the host; it is uploaded.
     Upload,
@@ -151,6 +154,7 @@ pub enum View {
 
 /// A buffer as the recording declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct BufferDecl {
     /// Its name, unique in the recording.
     pub name: String,

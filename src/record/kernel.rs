@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// CUDA C++ text, compiled at run time where no binary is at hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct CudaSource {
     /// The file name that compiler messages cite.
     pub file: String,
@@ -19,6 +20,7 @@ pub struct CudaSource {
 
 /// Where the code of one or more kernels comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Image {
     /// A name for messages and for the compile cache.
     pub name: String,
@@ -48,6 +50,7 @@ impl Image {
 
 /// What a kernel does with a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Access {
     /// Reads it.
     Read,
@@ -71,6 +74,7 @@ impl Access {
 
 /// One parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Param {
     /// Its name in the source.
     pub name: String,
@@ -80,6 +84,7 @@ pub struct Param {
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum ParamKind {
     /// A pointer to a buffer's elements.
     Buffer {

@@ -16,8 +16,11 @@ pub use views::{ReadViews, WriteViews};
 
 /// What a workload may know of the device when it records.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct DeviceInfo {
     /// `"cuda"`, `"cpu"` or `"sim"`.
+    // A name of this program: whoever sends it sends the name beside.
+    #[cfg_attr(feature = "supervise", serde(skip))]
     pub backend: &'static str,
     /// The device's product name.
     pub name: String,

@@ -19,6 +19,33 @@ pub(super) fn lane_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     buffers.iter().map(storage).collect()
 }
 
+/// The same for several lanes, with what the host sees in memory of another process
+/// too.
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+pub(super) fn shared_buffers(
+    buffers: &[BufferDecl],
+    lanes: usize,
+    host: crate::backend::worker::Arena,
+) -> Result<Vec<Vec<Storage>>> {
+    let own = (0..lanes).map(|_| lane_buffers(buffers));
+    let mut all = own.collect::<Result<Vec<_>>>()?;
+    let layout = crate::backend::Layout::new(buffers);
+    let layout = layout.ok_or_else(|| Error::usage("buffers without a layout"))?;
+    let seen: Vec<usize> = (0..buffers.len())
+        .filter(|&index| layout.places[index].host.is_some())
+        .collect();
+    let room = |&index: &usize| layout.places[index].bytes.next_multiple_of(ALIGN_BYTES);
+    let mut parts = host
+        .cut(all.iter().flat_map(|_| seen.iter().map(room)))
+        .into_iter();
+    for lane in &mut all {
+        for (&index, part) in seen.iter().zip(&mut parts) {
+            lane[index] = Storage::shared(part, layout.places[index].bytes);
+        }
+    }
+    Ok(all)
+}
+
 /// Blocks start above all buffer indices, so that an address tells which it is,
 /// and no two blocks of a process ever had the same.
 const BLOCKS_START: u64 = 1 << 32;

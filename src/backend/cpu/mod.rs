@@ -91,6 +91,22 @@ impl Backend for CpuBackend {
         (0..lanes).map(open).collect()
     }
 
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        _: Streams,
+        host: super::worker::Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let open = |buffers| -> Box<dyn Lane> {
+            self.shared.calls.add(Call::Allocation);
+            Box::new(CpuLane::new(buffers, Arc::clone(&self.shared)))
+        };
+        let all = memory::shared_buffers(buffers, lanes, host)?;
+        Ok(all.into_iter().map(open).collect())
+    }
+
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
         self.shared.calls.add(Call::Allocation);
         memory::allocate(self.shared.home, space, bytes)

@@ -3,15 +3,20 @@
 use super::code;
 use super::context::Context;
 use crate::backend::Call;
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+use crate::backend::worker::Arena;
 use crate::error::{Error, ErrorKind, Result};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Page-locked host memory, zeroed.
+/// Page-locked host memory.
 pub(super) struct Pinned {
     context: Arc<Context>,
     start: NonNull<u8>,
     bytes: usize,
+    /// Whose the memory is, where it was only registered.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    registered: Option<Arena>,
 }
 
 // SAFETY: the memory belongs to the process, not to a thread; `Pinned` hands out
@@ -21,7 +26,7 @@ unsafe impl Send for Pinned {}
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    /// Takes `bytes`, at least one. Without flags: write-combined memory would
+    /// Takes `bytes`, at least one, zeroed. Without flags: write-combined memory would
     /// be very slow to read back, and the rest is so by unified addressing.
     pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Pinned> {
         let driver = context.bind_for(Call::Allocation)?;
@@ -41,6 +46,36 @@ impl Pinned {
             context: Arc::clone(context),
             start,
             bytes,
+            #[cfg(all(feature = "supervise", target_os = "linux"))]
+            registered: None,
+        })
+    }
+
+    /// Pins memory that is there, and shared with another process.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(super) fn registered(context: &Arc<Context>, arena: Arena) -> Result<Pinned> {
+        use cudarc::driver::sys::CUdevice_attribute as A;
+        let same = A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM;
+        if context.device.attribute(same) == 0 {
+            let message = "the device does not take host memory by the host's addresses";
+            return Err(Error::new(ErrorKind::Unavailable, message)
+                .fix("run without supervision, supervise = false"));
+        }
+        let driver = context.bind_for(Call::Allocation)?;
+        let (start, bytes) = (arena.start(), arena.bytes());
+        // SAFETY: the arena is mapped, and lives in the result.
+        let result = unsafe { (driver.cuMemHostRegister_v2)(start.as_ptr().cast(), bytes, 0) };
+        if result == code::OUT_OF_MEMORY {
+            let message = format!("{} could not be pinned", size_text(bytes));
+            return Err(out_of_memory(message)
+                .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
+        }
+        context.check("cuMemHostRegister", result)?;
+        Ok(Pinned {
+            context: Arc::clone(context),
+            start,
+            bytes,
+            registered: Some(arena),
         })
     }
 
@@ -56,6 +91,18 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        #[cfg(all(feature = "supervise", target_os = "linux"))]
+        if let Some(arena) = self.registered.take() {
+            match self.context.bind_to_free() {
+                // SAFETY: `start` was registered, and is given back once, here.
+                Some(driver) => unsafe {
+                    (driver.cuMemHostUnregister)(self.start.as_ptr().cast());
+                },
+                // The device may still be at work on it.
+                None => std::mem::forget(arena),
+            }
+            return;
+        }
         if let Some(driver) = self.context.bind_to_free() {
             // SAFETY: `start` came from cuMemHostAlloc and is freed once, here.
             unsafe { (driver.cuMemFreeHost)(self.start.as_ptr().cast()) };

@@ -102,6 +102,54 @@ impl CudaBackend {
     }
 }
 
+/// How the arenas of lanes are cut, and their sizes.
+struct Cut {
+    layout: Layout,
+    device_bytes: usize,
+    host_bytes: usize,
+}
+
+fn cut(buffers: &[BufferDecl], lanes: usize) -> Result<Cut> {
+    let cut = Layout::new(buffers).and_then(|layout| {
+        Some(Cut {
+            device_bytes: layout.device_bytes.checked_mul(lanes)?,
+            host_bytes: layout.host_bytes.checked_mul(lanes)?,
+            layout,
+        })
+    });
+    cut.ok_or_else(|| {
+        let message = "the buffers of all slots are larger than the address space";
+        out_of_memory(message.to_owned()).fix("lower the batch capacity")
+    })
+}
+
+impl CudaBackend {
+    fn open_cut(
+        &self,
+        cut: Cut,
+        lanes: usize,
+        streams: Streams,
+        pinned: Pinned,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let device = DeviceMemory::new(&self.context, cut.device_bytes.max(1))?;
+        let shared = match streams {
+            Streams::PerSlot => None,
+            Streams::PerStage => Some(stream_set(&self.context, streams)?),
+        };
+        Share::cut(cut.layout, pinned, device, lanes)
+            .map(|share| -> Result<Box<dyn Lane>> {
+                let streams = match &shared {
+                    Some(shared) => shared.clone(),
+                    None => stream_set(&self.context, streams)?,
+                };
+                let (context, functions) = (&self.context, &self.functions);
+                let lane = CudaLane::open(context, functions, share, streams, self.blocking_wait)?;
+                Ok(Box::new(lane))
+            })
+            .collect()
+    }
+}
+
 impl Backend for CudaBackend {
     fn device(&self) -> &DeviceInfo {
         &self.info
@@ -117,33 +165,22 @@ impl Backend for CudaBackend {
         lanes: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn Lane>>> {
-        let total = |bytes: usize| bytes.checked_mul(lanes);
-        let sums = Layout::new(buffers).and_then(|layout| {
-            let sums = (total(layout.device_bytes)?, total(layout.host_bytes)?);
-            Some((layout, sums))
-        });
-        let Some((layout, (device_bytes, host_bytes))) = sums else {
-            let message = "the buffers of all slots are larger than the address space";
-            return Err(out_of_memory(message.to_owned()).fix("lower the batch capacity"));
-        };
+        let cut = cut(buffers, lanes)?;
         // The driver refuses to allocate nothing.
-        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
-        let device = DeviceMemory::new(&self.context, device_bytes.max(1))?;
-        let shared = match streams {
-            Streams::PerSlot => None,
-            Streams::PerStage => Some(stream_set(&self.context, streams)?),
-        };
-        Share::cut(layout, pinned, device, lanes)
-            .map(|share| -> Result<Box<dyn Lane>> {
-                let streams = match &shared {
-                    Some(shared) => shared.clone(),
-                    None => stream_set(&self.context, streams)?,
-                };
-                let (context, functions) = (&self.context, &self.functions);
-                let lane = CudaLane::open(context, functions, share, streams, self.blocking_wait)?;
-                Ok(Box::new(lane))
-            })
-            .collect()
+        let pinned = Pinned::zeroed(&self.context, cut.host_bytes.max(1))?;
+        self.open_cut(cut, lanes, streams, pinned)
+    }
+
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+        host: super::worker::Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let pinned = Pinned::registered(&self.context, host)?;
+        self.open_cut(cut(buffers, lanes)?, lanes, streams, pinned)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {

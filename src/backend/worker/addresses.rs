@@ -1,0 +1,91 @@
+//! Addresses of a lane's buffers as the engine's process names them, which stay the
+//! same whatever process the device is behind.
+
+use crate::backend::{Addresses, Lane, Layout, Op};
+use crate::error::{Error, Result};
+use crate::record::{BufferId, Param, ParamKind};
+
+/// Each side of each lane has as much room, from a multiple of it on.
+const SIDE_BYTES: u64 = 1 << 40;
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Side {
+    Device,
+    Host,
+}
+
+fn start(lane: u32, side: Side) -> u64 {
+    let place = 2 * (u64::from(lane) + 1) + side as u64;
+    place * SIDE_BYTES
+}
+
+/// The addresses of a lane's buffer.
+pub(super) fn addresses(lane: u32, layout: &Layout, buffer: BufferId) -> Addresses {
+    let place = &layout.places[buffer.index()];
+    let at = |side, offset| start(lane, side) + offset as u64;
+    Addresses {
+        device: at(Side::Device, place.device),
+        host: place.host.map(|offset| at(Side::Host, offset)),
+        bytes: place.bytes,
+    }
+}
+
+/// The addresses of one lane in both processes.
+pub(super) struct Map {
+    lane: u32,
+    layout: Layout,
+    real: Vec<Addresses>,
+}
+
+impl Map {
+    pub(super) fn new(lane: u32, layout: Layout, real: &dyn Lane) -> Map {
+        let count = layout.places.len() as u16;
+        Map {
+            lane,
+            layout,
+            real: (0..count).map(|id| real.addresses(BufferId(id))).collect(),
+        }
+    }
+
+    /// The address in the worker.
+    fn real(&self, address: u64) -> Result<u64> {
+        let inside = |side: Side, offset: Option<usize>, bytes: usize, real: Option<u64>| {
+            let offset = address.checked_sub(start(self.lane, side) + offset? as u64)?;
+            // An empty buffer holds its first address all the same.
+            (offset < bytes.max(1) as u64).then(|| real.map(|real| real + offset))?
+        };
+        let pairs = self.layout.places.iter().zip(&self.real);
+        let mut found = pairs.filter_map(|(place, real)| {
+            inside(
+                Side::Device,
+                Some(place.device),
+                place.bytes,
+                Some(real.device),
+            )
+            .or_else(|| inside(Side::Host, place.host, place.bytes, real.host))
+        });
+        found.next().ok_or_else(|| {
+            Error::usage(format!("address {address:#x} is not the lane's own"))
+                .fix("use the lane's buffers")
+        })
+    }
+
+    /// The operation in the worker; `params` are those of the kernel of a launch.
+    pub(super) fn op(&self, op: &Op, params: &[Param]) -> Result<Op> {
+        let mut op = op.clone();
+        match &mut op {
+            Op::Upload { host, device, .. } | Op::Download { host, device, .. } => {
+                (*host, *device) = (self.real(*host)?, self.real(*device)?);
+            }
+            Op::Memset { device, .. } => *device = self.real(*device)?,
+            Op::Launch { args, .. } => {
+                for (param, arg) in params.iter().zip(args.iter_mut()) {
+                    if let ParamKind::Buffer { .. } = param.kind {
+                        *arg = self.real(*arg)?;
+                    }
+                }
+            }
+        }
+        Ok(op)
+    }
+}

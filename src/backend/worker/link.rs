@@ -1,0 +1,139 @@
+//! Messages over a socket: their length in 4 bytes, then they; files go with a byte
+//! of their own.
+
+use crate::error::{Error, ErrorKind, Result};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// The largest message in bytes: kernel images are the largest.
+const MESSAGE_BYTES_MAX: usize = 1 << 30;
+
+/// One end.
+pub(super) struct Link {
+    socket: UnixStream,
+    buffer: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn new(socket: UnixStream) -> Link {
+        Link {
+            socket,
+            buffer: Vec::new(),
+        }
+    }
+
+    pub(super) fn socket(&self) -> &UnixStream {
+        &self.socket
+    }
+
+    pub(super) fn send(&mut self, message: &impl Serialize) -> Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        buffer.extend([0; 4]);
+        let mut buffer = postcard::to_extend(message, buffer).map_err(broken)?;
+        let bytes = buffer.len() - 4;
+        if bytes > MESSAGE_BYTES_MAX {
+            return Err(broken(format!("a message of {bytes} bytes")));
+        }
+        buffer[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+        let mut rest = &buffer[..];
+        while !rest.is_empty() {
+            // No signal where the other end is gone: the error tells.
+            match send(&self.socket, rest, SendFlags::NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(broken(errno)),
+            }
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// The next message; `None` where the other end is gone.
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        let mut length = [0; 4];
+        match self.socket.read_exact(&mut length) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(broken(error)),
+        }
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MESSAGE_BYTES_MAX {
+            return Err(broken(format!("a message of {length} bytes")));
+        }
+        self.buffer.resize(length, 0);
+        self.socket.read_exact(&mut self.buffer).map_err(broken)?;
+        postcard::from_bytes(&self.buffer).map(Some).map_err(broken)
+    }
+
+    pub(super) fn send_file(&mut self, file: BorrowedFd<'_>) -> Result<()> {
+        let files = [file];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let fits = control.push(SendAncillaryMessage::ScmRights(&files));
+        debug_assert!(fits, "the space is for one file");
+        let byte = [IoSlice::new(&[0])];
+        sendmsg(&self.socket, &byte, &mut control, SendFlags::NOSIGNAL)
+            .map(|_| ())
+            .map_err(broken)
+    }
+
+    pub(super) fn receive_file(&mut self) -> Result<OwnedFd> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let mut into = [IoSliceMut::new(&mut byte)];
+        recvmsg(
+            &self.socket,
+            &mut into,
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+        .map_err(broken)?;
+        let mut files = control.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+            _ => None,
+        });
+        files.next().ok_or_else(|| broken("a file did not come"))
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Device,
+        format!("the link to the worker process broke: {error}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::worker::Arena;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn messages_and_files_arrive_in_order() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let (mut here, mut there) = (Link::new(here), Link::new(there));
+        let arena = Arena::new(100).unwrap();
+        here.send(&"first".to_owned()).unwrap();
+        here.send_file(arena.file().as_fd()).unwrap();
+        here.send(&vec![1_u32, 2]).unwrap();
+        assert_eq!(there.receive::<String>().unwrap().unwrap(), "first");
+        let file = there.receive_file().unwrap();
+        assert!(Arena::of_file(file, 100).is_ok());
+        assert_eq!(there.receive::<Vec<u32>>().unwrap().unwrap(), [1, 2]);
+        drop(here);
+        assert!(there.receive::<String>().unwrap().is_none());
+        assert!(there.send(&1_u32).is_err());
+    }
+}

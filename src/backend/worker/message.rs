@@ -1,0 +1,154 @@
+//! What crosses between the processes.
+
+use crate::backend::{
+    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Op, Queue, Streams,
+};
+use crate::error::Result;
+use crate::record::{BufferDecl, Image, Kernel, Param};
+use crate::workload::DeviceInfo;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// From the engine's process. Those that ask are answered, one after the other.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Request {
+    /// The first; the file of the marks follows. Asks for [`Opened`].
+    Open {
+        choice: Choice,
+        cuda: CudaOptions,
+        /// Threads of a CPU, 0 for all cores.
+        threads: usize,
+    },
+    /// The next image.
+    Image(Arc<Image>),
+    /// The next kernel. Asks for nothing but an error.
+    Load(KernelDecl),
+    /// The next lanes; the file of their host memory follows. Asks for nothing but
+    /// an error.
+    OpenLanes {
+        buffers: Vec<BufferDecl>,
+        lanes: Vec<u32>,
+        streams: Streams,
+    },
+    /// Drops a lane. Asks for nothing but an error.
+    CloseLane { lane: u32 },
+    /// Makes a graph, or gives its parameters to the one there is. Asks for
+    /// [`Built`].
+    Build {
+        lane: u32,
+        graph: GraphId,
+        spec: Spec,
+    },
+    /// Asks for nothing but an error.
+    SetParams {
+        lane: u32,
+        graph: GraphId,
+        node: usize,
+        op: Op,
+    },
+    /// Asks for the operations.
+    GraphOps { lane: u32, graph: GraphId },
+    /// Does not ask.
+    DropGraph { lane: u32, graph: GraphId },
+    /// Does not ask: the lane's mark tells.
+    Work {
+        lane: u32,
+        steps: Vec<Step>,
+        mark: u32,
+    },
+    /// Asks why a lane failed.
+    Why { lane: u32 },
+    /// Asks for the driver's calls.
+    Calls,
+    /// The last.
+    Close,
+}
+
+/// How a graph is made.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Spec {
+    pub(super) ops: Vec<Op>,
+    /// What each runs after, where the graph is built by hand; a capture else.
+    pub(super) after: Option<Vec<Vec<usize>>>,
+}
+
+/// A step of a lane's work.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) enum Step {
+    Op(Queue, Op),
+    Graph(GraphId),
+    Join(Queue, Queue),
+}
+
+/// A kernel without its code.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct KernelDecl {
+    pub(super) name: String,
+    /// The place of its image.
+    pub(super) image: usize,
+    pub(super) params: Vec<Param>,
+    pub(super) block: [u32; 3],
+    pub(super) shared_bytes: u32,
+    pub(super) revisits: bool,
+}
+
+impl KernelDecl {
+    pub(super) fn of(kernel: &Kernel, image: usize) -> Self {
+        KernelDecl {
+            name: kernel.name.clone(),
+            image,
+            params: kernel.params.clone(),
+            block: kernel.block,
+            shared_bytes: kernel.shared_bytes,
+            revisits: kernel.revisits,
+        }
+    }
+
+    pub(super) fn kernel(self, image: &Arc<Image>) -> Kernel {
+        let mut kernel = Kernel::new(self.name, image);
+        kernel.params = self.params;
+        kernel.block = self.block;
+        kernel.shared_bytes = self.shared_bytes;
+        kernel.revisits = self.revisits;
+        kernel
+    }
+}
+
+/// What the worker runs on.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Opened {
+    device: DeviceInfo,
+    backend: String,
+    pub(super) reason: String,
+}
+
+impl Opened {
+    pub(super) fn new(device: &DeviceInfo, reason: String) -> Self {
+        Opened {
+            device: device.clone(),
+            backend: device.backend.to_owned(),
+            reason,
+        }
+    }
+
+    pub(super) fn device(&self) -> DeviceInfo {
+        let known = ["cuda", "cpu"]
+            .into_iter()
+            .find(|name| *name == self.backend);
+        DeviceInfo {
+            backend: known.unwrap_or("unknown"),
+            ..self.device.clone()
+        }
+    }
+}
+
+/// From the worker.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Reply {
+    Done(Result<()>),
+    Opened(Result<Opened>),
+    Loaded(Result<FunctionId>),
+    Built(Result<Built>),
+    Ops(Result<Vec<Op>>),
+    Calls(DriverCalls),
+}

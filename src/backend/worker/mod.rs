@@ -1,0 +1,172 @@
+//! A device behind a process of its own, which a fault or a kernel without end may
+//! take down: another one is started in its place.
+//!
+//! A fault on a GPU ends CUDA for the whole process that it happens in. So this
+//! process has none: a worker, a program that calls [`serve`], opens the device.
+//! Kernels, lanes and graphs cross once, and again to every worker after the first;
+//! host memory of lanes is shared, pinned by the worker; of a batch there crosses
+//! its launch, and the mark that the worker sets in shared memory when it is done.
+//!
+//! ```text
+//! engine's process                          worker
+//! WorkerBackend, WorkerLane -- requests --> serve: a lane's work in its turn
+//!        arena ............ memory ........ arena, registered as pinned
+//!        marks <........... memory ........ the thread that waits for the device
+//! ```
+//!
+//! [`Backend::revive`] starts the next worker; the fronts of
+//! [`pipeline`](crate::pipeline) call it, run again what was in flight and find the
+//! item at fault.
+
+mod addresses;
+mod arena;
+mod lane;
+mod link;
+mod message;
+mod serve;
+mod supervisor;
+
+use super::{
+    Backend, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Space,
+    Streams,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{BufferDecl, Kernel};
+pub use arena::{Arena, Part};
+use lane::{WorkerLane, no_blocks};
+use message::{Reply, Request};
+pub use serve::serve;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use supervisor::Supervisor;
+
+/// Which worker to start, and what it opens.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerOptions {
+    /// A program that calls [`serve`]; this one, if it is not named.
+    pub program: Option<PathBuf>,
+    /// Its arguments, such as `worker` for tapeloop itself.
+    pub args: Vec<OsString>,
+    /// Variables of its environment, beside those of this process.
+    pub env: Vec<(OsString, OsString)>,
+    /// The backend that it opens.
+    pub choice: Choice,
+    /// Settings of the CUDA backend.
+    pub cuda: CudaOptions,
+    /// Threads of the CPU backend, 0 for all cores.
+    pub threads: usize,
+}
+
+/// A device in a worker process.
+pub struct WorkerBackend {
+    device: DeviceInfo,
+    reason: String,
+    supervisor: Arc<Supervisor>,
+}
+
+impl WorkerBackend {
+    /// Starts a worker, which opens its device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] for a program that is no worker, and what the
+    /// worker says of its device.
+    pub fn open(options: WorkerOptions) -> Result<WorkerBackend> {
+        let (supervisor, opened) = Supervisor::start(options)?;
+        Ok(WorkerBackend {
+            device: opened.device(),
+            reason: opened.reason,
+            supervisor,
+        })
+    }
+
+    /// The process of the worker; `None` of one that is lost.
+    pub fn process_id(&self) -> Option<u32> {
+        self.supervisor.process_id()
+    }
+
+    /// Why the worker chose the backend that it has.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl Backend for WorkerBackend {
+    fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.supervisor.load(kernel)
+    }
+
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let layout = Layout::new(buffers);
+        let sums = layout.and_then(|layout| {
+            let bytes = layout.host_bytes.checked_mul(lanes)?;
+            Some((layout, bytes))
+        });
+        let Some((layout, host_bytes)) = sums else {
+            let message = "the buffers of all slots are larger than the address space";
+            return Err(Error::new(ErrorKind::OutOfMemory, message).fix("lower the batch capacity"));
+        };
+        let layout = Arc::new(layout);
+        let sizes = std::iter::repeat_n(layout.host_bytes, lanes);
+        let parts = Arena::new(host_bytes)?.cut(sizes);
+        let Some(first) = parts.first() else {
+            return Ok(Vec::new());
+        };
+        let host = Arc::clone(first.arena());
+        let numbers = self.supervisor.open_lanes(buffers, lanes, streams, host)?;
+        let lane = |(number, part)| -> Box<dyn Lane> {
+            let (layout, supervisor) = (Arc::clone(&layout), Arc::clone(&self.supervisor));
+            Box::new(WorkerLane::new(number, layout, part, supervisor))
+        };
+        Ok(numbers.into_iter().zip(parts).map(lane).collect())
+    }
+
+    fn allocate(&self, _: Space, _: usize) -> Result<Block> {
+        Err(no_blocks())
+    }
+
+    fn write(&self, _: &[u8], _: &Block, _: usize) -> Result<()> {
+        Err(no_blocks())
+    }
+
+    fn read(&self, _: &Block, _: usize, _: &mut [u8]) -> Result<()> {
+        Err(no_blocks())
+    }
+
+    fn copy(&self, _: &Block, _: usize, _: &Block, _: usize, _: usize) -> Result<()> {
+        Err(no_blocks())
+    }
+
+    /// Of the worker that there is now; none of one that is lost.
+    fn driver_calls(&self) -> DriverCalls {
+        match self.supervisor.ask(&Request::Calls) {
+            Ok(Reply::Calls(calls)) => calls,
+            _ => DriverCalls::default(),
+        }
+    }
+
+    fn is_supervised(&self) -> bool {
+        true
+    }
+
+    fn revive(&self) -> Result<bool> {
+        self.supervisor.revive()
+    }
+}
+
+fn unexpected() -> Error {
+    Error::new(
+        ErrorKind::Device,
+        "the worker answered something else than it was asked",
+    )
+    .fix("use a worker of the same version as this program")
+}
