@@ -30,6 +30,9 @@ pub(super) enum Command {
     Validate(Box<ValidateArgs>),
     /// Tell what a run would find on this machine, and what is missing.
     Doctor(ConfigArgs),
+    /// Hold the device for a run with supervise = true, which starts this by itself.
+    #[cfg(target_os = "linux")]
+    Worker,
 }
 
 #[derive(Debug, Args)]

@@ -53,6 +53,8 @@ pub fn main() -> ExitCode {
         Command::Paint(args) => paint::paint(*args),
         Command::Validate(args) => validate::validate(*args),
         Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
+        #[cfg(target_os = "linux")]
+        Command::Worker => worker(),
     };
     let code = outcome.unwrap_or_else(|error| {
         eprintln!("error: {error}");
@@ -69,6 +71,14 @@ fn features(args: FeaturesArgs) -> Result<u8> {
     } else {
         listing::text(&config)
     });
+    Ok(GOOD)
+}
+
+/// `tapeloop worker`.
+#[cfg(target_os = "linux")]
+fn worker() -> Result<u8> {
+    let twins = crate::features::twins()?;
+    crate::backend::worker::serve(&twins)?;
     Ok(GOOD)
 }
 

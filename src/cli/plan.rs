@@ -38,7 +38,7 @@ impl Plan {
         Features::new(config.features.clone())?;
         let annotations = annotations_of(&config)?.map(Arc::new);
         let pool = thread_pool(config.threads)?;
-        let selected = select_with(config.backend, &pool, &cuda_options(&config))?;
+        let selected = select(&config, &pool)?;
         let device = selected.backend.device();
         tracing::info!(
             backend = device.backend,
@@ -202,6 +202,39 @@ pub(super) fn cuda_options(config: &Config) -> CudaOptions {
     }
 }
 
+/// The device, behind a worker if it is supervised.
+#[cfg(target_os = "linux")]
+fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
+    use crate::backend::worker::{WorkerBackend, WorkerOptions};
+    if !config.supervise {
+        return select_with(config.backend, pool, &cuda_options(config));
+    }
+    let backend = WorkerBackend::open(WorkerOptions {
+        program: config.worker.clone(),
+        args: vec![WORKER.into()],
+        choice: config.backend,
+        cuda: cuda_options(config),
+        threads: config.threads,
+        ..WorkerOptions::default()
+    })?;
+    Ok(Selected {
+        reason: format!("{}, in a worker process", backend.reason()),
+        backend: Arc::new(backend),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
+    if config.supervise {
+        return Err(Error::config("supervise = true needs Linux").fix("leave it out"));
+    }
+    select_with(config.backend, pool, &cuda_options(config))
+}
+
+/// The command that runs a worker.
+#[cfg(target_os = "linux")]
+const WORKER: &str = "worker";
+
 fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
     EngineConfig {
@@ -209,6 +242,7 @@ fn engine_config(config: &Config) -> EngineConfig {
         policy: config.policy,
         buckets: Features::buckets(batch.residues, batch.residues_max),
         memory_bytes_max: config.memory_bytes_max,
+        restarts_max: config.restarts_max,
         wait: match config.wait {
             Wait::Spin => pipeline::Wait::Spin,
             Wait::Block | Wait::Sleep => pipeline::Wait::Block,

@@ -124,6 +124,9 @@ impl Outcome {
                 "driver_calls": self.counters.driver_calls,
                 "copied_bytes": self.counters.copied_bytes,
                 "padding_bytes": self.counters.padding_bytes,
+                "restarts": self.counters.restarts,
+                "reruns": self.counters.reruns,
+                "quarantined": self.counters.items_quarantined,
             },
             "per_second": {
                 "structures": self.per_second(counts.structures),
@@ -186,6 +189,17 @@ impl Outcome {
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
         let _ = writeln!(text, "results: {folder}");
+        if self.counters.restarts > 0 {
+            let Counters {
+                restarts,
+                items_quarantined,
+                ..
+            } = self.counters;
+            let _ = writeln!(
+                text,
+                "the device was lost {restarts} times, to {items_quarantined} inputs, and started again"
+            );
+        }
         text.push_str(&warnings(&self.written.columns, counts.structures));
         if counts.rejected > 0 {
             let rejected = grouped(counts.rejected);

@@ -37,7 +37,7 @@ mod torsions;
 mod weighted_contact_number;
 
 use crate::error::Result;
-use crate::record::Recorder;
+use crate::record::{Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
@@ -133,6 +133,39 @@ impl Features {
         sizes.dedup();
         sizes.into_iter().map(Features::capacity).collect()
     }
+}
+
+/// The CPU twins of all kernels, by the kernels' names, for a process that
+/// has to find them by those.
+///
+/// # Errors
+/// A recording of all features that cannot be made.
+pub fn twins() -> Result<Vec<(String, Twin)>> {
+    let device = DeviceInfo {
+        backend: "cpu",
+        name: String::new(),
+        compute_capability: None,
+        multiprocessors: 1,
+        memory_bytes: 0,
+        driver_version: 0,
+        shares_host_memory: true,
+    };
+    let mut twins = Vec::new();
+    for fusion in [Fusion::Off, Fusion::On] {
+        let config = FeatureConfig {
+            fusion,
+            ..FeatureConfig::default()
+        };
+        let capacity = Features::capacity(16);
+        let mut recorder = Recorder::new(capacity.as_slice());
+        Features::new(config)?.record(&mut recorder, &device)?;
+        for kernel in recorder.finish()?.kernels() {
+            if !twins.iter().any(|(name, _)| *name == kernel.name) {
+                twins.extend(kernel.twin.map(|twin| (kernel.name.clone(), twin)));
+            }
+        }
+    }
+    Ok(twins)
 }
 
 impl Workload for Features {

@@ -170,3 +170,37 @@ fn a_full_disk_fails_the_run_with_the_path_and_leaves_no_half_part() {
     let error = record(&out)["error"].as_str().unwrap().to_owned();
     assert!(error.contains("part-00000"), "{error}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_worker_that_is_none_is_told_before_anything_is_written() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().join("out");
+    let common = [
+        "-i",
+        SAMPLES,
+        "-o",
+        str_of(&folder),
+        "--set",
+        "supervise=true",
+    ];
+    for (worker, said) in [
+        ("/nowhere/tapeloop", "cannot be started"),
+        ("/bin/true", "did not come up"),
+    ] {
+        let set = format!("worker={worker:?}");
+        let (output, code) = run(&[&common[..], &["--set", &set]].concat());
+        let text = text(&output.stderr);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains(said) && text.contains("fix:"), "{text}");
+        assert!(!folder.exists());
+    }
+    // By hand, without the process that it is for.
+    let output = tapeloop(["worker"])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = text(&output.stderr);
+    assert!(text.contains("started by another process"), "{text}");
+}

@@ -165,6 +165,13 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
         &["--slots", "1", "--threads", "1"][..],
         &["--slots", "7", "--threads", "5", "--set", "wait=spin"],
         &["--mode", "stream"],
+        #[cfg(target_os = "linux")]
+        &[
+            "--set",
+            "supervise=true",
+            "--set",
+            "batch.deadline_ms=600000",
+        ],
         &[
             "--set",
             "batch.residues=1",

@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::Release;
 ///
 /// # Errors
 /// What the link to that process says; a device's errors go there.
-pub fn serve(twins: &[(&str, Twin)]) -> Result<()> {
+pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned();
     let socket = UnixStream::from(socket.map_err(Error::io)?);
     if socket.peer_addr().is_err() {
@@ -58,9 +58,10 @@ pub fn serve(twins: &[(&str, Twin)]) -> Result<()> {
         .name("tapeloop-marks".to_owned())
         .spawn(move || wait_for_marks(&marks, &waited))
         .map_err(Error::io)?;
+    let twins = twins.iter().map(|(name, twin)| (name.as_ref(), *twin));
     let mut worker = Worker {
         backend: selected.backend,
-        twins,
+        twins: twins.collect(),
         images: Vec::new(),
         kernels: Vec::new(),
         lanes: BTreeMap::new(),
@@ -158,7 +159,7 @@ fn wake(marks: &Marks, lane: u32) {
 
 struct Worker<'a> {
     backend: Arc<dyn Backend>,
-    twins: &'a [(&'a str, Twin)],
+    twins: BTreeMap<&'a str, Twin>,
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
     lanes: BTreeMap<u32, Served>,
@@ -176,8 +177,7 @@ impl Worker<'_> {
                 let image = self.images.get(decl.image).cloned();
                 let loaded = image.ok_or_else(unknown).and_then(|image| {
                     let mut kernel = decl.kernel(&image);
-                    let named = self.twins.iter().find(|(name, _)| *name == kernel.name);
-                    kernel.twin = named.map(|(_, twin)| *twin);
+                    kernel.twin = self.twins.get(&*kernel.name).copied();
                     let function = self.backend.load(&kernel)?;
                     self.kernels.push((kernel, function));
                     Ok(())

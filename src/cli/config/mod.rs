@@ -23,6 +23,7 @@ use form::Form;
 use replay::resolve_policy;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(super) use features::setting_json;
 pub(super) use suggest::nearest;
@@ -74,6 +75,11 @@ pub(super) struct Config {
     pub(super) batch: BatchSettings,
     pub(super) memory_bytes_max: Option<u64>,
     pub(super) wait: Wait,
+    /// Whether the device is in a process of its own.
+    pub(super) supervise: bool,
+    /// The program of that, if it is not this one.
+    pub(super) worker: Option<PathBuf>,
+    pub(super) restarts_max: u64,
     pub(super) tables: TableSettings,
     pub(super) nvrtc: Option<PathBuf>,
     pub(super) kernel_cache: Option<PathBuf>,
@@ -126,7 +132,10 @@ impl Config {
         let device = form.integer("device", 0, 0..=1023) as u32;
         let nvrtc = resolve_path(&mut form, "nvrtc");
         let kernel_cache = resolve_path(&mut form, "kernel_cache");
-        let policy = resolve_policy(&mut form);
+        let mut policy = resolve_policy(&mut form);
+        let supervise = form.flag("supervise", false);
+        let worker = resolve_path(&mut form, "worker");
+        let restarts_max = form.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
         let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
         let threads = form.integer("threads", 0, 0..=4096) as usize;
         let waits = [
@@ -136,6 +145,9 @@ impl Config {
         ];
         let wait = form.choice("wait", &waits);
         let batch = resolve_batch(&mut form);
+        policy.deadline = form
+            .optional_integer("batch.deadline_ms", 1..=86_400_000)
+            .map(|ms| Duration::from_millis(ms as u64));
         let memory_bytes_max = form
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
             .map(|bytes| bytes as u64);
@@ -158,6 +170,9 @@ impl Config {
             batch,
             memory_bytes_max,
             wait,
+            supervise,
+            worker,
+            restarts_max,
             tables,
             nvrtc,
             kernel_cache,
