@@ -6,7 +6,7 @@ use super::tables::{Written, warnings};
 use super::tally::Counts;
 use super::{FAILED, GOOD, REJECTED};
 use crate::error::{Error, Result};
-use crate::pipeline::{Counters, MemoryPlan};
+use crate::pipeline::{Counters, MemoryPlan, Shrunk};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,6 +19,8 @@ pub(super) struct Outcome {
     /// Of the engine.
     pub(super) counters: Counters,
     pub(super) memory: MemoryPlan,
+    /// What the engine did without.
+    pub(super) shrunk: Vec<Shrunk>,
     pub(super) written: Written,
     pub(super) interrupted: bool,
     pub(super) error: Option<Error>,
@@ -108,7 +110,8 @@ impl Outcome {
                 "driver_version": device.driver_version,
             },
             "mode": plan.config.policy.mode.name(),
-            "slots": plan.config.slots,
+            "slots": self.memory.slots,
+            "shrunk": self.shrunk.iter().map(Shrunk::to_string).collect::<Vec<_>>(),
             "threads": plan.pool.current_num_threads(),
             "counts": {
                 "inputs": counts.inputs,
@@ -171,7 +174,7 @@ impl Outcome {
             device.backend,
             device.name,
             plan.config.policy.mode.name(),
-            plan.config.slots,
+            self.memory.slots,
             plan.pool.current_num_threads()
         );
         let lines = [
@@ -189,6 +192,10 @@ impl Outcome {
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
         let _ = writeln!(text, "results: {folder}");
+        if !self.shrunk.is_empty() {
+            let steps: Vec<String> = self.shrunk.iter().map(Shrunk::to_string).collect();
+            let _ = writeln!(text, "memory was short: {}", steps.join(", "));
+        }
         if self.counters.restarts > 0 {
             let Counters {
                 restarts,

@@ -105,6 +105,7 @@ pub(super) fn compute(
         counts: tally.counts(),
         counters: engine.counters(),
         memory: engine.memory().clone(),
+        shrunk: engine.shrunk().to_vec(),
         written,
         interrupted: interrupt.has_stopped(),
         error,

@@ -1,7 +1,8 @@
 //! The front without threads: items through a ring, driven by the caller.
 
 use super::batch::{Batch, Batcher};
-use super::engine::{EngineConfig, SubmitOptions, build};
+use super::build::{Built, Shrunk, build};
+use super::engine::{EngineConfig, SubmitOptions};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
@@ -33,6 +34,7 @@ pub struct Pipeline<W: Workload> {
     outputs: Vec<Result<W::Output>>,
     done: VecDeque<Delivery<W>>,
     memory: MemoryPlan,
+    shrunk: Vec<Shrunk>,
 }
 
 /// An item that came through, with what became of it.
@@ -66,7 +68,12 @@ impl<W: Workload> Pipeline<W> {
         pool: Arc<ThreadPool>,
         config: &EngineConfig,
     ) -> Result<Self> {
-        let (shared, slots, memory) = build(workload, backends, pool, config)?;
+        let Built {
+            shared,
+            slots,
+            memory,
+            shrunk,
+        } = build(workload, backends, pool, config)?;
         let ring = Ring::of(slots, &shared.program.buckets(), config.wait);
         Ok(Pipeline {
             batcher: shared.batcher(),
@@ -77,6 +84,7 @@ impl<W: Workload> Pipeline<W> {
             outputs: Vec::new(),
             done: VecDeque::new(),
             memory,
+            shrunk,
         })
     }
 
@@ -200,6 +208,11 @@ impl<W: Workload> Pipeline<W> {
     /// The memory that it took.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
+    }
+
+    /// As [`Engine::shrunk`](super::Engine::shrunk).
+    pub fn shrunk(&self) -> &[Shrunk] {
+        &self.shrunk
     }
 
     fn close_due(&mut self, now: Instant) {

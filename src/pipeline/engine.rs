@@ -1,14 +1,13 @@
 //! The engine: a workload on one or more devices.
 
+use super::build::{Built, Shrunk, build};
 use super::driver::{self, Intake};
 use super::plan::MemoryPlan;
-use super::program::{Program, record_buckets};
+use super::program::record_buckets;
 use super::ring::Wait;
-use super::sizes::SizesSeen;
-use super::slot::{Free, Slot, open_slots};
 use super::stages::Shared;
-use super::stats::{AtomicCounters, Counters};
-use super::sync::{JoinHandle, Mutex};
+use super::stats::Counters;
+use super::sync::JoinHandle;
 use super::ticket::Ticket;
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +15,7 @@ use crate::record::Scalar;
 use crate::replay::Policy;
 use crate::workload::{DeviceInfo, Extent, Sink, Workload};
 use rayon::ThreadPool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The most slots of one device.
@@ -37,6 +36,10 @@ pub struct EngineConfig {
     /// The longest that a submitted item waits for its batch to fill.
     pub batch_wait: Duration,
     /// The most device and pinned memory in bytes, if there is a budget.
+    ///
+    /// A plan within the budget is taken as it is or not at all. Without one, where
+    /// memory is short, the engine takes fewer slots, then a smaller largest bucket,
+    /// down to one slot and a bucket that holds a batch; see [`Engine::shrunk`].
     pub memory_bytes_max: Option<u64>,
     /// How to wait for the device.
     pub wait: Wait,
@@ -60,7 +63,7 @@ impl EngineConfig {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if !(1..=SLOTS_MAX).contains(&self.slots) {
             return Err(Error::config(format!(
                 "slots = {} is not 1 to {SLOTS_MAX}",
@@ -94,6 +97,7 @@ pub struct Engine<W: Workload> {
     intake: Option<Intake<W>>,
     threads: Vec<JoinHandle<()>>,
     memory: MemoryPlan,
+    shrunk: Vec<Shrunk>,
     device: DeviceInfo,
 }
 
@@ -124,14 +128,20 @@ impl<W: Workload> Engine<W> {
     ///
     /// # Errors
     /// What is wrong with the configuration or the recording, a kernel that
-    /// cannot be loaded, a budget that does not hold, memory that is not there.
+    /// cannot be loaded, a budget that does not hold, memory that is not there
+    /// even for the least.
     pub fn new(
         workload: W,
         backends: &[Arc<dyn Backend>],
         pool: Arc<ThreadPool>,
         config: &EngineConfig,
     ) -> Result<Self> {
-        let (shared, slots, memory) = build(workload, backends, pool, config)?;
+        let Built {
+            shared,
+            slots,
+            memory,
+            shrunk,
+        } = build(workload, backends, pool, config)?;
         let shared = Arc::new(shared);
         let device = backends[0].device().clone();
         let (intake, threads) = driver::start(&shared, slots, config.wait)?;
@@ -140,6 +150,7 @@ impl<W: Workload> Engine<W> {
             intake: Some(intake),
             threads,
             memory,
+            shrunk,
             device,
         })
     }
@@ -244,6 +255,12 @@ impl<W: Workload> Engine<W> {
         &self.memory
     }
 
+    /// What it did without, as memory was short; nothing, if it has all that the
+    /// configuration asks for.
+    pub fn shrunk(&self) -> &[Shrunk] {
+        &self.shrunk
+    }
+
     /// The first device.
     pub fn device(&self) -> &DeviceInfo {
         &self.device
@@ -264,52 +281,4 @@ impl<W: Workload> Drop for Engine<W> {
             }
         }
     }
-}
-
-/// Records the workload, takes all memory and makes all slots ready.
-pub(super) fn build<W: Workload>(
-    workload: W,
-    backends: &[Arc<dyn Backend>],
-    pool: Arc<ThreadPool>,
-    config: &EngineConfig,
-) -> Result<(Shared<W>, Vec<Slot<Free>>, MemoryPlan)> {
-    config.check()?;
-    let Some(first) = backends.first() else {
-        return Err(Error::usage("the engine has no backend"));
-    };
-    let device = first.device();
-    if backends
-        .iter()
-        .any(|other| other.device().backend != device.backend)
-    {
-        return Err(Error::usage("the backends are of different kinds")
-            .fix("build an engine for each kind"));
-    }
-    let program = Program::new(workload, &config.buckets, device)?;
-    let buckets = program.buckets();
-    let largest = buckets.largest();
-    let slots_in_all = config.slots * backends.len();
-    let memory = MemoryPlan::new(
-        largest.recording.buffers(),
-        slots_in_all,
-        device.shares_host_memory,
-    );
-    memory.within_budget(config.memory_bytes_max)?;
-    let mut slots = Vec::with_capacity(slots_in_all);
-    for backend in backends {
-        open_slots(backend, &buckets, config.slots, &config.policy, &mut slots)?;
-    }
-    let shared = Shared {
-        batch_target: config.batch,
-        batch_max: largest.capacity,
-        batch_wait: config.batch_wait,
-        program,
-        pool,
-        counters: AtomicCounters::default(),
-        sizes: SizesSeen::new(),
-        poison: OnceLock::new(),
-        turn: Mutex::new(()),
-        restarts_max: config.restarts_max,
-    };
-    Ok((shared, slots, memory))
 }

@@ -14,6 +14,7 @@
 //! between.
 
 mod batch;
+mod build;
 mod caller;
 mod compute;
 mod download;
@@ -35,6 +36,7 @@ mod sync;
 mod ticket;
 mod upload;
 
+pub use build::Shrunk;
 pub use caller::{Delivery, Pipeline, Refused};
 pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions};
 pub use ordered_map::OrderedMap;

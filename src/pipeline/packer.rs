@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Batcher};
 use super::download::unpack;
-use super::program::Program;
+use super::program::{Program, record_buckets};
 use super::slot::{Done, Filling, Slot};
 use super::ticket::Reply;
 use super::upload::write;
@@ -49,8 +49,10 @@ impl<W: Workload> Packer<W> {
         backend: &Arc<dyn Backend>,
         pool: Arc<ThreadPool>,
     ) -> Result<Self> {
+        let device = backend.device();
+        let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
         Ok(Packer {
-            program: Program::new(workload, buckets, backend.device())?,
+            program: Program::new(workload, buckets, buffers, device),
             pool,
         })
     }

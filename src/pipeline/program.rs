@@ -26,15 +26,20 @@ pub(crate) struct Program<W: Workload> {
 }
 
 impl<W: Workload> Program<W> {
-    pub(crate) fn new(workload: W, buckets: &[Extent], device: &DeviceInfo) -> Result<Self> {
-        let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
+    /// A workload with its recordings, from [`record_buckets`].
+    pub(crate) fn new(
+        workload: W,
+        buckets: Buckets,
+        buffers: W::Buffers,
+        device: &DeviceInfo,
+    ) -> Self {
         let largest = Arc::clone(&buckets.largest().recording);
         let uploads = ViewLayout::new(&largest, View::Upload);
         let downloads = ViewLayout::new(&largest, View::Download);
         let header = largest.header();
         let mut upload_ids: Vec<_> = uploads.buffers().chain(header).collect();
         upload_ids.sort_unstable();
-        Ok(Program {
+        Program {
             upload_ids,
             header,
             uniforms: largest
@@ -49,7 +54,7 @@ impl<W: Workload> Program<W> {
             device: device.clone(),
             buffers,
             workload,
-        })
+        }
     }
 
     /// What an item takes of a batch; a panic is the item's error.

@@ -46,6 +46,12 @@ impl Extent {
         Extent(std::array::from_fn(|axis| self.0[axis].max(other.0[axis])))
     }
 
+    /// Half as long along each axis.
+    #[must_use]
+    pub(crate) fn half(self) -> Extent {
+        Extent(self.0.map(|length| length / 2))
+    }
+
     /// At least 1 along the axes that `capacity` has, as a capacity must be.
     #[must_use]
     pub(crate) fn at_least_one(self, capacity: Extent) -> Extent {

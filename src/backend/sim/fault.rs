@@ -11,6 +11,12 @@ pub enum Fault {
         /// Which one. Opening lanes makes two, of device and of pinned memory.
         allocation: u64,
     },
+    /// No allocation finds more than this.
+    Scarce {
+        /// The most, in bytes. Opening lanes takes all device memory, then all
+        /// pinned memory of them.
+        bytes_max: usize,
+    },
     /// A call that gives work or a mark fails, and so does every later call that
     /// gives work to its lane.
     Submission {
@@ -109,7 +115,11 @@ impl Plan {
 
     pub(super) fn allocation(&mut self, bytes: usize) -> Option<Error> {
         let allocation = take(&mut self.allocations);
-        let planned = self.faults.contains(&Fault::OutOfMemory { allocation });
+        let planned = self.faults.iter().any(|fault| match *fault {
+            Fault::OutOfMemory { allocation: at } => at == allocation,
+            Fault::Scarce { bytes_max } => bytes > bytes_max,
+            _ => false,
+        });
         planned.then(|| {
             let message = format!("{bytes} bytes of memory were refused, as planned");
             Error::new(ErrorKind::OutOfMemory, message).with_code(2)

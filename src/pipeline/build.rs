@@ -1,0 +1,198 @@
+//! Taking what an engine needs, or less where memory is short.
+
+use super::engine::EngineConfig;
+use super::plan::MemoryPlan;
+use super::program::{Program, record_buckets};
+use super::sizes::SizesSeen;
+use super::slot::{Free, Slot, open_slots};
+use super::stages::Shared;
+use super::stats::AtomicCounters;
+use super::sync::Mutex;
+use crate::backend::Backend;
+use crate::error::{Error, ErrorKind, Result};
+use crate::replay::Buckets;
+use crate::workload::{Extent, Workload};
+use rayon::ThreadPool;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// What an engine did without, as memory was short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shrunk {
+    /// Slots of each device.
+    Slots {
+        /// Those that were asked for.
+        from: usize,
+        /// Those that were tried next.
+        to: usize,
+    },
+    /// The largest bucket. Items beyond it are rejected.
+    LargestBucket {
+        /// The one that was asked for.
+        from: Extent,
+        /// The one that was tried next.
+        to: Extent,
+    },
+}
+
+impl fmt::Display for Shrunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shrunk::Slots { from, to } => write!(f, "{from} to {to} slots"),
+            Shrunk::LargestBucket { from, to } => write!(f, "largest bucket {from} to {to}"),
+        }
+    }
+}
+
+/// All that an engine runs on.
+pub(super) struct Built<W: Workload> {
+    pub(super) shared: Shared<W>,
+    pub(super) slots: Vec<Slot<Free>>,
+    pub(super) memory: MemoryPlan,
+    pub(super) shrunk: Vec<Shrunk>,
+}
+
+/// What is tried.
+struct Size {
+    slots: usize,
+    ladder: Vec<Extent>,
+}
+
+/// Records the workload, takes all memory and makes all slots ready.
+pub(super) fn build<W: Workload>(
+    workload: W,
+    backends: &[Arc<dyn Backend>],
+    pool: Arc<ThreadPool>,
+    config: &EngineConfig,
+) -> Result<Built<W>> {
+    config.check()?;
+    let Some(first) = backends.first() else {
+        return Err(Error::usage("the engine has no backend"));
+    };
+    let device = first.device();
+    if backends
+        .iter()
+        .any(|other| other.device().backend != device.backend)
+    {
+        return Err(Error::usage("the backends are of different kinds")
+            .fix("build an engine for each kind"));
+    }
+    let mut size = Size {
+        slots: config.slots,
+        ladder: config.buckets.clone(),
+    };
+    let mut shrunk = Vec::new();
+    loop {
+        let (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
+        let buffers = buckets.largest().recording.buffers();
+        let in_all = size.slots * backends.len();
+        let memory = MemoryPlan::new(buffers, in_all, device.shares_host_memory);
+        memory.within_budget(config.memory_bytes_max)?;
+        let error = match open(backends, &buckets, size.slots, config) {
+            Ok(slots) => {
+                let shared = Shared {
+                    batch_target: config.batch,
+                    batch_max: buckets.largest().capacity,
+                    batch_wait: config.batch_wait,
+                    program: Program::new(workload, buckets, handles, device),
+                    pool,
+                    counters: AtomicCounters::default(),
+                    sizes: SizesSeen::new(),
+                    poison: OnceLock::new(),
+                    turn: Mutex::new(()),
+                    restarts_max: config.restarts_max,
+                };
+                return Ok(Built {
+                    shared,
+                    slots,
+                    memory,
+                    shrunk,
+                });
+            }
+            Err(error) => error,
+        };
+        let next = match (error.kind(), config.memory_bytes_max) {
+            (ErrorKind::OutOfMemory, None) => size.shrink(config.batch),
+            (ErrorKind::OutOfMemory, Some(_)) => None,
+            _ => return Err(error),
+        };
+        let Some(step) = next else {
+            return Err(too_little(error, &memory, config));
+        };
+        tracing::warn!(%error, %step, "memory is short; the engine takes less");
+        shrunk.push(step);
+    }
+}
+
+fn open(
+    backends: &[Arc<dyn Backend>],
+    buckets: &Buckets,
+    count: usize,
+    config: &EngineConfig,
+) -> Result<Vec<Slot<Free>>> {
+    let mut slots = Vec::with_capacity(count * backends.len());
+    let buckets = Arc::new(buckets.clone());
+    for backend in backends {
+        open_slots(backend, &buckets, count, &config.policy, &mut slots)?;
+    }
+    Ok(slots)
+}
+
+/// The error of memory that does not do for the least, with the sum.
+fn too_little(error: Error, memory: &MemoryPlan, config: &EngineConfig) -> Error {
+    let least = match config.memory_bytes_max {
+        None => "the least that the engine takes",
+        Some(_) => "the plan within the budget, which is not made smaller,",
+    };
+    let message = format!("{error}\n{least} is\n{memory}");
+    let mut told = Error::new(ErrorKind::OutOfMemory, message);
+    if let Some(code) = error.code() {
+        told = told.with_code(code);
+    }
+    told.fix("free memory on the device, or take smaller batches")
+}
+
+impl Size {
+    /// Takes away a slot, or half of the largest bucket; `None` at one slot and a
+    /// bucket that holds no more than a batch.
+    fn shrink(&mut self, batch: Extent) -> Option<Shrunk> {
+        if self.slots > 1 {
+            self.slots -= 1;
+            let (from, to) = (self.slots + 1, self.slots);
+            return Some(Shrunk::Slots { from, to });
+        }
+        let from = self.ladder.pop()?;
+        let to = from.half().max(batch);
+        self.ladder
+            .retain(|smaller| smaller.fits(to) && *smaller != to);
+        self.ladder.push(to);
+        (to != from).then_some(Shrunk::LargestBucket { from, to })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_go_first_then_the_largest_bucket_down_to_a_batch() {
+        let extent = |length: u32| Extent::from([length, 3]);
+        let mut size = Size {
+            slots: 3,
+            ladder: [10, 100, 450].map(extent).to_vec(),
+        };
+        let mut steps = Vec::new();
+        while let Some(step) = size.shrink(extent(100)) {
+            steps.push(step.to_string());
+        }
+        let expected = [
+            "3 to 2 slots",
+            "2 to 1 slots",
+            "largest bucket [450, 3] to [225, 3]",
+            "largest bucket [225, 3] to [112, 3]",
+            "largest bucket [112, 3] to [100, 3]",
+        ];
+        assert_eq!(steps, expected);
+        assert_eq!(size.ladder, [10, 100].map(extent));
+    }
+}
