@@ -231,6 +231,10 @@ impl Lane for WrappedLane {
     fn wait(&mut self) -> Result<()> {
         self.cpu.wait()
     }
+
+    fn abandon(&mut self, error: &tapeloop::Error) {
+        self.cpu.abandon(error);
+    }
 }
 
 fn pool() -> Arc<ThreadPool> {

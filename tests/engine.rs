@@ -190,7 +190,7 @@ fn a_device_failure_stops_the_engine_and_hands_the_items_back() {
     assert!(
         error
             .to_string()
-            .contains("the twin of kernel scale panicked: planted"),
+            .contains("the twin of kernel scale_vectors panicked: planted"),
         "{error}"
     );
     let refused = engine.submit(vec![1.0]).unwrap().wait().unwrap();

@@ -84,7 +84,7 @@ fn run_engine(
         check(&done.item, done.result);
         Ok(())
     };
-    engine.run(items.to_vec().into_iter(), &mut sink).unwrap();
+    engine.run(items.iter().cloned(), &mut sink).unwrap();
     assert!(next.next().is_none(), "nothing is lost");
     Ok(engine.counters())
 }

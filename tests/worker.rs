@@ -29,7 +29,8 @@ const ROLE: &str = "TAPELOOP_TEST_ROLE";
 fn serve_as_worker() {
     match std::env::var(ROLE).as_deref() {
         Ok("worker") => {
-            let mut twins: Vec<(&str, Twin)> = vec![("fated", fated), ("scale", scale_twin())];
+            let mut twins: Vec<(&str, Twin)> =
+                vec![("fated", fated), ("scale_vectors", scale_twin())];
             let program = Program::new();
             let kernels = program.buckets.largest().recording.kernels();
             twins.extend(kernels.map(|kernel| (&*kernel.name, kernel.twin.unwrap())));

@@ -12,9 +12,9 @@ use tapeloop::replay::Policy;
 use tapeloop::{EngineConfig, Result};
 
 /// A pipeline with what goes in and where outputs come back to.
-struct Driven {
+pub(crate) struct Driven {
     pipeline: Pipeline<Chain>,
-    shape: Shape,
+    pub(crate) shape: Shape,
     spares: Spares,
     inputs: Vec<Arc<[f32]>>,
 }
@@ -61,7 +61,7 @@ fn one_by_one(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
 }
 
 impl Driven {
-    fn open(bench: &Bench, slots: usize, policy: Policy) -> Result<Self> {
+    pub(crate) fn open(bench: &Bench, slots: usize, policy: Policy) -> Result<Self> {
         let shape = Shape::small(12);
         let spares = Spares::default();
         let config = EngineConfig {
@@ -81,7 +81,7 @@ impl Driven {
     }
 
     /// One item in, and its result out.
-    fn one(&mut self, case: &str) -> Result<()> {
+    pub(crate) fn one(&mut self, case: &str) -> Result<()> {
         let submitted = self.pipeline.submit(Arc::clone(&self.inputs[0]));
         submitted.map_err(|_| wrong_output(case))?;
         self.pipeline.flush();
@@ -91,7 +91,7 @@ impl Driven {
     }
 
     /// Items through all slots; checks the outputs for a case that is named.
-    fn pass(&mut self, items: usize, checked: Option<&str>) -> Result<Duration> {
+    pub(crate) fn pass(&mut self, items: usize, checked: Option<&str>) -> Result<Duration> {
         let start = Instant::now();
         let (mut sent, mut through) = (0, 0);
         while through < items {

@@ -19,6 +19,8 @@ mod latency;
 mod period;
 mod report;
 mod slots;
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+mod supervised;
 mod work;
 
 use rayon::ThreadPool;
@@ -70,6 +72,8 @@ const GROUPS: &[Group] = &[
     ("pipeline", caller::period),
     ("large", period::large),
     ("engine", engine::engine),
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    ("supervised", supervised::supervised),
 ];
 
 struct Options {
@@ -154,6 +158,10 @@ fn run(options: &Options) -> Result<bool> {
 }
 
 fn main() -> ExitCode {
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    if std::env::args().nth(1).as_deref() == Some(supervised::WORKER) {
+        return supervised::serve();
+    }
     let Some(options) = parse(std::env::args().skip(1)) else {
         let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
         eprintln!("usage: replay [--cases A,B] [--reps N] [--millis N] [--samples N]");

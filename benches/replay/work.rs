@@ -102,6 +102,12 @@ fn step(launch: &mut TwinLaunch<'_>) {
     }
 }
 
+/// The twins, for a worker.
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+pub(crate) fn twins() -> [(&'static str, tapeloop::record::Twin); 1] {
+    [("step", step)]
+}
+
 /// Vectors for outputs, used over and over, as a consumer in a hurry would.
 #[derive(Clone, Default)]
 pub(crate) struct Spares(Arc<Mutex<Vec<Vec<f32>>>>);

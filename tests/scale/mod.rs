@@ -42,7 +42,7 @@ impl Scale {
             binary: None,
             source: None,
         });
-        let kernel = Kernel::new("scale", &image)
+        let kernel = Kernel::new("scale_vectors", &image)
             .reads::<u32>("header")
             .reads::<f32>("x")
             .writes::<f32>("y")

@@ -21,11 +21,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 
 /// Runs a worker for the process that started this one, until that is done with it.
-/// `twins` are those that a CPU backend runs, by the names of their kernels.
+/// `twins` are those that a CPU backend runs, by the names of their kernels, each of
+/// which comes once.
 ///
 /// # Errors
-/// What the link to that process says; a device's errors go there.
+/// [`ErrorKind::Usage`] for two twins of one name, and where no process is at the
+/// other end; what the link to that process says. A device's errors go there.
 pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
+    let mut by_name = BTreeMap::new();
+    for (name, twin) in twins {
+        if by_name.insert(name.as_ref(), *twin).is_some() {
+            let name = name.as_ref();
+            return Err(Error::usage(format!(
+                "two twins are of a kernel named {name}"
+            )));
+        }
+    }
     let socket = std::io::stdin().as_fd().try_clone_to_owned();
     let socket = UnixStream::from(socket.map_err(Error::io)?);
     if socket.peer_addr().is_err() {
@@ -58,10 +69,9 @@ pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
         .name("tapeloop-marks".to_owned())
         .spawn(move || wait_for_marks(&marks, &waited))
         .map_err(Error::io)?;
-    let twins = twins.iter().map(|(name, twin)| (name.as_ref(), *twin));
     let mut worker = Worker {
         backend: selected.backend,
-        twins: twins.collect(),
+        twins: by_name,
         images: Vec::new(),
         kernels: Vec::new(),
         lanes: BTreeMap::new(),
