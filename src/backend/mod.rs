@@ -26,8 +26,9 @@
 //!    has adopted; any other address is refused. While work that uses a block is
 //!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
 //!    it was made with, whatever happens to the embedder's handles.
-//! 6. After an error from any call but a refused argument, the lane takes
-//!    nothing more; dropping it waits for what it can and frees the rest.
+//! 6. After an error from any call but a refused argument, a capture that failed
+//!    and a graph that was refused, the lane takes nothing more; dropping it
+//!    waits for what it can and frees the rest.
 
 mod block;
 mod calls;

@@ -117,6 +117,7 @@ impl Core {
         Ok(Replay {
             made: replay.made + taken.made,
             dropped: replay.dropped + taken.dropped,
+            graphs_failed: replay.graphs_failed + taken.graphs_failed,
             ..replay
         })
     }

@@ -41,6 +41,12 @@ counters! {
     bucket_misses,
     /// Buckets dropped from a slot, to make room for another or for new ones.
     bucket_evictions,
+    /// Graphs that the device refused; they are tried again later.
+    graphs_failed,
+    /// Batches that ran in a larger bucket, as their own had no graph.
+    batches_in_larger_bucket,
+    /// Batches that ran as launches in place of a graph.
+    batches_as_launches,
     /// Bytes that copies moved.
     copied_bytes,
     /// Bytes among them that only fill up a bucket.
@@ -72,6 +78,9 @@ impl AtomicCounters {
         add(&self.bucket_hits, usize::from(replay.made == 0));
         add(&self.bucket_misses, usize::from(replay.made > 0));
         add(&self.bucket_evictions, replay.dropped);
+        add(&self.graphs_failed, replay.graphs_failed);
+        add(&self.batches_in_larger_bucket, replay.larger_bucket);
+        add(&self.batches_as_launches, replay.as_launches);
         add(&self.copied_bytes, replay.copied_bytes);
         add(&self.padding_bytes, replay.padding_bytes);
     }

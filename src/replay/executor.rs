@@ -1,5 +1,6 @@
 //! One slot's ready-to-run batches, one for each bucket.
 
+use super::fallback::Past;
 use super::graph::make_graph;
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
 use crate::backend::{Backend, GraphId, Lane, LaneId, Op, Queue, Streams};
@@ -19,6 +20,7 @@ pub struct Executor {
     /// What each bucket was bound to; a bucket that is dropped keeps it.
     pub(super) bindings: Vec<Option<Bindings>>,
     ready: Vec<Option<Ready>>,
+    pub(super) past: Vec<Past>,
     replays: u64,
 }
 
@@ -60,6 +62,12 @@ pub struct Replay {
     pub made: usize,
     /// Buckets that were dropped for them.
     pub dropped: usize,
+    /// Graphs that the device refused; they are tried again later.
+    pub graphs_failed: usize,
+    /// 1 where the batch ran in a larger bucket, as its own has no graph.
+    pub larger_bucket: usize,
+    /// 1 where the batch ran as launches in place of a graph.
+    pub as_launches: usize,
 }
 
 impl Executor {
@@ -83,18 +91,29 @@ impl Executor {
             buckets: Arc::clone(buckets),
             bindings: Vec::new(),
             ready: Vec::new(),
+            past: Vec::new(),
             replays: 0,
         };
-        executor.take_buckets(lane, buckets)?;
+        executor.start_buckets(lane, buckets, true)?;
         Ok(executor)
     }
 
     /// Runs batches of other buckets from here on, over the same buffers, bound as
-    /// recorded. Nothing may be in flight. Says what it made and dropped.
+    /// recorded. Nothing may be in flight. Says what it made and dropped. A graph
+    /// that the device refuses is left to its bucket's first batch.
     ///
     /// # Errors
     /// As [`Executor::new`].
     pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<Replay> {
+        self.start_buckets(lane, buckets, false)
+    }
+
+    fn start_buckets(
+        &mut self,
+        lane: &mut dyn Lane,
+        buckets: &Arc<Buckets>,
+        is_new: bool,
+    ) -> Result<Replay> {
         self.check_lane(lane)?;
         let mut replay = Replay::default();
         for index in 0..self.ready.len() {
@@ -108,10 +127,10 @@ impl Executor {
         let count = buckets.as_slice().len();
         self.ready = std::iter::repeat_with(|| None).take(count).collect();
         self.bindings = vec![None; count];
+        self.past = std::iter::repeat_with(Past::default).take(count).collect();
         if self.policy.warm_up {
             for index in 0..count.min(self.policy.ready_max) {
-                self.prepare(lane, index)?;
-                replay.made += 1;
+                self.warm(lane, index, is_new, &mut replay)?;
             }
         }
         Ok(replay)
@@ -150,7 +169,8 @@ impl Executor {
                 "bucket {bucket} does not hold a batch of {live}"
             )));
         }
-        let mut replay = self.make_ready(lane, bucket)?;
+        let mut replay = Replay::default();
+        let bucket = self.ready_for_batch(lane, bucket, &mut replay)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
         let ready = self.ready[bucket].as_mut().expect("made ready above");
@@ -163,35 +183,33 @@ impl Executor {
         given.map(|()| replay)
     }
 
-    /// Makes a bucket ready unless it is.
-    ///
-    /// # Errors
-    /// As [`Executor::new`].
-    pub(super) fn make_ready(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<Replay> {
+    pub(super) fn check_bucket(&self, lane: &dyn Lane, bucket: usize) -> Result<()> {
         self.check_lane(lane)?;
-        let mut replay = Replay::default();
-        match self.ready.get(bucket) {
-            Some(None) => replay.made = 1,
-            Some(Some(_)) => return Ok(replay),
-            None => return Err(Error::usage(format!("there is no bucket {bucket}"))),
+        match bucket < self.ready.len() {
+            true => Ok(()),
+            false => Err(Error::usage(format!("there is no bucket {bucket}"))),
         }
+    }
+
+    /// Drops a bucket where one more would be too many. Returns how many it dropped.
+    pub(super) fn make_room(&mut self, lane: &mut dyn Lane) -> usize {
         let kept = self.ready.iter().flatten().count();
-        if kept >= self.policy.ready_max {
-            let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
-            let held = (0..self.ready.len()).filter(|index| used(index).is_some());
-            let oldest = held.min_by_key(used).expect("at least one is kept");
-            self.drop_ready(lane, oldest);
-            replay.dropped = 1;
+        if kept < self.policy.ready_max {
+            return 0;
         }
-        self.prepare(lane, bucket)?;
-        Ok(replay)
+        let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
+        let held = (0..self.ready.len()).filter(|index| used(index).is_some());
+        let oldest = held.min_by_key(used).expect("at least one is kept");
+        self.drop_ready(lane, oldest);
+        1
     }
 
     pub(super) fn ready_mut(&mut self, bucket: usize) -> Option<&mut Ready> {
         self.ready[bucket].as_mut()
     }
 
-    fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
+    /// Makes a bucket ready as `mode` has it.
+    pub(super) fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize, mode: Mode) -> Result<()> {
         let place = || format!("bucket {bucket}");
         let recording = &self.buckets.as_slice()[bucket].recording;
         if self.bindings[bucket].is_none() {
@@ -200,7 +218,7 @@ impl Executor {
         }
         let bindings = self.bindings[bucket].as_ref().expect("made above");
         let batch = Batch::new(bindings, self.policy.scope);
-        let graph = match self.policy.mode {
+        let graph = match mode {
             Mode::Stream => None,
             Mode::Graph => {
                 let build = self.policy.build;

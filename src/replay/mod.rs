@@ -7,6 +7,7 @@
 mod bindings;
 mod buckets;
 mod executor;
+mod fallback;
 mod graph;
 mod hazards;
 mod lower;
@@ -19,5 +20,5 @@ pub use buckets::{Bucket, Buckets};
 pub use executor::{Executor, Replay};
 pub use hazards::hazards;
 pub use lower::{Lowered, lower};
-pub use policy::{Build, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer};
+pub use policy::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer};
 pub use update::{Rung, Updates};

@@ -70,6 +70,18 @@ named! {
     }
 }
 
+named! {
+    /// What becomes of a batch whose graph the device refuses, and that no larger
+    /// bucket can take.
+    Fallback {
+        /// It fails.
+        #[default]
+        None = "none",
+        /// It runs as launches, and the graph is tried again later.
+        Launches = "launches",
+    }
+}
+
 /// How batches are replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -91,6 +103,9 @@ pub struct Policy {
     /// Makes all buckets ready when the engine is built, up to
     /// [`Policy::ready_max`]; otherwise each at its first batch.
     pub warm_up: bool,
+    /// Where batches go whose graph cannot be made; without meaning to
+    /// [`Mode::Stream`].
+    pub fallback: Fallback,
 }
 
 /// Up to this size a mapped buffer is faster than a copied one each way, by a
@@ -109,6 +124,7 @@ impl Default for Policy {
             mapped_bytes_max: MAPPED_BYTES_MAX,
             ready_max: usize::MAX,
             warm_up: true,
+            fallback: Fallback::default(),
         }
     }
 }

@@ -106,6 +106,7 @@ impl Executor {
             Ok(_) => {
                 let ready = self.ready_mut(bucket).expect("made ready above");
                 ready.batch = batch;
+                self.past[bucket].rebound = true;
                 self.bindings[bucket].replace(bindings)
             }
             Err(_) => Some(bindings),
