@@ -136,8 +136,9 @@ pub enum Op {
         block: [u32; 3],
         /// Dynamic shared memory a block, in bytes.
         shared_bytes: u32,
-        /// Each parameter in the low end of one little-endian word: an address,
-        /// or a value. Kernels take host addresses of pinned memory too.
+        /// Each parameter in little-endian words of its own, as few as it takes: an
+        /// address, a value, or a struct with addresses in it. Kernels take host
+        /// addresses of pinned memory too.
         args: Box<[u64]>,
     },
 }

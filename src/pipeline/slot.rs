@@ -5,7 +5,7 @@
 //! a slot in flight, or reads it before it is done, does not compile.
 
 use super::upload::write_header;
-use crate::backend::{Backend, HostViews, Lane};
+use crate::backend::{Backend, Block, BlockView, HostViews, Lane};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, View};
 use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
@@ -192,6 +192,24 @@ impl Slot<Filling> {
     pub fn rebind(&mut self, bucket: usize, bindings: Bindings) -> Result<Rung> {
         let core = &mut *self.core;
         core.executor.update(&mut *core.lane, bucket, bindings)
+    }
+
+    /// As [`Executor::declare`], for this slot.
+    ///
+    /// # Errors
+    /// As [`Executor::declare`].
+    pub fn declare(&mut self, view: BlockView) -> Result<()> {
+        let core = &mut *self.core;
+        core.executor.declare(&mut *core.lane, view)
+    }
+
+    /// As [`Executor::withdraw`], for this slot.
+    ///
+    /// # Errors
+    /// As [`Executor::withdraw`].
+    pub fn withdraw(&mut self, block: &Block) -> Result<()> {
+        let core = &mut *self.core;
+        core.executor.withdraw(&mut *core.lane, block)
     }
 
     /// The host side of an upload buffer. It holds what an earlier batch left.

@@ -1,9 +1,10 @@
 //! One slot's ready-to-run batches, one for each bucket.
 
+use super::declared::Declared;
 use super::fallback::Past;
 use super::graph::make_graph;
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
-use crate::backend::{Backend, GraphId, Lane, LaneId, Op, Queue, Streams};
+use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
 use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
@@ -21,6 +22,7 @@ pub struct Executor {
     pub(super) bindings: Vec<Option<Bindings>>,
     ready: Vec<Option<Ready>>,
     pub(super) past: Vec<Past>,
+    pub(super) declared: Declared,
     replays: u64,
 }
 
@@ -92,6 +94,7 @@ impl Executor {
             bindings: Vec::new(),
             ready: Vec::new(),
             past: Vec::new(),
+            declared: Declared::default(),
             replays: 0,
         };
         executor.start_buckets(lane, buckets, true)?;
@@ -120,7 +123,7 @@ impl Executor {
             replay.dropped += usize::from(self.ready[index].is_some());
             self.drop_ready(lane, index);
             if let Some(bindings) = self.bindings[index].take() {
-                self.disown_unused(lane, &bindings);
+                self.disown_unused(lane, bindings.blocks());
             }
         }
         self.buckets = Arc::clone(buckets);
@@ -137,7 +140,7 @@ impl Executor {
     }
 
     /// Graphs are the lane's; to another they would be other graphs.
-    fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
+    pub(super) fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
         match lane.id() == self.lane {
             true => Ok(()),
             false => Err(Error::usage("the executor is of another lane")),
@@ -243,19 +246,37 @@ impl Executor {
         }
     }
 
-    /// Takes the lane's right to the blocks of `bindings` that no bucket uses.
-    pub(super) fn disown_unused(&self, lane: &mut dyn Lane, bindings: &Bindings) {
-        for block in bindings.blocks() {
-            let bound = self.bindings.iter().flatten();
-            let mut used = bound.flat_map(Bindings::blocks);
-            if !used.any(|used| used.is(block)) {
+    /// Takes the lane's right to those of `blocks` that no bucket uses.
+    pub(super) fn disown_unused<'a>(
+        &mut self,
+        lane: &mut dyn Lane,
+        blocks: impl Iterator<Item = &'a Block>,
+    ) {
+        for block in blocks {
+            let bound = self.bindings.iter().flatten().flat_map(Bindings::blocks);
+            let declared = self.declared.views().iter().map(BlockView::block);
+            if !bound.chain(declared).any(|used| used.is(block)) {
                 lane.disown(block);
+                self.declared.let_go(block);
             }
         }
     }
 }
 
 impl Ready {
+    /// Whether a launch is given an address in a block.
+    pub(super) fn points_into(&self, block: &Block) -> bool {
+        let args = self
+            .batch
+            .body
+            .iter()
+            .flat_map(|lowered| match &lowered.op {
+                Op::Launch { args, .. } => &args[..],
+                _ => &[],
+            });
+        args.into_iter().any(|&word| block.contains(word, 1))
+    }
+
     fn give(
         &self,
         lane: &mut dyn Lane,

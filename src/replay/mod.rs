@@ -6,6 +6,7 @@
 
 mod bindings;
 mod buckets;
+mod declared;
 mod executor;
 mod fallback;
 mod graph;

@@ -97,7 +97,7 @@ impl Executor {
         }
         let adopted = bindings.blocks().try_for_each(|block| lane.adopt(block));
         if let Err(error) = adopted {
-            self.disown_unused(lane, &bindings);
+            self.disown_unused(lane, bindings.blocks());
             return Err(error.within(place()));
         }
         let batch = Batch::new(&bindings, self.policy.scope);
@@ -111,7 +111,8 @@ impl Executor {
             }
             Err(_) => Some(bindings),
         };
-        self.disown_unused(lane, &unused.expect("bound when it was made ready"));
+        let unused = unused.expect("bound when it was made ready");
+        self.disown_unused(lane, unused.blocks());
         rung.within(place)
     }
 
