@@ -28,6 +28,9 @@ pub enum ErrorKind {
     Kernel,
     /// A device call failed; [`Error::code`] holds the driver's number.
     Device,
+    /// What a device holds or computed is not what was recorded; see
+    /// docs/ARCHITECTURE.md on trust.
+    Mismatch,
     /// The engine has stopped and takes no more work.
     Closed,
 }

@@ -95,7 +95,7 @@ impl Command {
 
 impl Launch {
     /// Calls `visit` for each pointer that is passed, also in structs.
-    pub(super) fn visit_targets(&self, mut visit: impl FnMut(Target, Access)) {
+    pub fn visit_targets(&self, mut visit: impl FnMut(Target, Access)) {
         for (param, arg) in self.kernel.params.iter().zip(&self.args) {
             match (&param.kind, arg) {
                 (ParamKind::Buffer { access, .. }, Arg::Buffer(id)) => {

@@ -1,5 +1,6 @@
 //! One slot's ready-to-run batches, one for each bucket.
 
+use super::audit::{Audit, Memory, check_lowered};
 use super::declared::Declared;
 use super::fallback::Past;
 use super::graph::make_graph;
@@ -30,6 +31,7 @@ pub struct Executor {
 pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) graph: Option<GraphId>,
+    pub(super) audit: Audit,
     last_used: u64,
 }
 
@@ -221,20 +223,40 @@ impl Executor {
         }
         let bindings = self.bindings[bucket].as_ref().expect("made above");
         let batch = Batch::new(bindings, self.policy.scope);
+        let memory = self.memory(lane, bindings);
+        let audit = batch.check(&memory).within(place)?;
         let graph = match mode {
             Mode::Stream => None,
             Mode::Graph => {
                 let build = self.policy.build;
-                let made = make_graph(lane, recording, &batch.body, build, None);
+                let made = make_graph(lane, &memory, &batch.body, build, None);
                 Some(made.within(place)?.0)
             }
         };
         self.ready[bucket] = Some(Ready {
             batch,
             graph,
+            audit,
             last_used: self.replays,
         });
         Ok(())
+    }
+
+    /// What the operations of a bucket with these bindings may use.
+    pub(super) fn memory<'a>(&'a self, lane: &dyn Lane, bindings: &'a Bindings) -> Memory<'a> {
+        let recording = bindings.recording();
+        let own = recording.buffers_by_id();
+        Memory {
+            recording,
+            own: own.map(|(id, _)| lane.addresses(id)).collect(),
+            bound: bindings.views().collect(),
+            declared: &self.declared,
+        }
+    }
+
+    /// What was audited of a bucket, if it is ready.
+    pub fn audit(&self, bucket: usize) -> Option<&Audit> {
+        Some(&self.ready.get(bucket)?.as_ref()?.audit)
     }
 
     pub(super) fn drop_ready(&mut self, lane: &mut dyn Lane, bucket: usize) {
@@ -354,6 +376,19 @@ impl Batch {
             }
         }
         batch
+    }
+}
+
+impl Batch {
+    /// Checks every address.
+    pub(super) fn check(&self, memory: &Memory<'_>) -> Result<Audit> {
+        let copies = self.before.iter().chain(&self.after);
+        let copies = copies.map(|copy| (copy.command, &copy.op));
+        let body = self.body.iter();
+        let body = body.map(|lowered| (lowered.command, &lowered.op));
+        let audit = check_lowered(&mut copies.chain(body), memory)?;
+        tracing::debug!(%audit, "audited");
+        Ok(audit)
     }
 }
 

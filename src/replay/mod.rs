@@ -4,6 +4,7 @@
 //! call, a capture, a node built by hand and a change of parameters apply the
 //! same operations, so all ways to replay run the same work.
 
+mod audit;
 mod bindings;
 mod buckets;
 mod declared;
@@ -15,6 +16,7 @@ mod lower;
 mod policy;
 mod update;
 
+pub use audit::Audit;
 pub use bindings::Bindings;
 pub(crate) use buckets::check_ladder;
 pub use buckets::{Bucket, Buckets};

@@ -76,6 +76,13 @@ pub(crate) struct Slot {
 }
 
 impl Gather {
+    /// A kernel that says that it follows pointers in device memory.
+    pub(crate) fn following() -> Self {
+        let Gather { kernel, x, y } = Gather::new();
+        let kernel = kernel.follows_device_pointers();
+        Gather { kernel, x, y }
+    }
+
     pub(crate) fn new() -> Self {
         let kernel = Kernel::new("gather", &Image::cuda("gather.cu", TEXT));
         let pointers = [

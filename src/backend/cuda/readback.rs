@@ -58,6 +58,7 @@ pub(super) unsafe fn read(
             0 => read_launch(context, node, step, functions),
             1 => read_copy(context, node, step),
             2 => read_memset(context, node),
+            10 | 11 => Err(unlike("it allocates or frees memory".to_owned())),
             other => Err(unlike(format!("it is of type {other}"))),
         }
     }
@@ -67,6 +68,8 @@ const _: () = {
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL as u32 == 0);
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMCPY as u32 == 1);
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET as u32 == 2);
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_ALLOC as u32 == 10);
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_FREE as u32 == 11);
     assert!(CUmemorytype::CU_MEMORYTYPE_HOST as u32 == 1);
     assert!(CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 == 2);
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
@@ -75,7 +78,7 @@ const _: () = {
 /// The error of a node that is none of a lane's operations.
 fn unlike(what: String) -> Error {
     Error::new(
-        ErrorKind::Device,
+        ErrorKind::Mismatch,
         format!("a node is unlike every operation: {what}"),
     )
 }
