@@ -202,7 +202,8 @@ pub(super) fn cuda_options(config: &Config) -> CudaOptions {
     }
 }
 
-fn engine_config(config: &Config) -> EngineConfig {
+/// What the engine is told.
+pub(super) fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
     EngineConfig {
         slots: config.slots,

@@ -125,6 +125,7 @@ impl Outcome {
                 "graphs_failed": self.counters.graphs_failed,
                 "batches_in_larger_bucket": self.counters.batches_in_larger_bucket,
                 "batches_as_launches": self.counters.batches_as_launches,
+                "verified_batches": self.counters.verified_batches,
                 "copied_bytes": self.counters.copied_bytes,
                 "padding_bytes": self.counters.padding_bytes,
             },

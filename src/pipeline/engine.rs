@@ -57,7 +57,7 @@ impl EngineConfig {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if !(1..=SLOTS_MAX).contains(&self.slots) {
             return Err(Error::config(format!(
                 "slots = {} is not 1 to {SLOTS_MAX}",

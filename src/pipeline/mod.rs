@@ -16,6 +16,7 @@
 mod batch;
 mod caller;
 mod compute;
+mod dot;
 mod download;
 mod driver;
 mod engine;
@@ -35,6 +36,7 @@ mod ticket;
 mod upload;
 
 pub use caller::{Delivery, Pipeline, Refused};
+pub use dot::dot;
 pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions};
 pub use ordered_map::OrderedMap;
 pub use packer::{Packed, Packer};

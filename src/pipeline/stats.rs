@@ -47,6 +47,8 @@ counters! {
     batches_in_larger_bucket,
     /// Batches that ran as launches in place of a graph.
     batches_as_launches,
+    /// Batches that ran twice and came out the same.
+    verified_batches,
     /// Bytes that copies moved.
     copied_bytes,
     /// Bytes among them that only fill up a bucket.
@@ -81,6 +83,7 @@ impl AtomicCounters {
         add(&self.graphs_failed, replay.graphs_failed);
         add(&self.batches_in_larger_bucket, replay.larger_bucket);
         add(&self.batches_as_launches, replay.as_launches);
+        add(&self.verified_batches, replay.verified);
         add(&self.copied_bytes, replay.copied_bytes);
         add(&self.padding_bytes, replay.padding_bytes);
     }

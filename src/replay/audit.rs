@@ -78,14 +78,14 @@ fn wrong(message: String) -> Error {
     Error::new(ErrorKind::Mismatch, message)
 }
 
-/// The operations that a bucket runs, each with the place of its command.
-type Ops<'a> = &'a mut dyn Iterator<Item = (usize, &'a Op)>;
-
-/// Checks every address of lowered operations.
+/// Checks every address of lowered operations, each with the place of its command.
 ///
 /// # Errors
 /// [`ErrorKind::Mismatch`], with the command, and the kernel and its parameter.
-pub(super) fn check_lowered(ops: Ops<'_>, memory: &Memory<'_>) -> Result<Audit> {
+pub(super) fn check_lowered<'a>(
+    ops: impl Iterator<Item = (usize, &'a Op)>,
+    memory: &Memory<'_>,
+) -> Result<Audit> {
     let mut audit = Audit::default();
     for (command, op) in ops {
         audit.operations += 1;

@@ -310,6 +310,11 @@ impl Bindings {
         }
     }
 
+    /// What the host side is bound to, if not to the lane's own.
+    pub(super) fn host_view(&self, id: BufferId) -> Option<&BlockView> {
+        self.places[id.index()].host.as_ref()
+    }
+
     pub(super) fn bytes(&self, id: BufferId) -> usize {
         self.places[id.index()].bytes
     }

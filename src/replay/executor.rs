@@ -4,6 +4,7 @@ use super::audit::{Audit, Memory, check_lowered};
 use super::declared::Declared;
 use super::fallback::Past;
 use super::graph::make_graph;
+use super::verify::give_twice;
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
 use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
@@ -24,7 +25,7 @@ pub struct Executor {
     ready: Vec<Option<Ready>>,
     pub(super) past: Vec<Past>,
     pub(super) declared: Declared,
-    replays: u64,
+    pub(super) replays: u64,
 }
 
 /// One bucket, ready to run.
@@ -72,6 +73,8 @@ pub struct Replay {
     pub larger_bucket: usize,
     /// 1 where the batch ran as launches in place of a graph.
     pub as_launches: usize,
+    /// 1 where the batch ran twice, was waited for, and came out the same.
+    pub verified: usize,
 }
 
 impl Executor {
@@ -164,7 +167,9 @@ impl Executor {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that is not
-    /// there or does not hold `live`, and for another lane; what the device says.
+    /// there or does not hold `live`, and for another lane; what the device says;
+    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a batch that was run
+    /// twice ([`Policy::verify`]) and came out differently.
     /// What of the batch was given before is marked too, so that the lane's
     /// buffers can be used again once it is done.
     pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
@@ -178,9 +183,17 @@ impl Executor {
         let bucket = self.ready_for_batch(lane, bucket, &mut replay)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
+        let is_checked = self.is_checked(bucket);
         let ready = self.ready[bucket].as_mut().expect("made ready above");
         ready.last_used = self.replays;
-        let given = ready.give(lane, live, per_stage, &mut replay);
+        let given = match (is_checked, &self.bindings[bucket]) {
+            (true, Some(bindings)) => {
+                give_twice(lane, ready, bindings, live, per_stage, &mut replay)
+                    .within(|| format!("verification in bucket {bucket}"))
+            }
+            _ => ready.give(lane, ready.graph, live, per_stage, &mut replay),
+        };
+        self.past[bucket].verified |= replay.verified > 0 && ready.graph.is_some();
         if given.is_err() {
             // The first failure is the one to tell.
             let _ = mark_all(lane, per_stage);
@@ -299,9 +312,11 @@ impl Ready {
         args.into_iter().any(|&word| block.contains(word, 1))
     }
 
-    fn give(
+    /// Gives a batch to the lane, with its body as a graph or as launches.
+    pub(super) fn give(
         &self,
         lane: &mut dyn Lane,
+        graph: Option<GraphId>,
         live: Extent,
         per_stage: bool,
         replay: &mut Replay,
@@ -314,7 +329,7 @@ impl Ready {
                 .within(|| "wait for uploads")?;
             replay.calls += 2;
         }
-        match self.graph {
+        match graph {
             Some(graph) => {
                 lane.launch_graph(graph).within(|| "graph launch")?;
                 replay.calls += 1;
@@ -380,13 +395,18 @@ impl Batch {
 }
 
 impl Batch {
+    /// The copies before and after the body, each with the place of its command.
+    pub(super) fn copies_beside(&self) -> impl Iterator<Item = (usize, &Op)> {
+        let copies = self.before.iter().chain(&self.after);
+        copies.map(|copy| (copy.command, &copy.op))
+    }
+
     /// Checks every address.
     pub(super) fn check(&self, memory: &Memory<'_>) -> Result<Audit> {
-        let copies = self.before.iter().chain(&self.after);
-        let copies = copies.map(|copy| (copy.command, &copy.op));
+        let copies = self.copies_beside();
         let body = self.body.iter();
         let body = body.map(|lowered| (lowered.command, &lowered.op));
-        let audit = check_lowered(&mut copies.chain(body), memory)?;
+        let audit = check_lowered(copies.chain(body), memory)?;
         tracing::debug!(%audit, "audited");
         Ok(audit)
     }
@@ -410,12 +430,8 @@ impl Copy {
     }
 
     fn live_bytes(&self, live: Extent) -> usize {
-        match self.unit {
-            Unit::PerBatch { .. } => self.bytes,
-            Unit::PerAxis { axis, elements } => {
-                (live[axis] as usize * elements * self.element_bytes).min(self.bytes)
-            }
-        }
+        let bytes = self.unit.live_len(live.as_slice()) * self.element_bytes;
+        bytes.min(self.bytes)
     }
 
     /// Gives the live part to the lane; nothing where nothing is live.

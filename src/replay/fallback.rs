@@ -22,6 +22,8 @@ pub(super) struct Past {
     refused: Option<Refused>,
     /// It has other bindings than those recorded.
     pub(super) rebound: bool,
+    /// A batch of it was compared with its launches.
+    pub(super) verified: bool,
 }
 
 /// A graph that could not be made, and when it is tried again.

@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use crate::backend::Streams;
-use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer};
+use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 
 /// The replay policy; settings that do not go together are a problem of the one
 /// that is not the default.
@@ -27,6 +27,9 @@ pub(super) fn resolve_policy(form: &mut Form) -> Policy {
         form.integer("mapped_bytes_max", MAPPED_BYTES_MAX as i64, 0..=i64::MAX) as usize;
     let fallbacks: Vec<_> = Fallback::ALL.iter().map(|it| (it.name(), *it)).collect();
     let fallback = form.choice("fallback", &fallbacks);
+    let verifies: Vec<_> = Verify::ALL.iter().map(|it| (it.name(), *it)).collect();
+    let verify = form.choice("verify", &verifies);
+    let shadow_every = form.integer("shadow_every", 0, 0..=i64::from(u32::MAX)) as u32;
     let policy = Policy {
         mode,
         build,
@@ -35,6 +38,8 @@ pub(super) fn resolve_policy(form: &mut Form) -> Policy {
         transfer,
         mapped_bytes_max,
         fallback,
+        verify,
+        shadow_every,
         ..Policy::default()
     };
     if let Err(error) = policy.check() {
