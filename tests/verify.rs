@@ -305,12 +305,12 @@ fn kernels_that_write_declared_memory_run_once() {
         let mut executor = Executor::new(&backend, &mut *lane, &buckets, &policy).unwrap();
         let view = tapeloop::backend::BlockView::new(&block, 0, 4).unwrap();
         executor.declare(&mut *lane, view).unwrap();
-        for batch in 1..=3 {
+        for batch in 1..=3_i32 {
             lane.host_mut(&[x.id()])[0].copy_from_slice(&5_i32.to_le_bytes());
             let replay = executor.replay(&mut *lane, 0, Extent::from([1])).unwrap();
             lane.wait().unwrap();
             assert_eq!(replay.verified, 0);
-            assert_eq!(lane.host(y.id()), (5 * batch as i32).to_le_bytes());
+            assert_eq!(lane.host(y.id()), (5 * batch).to_le_bytes());
         }
     }
 }

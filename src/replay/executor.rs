@@ -360,13 +360,15 @@ impl Ready {
     }
 }
 
-/// Marks whatever the lane was given, on whichever queue.
-fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<()> {
+/// Marks whatever the lane was given, on whichever queue. Returns the calls that it
+/// took.
+pub(super) fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<usize> {
     if per_stage {
         lane.join(Queue::Upload, Queue::Compute)?;
         lane.join(Queue::Compute, Queue::Download)?;
     }
-    lane.fence()
+    lane.fence()?;
+    Ok(if per_stage { 5 } else { 1 })
 }
 
 impl Batch {

@@ -5,7 +5,7 @@
 //! their threads: of those, no replay is sure.
 
 use super::Bindings;
-use super::executor::{Executor, Ready, Replay};
+use super::executor::{Executor, Ready, Replay, mark_all};
 use super::{Mode, Verify};
 use crate::backend::{Lane, Op, Queue};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -60,6 +60,8 @@ pub(super) fn give_twice(
     per_stage: bool,
     replay: &mut Replay,
 ) -> Result<()> {
+    // Host memory may be looked at once all is done that anybody gave.
+    replay.calls += mark_all(lane, per_stage).within(|| "earlier work")?;
     lane.wait().within(|| "earlier work")?;
     let inputs = updated_inputs(&*lane, bindings);
     reset(lane, bindings, &[], replay).within(|| "reset of buffers")?;
