@@ -34,6 +34,9 @@ pub enum ErrorKind {
     /// The device fails on this item, as running it alone has shown; other items
     /// are unaffected.
     Quarantined,
+    /// What a device holds or computed is not what was recorded; see
+    /// docs/ARCHITECTURE.md on trust.
+    Mismatch,
     /// The engine has stopped and takes no more work.
     Closed,
 }

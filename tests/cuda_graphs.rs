@@ -10,7 +10,7 @@ use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, BlockView, Built, GraphId, Lane, Node, Op, Queue, Space};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{
-    Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Transfer, hazards, lower,
+    Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Transfer, Verify, hazards, lower,
 };
 
 const BUILDS: [Build; 2] = [Build::Capture, Build::Explicit];
@@ -19,6 +19,8 @@ const FLOATS: usize = LEN * size_of::<f32>();
 fn policy(build: Build) -> Policy {
     Policy {
         build,
+        // Launches are meant to be in flight when they were given.
+        verify: Verify::Off,
         ..Policy::default()
     }
 }

@@ -26,10 +26,10 @@
 //!    has adopted; any other address is refused. While work that uses a block is
 //!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
 //!    it was made with, whatever happens to the embedder's handles.
-//! 6. After an error from any call but a refused argument, the lane takes
-//!    nothing more; dropping it waits for what it can and frees the rest. Where
-//!    the device was lost or given up ([`Lane::abandon`]) nothing of it is waited
-//!    for, touched or freed any more.
+//! 6. After an error from any call but a refused argument, a capture that failed
+//!    and a graph that was refused, the lane takes nothing more; dropping it
+//!    waits for what it can and frees the rest. Where the device was lost or given
+//!    up ([`Lane::abandon`]) nothing of it is waited for, touched or freed any more.
 //! 7. A supervised backend ([`Backend::is_supervised`]) comes back from that by
 //!    [`Backend::revive`]: its lanes take work again, with their graphs, with what
 //!    the host wrote, and with anything at all in memory of the device. Work that
@@ -149,8 +149,9 @@ pub enum Op {
         block: [u32; 3],
         /// Dynamic shared memory a block, in bytes.
         shared_bytes: u32,
-        /// Each parameter in the low end of one little-endian word: an address,
-        /// or a value. Kernels take host addresses of pinned memory too.
+        /// Each parameter in little-endian words of its own, as few as it takes: an
+        /// address, a value, or a struct with addresses in it. Kernels take host
+        /// addresses of pinned memory too.
         args: Box<[u64]>,
     },
 }

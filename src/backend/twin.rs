@@ -2,7 +2,7 @@
 
 use super::FunctionId;
 use crate::error::{Error, ErrorKind, Result, panic_text};
-use crate::record::{Kernel, ParamKind, Scalar, TwinArg, TwinLaunch};
+use crate::record::{Kernel, ParamKind, Pointer, Scalar, TwinArg, TwinLaunch, WORD_BYTES};
 use parking_lot::RwLock;
 use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,49 +48,75 @@ fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
     same_code && a.name == b.name && a.params == b.params
 }
 
-/// What a launch is given: values, and memory with the arguments that lie in it.
+/// Refuses a launch that passes more or less than its kernel takes.
+pub(super) fn check_words(kernel: &Kernel, words: &[u64]) -> Result<()> {
+    match (words.len(), kernel.words()) {
+        (given, taken) if given == taken => Ok(()),
+        (given, taken) => Err(Error::usage(format!(
+            "{given} words for parameters that take {taken}"
+        ))),
+    }
+}
+
+/// What a launch is given: values, and memory with the pointers that lie in it.
 pub(super) struct Launch<'a> {
     kernel: &'a Kernel,
     grid: [u32; 3],
     args: Vec<Option<TwinArg<'a>>>,
+    /// The kernel's pointers, each with its place among the arguments.
+    pointers: Vec<(Pointer, usize)>,
 }
 
 impl<'a> Launch<'a> {
     /// A launch with all that is passed by value; the rest is to be added.
-    pub(super) fn new(kernel: &'a Kernel, grid: [u32; 3], args: &[u64]) -> Self {
-        let value = |(param, &bits): (&crate::record::Param, &u64)| match param.kind {
-            ParamKind::Scalar { dtype } => Some(TwinArg::Scalar(Scalar { dtype, bits })),
-            ParamKind::Buffer { .. } => None,
-        };
+    pub(super) fn new(kernel: &'a Kernel, grid: [u32; 3], mut words: &[u64]) -> Self {
+        let mut args = Vec::new();
+        let mut places = Vec::new();
+        for param in &kernel.params {
+            let passed;
+            (passed, words) = words.split_at(param.kind.words());
+            let inside = match &param.kind {
+                ParamKind::Buffer { .. } => 1,
+                ParamKind::Scalar { dtype } => {
+                    let (dtype, bits) = (*dtype, passed[0]);
+                    args.push(Some(TwinArg::Scalar(Scalar { dtype, bits })));
+                    0
+                }
+                ParamKind::Struct { bytes, pointers } => {
+                    args.push(Some(TwinArg::Struct(struct_bytes(passed, *bytes))));
+                    pointers.len()
+                }
+            };
+            places.extend(args.len()..args.len() + inside);
+            args.extend((0..inside).map(|_| None));
+        }
         Launch {
             kernel,
             grid,
-            args: kernel.params.iter().zip(args).map(value).collect(),
+            args,
+            pointers: kernel.pointers().zip(places).collect(),
         }
     }
 
-    fn writes(&self, arg: usize) -> bool {
-        matches!(self.kernel.params[arg].kind,
-            ParamKind::Buffer { access, .. } if access.writes())
+    fn writes(&self, pointer: usize) -> bool {
+        self.pointers[pointer].0.access.writes()
     }
 
-    /// Whether one of the arguments `here` is written.
+    /// Whether what one of the pointers `here` points to is written.
     pub(super) fn writes_any(&self, here: &[(usize, usize)]) -> bool {
         here.iter().any(|&(_, arg)| self.writes(arg))
     }
 
-    fn set(&mut self, arg: usize, part: Part<'a>) {
-        let ParamKind::Buffer { dtype, .. } = self.kernel.params[arg].kind else {
-            return;
-        };
-        self.args[arg] = Some(match part {
+    fn set(&mut self, pointer: usize, part: Part<'a>) {
+        let (Pointer { dtype, .. }, place) = self.pointers[pointer];
+        self.args[place] = Some(match part {
             Part::Read(bytes) => TwinArg::Read(dtype, bytes),
             Part::Write(bytes) => TwinArg::Write(dtype, bytes),
         });
     }
 
-    /// Adds memory that nothing in this launch writes. `here` has the arguments
-    /// that lie in it, each as its offset and its place.
+    /// Adds memory that nothing in this launch writes. `here` has the pointers
+    /// that lie in it, each as its offset and its place among the kernel's.
     pub(super) fn add_shared(&mut self, here: &[(usize, usize)], bytes: &'a [u8]) {
         for &(offset, arg) in here {
             self.set(arg, Part::Read(&bytes[offset..]));
@@ -149,6 +175,16 @@ impl<'a> Launch<'a> {
             Error::new(ErrorKind::Device, message)
         })
     }
+}
+
+/// The bytes that a struct's words hold.
+fn struct_bytes(words: &[u64], bytes: usize) -> Vec<u8> {
+    let mut all = Vec::with_capacity(words.len() * WORD_BYTES);
+    words
+        .iter()
+        .for_each(|word| all.extend_from_slice(&word.to_le_bytes()));
+    all.truncate(bytes);
+    all
 }
 
 enum Part<'a> {

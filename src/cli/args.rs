@@ -28,6 +28,8 @@ pub(super) enum Command {
     Paint(Box<PaintArgs>),
     /// Compare the features of structures with the Python packages that define them.
     Validate(Box<ValidateArgs>),
+    /// Print what a batch replays as a graph in Graphviz's DOT: tapeloop graph | dot -Tsvg.
+    Graph(GraphArgs),
     /// Tell what a run would find on this machine, and what is missing.
     Doctor(ConfigArgs),
     /// Hold the device for a run with supervise = true, which starts this by itself.
@@ -57,6 +59,15 @@ pub(super) struct FeaturesArgs {
     /// Print the section of docs/CONFIG.md.
     #[arg(long)]
     pub(super) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GraphArgs {
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+    /// Which bucket, from 0, the smallest; else the one of an ordinary batch.
+    #[arg(long, value_name = "N")]
+    pub(super) bucket: Option<usize>,
 }
 
 /// A config file and what overrides it.

@@ -11,6 +11,7 @@ mod annotations;
 mod args;
 mod config;
 mod doctor;
+mod graph;
 mod inputs;
 mod interrupt;
 mod listing;
@@ -28,7 +29,7 @@ mod tally;
 mod validate;
 
 use crate::error::{Error, ErrorKind, Result};
-use args::{Cli, Command, FeaturesArgs};
+use args::{Cli, Command, FeaturesArgs, GraphArgs};
 use clap::Parser;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -52,6 +53,12 @@ pub fn main() -> ExitCode {
         Command::Features(args) => features(args),
         Command::Paint(args) => paint::paint(*args),
         Command::Validate(args) => validate::validate(*args),
+        Command::Graph(args) => {
+            let GraphArgs { config, bucket } = args;
+            config
+                .resolve()
+                .and_then(|config| graph::graph(&config, bucket))
+        }
         Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
         #[cfg(target_os = "linux")]
         Command::Worker => worker(),

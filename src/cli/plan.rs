@@ -235,7 +235,8 @@ fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
 #[cfg(target_os = "linux")]
 const WORKER: &str = "worker";
 
-fn engine_config(config: &Config) -> EngineConfig {
+/// What the engine is told.
+pub(super) fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
     EngineConfig {
         slots: config.slots,

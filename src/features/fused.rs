@@ -177,17 +177,20 @@ impl Program {
         }
         // A place is a byte, and beyond that the program is refused.
         self.bytes.push(number as u8);
-        for (param, &arg) in kernel.params.iter().zip(args) {
-            let place = self.place(arg, param.kind);
+        for (param, arg) in kernel.params.iter().zip(args) {
+            let place = self.place(arg, &param.kind);
             self.bytes.push(place as u8);
         }
     }
 
-    fn place(&mut self, arg: Arg, kind: ParamKind) -> usize {
-        let known = self.values.iter().position(|value| value.arg == arg);
+    fn place(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
+        let known = self.values.iter().position(|value| value.arg == *arg);
         let place = known.unwrap_or(self.values.len());
         if known.is_none() {
-            self.values.push(Value { arg, kind });
+            self.values.push(Value {
+                arg: arg.clone(),
+                kind: kind.clone(),
+            });
         }
         if let ParamKind::Buffer { access: first, .. } = &mut self.values[place].kind
             && let ParamKind::Buffer { access, .. } = kind
@@ -229,8 +232,8 @@ pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], pr
     for index in 0..VALUES {
         let (kind, arg) = match values.get(index) {
             Some(Value { arg, kind }) => match arg {
-                Arg::Buffer(_) => (*kind, *arg),
                 Arg::Scalar(scalar) => word(scalar.bits),
+                _ => (kind.clone(), arg.clone()),
             },
             None => word(0),
         };
@@ -374,11 +377,15 @@ mod tests {
         };
         let (made, given) = (buffer("made"), buffer("given"));
         let mut program = Program::default();
-        assert_eq!(program.place(made, kind(Access::Write)), 0);
-        assert_eq!(program.place(given, kind(Access::Read)), 1);
-        assert_eq!(program.place(made, kind(Access::Read)), 0);
-        assert_eq!(program.place(given, kind(Access::Write)), 1);
-        let kinds: Vec<ParamKind> = program.values.iter().map(|value| value.kind).collect();
+        assert_eq!(program.place(&made, &kind(Access::Write)), 0);
+        assert_eq!(program.place(&given, &kind(Access::Read)), 1);
+        assert_eq!(program.place(&made, &kind(Access::Read)), 0);
+        assert_eq!(program.place(&given, &kind(Access::Write)), 1);
+        let kinds: Vec<ParamKind> = program
+            .values
+            .iter()
+            .map(|value| value.kind.clone())
+            .collect();
         assert_eq!(kinds, [kind(Access::Write), kind(Access::ReadWrite)]);
     }
 }

@@ -444,8 +444,7 @@ impl<'a> Recording<'a> {
     }
 
     fn sort(&mut self, name: &str, atoms: Buffer<i32>, axis: usize) -> Cells {
-        let (header, structures) = (self.header.into(), self.structures().into());
-        let chains = self.chains().into();
+        let (header, structures, chains) = (self.header, self.structures(), self.chains());
         let named = |part: &str| format!("{name}_cell_{part}");
         let counts = self.zeros(&named("counts"), CELLS, 1);
         let cells = Cells {
@@ -456,37 +455,21 @@ impl<'a> Recording<'a> {
             tag: self.device(&named("tag"), axis, 1),
             source: self.device(&named("source"), axis, 1),
         };
-        let of_axis = Arg::from(axis as u32);
-        let args = [
-            header,
-            structures,
-            chains,
-            atoms.into(),
-            counts.into(),
-            of_axis,
-        ];
+        let of_axis = axis as u32;
+        let args = args![header, structures, chains, atoms, counts, of_axis];
         self.launch_threads(kernels::cell_count(), axis, &args);
-        let args = [
-            header,
-            structures,
-            counts.into(),
-            cells.start.into(),
-            of_axis,
-        ];
+        let args = args![header, structures, counts, cells.start, of_axis];
         self.launch_blocks(kernels::cell_scan(), STRUCTURES, &args);
-        let args = [
-            header,
-            structures,
-            chains,
-            atoms.into(),
-            cells.start.into(),
-            counts.into(),
-            cells.x.into(),
-            cells.y.into(),
-            cells.z.into(),
-            cells.tag.into(),
-            cells.source.into(),
-            of_axis,
+        let Cells {
+            start,
+            x,
+            y,
+            z,
+            tag,
+            source,
+        } = cells;
+        let args = args![
+            header, structures, chains, atoms, start, counts, x, y, z, tag, source, of_axis
         ];
         self.launch_threads(kernels::cell_fill(), axis, &args);
         cells

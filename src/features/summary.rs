@@ -72,9 +72,9 @@ pub(super) fn summarise(
         let results = r.results::<f32>(table, &format!("{name}_of_{of}"), values);
         let (structures, chains, members) = (r.structures(), r.chains(), r.members());
         let header = r.header();
-        let of_axis = axis as u32;
+        let (of_axis, rows) = (axis as u32, rows.clone());
         let mut args = args![header, structures, chains, members, rows, results, of_axis].to_vec();
-        args.extend(options);
+        args.extend_from_slice(options);
         r.launch_blocks(kernel(), axis, &args);
         (0..values).for_each(|at| r.column(results, at));
     }

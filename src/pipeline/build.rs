@@ -84,6 +84,7 @@ pub(super) fn build<W: Workload>(
     let mut shrunk = Vec::new();
     loop {
         let (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
+        let buckets = Arc::new(buckets);
         let buffers = buckets.largest().recording.buffers();
         let in_all = size.slots * backends.len();
         let memory = MemoryPlan::new(buffers, in_all, device.shares_host_memory);
@@ -126,14 +127,13 @@ pub(super) fn build<W: Workload>(
 
 fn open(
     backends: &[Arc<dyn Backend>],
-    buckets: &Buckets,
+    buckets: &Arc<Buckets>,
     count: usize,
     config: &EngineConfig,
 ) -> Result<Vec<Slot<Free>>> {
     let mut slots = Vec::with_capacity(count * backends.len());
-    let buckets = Arc::new(buckets.clone());
     for backend in backends {
-        open_slots(backend, &buckets, count, &config.policy, &mut slots)?;
+        open_slots(backend, buckets, count, &config.policy, &mut slots)?;
     }
     Ok(slots)
 }

@@ -17,6 +17,7 @@ mod batch;
 mod build;
 mod caller;
 mod compute;
+mod dot;
 mod download;
 mod driver;
 mod engine;
@@ -38,6 +39,7 @@ mod upload;
 
 pub use build::Shrunk;
 pub use caller::{Delivery, Pipeline, Refused};
+pub use dot::dot;
 pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions};
 pub use ordered_map::OrderedMap;
 pub use packer::{Packed, Packer};

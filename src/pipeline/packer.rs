@@ -52,7 +52,7 @@ impl<W: Workload> Packer<W> {
         let device = backend.device();
         let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
         Ok(Packer {
-            program: Program::new(workload, buckets, buffers, device),
+            program: Program::new(workload, Arc::new(buckets), buffers, device),
             pool,
         })
     }

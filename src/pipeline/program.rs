@@ -29,7 +29,7 @@ impl<W: Workload> Program<W> {
     /// A workload with its recordings, from [`record_buckets`].
     pub(crate) fn new(
         workload: W,
-        buckets: Buckets,
+        buckets: Arc<Buckets>,
         buffers: W::Buffers,
         device: &DeviceInfo,
     ) -> Self {
@@ -50,7 +50,7 @@ impl<W: Workload> Program<W> {
             download_ids: downloads.buffers().collect(),
             uploads,
             downloads,
-            buckets: RwLock::new(Arc::new(buckets)),
+            buckets: RwLock::new(buckets),
             device: device.clone(),
             buffers,
             workload,

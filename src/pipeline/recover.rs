@@ -12,6 +12,7 @@ use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
 use super::stats::add;
 use super::upload::write;
+use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::HEADER_LEN;
 use crate::workload::{Extent, Workload};
@@ -75,7 +76,7 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    fn revive(&self, backend: &dyn crate::Backend) -> Result<()> {
+    fn revive(&self, backend: &dyn Backend) -> Result<()> {
         let restarts = &self.counters.restarts;
         if restarts.load(Relaxed) >= self.restarts_max {
             let message = format!("the device was started again {} times", self.restarts_max);

@@ -5,14 +5,14 @@
 //! a slot in flight, or reads it before it is done, does not compile.
 
 use super::upload::write_header;
-use crate::backend::{Backend, HostViews, Lane};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::backend::{Backend, Block, BlockView, HostViews, Lane};
+use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, View};
-use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
+use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung, give_up};
 use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
 /// slot less.
@@ -120,6 +120,7 @@ impl Core {
         Ok(Replay {
             made: replay.made + taken.made,
             dropped: replay.dropped + taken.dropped,
+            graphs_failed: replay.graphs_failed + taken.graphs_failed,
             ..replay
         })
     }
@@ -206,6 +207,24 @@ impl Slot<Filling> {
         core.executor.update(&mut *core.lane, bucket, bindings)
     }
 
+    /// As [`Executor::declare`], for this slot.
+    ///
+    /// # Errors
+    /// As [`Executor::declare`].
+    pub fn declare(&mut self, view: BlockView) -> Result<()> {
+        let core = &mut *self.core;
+        core.executor.declare(&mut *core.lane, view)
+    }
+
+    /// As [`Executor::withdraw`], for this slot.
+    ///
+    /// # Errors
+    /// As [`Executor::withdraw`].
+    pub fn withdraw(&mut self, block: &Block) -> Result<()> {
+        let core = &mut *self.core;
+        core.executor.withdraw(&mut *core.lane, block)
+    }
+
     /// The host side of an upload buffer. It holds what an earlier batch left.
     ///
     /// # Panics
@@ -281,22 +300,12 @@ impl<B> Slot<InFlight<B>> {
             Ok(false) if !overdue => return Progress::Pending(self),
             Ok(false) => {
                 let deadline = self.core.executor.policy().deadline.unwrap_or_default();
-                let error = overdue_error(deadline);
-                self.core.lane.abandon(&error);
-                error
+                give_up(&mut *self.core.lane, deadline)
             }
             Err(error) => error,
         };
         Progress::Failed(self.fail(error.within("compute"), |state| state.batch))
     }
-}
-
-fn overdue_error(deadline: Duration) -> Error {
-    Error::new(
-        ErrorKind::Deadline,
-        format!("the device has not finished the batch after {deadline:?}"),
-    )
-    .fix("see whether a kernel loops for ever on its input, or give batches a later deadline")
 }
 
 impl<B> Slot<Done<B>> {

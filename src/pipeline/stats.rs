@@ -47,6 +47,14 @@ counters! {
     reruns,
     /// Items that the device fails on, each told with its item.
     items_quarantined,
+    /// Graphs that the device refused; they are tried again later.
+    graphs_failed,
+    /// Batches that ran in a larger bucket, as their own had no graph.
+    batches_in_larger_bucket,
+    /// Batches that ran as launches in place of a graph.
+    batches_as_launches,
+    /// Batches that ran twice and came out the same.
+    verified_batches,
     /// Bytes that copies moved.
     copied_bytes,
     /// Bytes among them that only fill up a bucket.
@@ -78,6 +86,10 @@ impl AtomicCounters {
         add(&self.bucket_hits, usize::from(replay.made == 0));
         add(&self.bucket_misses, usize::from(replay.made > 0));
         add(&self.bucket_evictions, replay.dropped);
+        add(&self.graphs_failed, replay.graphs_failed);
+        add(&self.batches_in_larger_bucket, replay.larger_bucket);
+        add(&self.batches_as_launches, replay.as_launches);
+        add(&self.verified_batches, replay.verified);
         add(&self.copied_bytes, replay.copied_bytes);
         add(&self.padding_bytes, replay.padding_bytes);
     }

@@ -140,6 +140,16 @@ pub enum Unit {
     },
 }
 
+impl Unit {
+    /// How many elements a batch uses that spans `live` along the axes.
+    pub fn live_len(self, live: &[u32]) -> usize {
+        match self {
+            Unit::PerBatch { elements } => elements,
+            Unit::PerAxis { axis, elements } => live[axis] as usize * elements,
+        }
+    }
+}
+
 /// Who sees a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]

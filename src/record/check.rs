@@ -1,9 +1,10 @@
 //! The one validation layer: what it lets through, no later layer doubts.
 
 use super::AXES_MAX;
-use super::buffer::{BufferDecl, BufferId, View};
+use super::buffer::{BufferDecl, BufferId, DType, View};
+use super::by_value::{PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES};
 use super::command::{Arg, Command, Launch};
-use super::kernel::{Kernel, ParamKind};
+use super::kernel::{Access, Kernel, ParamKind};
 use super::recorder::Recording;
 use crate::error::{Error, Result};
 
@@ -115,47 +116,113 @@ fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
     }
     let mut seen: Vec<(BufferId, bool)> = Vec::new();
     for (param, arg) in kernel.params.iter().zip(&launch.args) {
-        let mismatch = |expected: String, got: String| {
-            Error::usage(format!("it takes {expected}, and got {got}"))
-                .within(format!("parameter {}", param.name))
-        };
-        match (param.kind, arg) {
-            (ParamKind::Buffer { dtype, access }, Arg::Buffer(id)) => {
-                let buffer = &recording.buffers[id.index()];
-                if buffer.dtype != dtype {
-                    return Err(mismatch(
-                        format!("{dtype:?} elements"),
-                        format!("{:?} in buffer {}", buffer.dtype, buffer.name),
-                    ));
-                }
-                if seen
-                    .iter()
-                    .any(|&(other, w)| other == *id && (w || access.writes()))
-                {
-                    return Err(Error::usage(
-                        "the launch writes this buffer and names it a second time",
-                    )
-                    .within(format!("buffer {}", buffer.name)));
-                }
-                seen.push((*id, access.writes()));
-            }
-            (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) if scalar.dtype == dtype => {}
-            (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) => {
-                return Err(mismatch(
-                    format!("{dtype:?}"),
-                    format!("{:?}", scalar.dtype),
-                ));
-            }
-            (ParamKind::Scalar { dtype }, Arg::Buffer(_)) => {
-                return Err(mismatch(
-                    format!("a {dtype:?} value"),
-                    "a buffer".to_owned(),
-                ));
-            }
-            (ParamKind::Buffer { .. }, Arg::Scalar(_)) => {
-                return Err(mismatch("a buffer".to_owned(), "a value".to_owned()));
-            }
+        let checked = check_arg(recording, &param.kind, arg, &mut seen);
+        checked.map_err(|error| error.within(format!("parameter {}", param.name)))?;
+    }
+    Ok(())
+}
+
+fn check_arg(
+    recording: &Recording,
+    kind: &ParamKind,
+    arg: &Arg,
+    seen: &mut Vec<(BufferId, bool)>,
+) -> Result<()> {
+    let mismatch = |expected: String, got: String| {
+        Err(Error::usage(format!("it takes {expected}, and got {got}")))
+    };
+    match (kind, arg) {
+        (ParamKind::Buffer { dtype, access }, Arg::Buffer(id)) => {
+            check_buffer(recording, *id, *dtype, *access, seen)
         }
+        (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) if scalar.dtype == *dtype => Ok(()),
+        (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) => {
+            mismatch(format!("{dtype:?}"), format!("{:?}", scalar.dtype))
+        }
+        (ParamKind::Struct { bytes, pointers }, Arg::Struct(passed)) => {
+            check_struct(*bytes, pointers, passed)?;
+            for (field, target) in pointers.iter().zip(&passed.targets) {
+                let Target::Buffer(id) = *target else {
+                    continue;
+                };
+                check_buffer(recording, id, field.dtype, field.access, seen)
+                    .map_err(|error| error.within(format!("offset {}", field.offset)))?;
+            }
+            Ok(())
+        }
+        _ => mismatch(kind_text(kind), arg_text(arg).to_owned()),
+    }
+}
+
+fn kind_text(kind: &ParamKind) -> String {
+    match kind {
+        ParamKind::Buffer { .. } => "a buffer".to_owned(),
+        ParamKind::Scalar { dtype } => format!("a {dtype:?} value"),
+        ParamKind::Struct { bytes, .. } => format!("a struct of {bytes} bytes"),
+    }
+}
+
+fn arg_text(arg: &Arg) -> &'static str {
+    match arg {
+        Arg::Buffer(_) => "a buffer",
+        Arg::Scalar(_) => "a value",
+        Arg::Struct(_) => "a struct",
+    }
+}
+
+fn check_buffer(
+    recording: &Recording,
+    id: BufferId,
+    dtype: DType,
+    access: Access,
+    seen: &mut Vec<(BufferId, bool)>,
+) -> Result<()> {
+    let buffer = &recording.buffers[id.index()];
+    if buffer.dtype != dtype {
+        let (got, name) = (buffer.dtype, &buffer.name);
+        return Err(Error::usage(format!(
+            "it takes {dtype:?} elements, and got {got:?} in buffer {name}"
+        )));
+    }
+    let twice = |&(other, writes): &(BufferId, bool)| other == id && (writes || access.writes());
+    if seen.iter().any(twice) {
+        let message = "the launch writes this buffer and names it a second time";
+        return Err(Error::usage(message).within(format!("buffer {}", buffer.name)));
+    }
+    seen.push((id, access.writes()));
+    Ok(())
+}
+
+/// Refuses a struct that is not as declared.
+pub(crate) fn check_struct(
+    bytes: usize,
+    pointers: &[PointerField],
+    passed: &StructArg,
+) -> Result<()> {
+    let refused = |message: String| Err(Error::usage(message));
+    if bytes == 0 || bytes > STRUCT_BYTES_MAX {
+        return refused(format!(
+            "a struct of {bytes} bytes; 1 to {STRUCT_BYTES_MAX} can be"
+        ));
+    }
+    for (place, field) in pointers.iter().enumerate() {
+        let offset = field.offset;
+        if !offset.is_multiple_of(WORD_BYTES) || offset >= bytes || bytes - offset < WORD_BYTES {
+            return refused(format!(
+                "a pointer at offset {offset} of {bytes} bytes; pointers lie inside, at multiples \
+                 of {WORD_BYTES}"
+            ));
+        }
+        if pointers[..place].iter().any(|other| other.offset == offset) {
+            return refused(format!("two pointers at offset {offset}"));
+        }
+    }
+    if passed.bytes.len() != bytes || passed.targets.len() != pointers.len() {
+        let (got, set) = (passed.bytes.len(), passed.targets.len());
+        let declared = pointers.len();
+        return refused(format!(
+            "it takes {bytes} bytes with {declared} pointers, and got {got} bytes with {set}"
+        ));
     }
     Ok(())
 }
@@ -220,7 +287,7 @@ fn has(recording: &Recording, test: impl Fn(&Command) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::{Buffer, Image, Kernel, Recorder};
+    use crate::record::{Access, Buffer, DType, Image, Kernel, Recorder, StructArg};
     use std::sync::Arc;
 
     fn kernel() -> Kernel {
@@ -365,6 +432,76 @@ mod tests {
                     r.upload_buffer::<u64>("z", 0, usize::MAX / 16);
                 }),
                 "buffer z: its size overflows",
+            ),
+        ];
+        for (outcome, expected) in cases {
+            assert!(outcome.contains(expected), "{outcome:?} lacks {expected:?}");
+        }
+    }
+
+    #[test]
+    fn each_misuse_of_a_struct_is_named() {
+        let outcome = |bytes: usize, pointers: &[(usize, Access, DType)], arg: fn(_, _) -> _| {
+            record(|r, x, y| {
+                let kernel = Kernel::new("k", &Image::cuda("k.cu", ""));
+                let kernel = kernel.structure("s", bytes, pointers);
+                r.upload(x);
+                r.launch(&kernel, 1, &[StructArg::into(arg(x, y))]);
+                r.download(y);
+            })
+        };
+        type Buffers = Buffer<f32>;
+        let both: fn(Buffers, Buffers) -> StructArg =
+            |x, y| StructArg::new(&[0; 24]).buffer(x).buffer(y);
+        let (reads, writes) = (
+            (0, Access::Read, DType::F32),
+            (8, Access::Write, DType::F32),
+        );
+        assert_eq!(outcome(24, &[reads, writes], both), "ok");
+        let at = |offset| (offset, Access::Write, DType::F32);
+        let cases = [
+            (
+                outcome(32, &[reads, writes], both),
+                "32 bytes with 2 pointers, and got 24 bytes with 2",
+            ),
+            (
+                outcome(24, &[reads], both),
+                "24 bytes with 1 pointers, and got 24 bytes with 2",
+            ),
+            (
+                outcome(24, &[reads, at(12)], both),
+                "a pointer at offset 12 of 24 bytes",
+            ),
+            (
+                outcome(24, &[reads, at(24)], both),
+                "a pointer at offset 24 of 24 bytes",
+            ),
+            (
+                outcome(24, &[reads, at(0)], both),
+                "two pointers at offset 0",
+            ),
+            (outcome(0, &[reads, writes], both), "a struct of 0 bytes"),
+            (
+                outcome(24, &[(0, Access::Read, DType::I32), writes], both),
+                "parameter s: offset 0: it takes I32 elements, and got F32 in buffer x",
+            ),
+            (
+                outcome(24, &[reads, writes], |x, _| {
+                    StructArg::new(&[0; 24]).buffer(x).buffer(x)
+                }),
+                "offset 8: buffer x: the launch writes this buffer and names it a second time",
+            ),
+            (
+                outcome(24, &[writes, reads], both),
+                "buffer y: it is read before anything wrote it",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    let args = [StructArg::new(&[0; 8]).into(), y.into(), 2f32.into()];
+                    r.launch(&kernel(), 1, &args);
+                }),
+                "parameter x: it takes a buffer, and got a struct",
             ),
         ];
         for (outcome, expected) in cases {

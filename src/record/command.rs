@@ -1,15 +1,18 @@
 //! The commands of a recording.
 
 use super::buffer::{Buffer, BufferId, Element, Scalar};
-use super::kernel::{Kernel, ParamKind};
+use super::by_value::{StructArg, Target};
+use super::kernel::{Access, Kernel, ParamKind};
 
 /// One argument of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arg {
     /// A buffer of the recording.
     Buffer(BufferId),
     /// A value.
     Scalar(Scalar),
+    /// A struct, with what its pointers are set to.
+    Struct(StructArg),
 }
 
 impl<T: Element> From<Buffer<T>> for Arg {
@@ -21,6 +24,12 @@ impl<T: Element> From<Buffer<T>> for Arg {
 impl<T: Element> From<T> for Arg {
     fn from(value: T) -> Self {
         Arg::Scalar(value.into())
+    }
+}
+
+impl From<StructArg> for Arg {
+    fn from(value: StructArg) -> Self {
+        Arg::Struct(value)
     }
 }
 
@@ -59,12 +68,44 @@ impl Command {
         match self {
             Command::Upload(buffer) | Command::Memset { buffer, .. } => visit(*buffer, false, true),
             Command::Download(buffer) => visit(*buffer, true, false),
-            Command::Launch(launch) => {
-                for (param, arg) in launch.kernel.params.iter().zip(&launch.args) {
-                    if let (ParamKind::Buffer { access, .. }, Arg::Buffer(id)) = (param.kind, arg) {
-                        visit(*id, access.reads(), access.writes());
-                    }
+            Command::Launch(launch) => launch.visit_targets(|target, access| {
+                if let Target::Buffer(id) = target {
+                    visit(id, access.reads(), access.writes());
                 }
+            }),
+        }
+    }
+
+    /// Whether it writes memory that is declared to the executor;
+    /// `None` where it does not come there. A kernel that follows pointers in
+    /// device memory may.
+    pub fn writes_declared(&self) -> Option<bool> {
+        let Command::Launch(launch) = self else {
+            return None;
+        };
+        let mut writes = launch.kernel.follows_device_pointers.then_some(true);
+        launch.visit_targets(|target, access| {
+            if let Target::Address(_) = target {
+                writes = Some(writes == Some(true) || access.writes());
+            }
+        });
+        writes
+    }
+}
+
+impl Launch {
+    /// Calls `visit` for each pointer that is passed, also in structs.
+    pub fn visit_targets(&self, mut visit: impl FnMut(Target, Access)) {
+        for (param, arg) in self.kernel.params.iter().zip(&self.args) {
+            match (&param.kind, arg) {
+                (ParamKind::Buffer { access, .. }, Arg::Buffer(id)) => {
+                    visit(Target::Buffer(*id), *access);
+                }
+                (ParamKind::Struct { pointers, .. }, Arg::Struct(passed)) => {
+                    let pairs = pointers.iter().zip(&passed.targets);
+                    pairs.for_each(|(field, target)| visit(*target, field.access));
+                }
+                _ => {}
             }
         }
     }

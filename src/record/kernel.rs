@@ -2,6 +2,7 @@
 //! comes from, and the CPU twin that computes the same.
 
 use super::buffer::{DType, Element, Scalar};
+use super::by_value::PointerField;
 use std::sync::Arc;
 
 /// CUDA C++ text, compiled at run time where no binary is at hand.
@@ -83,7 +84,7 @@ pub struct Param {
 }
 
 /// What a parameter takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum ParamKind {
     /// A pointer to a buffer's elements.
@@ -97,6 +98,13 @@ pub enum ParamKind {
     Scalar {
         /// Its type.
         dtype: DType,
+    },
+    /// A struct, by value.
+    Struct {
+        /// Its size in bytes.
+        bytes: usize,
+        /// The pointers in it that the kernel follows.
+        pointers: Vec<PointerField>,
     },
 }
 
@@ -121,6 +129,9 @@ pub struct Kernel {
     /// Whether it may come back to what it has read or written, which is slow in
     /// memory of the host: buffers are copied for it, whatever the policy.
     pub revisits: bool,
+    /// Whether it follows pointers that are in device memory, where no check sees
+    /// them.
+    pub follows_device_pointers: bool,
     /// Its CPU twin. Without one the kernel needs a GPU.
     pub twin: Option<Twin>,
 }
@@ -136,6 +147,7 @@ impl Kernel {
             block: [128, 1, 1],
             shared_bytes: 0,
             revisits: false,
+            follows_device_pointers: false,
             twin: None,
         }
     }
@@ -209,6 +221,9 @@ pub enum TwinArg<'a> {
     Write(DType, &'a mut [u8]),
     /// A value.
     Scalar(Scalar),
+    /// A struct's bytes. What its pointers point to comes after it, in the order in
+    /// which the kernel declares them; the addresses in the bytes mean nothing.
+    Struct(Vec<u8>),
 }
 
 /// One launch as a twin sees it: the grid, and arguments taken in order.
@@ -265,6 +280,21 @@ impl<'a> TwinLaunch<'a> {
         match self.args.next() {
             Some(TwinArg::Scalar(scalar)) => scalar.get(),
             _ => panic!("the twin takes a scalar that its kernel does not declare so"),
+        }
+    }
+
+    /// The next argument, a struct; what its declared pointers point to are the
+    /// arguments that follow. The pointers themselves mean nothing to a twin.
+    ///
+    /// # Panics
+    /// If the kernel's declaration has something else in this place, or a struct of
+    /// another size.
+    pub fn structure<T: bytemuck::AnyBitPattern>(&mut self) -> T {
+        match self.args.next() {
+            Some(TwinArg::Struct(bytes)) if bytes.len() == size_of::<T>() => {
+                bytemuck::pod_read_unaligned(&bytes)
+            }
+            _ => panic!("the twin takes a struct that its kernel does not declare so"),
         }
     }
 }

@@ -4,7 +4,8 @@ use super::Policy;
 use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, Space};
 use crate::error::{Context, Error, Result};
 use crate::record::{
-    Access, Buffer, BufferId, Command, Element, ParamKind, Recording, Scalar, View, check_grid,
+    Access, Arg, Buffer, BufferId, Command, Element, ParamKind, Recording, Scalar, StructArg,
+    Target, View, check_grid, check_struct,
 };
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub(super) struct BoundLaunch {
     pub(super) function: FunctionId,
     pub(super) grid: [u32; 3],
     /// Values that replace the recorded ones, by parameter.
-    scalars: Vec<Option<Scalar>>,
+    values: Vec<Option<Arg>>,
 }
 
 impl Bindings {
@@ -75,7 +76,7 @@ impl Bindings {
                     .load(kernel)
                     .within(|| format!("kernel {}", kernel.name))?,
                 grid: launch.grid,
-                scalars: vec![None; launch.args.len()],
+                values: vec![None; launch.args.len()],
             })
         });
         Ok(Bindings {
@@ -170,8 +171,54 @@ impl Bindings {
     /// that is not there, and for another type than declared.
     pub fn set_scalar<T: Element>(&mut self, launch: usize, param: &str, value: T) -> Result<()> {
         let value = Scalar::from(value);
+        self.set_value(launch, param, Arg::Scalar(value), |kind, _| match kind {
+            ParamKind::Scalar { dtype } if *dtype == value.dtype => Ok(()),
+            kind => Err(Error::usage(format!(
+                "it takes {kind:?}, and got a {:?} value",
+                value.dtype
+            ))),
+        })
+    }
+
+    /// Sets a struct that the `launch`-th launch passes. Its pointers to buffers stay
+    /// as recorded; addresses may change, and lie in declared memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter that
+    /// is not there, another size than declared, and other buffers than recorded.
+    pub fn set_struct(&mut self, launch: usize, param: &str, value: StructArg) -> Result<()> {
+        let passed = value.clone();
+        self.set_value(launch, param, Arg::Struct(passed), |kind, recorded| {
+            let (ParamKind::Struct { bytes, pointers }, Arg::Struct(recorded)) = (kind, recorded)
+            else {
+                return Err(Error::usage(format!("it takes {kind:?}, and got a struct")));
+            };
+            check_struct(*bytes, pointers, &value)?;
+            // What depends on what follows from the recording.
+            let same = |(old, new): (&Target, &Target)| match (old, new) {
+                (Target::Address(_), Target::Address(_)) => true,
+                (old, new) => old == new,
+            };
+            let mut pairs = recorded.targets().iter().zip(value.targets());
+            match pairs.all(same) {
+                true => Ok(()),
+                false => Err(Error::usage(
+                    "its pointers to buffers are not those of the recording",
+                )),
+            }
+        })
+    }
+
+    fn set_value(
+        &mut self,
+        launch: usize,
+        param: &str,
+        value: Arg,
+        check: impl FnOnce(&ParamKind, &Arg) -> Result<()>,
+    ) -> Result<()> {
         let recorded = self.recording.launches().nth(launch);
-        let kernel = &recorded.ok_or_else(|| no_launch(launch))?.kernel;
+        let recorded = recorded.ok_or_else(|| no_launch(launch))?;
+        let kernel = &recorded.kernel;
         let known = kernel.params.iter().position(|known| known.name == param);
         let index = known.ok_or_else(|| {
             Error::usage(format!(
@@ -179,15 +226,9 @@ impl Bindings {
                 kernel.name
             ))
         })?;
-        match kernel.params[index].kind {
-            ParamKind::Scalar { dtype } if dtype == value.dtype => {}
-            kind => {
-                let message = format!("it takes {kind:?}, and got a {:?} value", value.dtype);
-                return Err(Error::usage(message)
-                    .within(format!("kernel {}, parameter {param}", kernel.name)));
-            }
-        }
-        self.launch_mut(launch)?.scalars[index] = Some(value);
+        check(&kernel.params[index].kind, &recorded.args[index])
+            .within(|| format!("kernel {}, parameter {param}", kernel.name))?;
+        self.launch_mut(launch)?.values[index] = Some(value);
         Ok(())
     }
 
@@ -242,11 +283,13 @@ impl Bindings {
 
     /// The blocks that the work uses.
     pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
-        let views = self
-            .places
-            .iter()
-            .flat_map(|place| place.device.iter().chain(&place.host));
-        views.map(BlockView::block)
+        self.views().map(BlockView::block)
+    }
+
+    /// The parts of them that buffers are bound to.
+    pub(super) fn views(&self) -> impl Iterator<Item = &BlockView> {
+        let places = self.places.iter();
+        places.flat_map(|place| place.device.iter().chain(&place.host))
     }
 
     /// The address that kernels and copies use on the device side.
@@ -267,6 +310,11 @@ impl Bindings {
         }
     }
 
+    /// What the host side is bound to, if not to the lane's own.
+    pub(super) fn host_view(&self, id: BufferId) -> Option<&BlockView> {
+        self.places[id.index()].host.as_ref()
+    }
+
     pub(super) fn bytes(&self, id: BufferId) -> usize {
         self.places[id.index()].bytes
     }
@@ -285,9 +333,9 @@ impl Bindings {
 }
 
 impl BoundLaunch {
-    /// The value that is passed for a parameter.
-    pub(super) fn scalar(&self, param: usize, recorded: Scalar) -> u64 {
-        self.scalars[param].unwrap_or(recorded).bits
+    /// What is passed for a parameter.
+    pub(super) fn arg<'a>(&'a self, param: usize, recorded: &'a Arg) -> &'a Arg {
+        self.values[param].as_ref().unwrap_or(recorded)
     }
 }
 

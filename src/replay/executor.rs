@@ -1,8 +1,12 @@
 //! One slot's ready-to-run batches, one for each bucket.
 
+use super::audit::{Audit, Memory, check_lowered};
+use super::declared::Declared;
+use super::fallback::Past;
 use super::graph::make_graph;
+use super::verify::give_twice;
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
-use crate::backend::{Backend, GraphId, Lane, LaneId, Op, Queue, Streams};
+use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
 use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
@@ -19,13 +23,16 @@ pub struct Executor {
     /// What each bucket was bound to; a bucket that is dropped keeps it.
     pub(super) bindings: Vec<Option<Bindings>>,
     ready: Vec<Option<Ready>>,
-    replays: u64,
+    pub(super) past: Vec<Past>,
+    pub(super) declared: Declared,
+    pub(super) replays: u64,
 }
 
 /// One bucket, ready to run.
 pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) graph: Option<GraphId>,
+    pub(super) audit: Audit,
     last_used: u64,
 }
 
@@ -60,6 +67,14 @@ pub struct Replay {
     pub made: usize,
     /// Buckets that were dropped for them.
     pub dropped: usize,
+    /// Graphs that the device refused; they are tried again later.
+    pub graphs_failed: usize,
+    /// 1 where the batch ran in a larger bucket, as its own has no graph.
+    pub larger_bucket: usize,
+    /// 1 where the batch ran as launches in place of a graph.
+    pub as_launches: usize,
+    /// 1 where the batch ran twice, was waited for, and came out the same.
+    pub verified: usize,
 }
 
 impl Executor {
@@ -83,42 +98,54 @@ impl Executor {
             buckets: Arc::clone(buckets),
             bindings: Vec::new(),
             ready: Vec::new(),
+            past: Vec::new(),
+            declared: Declared::default(),
             replays: 0,
         };
-        executor.take_buckets(lane, buckets)?;
+        executor.start_buckets(lane, buckets, true)?;
         Ok(executor)
     }
 
     /// Runs batches of other buckets from here on, over the same buffers, bound as
-    /// recorded. Nothing may be in flight. Says what it made and dropped.
+    /// recorded. Nothing may be in flight. Says what it made and dropped. A graph
+    /// that the device refuses is left to its bucket's first batch.
     ///
     /// # Errors
     /// As [`Executor::new`].
     pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<Replay> {
+        self.start_buckets(lane, buckets, false)
+    }
+
+    fn start_buckets(
+        &mut self,
+        lane: &mut dyn Lane,
+        buckets: &Arc<Buckets>,
+        is_new: bool,
+    ) -> Result<Replay> {
         self.check_lane(lane)?;
         let mut replay = Replay::default();
         for index in 0..self.ready.len() {
             replay.dropped += usize::from(self.ready[index].is_some());
             self.drop_ready(lane, index);
             if let Some(bindings) = self.bindings[index].take() {
-                self.disown_unused(lane, &bindings);
+                self.disown_unused(lane, bindings.blocks());
             }
         }
         self.buckets = Arc::clone(buckets);
         let count = buckets.as_slice().len();
         self.ready = std::iter::repeat_with(|| None).take(count).collect();
         self.bindings = vec![None; count];
+        self.past = std::iter::repeat_with(Past::default).take(count).collect();
         if self.policy.warm_up {
             for index in 0..count.min(self.policy.ready_max) {
-                self.prepare(lane, index)?;
-                replay.made += 1;
+                self.warm(lane, index, is_new, &mut replay)?;
             }
         }
         Ok(replay)
     }
 
     /// Graphs are the lane's; to another they would be other graphs.
-    fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
+    pub(super) fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
         match lane.id() == self.lane {
             true => Ok(()),
             false => Err(Error::usage("the executor is of another lane")),
@@ -150,7 +177,9 @@ impl Executor {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that is not
-    /// there or does not hold `live`, and for another lane; what the device says.
+    /// there or does not hold `live`, and for another lane; what the device says;
+    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a batch that was run
+    /// twice ([`Policy::verify`]) and came out differently.
     /// What of the batch was given before is marked too, so that the lane's
     /// buffers can be used again once it is done.
     pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
@@ -160,12 +189,21 @@ impl Executor {
                 "bucket {bucket} does not hold a batch of {live}"
             )));
         }
-        let mut replay = self.make_ready(lane, bucket)?;
+        let mut replay = Replay::default();
+        let bucket = self.ready_for_batch(lane, bucket, &mut replay)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
+        let is_checked = self.is_checked(bucket);
         let ready = self.ready[bucket].as_mut().expect("made ready above");
         ready.last_used = self.replays;
-        let given = ready.give(lane, live, per_stage, &mut replay);
+        let given = match (is_checked, &self.bindings[bucket]) {
+            (true, Some(bindings)) => {
+                give_twice(lane, ready, bindings, live, &self.policy, &mut replay)
+                    .within(|| format!("verification in bucket {bucket}"))
+            }
+            _ => ready.give(lane, ready.graph, live, per_stage, &mut replay),
+        };
+        self.past[bucket].verified |= replay.verified > 0 && ready.graph.is_some();
         if given.is_err() {
             // The first failure is the one to tell.
             let _ = mark_all(lane, per_stage);
@@ -173,35 +211,33 @@ impl Executor {
         given.map(|()| replay)
     }
 
-    /// Makes a bucket ready unless it is.
-    ///
-    /// # Errors
-    /// As [`Executor::new`].
-    pub(super) fn make_ready(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<Replay> {
+    pub(super) fn check_bucket(&self, lane: &dyn Lane, bucket: usize) -> Result<()> {
         self.check_lane(lane)?;
-        let mut replay = Replay::default();
-        match self.ready.get(bucket) {
-            Some(None) => replay.made = 1,
-            Some(Some(_)) => return Ok(replay),
-            None => return Err(Error::usage(format!("there is no bucket {bucket}"))),
+        match bucket < self.ready.len() {
+            true => Ok(()),
+            false => Err(Error::usage(format!("there is no bucket {bucket}"))),
         }
+    }
+
+    /// Drops a bucket where one more would be too many. Returns how many it dropped.
+    pub(super) fn make_room(&mut self, lane: &mut dyn Lane) -> usize {
         let kept = self.ready.iter().flatten().count();
-        if kept >= self.policy.ready_max {
-            let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
-            let held = (0..self.ready.len()).filter(|index| used(index).is_some());
-            let oldest = held.min_by_key(used).expect("at least one is kept");
-            self.drop_ready(lane, oldest);
-            replay.dropped = 1;
+        if kept < self.policy.ready_max {
+            return 0;
         }
-        self.prepare(lane, bucket)?;
-        Ok(replay)
+        let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
+        let held = (0..self.ready.len()).filter(|index| used(index).is_some());
+        let oldest = held.min_by_key(used).expect("at least one is kept");
+        self.drop_ready(lane, oldest);
+        1
     }
 
     pub(super) fn ready_mut(&mut self, bucket: usize) -> Option<&mut Ready> {
         self.ready[bucket].as_mut()
     }
 
-    fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
+    /// Makes a bucket ready as `mode` has it.
+    pub(super) fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize, mode: Mode) -> Result<()> {
         let place = || format!("bucket {bucket}");
         let recording = &self.buckets.as_slice()[bucket].recording;
         if self.bindings[bucket].is_none() {
@@ -210,20 +246,40 @@ impl Executor {
         }
         let bindings = self.bindings[bucket].as_ref().expect("made above");
         let batch = Batch::new(bindings, self.policy.scope);
-        let graph = match self.policy.mode {
+        let memory = self.memory(lane, bindings);
+        let audit = batch.check(&memory).within(place)?;
+        let graph = match mode {
             Mode::Stream => None,
             Mode::Graph => {
                 let build = self.policy.build;
-                let made = make_graph(lane, recording, &batch.body, build, None);
+                let made = make_graph(lane, &memory, &batch.body, build, None);
                 Some(made.within(place)?.0)
             }
         };
         self.ready[bucket] = Some(Ready {
             batch,
             graph,
+            audit,
             last_used: self.replays,
         });
         Ok(())
+    }
+
+    /// What the operations of a bucket with these bindings may use.
+    pub(super) fn memory<'a>(&'a self, lane: &dyn Lane, bindings: &'a Bindings) -> Memory<'a> {
+        let recording = bindings.recording();
+        let own = recording.buffers_by_id();
+        Memory {
+            recording,
+            own: own.map(|(id, _)| lane.addresses(id)).collect(),
+            bound: bindings.views().collect(),
+            declared: &self.declared,
+        }
+    }
+
+    /// What was audited of a bucket, if it is ready.
+    pub fn audit(&self, bucket: usize) -> Option<&Audit> {
+        Some(&self.ready.get(bucket)?.as_ref()?.audit)
     }
 
     pub(super) fn drop_ready(&mut self, lane: &mut dyn Lane, bucket: usize) {
@@ -235,22 +291,42 @@ impl Executor {
         }
     }
 
-    /// Takes the lane's right to the blocks of `bindings` that no bucket uses.
-    pub(super) fn disown_unused(&self, lane: &mut dyn Lane, bindings: &Bindings) {
-        for block in bindings.blocks() {
-            let bound = self.bindings.iter().flatten();
-            let mut used = bound.flat_map(Bindings::blocks);
-            if !used.any(|used| used.is(block)) {
+    /// Takes the lane's right to those of `blocks` that no bucket uses.
+    pub(super) fn disown_unused<'a>(
+        &mut self,
+        lane: &mut dyn Lane,
+        blocks: impl Iterator<Item = &'a Block>,
+    ) {
+        for block in blocks {
+            let bound = self.bindings.iter().flatten().flat_map(Bindings::blocks);
+            let declared = self.declared.views().iter().map(BlockView::block);
+            if !bound.chain(declared).any(|used| used.is(block)) {
                 lane.disown(block);
+                self.declared.let_go(block);
             }
         }
     }
 }
 
 impl Ready {
-    fn give(
+    /// Whether a launch is given an address in a block.
+    pub(super) fn points_into(&self, block: &Block) -> bool {
+        let args = self
+            .batch
+            .body
+            .iter()
+            .flat_map(|lowered| match &lowered.op {
+                Op::Launch { args, .. } => &args[..],
+                _ => &[],
+            });
+        args.into_iter().any(|&word| block.contains(word, 1))
+    }
+
+    /// Gives a batch to the lane, with its body as a graph or as launches.
+    pub(super) fn give(
         &self,
         lane: &mut dyn Lane,
+        graph: Option<GraphId>,
         live: Extent,
         per_stage: bool,
         replay: &mut Replay,
@@ -263,7 +339,7 @@ impl Ready {
                 .within(|| "wait for uploads")?;
             replay.calls += 2;
         }
-        match self.graph {
+        match graph {
             Some(graph) => {
                 lane.launch_graph(graph).within(|| "graph launch")?;
                 replay.calls += 1;
@@ -294,13 +370,15 @@ impl Ready {
     }
 }
 
-/// Marks whatever the lane was given, on whichever queue.
-fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<()> {
+/// Marks whatever the lane was given, on whichever queue. Returns the calls that it
+/// took.
+pub(super) fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<usize> {
     if per_stage {
         lane.join(Queue::Upload, Queue::Compute)?;
         lane.join(Queue::Compute, Queue::Download)?;
     }
-    lane.fence()
+    lane.fence()?;
+    Ok(if per_stage { 5 } else { 1 })
 }
 
 impl Batch {
@@ -328,6 +406,24 @@ impl Batch {
     }
 }
 
+impl Batch {
+    /// The copies before and after the body, each with the place of its command.
+    pub(super) fn copies_beside(&self) -> impl Iterator<Item = (usize, &Op)> {
+        let copies = self.before.iter().chain(&self.after);
+        copies.map(|copy| (copy.command, &copy.op))
+    }
+
+    /// Checks every address.
+    pub(super) fn check(&self, memory: &Memory<'_>) -> Result<Audit> {
+        let copies = self.copies_beside();
+        let body = self.body.iter();
+        let body = body.map(|lowered| (lowered.command, &lowered.op));
+        let audit = check_lowered(copies.chain(body), memory)?;
+        tracing::debug!(%audit, "audited");
+        Ok(audit)
+    }
+}
+
 impl Copy {
     fn of(bindings: &Bindings, lowered: &Lowered) -> Option<Self> {
         let recording = bindings.recording();
@@ -346,12 +442,8 @@ impl Copy {
     }
 
     fn live_bytes(&self, live: Extent) -> usize {
-        match self.unit {
-            Unit::PerBatch { .. } => self.bytes,
-            Unit::PerAxis { axis, elements } => {
-                (live[axis] as usize * elements * self.element_bytes).min(self.bytes)
-            }
-        }
+        let bytes = self.unit.live_len(live.as_slice()) * self.element_bytes;
+        bytes.min(self.bytes)
     }
 
     /// Gives the live part to the lane; nothing where nothing is live.

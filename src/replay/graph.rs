@@ -1,17 +1,41 @@
 //! Making graphs of lowered commands, by capture or by hand.
 
+use super::audit::{Memory, check_held};
 use super::{Build, Lowered, hazards};
 use crate::backend::{Built, GraphId, Lane, Node};
 use crate::error::{Context, Result};
-use crate::record::Recording;
 
-/// Makes a graph of `body`, or gives its parameters to the graph `into`.
+/// Makes a graph of `body`, or gives its parameters to the graph `into`, and
+/// compares what the device then holds with `body`.
 ///
 /// # Errors
-/// What the device says, with the command it came to.
+/// What the device says, with the command it came to;
+/// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if the graph holds something
+/// else, after which `into` is not to be launched.
 pub(super) fn make_graph(
     lane: &mut dyn Lane,
-    recording: &Recording,
+    memory: &Memory<'_>,
+    body: &[Lowered],
+    build: Build,
+    into: Option<GraphId>,
+) -> Result<(GraphId, Built)> {
+    let (graph, built) = give_graph(lane, memory, body, build, into)?;
+    let held = lane.graph_ops(graph).within(|| "read the graph back");
+    let audited = held.and_then(|held| check_held(body, &held, memory));
+    match audited {
+        Ok(()) => Ok((graph, built)),
+        Err(error) => {
+            if into.is_none() {
+                lane.drop_graph(graph);
+            }
+            Err(error.within("audit"))
+        }
+    }
+}
+
+fn give_graph(
+    lane: &mut dyn Lane,
+    memory: &Memory<'_>,
     body: &[Lowered],
     build: Build,
     into: Option<GraphId>,
@@ -20,7 +44,7 @@ pub(super) fn make_graph(
         Build::Capture => capture(lane, body, into),
         Build::Explicit => {
             let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
-            let after = hazards(recording, &commands);
+            let after = hazards(memory.recording, &commands);
             let nodes: Vec<Node<'_>> = body
                 .iter()
                 .zip(&after)

@@ -1,22 +1,33 @@
 //! What has to wait for what.
 
-use crate::record::{BUFFERS_MAX, Recording};
+use crate::record::{BUFFERS_MAX, Command, Recording};
+
+/// Memory that is declared to the executor, which counts as one more buffer.
+const DECLARED: usize = BUFFERS_MAX;
+
+/// Calls `visit(place, writes)` for all memory that a command touches.
+fn visit(command: &Command, mut visit: impl FnMut(usize, bool)) {
+    command.visit_buffers(|id, _, writes| visit(id.index(), writes));
+    if let Some(writes) = command.writes_declared() {
+        visit(DECLARED, writes);
+    }
+}
 
 /// For each of `commands` (places in the recording, ascending), the earlier ones
 /// that it must run after: it reads what they wrote, or writes what they wrote
 /// or read. Those that follow from others are left out.
 pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
-    let mut last_write: [Option<usize>; BUFFERS_MAX] = [None; BUFFERS_MAX];
-    let mut reads_since: Vec<Vec<usize>> = vec![Vec::new(); BUFFERS_MAX];
+    let mut last_write: [Option<usize>; DECLARED + 1] = [None; DECLARED + 1];
+    let mut reads_since: Vec<Vec<usize>> = vec![Vec::new(); DECLARED + 1];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(commands.len());
     // Everything that each one comes after, directly or not.
     let mut reached: Vec<Vec<bool>> = Vec::with_capacity(commands.len());
     for (node, &command) in commands.iter().enumerate() {
         let mut direct = Vec::new();
-        recording.commands()[command].visit_buffers(|id, _, writes| {
-            direct.extend(last_write[id.index()]);
+        visit(&recording.commands()[command], |place, writes| {
+            direct.extend(last_write[place]);
             if writes {
-                direct.extend(&reads_since[id.index()]);
+                direct.extend(&reads_since[place]);
             }
         });
         // Latest first: what one of them comes after needs no edge of its own.
@@ -35,12 +46,12 @@ pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
         kept.reverse();
         after.push(kept);
         reached.push(reach);
-        recording.commands()[command].visit_buffers(|id, _, writes| {
+        visit(&recording.commands()[command], |place, writes| {
             if writes {
-                last_write[id.index()] = Some(node);
-                reads_since[id.index()].clear();
+                last_write[place] = Some(node);
+                reads_since[place].clear();
             } else {
-                reads_since[id.index()].push(node);
+                reads_since[place].push(node);
             }
         });
     }
@@ -50,7 +61,7 @@ pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Arg, Image, Kernel, Recorder, Unit};
+    use crate::record::{Access, Arg, DType, Image, Kernel, Recorder, StructArg, Unit};
 
     #[test]
     fn edges_are_the_hazards_and_no_more() {
@@ -84,5 +95,29 @@ mod tests {
         // Without the copies the same, by new places.
         let expected: [&[usize]; 6] = [&[], &[0], &[], &[1], &[2, 3], &[4]];
         assert_eq!(hazards(&recording, &all[1..7]), expected);
+    }
+
+    #[test]
+    fn buffers_in_structs_and_declared_memory_are_hazards_too() {
+        let image = Image::cuda("test.cu", "");
+        let pointer = |access| [(0, access, DType::F32)];
+        let reads = Kernel::new("r", &image).structure("s", 8, &pointer(Access::Read));
+        let writes = Kernel::new("w", &image).structure("s", 8, &pointer(Access::Write));
+        let follows = Kernel::new("f", &image).follows_device_pointers();
+        let to = |address| Arg::from(StructArg::new(&[0; 8]).address(address));
+        let mut recorder = Recorder::new(&[8]);
+        let unit = Unit::PerBatch { elements: 1 };
+        let own = recorder.device_buffer::<f32>("own", unit);
+        let own = || Arg::from(StructArg::new(&[0; 8]).buffer(own));
+        recorder.launch(&writes, 1, &[own()]); // 0
+        recorder.launch(&reads, 1, &[own()]); // 1
+        recorder.launch(&reads, 1, &[to(64)]); // 2
+        recorder.launch(&writes, 1, &[to(128)]); // 3
+        recorder.launch(&writes, 1, &[own()]); // 4
+        recorder.launch(&follows, 1, &[]); // 5
+        let recording = recorder.finish().unwrap();
+        let all: Vec<usize> = (0..6).collect();
+        let expected: [&[usize]; 6] = [&[], &[0], &[], &[2], &[1], &[3]];
+        assert_eq!(hazards(&recording, &all), expected);
     }
 }

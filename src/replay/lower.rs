@@ -1,8 +1,9 @@
 //! The one lowering.
 
 use super::Bindings;
+use super::bindings::BoundLaunch;
 use crate::backend::{Op, Queue};
-use crate::record::{Arg, Command};
+use crate::record::{Arg, Command, Launch, Target};
 
 /// A command with everything resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,16 +49,12 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             ),
             Command::Launch(launch) => {
                 let bound = bindings.launch(launches.next().expect("without end"));
-                let arg = |(param, arg): (usize, &Arg)| match arg {
-                    Arg::Buffer(id) => bindings.device(*id),
-                    Arg::Scalar(recorded) => bound.scalar(param, *recorded),
-                };
                 let op = Op::Launch {
                     function: bound.function,
                     grid: bound.grid,
                     block: launch.kernel.block,
                     shared_bytes: launch.kernel.shared_bytes,
-                    args: launch.args.iter().enumerate().map(arg).collect(),
+                    args: words(bindings, launch, bound),
                 };
                 (Queue::Compute, op)
             }
@@ -70,4 +67,30 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     };
     let commands = bindings.recording().commands().iter().enumerate();
     commands.filter_map(lower_one).collect()
+}
+
+/// What a launch passes: addresses in place of buffers, also in structs.
+fn words(bindings: &Bindings, launch: &Launch, bound: &BoundLaunch) -> Box<[u64]> {
+    let mut words = Vec::with_capacity(launch.kernel.words());
+    let mut targets = Vec::new();
+    for (param, recorded) in launch.args.iter().enumerate() {
+        match bound.arg(param, recorded) {
+            Arg::Buffer(id) => {
+                targets.push(Target::Buffer(*id));
+                words.push(0);
+            }
+            Arg::Scalar(scalar) => words.push(scalar.bits),
+            Arg::Struct(passed) => {
+                targets.extend(passed.targets());
+                words.extend(passed.words());
+            }
+        }
+    }
+    for (pointer, target) in launch.kernel.pointers().zip(targets) {
+        words[pointer.word] = match target {
+            Target::Buffer(id) => bindings.device(id),
+            Target::Address(address) => address,
+        };
+    }
+    words.into_boxed_slice()
 }

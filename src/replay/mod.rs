@@ -4,20 +4,28 @@
 //! call, a capture, a node built by hand and a change of parameters apply the
 //! same operations, so all ways to replay run the same work.
 
+mod audit;
 mod bindings;
 mod buckets;
+mod deadline;
+mod declared;
+mod dot;
 mod executor;
+mod fallback;
 mod graph;
 mod hazards;
 mod lower;
 mod policy;
 mod update;
+mod verify;
 
+pub use audit::Audit;
 pub use bindings::Bindings;
 pub(crate) use buckets::check_ladder;
 pub use buckets::{Bucket, Buckets};
+pub(crate) use deadline::give_up;
 pub use executor::{Executor, Replay};
 pub use hazards::hazards;
 pub use lower::{Lowered, lower};
-pub use policy::{Build, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer};
+pub use policy::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 pub use update::{Rung, Updates};

@@ -71,6 +71,33 @@ named! {
     }
 }
 
+named! {
+    /// What becomes of a batch whose graph the device refuses, and that no larger
+    /// bucket can take.
+    Fallback {
+        /// It fails.
+        #[default]
+        None = "none",
+        /// It runs as launches, and the graph is tried again later.
+        Launches = "launches",
+    }
+}
+
+named! {
+    /// Whether the first batch of each bucket of a slot runs as launches too, and
+    /// the results are compared bit by bit. It takes as long as both, and is waited
+    /// for where it is submitted.
+    Verify {
+        /// Where a graph is something else than the same calls: not on the CPU.
+        #[default]
+        Auto = "auto",
+        /// It does.
+        First = "first",
+        /// It does not.
+        Off = "off",
+    }
+}
+
 /// How batches are replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -97,6 +124,15 @@ pub struct Policy {
     /// it is supervised, and lost otherwise. A kernel of the CPU that never ends
     /// can only be given up from outside its process.
     pub deadline: Option<Duration>,
+    /// Where batches go whose graph cannot be made; without meaning to
+    /// [`Mode::Stream`].
+    pub fallback: Fallback,
+    /// Whether the first batch of a graph is compared with its launches; without
+    /// meaning to [`Mode::Stream`].
+    pub verify: Verify,
+    /// Every so many batches of a slot run twice, as launches and as they are
+    /// replayed, and are compared; none if it is 0.
+    pub shadow_every: u32,
 }
 
 /// Up to this size a mapped buffer is faster than a copied one each way, by a
@@ -116,6 +152,9 @@ impl Default for Policy {
             ready_max: usize::MAX,
             warm_up: true,
             deadline: None,
+            fallback: Fallback::default(),
+            verify: Verify::default(),
+            shadow_every: 0,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::executor::{Batch, Executor, Ready};
 use super::graph::make_graph;
 use super::{Bindings, Lowered};
 use crate::backend::{Built, GraphId, Lane, Op, Streams};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -97,20 +97,27 @@ impl Executor {
         }
         let adopted = bindings.blocks().try_for_each(|block| lane.adopt(block));
         if let Err(error) = adopted {
-            self.disown_unused(lane, &bindings);
+            self.disown_unused(lane, bindings.blocks());
             return Err(error.within(place()));
         }
         let batch = Batch::new(&bindings, self.policy.scope);
-        let rung = self.climb(lane, bucket, &bindings, &batch, least);
-        let unused = match rung {
-            Ok(_) => {
+        // Before the device is told of any of it.
+        let audited = batch.check(&self.memory(lane, &bindings));
+        let climbed = audited.and_then(|audit| {
+            let rung = self.climb(lane, bucket, &bindings, &batch, least)?;
+            Ok((rung, audit))
+        });
+        let (rung, unused) = match climbed {
+            Ok((rung, audit)) => {
                 let ready = self.ready_mut(bucket).expect("made ready above");
-                ready.batch = batch;
-                self.bindings[bucket].replace(bindings)
+                (ready.batch, ready.audit) = (batch, audit);
+                self.past[bucket].rebound = true;
+                let old = self.bindings[bucket].replace(bindings);
+                (Ok(rung), old.expect("bound when it was made ready"))
             }
-            Err(_) => Some(bindings),
+            Err(error) => (Err(error), bindings),
         };
-        self.disown_unused(lane, &unused.expect("bound when it was made ready"));
+        self.disown_unused(lane, unused.blocks());
         rung.within(place)
     }
 
@@ -155,12 +162,20 @@ impl Executor {
                 Ok(Rung::Params)
             }
             Rung::Update => {
-                let into = Some(graph);
-                let made = make_graph(lane, bindings.recording(), &batch.body, build, into)?;
-                Ok(self.count(made.1))
+                let memory = self.memory(lane, bindings);
+                let made = make_graph(lane, &memory, &batch.body, build, Some(graph));
+                if made
+                    .as_ref()
+                    .is_err_and(|e| e.kind() == ErrorKind::Mismatch)
+                {
+                    // It took something else: the next batch makes another.
+                    self.drop_ready(lane, bucket);
+                }
+                Ok(self.count(made?.1))
             }
             Rung::Instantiate => {
-                let made = make_graph(lane, bindings.recording(), &batch.body, build, None)?;
+                let memory = self.memory(lane, bindings);
+                let made = make_graph(lane, &memory, &batch.body, build, None)?;
                 lane.drop_graph(graph);
                 let ready = self.ready_mut(bucket).expect("made ready by the caller");
                 ready.graph = Some(made.0);

@@ -131,3 +131,69 @@ fn what_a_crash_left_behind_does_not_stop_the_next_run() {
     run_well(&["-i", &input, "-o", str_of(folder.path())]);
     assert!(!left.exists());
 }
+
+#[test]
+fn the_graph_of_a_bucket_is_drawn_with_its_kernels_and_buffers() {
+    let graph = |more: &[&str]| {
+        let start = ["graph", "--backend", "cpu", "--features", "rg"];
+        let output = tapeloop(start.iter().chain(more)).output().unwrap();
+        (
+            text(&output.stdout),
+            text(&output.stderr),
+            output.status.code(),
+        )
+    };
+    let (dot, errors, code) = graph(&[]);
+    assert_eq!((errors.as_str(), code), ("", Some(0)));
+    assert!(
+        dot.starts_with("digraph replay {\n") && dot.ends_with("}\n"),
+        "{dot}"
+    );
+    for part in [
+        "bucket 1 of ",
+        "explicit graph",
+        "upload header",
+        "radius_of_gyration\\n",
+        " KiB",
+    ] {
+        assert!(dot.contains(part), "{part:?} is not in {dot}");
+    }
+    let (smallest, _, _) = graph(&["--bucket", "0", "--set", "build=capture"]);
+    assert!(smallest.contains("bucket 0 of ") && smallest.contains("captured graph"));
+    let (dot, errors, code) = graph(&["--bucket", "3"]);
+    assert_eq!((dot.as_str(), code), ("", Some(2)));
+    assert!(
+        errors.contains("there is no bucket 3 (fix: give 0 to 2)"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_run_that_is_verified_throughout_writes_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, more: &[&str]| {
+        let out = folder.path().join(name);
+        let small = [
+            "--set",
+            "batch.residues=300",
+            "-i",
+            SAMPLES,
+            "-o",
+            str_of(&out),
+        ];
+        run_well(&[&small[..], more].concat());
+        let record = record(&out);
+        let count = |name: &str| record["counts"][name].as_u64().unwrap();
+        (parts(&out), count("verified_batches"), count("batches"))
+    };
+    let (plain, none, _) = write("plain", &[]);
+    assert_eq!(none, 0, "on a CPU a graph is the same calls");
+    let every = ["--set", "shadow_every=1"];
+    let (shadowed, all, batches) = write("shadowed", &every);
+    assert!(batches > 3 && all == batches, "{all} of {batches}");
+    assert!(shadowed == plain);
+    let first = ["--set", "verify=first", "--slots", "1"];
+    let (first, once, batches) = write("first", &first);
+    assert!((1..batches).contains(&once), "once a bucket");
+    assert!(first == plain);
+}

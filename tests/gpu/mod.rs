@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tapeloop::backend::cuda::CudaBackend;
 use tapeloop::backend::{Backend, CudaOptions, Lane, Streams};
 use tapeloop::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
-use tapeloop::replay::{Buckets, Executor, Mode, Policy, Replay};
+use tapeloop::replay::{Buckets, Executor, Mode, Policy, Replay, Verify};
 
 pub(crate) const LEN: usize = 10_000;
 pub(crate) const MODES: [Mode; 2] = [Mode::Stream, Mode::Graph];
@@ -149,7 +149,12 @@ pub(crate) fn ready(
     lane: &mut dyn Lane,
     mode: Mode,
 ) -> Executor {
-    ready_with(backend, recording, lane, &Policy::of(mode))
+    // The first batch is in flight when it was given, as all others.
+    let policy = Policy {
+        verify: Verify::Off,
+        ..Policy::of(mode)
+    };
+    ready_with(backend, recording, lane, &policy)
 }
 
 pub(crate) fn lanes(

@@ -13,7 +13,7 @@ use tapeloop::backend::sim::{Fault, Live, SimOptions};
 use tapeloop::pipeline::{
     Counters, Delivery, EngineConfig, Pipeline, Refused, SubmitOptions, Wait,
 };
-use tapeloop::replay::Policy;
+use tapeloop::replay::{Policy, Verify};
 use tapeloop::workload::Extent;
 use tapeloop::{Error, ErrorKind};
 
@@ -171,6 +171,11 @@ fn config(random: &mut Random, setup: &Setup) -> EngineConfig {
     let slots = 1 + random.below(4);
     config.slots = setup.slots.unwrap_or(slots);
     config.policy = setup.policy;
+    // Other sizes than asked for are another test's.
+    config.memory_bytes_max = Some(u64::MAX);
+    // A batch that is verified is done when it is given, and the watch counts those
+    // on their way.
+    config.policy.verify = Verify::Off;
     config.policy.ready_max = 1 + random.below(ladder.len());
     config.policy.warm_up = random.flip();
     config.batch_wait = Duration::from_micros(random.below(300) as u64);

@@ -4,13 +4,13 @@ use super::Shared;
 use super::memory::{Blocks, Location};
 use crate::backend::graphs::Graphs;
 use crate::backend::storage::Storage;
-use crate::backend::twin::Launch;
+use crate::backend::twin::{Launch, check_words};
 use crate::backend::{
     Addresses, Block, Built, Call, FunctionId, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
     refused_in_capture,
 };
 use crate::error::{Error, Result};
-use crate::record::{Access, BufferId, ParamKind};
+use crate::record::{Access, BufferId};
 use std::sync::Arc;
 
 /// An operation with the blocks that it uses.
@@ -105,10 +105,9 @@ impl CpuLane {
             &Op::Memset { device, bytes, .. } => touch(device, bytes, Access::Write)?,
             Op::Launch { function, args, .. } => {
                 let kernel = self.shared.functions.get(*function)?;
-                for (param, &arg) in kernel.params.iter().zip(args) {
-                    if let ParamKind::Buffer { access, .. } = param.kind {
-                        touch(arg, 1, access)?;
-                    }
+                check_words(&kernel, args)?;
+                for pointer in kernel.pointers() {
+                    touch(args[pointer.word], 1, pointer.access)?;
                 }
             }
         }
@@ -214,10 +213,8 @@ impl CpuLane {
     fn launch(&mut self, function: FunctionId, grid: [u32; 3], args: &[u64]) -> Result<()> {
         let kernel = self.shared.functions.get(function)?;
         let mut places: Vec<(Location, usize)> = Vec::new();
-        for (index, (param, &arg)) in kernel.params.iter().zip(args).enumerate() {
-            if let ParamKind::Buffer { .. } = param.kind {
-                places.push((self.locate_leased(arg), index));
-            }
+        for (index, pointer) in kernel.pointers().enumerate() {
+            places.push((self.locate_leased(args[pointer.word]), index));
         }
         let mut launch = Launch::new(&kernel, grid, args);
         for (index, storage) in self.buffers.iter_mut().enumerate() {

@@ -294,6 +294,11 @@ impl Graph {
     /// The operations of what the graph was made of or last took as a whole.
     pub(super) fn ops(&self, functions: &Functions) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
+        let (nodes, operations) = (template.count()?, template.nodes.len());
+        if nodes != operations {
+            let message = format!("the graph has {nodes} nodes for {operations} operations");
+            return Err(Error::new(ErrorKind::Mismatch, message));
+        }
         let nodes = template.nodes.iter().zip(&template.steps);
         let read = |(&node, &step): (_, &Step)| {
             // SAFETY: the nodes of a template live as long as it does.

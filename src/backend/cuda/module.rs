@@ -41,14 +41,6 @@ impl Function {
     }
 }
 
-/// The bytes that a parameter takes in a launch.
-pub(super) fn param_bytes(kind: ParamKind) -> usize {
-    match kind {
-        ParamKind::Buffer { .. } => size_of::<u64>(),
-        ParamKind::Scalar { dtype } => dtype.size_bytes(),
-    }
-}
-
 /// Everything loaded in a context; functions are known by their place.
 pub(super) struct Functions {
     context: Arc<Context>,
@@ -102,11 +94,11 @@ impl Functions {
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         // Held throughout, so that two callers do not load the same.
         let mut modules = self.modules.lock();
-        let kinds = || kernel.params.iter().map(|param| param.kind);
+        let kinds = || kernel.params.iter().map(|param| &param.kind);
         let known = self.loaded.read().iter().position(|entry| {
             Arc::ptr_eq(&entry.image, &kernel.image)
                 && entry.name == kernel.name
-                && entry.function.params.iter().copied().eq(kinds())
+                && entry.function.params.iter().eq(kinds())
         });
         if let Some(index) = known {
             let id = FunctionId(index as u32);
@@ -133,7 +125,7 @@ impl Functions {
             name: kernel.name.clone(),
             function: Function {
                 raw,
-                params: kinds().collect(),
+                params: kinds().cloned().collect(),
             },
         });
         Ok(FunctionId(loaded.len() as u32 - 1))
@@ -225,7 +217,7 @@ impl Functions {
             ));
         }
         for (param, taken) in kernel.params.iter().zip(taken) {
-            let declared = param_bytes(param.kind);
+            let declared = param.kind.size_bytes();
             if taken != declared {
                 return Err(mismatch(
                     kernel,

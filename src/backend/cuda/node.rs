@@ -76,7 +76,7 @@ pub(super) unsafe fn add(
             })?;
         }
         Op::Launch { args, .. } => {
-            let mut pointers = pointers(args);
+            let mut pointers = pointers(&checked.function().params, args);
             let params = kernel_params(checked, pointers.as_mut_ptr());
             // SAFETY: as above; the driver copies the arguments in the call, as
             // many and as large as `Checked` says the code takes.
@@ -116,7 +116,7 @@ pub(super) unsafe fn set(
             })
         }
         Op::Launch { args, .. } => {
-            let mut pointers = pointers(args);
+            let mut pointers = pointers(&checked.function().params, args);
             let params = kernel_params(checked, pointers.as_mut_ptr());
             // SAFETY: as above; the driver copies the arguments in the call, as
             // many and as large as `Checked` says the code takes.

@@ -1,10 +1,11 @@
 //! Nodes of a graph as operations again, to compare with what was meant.
 
 use super::context::Context;
-use super::module::{Functions, param_bytes};
+use super::module::Functions;
 use super::node::Step;
 use crate::backend::Op;
 use crate::error::{Error, ErrorKind, Result};
+use crate::record::{StructArg, words_of};
 use cudarc::driver::sys::{self, CUgraphNodeType, CUmemorytype};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -57,6 +58,7 @@ pub(super) unsafe fn read(
             0 => read_launch(context, node, step, functions),
             1 => read_copy(context, node, step),
             2 => read_memset(context, node),
+            10 | 11 => Err(unlike("it allocates or frees memory".to_owned())),
             other => Err(unlike(format!("it is of type {other}"))),
         }
     }
@@ -66,6 +68,8 @@ const _: () = {
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL as u32 == 0);
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMCPY as u32 == 1);
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET as u32 == 2);
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_ALLOC as u32 == 10);
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_FREE as u32 == 11);
     assert!(CUmemorytype::CU_MEMORYTYPE_HOST as u32 == 1);
     assert!(CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 == 2);
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
@@ -74,7 +78,7 @@ const _: () = {
 /// The error of a node that is none of a lane's operations.
 fn unlike(what: String) -> Error {
     Error::new(
-        ErrorKind::Device,
+        ErrorKind::Mismatch,
         format!("a node is unlike every operation: {what}"),
     )
 }
@@ -101,30 +105,22 @@ unsafe fn read_launch(
     if params.kernelParams.is_null() && !function.params.is_empty() {
         return Err(unlike("its arguments are packed".to_owned()));
     }
-    let arg = |(index, kind)| {
-        let mut word = [0_u8; size_of::<u64>()];
-        let bytes = param_bytes(kind);
+    let mut args = Vec::with_capacity(words_of(&*function.params));
+    for (index, kind) in function.params.iter().enumerate() {
         // SAFETY: the node keeps a pointer for each parameter of its code, to as
-        // many bytes as that takes: `load` compared both with `params`. A word
-        // holds the largest.
-        unsafe {
+        // many bytes as that takes: `load` compared both with `params`.
+        let passed = unsafe {
             let from = (*params.kernelParams.add(index)).cast::<u8>();
-            word[..bytes].copy_from_slice(std::slice::from_raw_parts(from, bytes));
-        }
-        u64::from_le_bytes(word)
-    };
+            std::slice::from_raw_parts(from, kind.size_bytes())
+        };
+        args.extend(StructArg::new(passed).words());
+    }
     Ok(Op::Launch {
         function: id,
         grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared_bytes: params.sharedMemBytes,
-        args: function
-            .params
-            .iter()
-            .copied()
-            .enumerate()
-            .map(arg)
-            .collect(),
+        args: args.into_boxed_slice(),
     })
 }
 

@@ -6,7 +6,7 @@ use super::share::Share;
 use super::stream::Stream;
 use crate::backend::{Call, FunctionId, Op, Space};
 use crate::error::{Error, Result};
-use crate::record::{Access, ParamKind};
+use crate::record::{Access, ParamKind, pointers_of, words_of};
 use arrayvec::ArrayVec;
 use std::ffi::c_void;
 
@@ -65,18 +65,15 @@ pub(super) fn check<'a>(
             function: id, args, ..
         } => {
             let known = functions.get(*id)?;
-            if args.len() != known.params.len() {
+            let (given, taken) = (args.len(), words_of(&*known.params));
+            if given != taken {
                 return Err(Error::usage(format!(
-                    "{} arguments for {} parameters",
-                    args.len(),
-                    known.params.len()
+                    "{given} words for parameters that take {taken}"
                 )));
             }
-            for (kind, &arg) in known.params.iter().zip(args) {
-                if let ParamKind::Buffer { access, .. } = *kind {
-                    // How far a kernel goes from there is its author's word.
-                    touch(None, arg, 1, access)?;
-                }
+            for pointer in pointers_of(&*known.params) {
+                // How far a kernel goes from there is its author's word.
+                touch(None, args[pointer.word], 1, pointer.access)?;
             }
             function = Some(known);
         }
@@ -187,11 +184,11 @@ impl<'a> Checked<'a> {
                 args,
                 ..
             } => {
-                let mut pointers = pointers(args);
+                let mut pointers = pointers(&self.function().params, args);
                 // SAFETY: the function's module lives as long as the lane. The
-                // driver reads as many pointers as the code takes, which `check`
-                // compared, and through each at most the 8 bytes of a word,
-                // which `load` compared. Buffers are in memory that the caller
+                // driver reads as many pointers, and through each as many bytes, as
+                // the code takes, which `load` compared with the parameters; `check`
+                // found as many words as those take. Buffers are in memory that the caller
                 // answers for; what the code does with them is its author's, as
                 // is any code that an image brings.
                 context.check("cuLaunchKernel", unsafe {
@@ -214,12 +211,15 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// A pointer to each argument.
+/// A pointer to the words of each parameter.
 ///
 /// # Panics
-/// If there are more than [`PARAMS_MAX`].
-pub(super) fn pointers(args: &[u64]) -> Pointers {
-    args.iter()
-        .map(|arg| std::ptr::from_ref(arg).cast_mut().cast())
-        .collect()
+/// If there are more than [`PARAMS_MAX`], or fewer words than they take.
+pub(super) fn pointers(params: &[ParamKind], mut words: &[u64]) -> Pointers {
+    let start = |kind: &ParamKind| {
+        let passed;
+        (passed, words) = words.split_at(kind.words());
+        passed.as_ptr().cast_mut().cast()
+    };
+    params.iter().map(start).collect()
 }

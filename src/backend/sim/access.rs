@@ -3,9 +3,10 @@
 use super::device::Device;
 use super::memory::Missing;
 use super::violation::{Action, Actor, Violation, ViolationKind};
+use crate::backend::twin::check_words;
 use crate::backend::{Block, Op, Queue, Space};
-use crate::error::{Error, Result};
-use crate::record::{Access, Kernel, ParamKind};
+use crate::error::Result;
+use crate::record::{Access, Kernel, Pointer};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -119,18 +120,15 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
             vec![Operand::copied(device, bytes, Access::Write, Space::Device)]
         }
         Op::Launch { args, .. } => {
-            let params = kernel.iter().flat_map(|kernel| &kernel.params);
-            let operand = |(param, &address): (&crate::record::Param, &u64)| match param.kind {
-                ParamKind::Buffer { access, .. } => Some(Operand {
-                    address,
-                    bytes: None,
-                    access,
-                    space: None,
-                    expects: access.reads(),
-                }),
-                ParamKind::Scalar { .. } => None,
+            let operand = |pointer: Pointer| Operand {
+                address: args[pointer.word],
+                bytes: None,
+                access: pointer.access,
+                space: None,
+                expects: pointer.access.reads(),
             };
-            params.zip(args).filter_map(operand).collect()
+            let pointers = kernel.iter().flat_map(|kernel| kernel.pointers());
+            pointers.map(operand).collect()
         }
     }
 }
@@ -141,11 +139,7 @@ impl Device {
         let kernel: Option<Arc<Kernel>> = match op {
             Op::Launch { function, args, .. } => {
                 let kernel = self.functions.get(*function)?;
-                let (given, taken) = (args.len(), kernel.params.len());
-                if given != taken {
-                    let message = format!("{given} arguments for {taken} parameters");
-                    return Err(Error::usage(message));
-                }
+                check_words(&kernel, args)?;
                 Some(kernel)
             }
             _ => None,

@@ -50,6 +50,11 @@ pub enum Fault {
         /// Which one.
         capture: u64,
     },
+    /// A graph that is made finds no memory.
+    Graph {
+        /// Which one.
+        graph: u64,
+    },
     /// A graph does not take the parameters of one operation.
     Params {
         /// Which change of parameters.
@@ -68,7 +73,7 @@ impl Fault {
     #[must_use]
     pub fn seeded(seed: u64, horizon: u64) -> Fault {
         let mut random = Random::new(seed);
-        let kind = random.below(6);
+        let kind = random.below(7);
         let at = random.below(horizon.max(1));
         match kind {
             // There are few of these in all.
@@ -80,7 +85,8 @@ impl Fault {
                 copy: at,
                 parts: 8 + random.below(56) as u32,
             },
-            _ => Fault::Capture { capture: at % 8 },
+            5 => Fault::Capture { capture: at % 8 },
+            _ => Fault::Graph { graph: at % 8 },
         }
     }
 }
@@ -94,6 +100,7 @@ pub(super) struct Plan {
     launches: u64,
     copies: u64,
     captures: u64,
+    graphs: u64,
     changes: u64,
     updates: u64,
 }
@@ -108,6 +115,7 @@ impl Plan {
             launches: 0,
             copies: 0,
             captures: 0,
+            graphs: 0,
             changes: 0,
             updates: 0,
         }
@@ -165,6 +173,15 @@ impl Plan {
         let capture = take(&mut self.captures);
         let planned = self.faults.contains(&Fault::Capture { capture });
         planned.then(|| device("the capture was invalidated, as planned", 901))
+    }
+
+    pub(super) fn graph(&mut self) -> Option<Error> {
+        let graph = take(&mut self.graphs);
+        let planned = self.faults.contains(&Fault::Graph { graph });
+        planned.then(|| {
+            let message = "the memory of a graph was refused, as planned";
+            Error::new(ErrorKind::OutOfMemory, message).with_code(2)
+        })
     }
 
     pub(super) fn params(&mut self) -> Option<Error> {

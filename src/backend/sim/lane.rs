@@ -81,6 +81,9 @@ impl Device {
             return Err(Error::usage("the graph has no operation"));
         }
         let Some(id) = into else {
+            if let Some(error) = self.plan.graph() {
+                return Err(error);
+            }
             let graphs = &mut self.lane(lane).graphs;
             // Never a name that there was, so that a stale one is told.
             graphs.push(Some(graph));
@@ -90,9 +93,11 @@ impl Device {
         if let Some(reason) = old.other_build(&graph) {
             return Err(Error::usage(reason));
         }
-        if old.difference(&graph).is_none()
-            && let Some(error) = self.plan.update()
-        {
+        let refused = match old.difference(&graph) {
+            None => self.plan.update(),
+            Some(_) => self.plan.graph(),
+        };
+        if let Some(error) = refused {
             return Err(error);
         }
         let old = self.graph(lane, id)?;

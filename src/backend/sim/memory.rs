@@ -5,7 +5,7 @@ use crate::backend::storage::Storage;
 use crate::backend::twin::Launch;
 use crate::backend::{ALIGN_BYTES, Op, Region, Space};
 use crate::error::Result;
-use crate::record::{Kernel, ParamKind};
+use crate::record::Kernel;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -224,12 +224,11 @@ impl Memory {
         args: &[u64],
     ) -> Option<Result<()>> {
         let mut here: BTreeMap<u64, Vec<(usize, usize)>> = BTreeMap::new();
-        for (index, (param, &arg)) in kernel.params.iter().zip(args).enumerate() {
-            if let ParamKind::Buffer { .. } = param.kind {
-                let start = self.find(arg).ok()?;
-                let place = ((arg - start) as usize, index);
-                here.entry(start).or_default().push(place);
-            }
+        for (index, pointer) in kernel.pointers().enumerate() {
+            let address = args[pointer.word];
+            let start = self.find(address).ok()?;
+            let place = ((address - start) as usize, index);
+            here.entry(start).or_default().push(place);
         }
         let mut launch = Launch::new(kernel, grid, args);
         let (Some((&first, _)), Some((&last, _))) = (here.first_key_value(), here.last_key_value())

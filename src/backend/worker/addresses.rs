@@ -3,7 +3,7 @@
 
 use crate::backend::{Addresses, Lane, Layout, Op};
 use crate::error::{Error, Result};
-use crate::record::{BufferId, Param, ParamKind};
+use crate::record::{BufferId, Kernel};
 
 /// Each side of each lane has as much room, from a multiple of it on.
 const SIDE_BYTES: u64 = 1 << 40;
@@ -70,8 +70,8 @@ impl Map {
         })
     }
 
-    /// The operation in the worker; `params` are those of the kernel of a launch.
-    pub(super) fn op(&self, op: &Op, params: &[Param]) -> Result<Op> {
+    /// The operation in the worker; `kernel` is that of a launch.
+    pub(super) fn op(&self, op: &Op, kernel: Option<&Kernel>) -> Result<Op> {
         let mut op = op.clone();
         match &mut op {
             Op::Upload { host, device, .. } | Op::Download { host, device, .. } => {
@@ -79,13 +79,16 @@ impl Map {
             }
             Op::Memset { device, .. } => *device = self.real(*device)?,
             Op::Launch { args, .. } => {
-                for (param, arg) in params.iter().zip(args.iter_mut()) {
-                    if let ParamKind::Buffer { .. } = param.kind {
-                        *arg = self.real(*arg)?;
-                    }
+                for pointer in kernel.into_iter().flat_map(Kernel::pointers) {
+                    let word = args.get_mut(pointer.word).ok_or_else(too_few)?;
+                    *word = self.real(*word)?;
                 }
             }
         }
         Ok(op)
     }
+}
+
+fn too_few() -> Error {
+    Error::usage("a launch passes fewer words than its kernel takes")
 }

@@ -90,6 +90,7 @@ pub(super) struct KernelDecl {
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
     pub(super) revisits: bool,
+    pub(super) follows_device_pointers: bool,
 }
 
 impl KernelDecl {
@@ -101,6 +102,7 @@ impl KernelDecl {
             block: kernel.block,
             shared_bytes: kernel.shared_bytes,
             revisits: kernel.revisits,
+            follows_device_pointers: kernel.follows_device_pointers,
         }
     }
 
@@ -110,6 +112,7 @@ impl KernelDecl {
         kernel.block = self.block;
         kernel.shared_bytes = self.shared_bytes;
         kernel.revisits = self.revisits;
+        kernel.follows_device_pointers = self.follows_device_pointers;
         kernel
     }
 }

@@ -14,9 +14,8 @@
 //!        marks <........... memory ........ the thread that waits for the device
 //! ```
 //!
-//! [`Backend::revive`] starts the next worker; the fronts of
-//! [`pipeline`](crate::pipeline) call it, run again what was in flight and find the
-//! item at fault.
+//! [`Backend::revive`] starts the next worker; the fronts of the pipeline call it,
+//! run again what was in flight and find the item at fault.
 
 mod addresses;
 mod arena;

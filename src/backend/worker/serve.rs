@@ -8,7 +8,7 @@ use crate::backend::{
     Backend, Built, FunctionId, GraphId, Lane, Layout, Node, Op, Streams, select_with,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{BufferDecl, Image, Kernel, Param, Twin};
+use crate::record::{BufferDecl, Image, Kernel, Twin};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -264,14 +264,13 @@ impl Worker<'_> {
 
     /// The operation by the names of this process.
     fn op(&self, map: &Map, op: &Op) -> Result<Op> {
-        let (mut params, mut here): (&[Param], _) = (&[], None);
+        let mut known = None;
         if let Op::Launch { function, .. } = op {
-            let (kernel, function) = self.kernels.get(function.0 as usize).ok_or_else(unknown)?;
-            (params, here) = (&kernel.params, Some(*function));
+            known = Some(self.kernels.get(function.0 as usize).ok_or_else(unknown)?);
         }
-        let mut op = map.op(op, params)?;
-        if let (Op::Launch { function, .. }, Some(here)) = (&mut op, here) {
-            *function = here;
+        let mut op = map.op(op, known.map(|(kernel, _)| kernel))?;
+        if let (Op::Launch { function, .. }, Some((_, here))) = (&mut op, known) {
+            *function = *here;
         }
         Ok(op)
     }

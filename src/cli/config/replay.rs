@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use crate::backend::Streams;
-use crate::replay::{Build, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer};
+use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 
 /// The replay policy; settings that do not go together are a problem of the one
 /// that is not the default.
@@ -25,6 +25,11 @@ pub(super) fn resolve_policy(form: &mut Form) -> Policy {
     let transfer = form.choice("transfer", &transfers);
     let mapped_bytes_max =
         form.integer("mapped_bytes_max", MAPPED_BYTES_MAX as i64, 0..=i64::MAX) as usize;
+    let fallbacks: Vec<_> = Fallback::ALL.iter().map(|it| (it.name(), *it)).collect();
+    let fallback = form.choice("fallback", &fallbacks);
+    let verifies: Vec<_> = Verify::ALL.iter().map(|it| (it.name(), *it)).collect();
+    let verify = form.choice("verify", &verifies);
+    let shadow_every = form.integer("shadow_every", 0, 0..=i64::from(u32::MAX)) as u32;
     let policy = Policy {
         mode,
         build,
@@ -32,6 +37,9 @@ pub(super) fn resolve_policy(form: &mut Form) -> Policy {
         streams,
         transfer,
         mapped_bytes_max,
+        fallback,
+        verify,
+        shadow_every,
         ..Policy::default()
     };
     if let Err(error) = policy.check() {

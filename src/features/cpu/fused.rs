@@ -19,14 +19,12 @@ pub(in super::super) fn fused(launch: &mut TwinLaunch<'_>) {
         let mut lent: Vec<Option<&mut TwinArg<'_>>> = values.iter_mut().map(Some).collect();
         let args = step.params.iter().zip(operands).map(|(param, &operand)| {
             let value = &mut lent[usize::from(operand)];
-            match (&value, param.kind) {
+            match (&value, &param.kind) {
                 (Some(TwinArg::Scalar(Scalar { bits, .. })), ParamKind::Scalar { dtype }) => {
-                    TwinArg::Scalar(Scalar { dtype, bits: *bits })
+                    let (dtype, bits) = (*dtype, *bits);
+                    TwinArg::Scalar(Scalar { dtype, bits })
                 }
-                _ => lend(
-                    value.take().expect("a step takes a buffer once"),
-                    param.kind,
-                ),
+                (_, kind) => lend(value.take().expect("a step takes a buffer once"), kind),
             }
         });
         let twin = step.twin.expect("every built-in kernel has a twin");
@@ -35,12 +33,14 @@ pub(in super::super) fn fused(launch: &mut TwinLaunch<'_>) {
 }
 
 /// A buffer as a step's parameter has it.
-fn lend<'a>(value: &'a mut TwinArg<'_>, kind: ParamKind) -> TwinArg<'a> {
+fn lend<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
     let is_written = matches!(kind, ParamKind::Buffer { access, .. } if access.writes());
     match (value, is_written) {
         (TwinArg::Write(dtype, bytes), true) => TwinArg::Write(*dtype, bytes),
         (TwinArg::Write(dtype, bytes), false) => TwinArg::Read(*dtype, bytes),
         (TwinArg::Read(dtype, bytes), _) => TwinArg::Read(*dtype, bytes),
-        (TwinArg::Scalar(_), _) => panic!("a program passes a number for a buffer"),
+        (TwinArg::Scalar(_) | TwinArg::Struct(_), _) => {
+            panic!("a program passes a number for a buffer")
+        }
     }
 }

@@ -1,0 +1,42 @@
+//! What an engine would replay, drawn without starting one.
+
+use super::engine::EngineConfig;
+use super::program::record_buckets;
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::replay::{Executor, Policy};
+use crate::workload::Workload;
+use std::sync::Arc;
+
+/// What a bucket of a workload replays on a device, in Graphviz's DOT; of the bucket
+/// that an ordinary batch runs in where none is given. Takes the memory of one slot
+/// for it. See [`Executor::dot`].
+///
+/// # Errors
+/// What is wrong with the configuration or the recording, a bucket that is not
+/// there, a kernel that cannot be loaded, memory that is not there.
+pub fn dot<W: Workload>(
+    workload: &W,
+    backend: &Arc<dyn Backend>,
+    config: &EngineConfig,
+    bucket: Option<usize>,
+) -> Result<String> {
+    config.check()?;
+    let (buckets, _) = record_buckets(workload, &config.buckets, backend.device())?;
+    let ordinary = || buckets.find(config.batch).expect("checked above");
+    let bucket = bucket.unwrap_or_else(ordinary);
+    let count = buckets.as_slice().len();
+    if bucket >= count {
+        let message = format!("there is no bucket {bucket}");
+        return Err(Error::usage(message).fix(format!("give 0 to {}", count - 1)));
+    }
+    let policy = Policy {
+        warm_up: false,
+        ..config.policy
+    };
+    let buffers = buckets.largest().recording.buffers();
+    let mut lanes = backend.open_lanes(buffers, 1, policy.streams)?;
+    let lane = &mut *lanes[0];
+    let mut executor = Executor::new(backend, lane, &Arc::new(buckets), &policy)?;
+    executor.dot(lane, bucket)
+}

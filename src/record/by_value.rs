@@ -1,0 +1,231 @@
+//! Structs that kernels take by value, and where pointers are in what a launch
+//! passes.
+
+use super::buffer::{Buffer, BufferId, DType, Element};
+use super::kernel::{Access, Kernel, ParamKind};
+
+/// Bytes of a word, in which a launch passes its parameters: each starts a new one.
+pub const WORD_BYTES: usize = size_of::<u64>();
+
+/// The largest struct in bytes: what all parameters of a kernel may take together.
+pub const STRUCT_BYTES_MAX: usize = 32_764;
+
+/// A pointer inside a struct that a kernel takes by value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+pub struct PointerField {
+    /// Where it starts, in bytes; a multiple of [`WORD_BYTES`].
+    pub offset: usize,
+    /// What the kernel does with what it points to.
+    pub access: Access,
+    /// The type of the elements there.
+    pub dtype: DType,
+}
+
+/// What a pointer in a struct is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A buffer of the recording.
+    Buffer(BufferId),
+    /// Memory of the embedder's, which is declared to the executor
+    /// (`Executor::declare`).
+    Address(u64),
+}
+
+/// A struct as a launch passes it: its bytes, and what its pointers are set to, in
+/// the order in which the kernel declares them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StructArg {
+    pub(super) bytes: Vec<u8>,
+    pub(super) targets: Vec<Target>,
+}
+
+impl StructArg {
+    /// A struct of these bytes; what is in the places of its pointers is replaced.
+    pub fn new(bytes: &[u8]) -> Self {
+        StructArg {
+            bytes: bytes.to_vec(),
+            targets: Vec::new(),
+        }
+    }
+
+    /// Points the next pointer at a buffer.
+    #[must_use]
+    pub fn buffer<T: Element>(mut self, buffer: Buffer<T>) -> Self {
+        self.targets.push(Target::Buffer(buffer.id()));
+        self
+    }
+
+    /// Points the next pointer at memory of the embedder's: `Block::address`, or
+    /// more.
+    #[must_use]
+    pub fn address(mut self, address: u64) -> Self {
+        self.targets.push(Target::Address(address));
+        self
+    }
+
+    /// What its pointers are set to.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// The bytes as words, the last filled up with zeros.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
+        self.bytes.chunks(WORD_BYTES).map(|chunk| {
+            let mut word = [0; WORD_BYTES];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        })
+    }
+}
+
+/// An address among the words that a launch passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pointer {
+    /// The parameter's place.
+    pub param: usize,
+    /// Where in the parameter it is, if that is a struct.
+    pub offset: Option<usize>,
+    /// The word that it is in.
+    pub word: usize,
+    /// What the kernel does with what it points to.
+    pub access: Access,
+    /// The type of the elements there.
+    pub dtype: DType,
+}
+
+impl ParamKind {
+    /// The bytes that the kernel's code takes.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            ParamKind::Buffer { .. } => size_of::<u64>(),
+            ParamKind::Scalar { dtype } => dtype.size_bytes(),
+            ParamKind::Struct { bytes, .. } => *bytes,
+        }
+    }
+
+    /// The words that a launch passes it in.
+    pub fn words(&self) -> usize {
+        self.size_bytes().div_ceil(WORD_BYTES)
+    }
+}
+
+/// The words that a launch passes all of `kinds` in.
+pub fn words_of<'a>(kinds: impl IntoIterator<Item = &'a ParamKind>) -> usize {
+    kinds.into_iter().map(ParamKind::words).sum()
+}
+
+/// The pointers among those words, in the order of their declaration.
+pub fn pointers_of<'a>(
+    kinds: impl IntoIterator<Item = &'a ParamKind>,
+) -> impl Iterator<Item = Pointer> {
+    let mut start = 0;
+    let of_param = move |(param, kind): (usize, &'a ParamKind)| {
+        let first = start;
+        start += kind.words();
+        let plain = match kind {
+            ParamKind::Buffer { dtype, access } => Some(Pointer {
+                param,
+                offset: None,
+                word: first,
+                access: *access,
+                dtype: *dtype,
+            }),
+            _ => None,
+        };
+        let fields = match kind {
+            ParamKind::Struct { pointers, .. } => &pointers[..],
+            _ => &[],
+        };
+        let inside = fields.iter().map(move |field| Pointer {
+            param,
+            offset: Some(field.offset),
+            word: first + field.offset / WORD_BYTES,
+            access: field.access,
+            dtype: field.dtype,
+        });
+        plain.into_iter().chain(inside)
+    };
+    kinds.into_iter().enumerate().flat_map(of_param)
+}
+
+impl Kernel {
+    /// Adds a struct of `bytes` bytes that is passed by value, with the pointers in
+    /// it that the kernel follows: for each its offset, what the kernel does with
+    /// what it points to, and the type of the elements there.
+    #[must_use]
+    pub fn structure(
+        mut self,
+        name: &str,
+        bytes: usize,
+        pointers: &[(usize, Access, DType)],
+    ) -> Self {
+        let field = |&(offset, access, dtype): &(usize, Access, DType)| PointerField {
+            offset,
+            access,
+            dtype,
+        };
+        self.params.push(super::kernel::Param {
+            name: name.to_owned(),
+            kind: ParamKind::Struct {
+                bytes,
+                pointers: pointers.iter().map(field).collect(),
+            },
+        });
+        self
+    }
+
+    /// Says that it follows pointers that are in device memory, as in a list of
+    /// lists. No check sees those: what they point to must be in buffers that the
+    /// kernel takes, or in memory that is declared to the executor.
+    #[must_use]
+    pub fn follows_device_pointers(mut self) -> Self {
+        self.follows_device_pointers = true;
+        self
+    }
+
+    /// The pointers among the words of its launches.
+    pub fn pointers(&self) -> impl Iterator<Item = Pointer> {
+        pointers_of(self.params.iter().map(|param| &param.kind))
+    }
+
+    /// The words that its launches pass.
+    pub fn words(&self) -> usize {
+        words_of(self.params.iter().map(|param| &param.kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Image;
+
+    #[test]
+    fn every_parameter_starts_a_word_and_pointers_are_found_in_them() {
+        let kernel = Kernel::new("k", &Image::cuda("k.cu", ""))
+            .scalar::<u8>("a")
+            .structure(
+                "s",
+                28,
+                &[
+                    (16, Access::Write, DType::F32),
+                    (0, Access::Read, DType::I32),
+                ],
+            )
+            .reads::<f64>("x");
+        assert_eq!(kernel.words(), 1 + 4 + 1);
+        let found: Vec<_> = kernel
+            .pointers()
+            .map(|pointer| (pointer.param, pointer.offset, pointer.word))
+            .collect();
+        assert_eq!(found, [(1, Some(16), 3), (1, Some(0), 1), (2, None, 5)]);
+    }
+
+    #[test]
+    fn the_last_word_of_a_struct_is_filled_up_with_zeros() {
+        let words: Vec<u64> = StructArg::new(&[1, 0, 0, 0, 0, 0, 0, 0, 2, 1])
+            .words()
+            .collect();
+        assert_eq!(words, [1, 0x102]);
+    }
+}

@@ -1,0 +1,71 @@
+//! Memory of the embedder's that pointers in structs may point to.
+
+use super::executor::Executor;
+use crate::backend::{Block, BlockView, Lane};
+use crate::error::Result;
+
+/// How much memory that is gone is remembered, to tell what a stale address was.
+const FORMER_MAX: usize = 64;
+
+/// What pointers may point to beside the buffers of a recording.
+#[derive(Default)]
+pub(super) struct Declared {
+    views: Vec<BlockView>,
+    /// Starts and sizes of what was bound or declared and is no more, oldest first.
+    former: Vec<(u64, usize)>,
+}
+
+impl Declared {
+    pub(super) fn views(&self) -> &[BlockView] {
+        &self.views
+    }
+
+    /// Notes that the executor let go of a block.
+    pub(super) fn let_go(&mut self, block: &Block) {
+        self.former.truncate(FORMER_MAX - 1);
+        self.former.insert(0, (block.address(), block.bytes()));
+    }
+
+    /// Whether an address was inside of a block that the executor let go of.
+    pub(super) fn was_known(&self, address: u64) -> bool {
+        let mut former = self.former.iter();
+        former.any(|&(start, bytes)| address >= start && address - start < bytes as u64)
+    }
+}
+
+impl Executor {
+    /// Lets pointers in structs point into an embedder's memory. All of it counts
+    /// as one thing that launches read or write, whatever the address. Buckets are
+    /// made ready only once what they point to is declared, so the policy of such an
+    /// executor warms nothing up.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another lane, and for
+    /// memory of another backend.
+    pub fn declare(&mut self, lane: &mut dyn Lane, view: BlockView) -> Result<()> {
+        self.check_lane(lane)?;
+        lane.adopt(view.block())?;
+        self.declared.views.push(view);
+        Ok(())
+    }
+
+    /// Takes back what [`Executor::declare`] said of a block. A bucket that still
+    /// points there is refused at its next batch. Nothing may be in flight.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another lane.
+    pub fn withdraw(&mut self, lane: &mut dyn Lane, block: &Block) -> Result<()> {
+        self.check_lane(lane)?;
+        self.declared.views.retain(|view| !view.block().is(block));
+        for bucket in 0..self.past.len() {
+            let points_there = self
+                .ready_mut(bucket)
+                .is_some_and(|ready| ready.points_into(block));
+            if points_there {
+                self.drop_ready(lane, bucket);
+            }
+        }
+        self.disown_unused(lane, std::iter::once(block));
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! What a bucket replays, as a drawing in the language of Graphviz.
+
+use super::executor::{Executor, Ready};
+use super::{Bindings, Build, hazards};
+use crate::backend::{Lane, Op};
+use crate::error::{Context, Result};
+use crate::record::{BufferId, Command, Recording};
+
+/// One operation in the drawing.
+struct Node<'a> {
+    command: usize,
+    op: &'a Op,
+    /// Whether it is of the graph, or of the launches in its place; otherwise a copy
+    /// beside them.
+    in_body: bool,
+}
+
+/// An edge, by the places of its nodes.
+type Edge = (usize, usize);
+
+impl Executor {
+    /// The operations that a batch of a bucket replays, and their order, in
+    /// Graphviz's DOT: kernels are boxes, uploads and downloads trapezia, memsets
+    /// ellipses; edges carry the buffers that one leaves to the other, and are dotted
+    /// where they are mere order. A graph is read back from the device. Makes the
+    /// bucket ready first.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub fn dot(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<String> {
+        self.make_ready(lane, bucket)?;
+        let bindings = self.bindings[bucket].clone().expect("made ready above");
+        let capacity = self.buckets().as_slice()[bucket].capacity;
+        let build = self.policy.build;
+        let ready = self.ready_mut(bucket).expect("made ready above");
+        let held = match ready.graph {
+            Some(graph) => lane.graph_ops(graph),
+            None => Ok(Vec::new()),
+        };
+        let held = held.within(|| format!("graph of bucket {bucket}"))?;
+        let is_line = ready.graph.is_none() || build == Build::Capture;
+        let way = match (ready.graph, build) {
+            (None, _) => "launches",
+            (Some(_), Build::Capture) => "captured graph",
+            (Some(_), Build::Explicit) => "explicit graph",
+        };
+        let nodes = nodes(ready, &held);
+        let edges = edges(&nodes, bindings.recording(), is_line);
+        let count = nodes.len();
+        let title = format!("bucket {bucket} of {capacity}: {way}, {count} operations");
+        Ok(draw(&nodes, &edges, &bindings, &title))
+    }
+}
+
+fn nodes<'a>(ready: &'a Ready, held: &'a [Op]) -> Vec<Node<'a>> {
+    let beside = |(command, op)| Node {
+        command,
+        op,
+        in_body: false,
+    };
+    let body = ready.batch.body.iter().enumerate();
+    let body = body.map(|(place, lowered)| Node {
+        command: lowered.command,
+        op: held.get(place).unwrap_or(&lowered.op),
+        in_body: true,
+    });
+    body.chain(ready.batch.copies_beside().map(beside))
+        .collect()
+}
+
+/// What depends on what, as a graph by hand has it; in a line each operation comes
+/// after the one before it instead, whatever it needs. The nodes of the body come
+/// first.
+fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|&node| nodes[node].command);
+    let commands: Vec<usize> = order.iter().map(|&node| nodes[node].command).collect();
+    let after = hazards(recording, &commands);
+    let by_data = after.iter().enumerate().flat_map(|(later, after)| {
+        let order = &order;
+        after
+            .iter()
+            .map(move |&earlier| (order[earlier], order[later]))
+    });
+    if !is_line {
+        return by_data.collect();
+    }
+    let in_body = |&(from, to): &Edge| nodes[from].in_body && nodes[to].in_body;
+    let beside = by_data.filter(|edge| !in_body(edge));
+    let line = (1..nodes.len()).map(|to| (to - 1, to)).filter(in_body);
+    line.chain(beside).collect()
+}
+
+fn draw(nodes: &[Node<'_>], edges: &[Edge], bindings: &Bindings, title: &str) -> String {
+    let mut text = String::from("digraph replay {\n");
+    let head = format!(
+        "  label={}; labelloc=t; fontname=\"Helvetica\"; rankdir=TB;\n  node [fontname=\
+         \"Helvetica\", fontsize=11];\n  edge [fontname=\
+         \"Helvetica\", fontsize=9];\n",
+        quoted(title)
+    );
+    text.push_str(&head);
+    for (place, node) in nodes.iter().enumerate() {
+        let (label, shape, color) = look(node, bindings.recording());
+        let style = match node.in_body {
+            true => "filled",
+            false => "filled,dashed",
+        };
+        let label = quoted(&label);
+        let line = format!(
+            "  n{place} [label={label}, shape={shape}, style=\"{style}\", fillcolor=\"{color}\"];\n"
+        );
+        text.push_str(&line);
+    }
+    for &(from, to) in edges {
+        let shared = shared(bindings, nodes[from].command, nodes[to].command);
+        let line = match shared.is_empty() {
+            true => format!("  n{from} -> n{to} [style=dotted];\n"),
+            false => format!("  n{from} -> n{to} [label={}];\n", quoted(&shared)),
+        };
+        text.push_str(&line);
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// A node's label, shape and colour, which colour-blind people can tell apart.
+fn look(node: &Node<'_>, recording: &Recording) -> (String, &'static str, &'static str) {
+    let name = |id: &BufferId| &recording.buffers()[id.index()].name;
+    match (&recording.commands()[node.command], node.op) {
+        (Command::Upload(id), Op::Upload { bytes, .. }) => {
+            let label = format!("upload {}\n{}", name(id), size_text(*bytes));
+            (label, "invtrapezium", "#cfe8f7")
+        }
+        (Command::Download(id), Op::Download { bytes, .. }) => {
+            let label = format!("download {}\n{}", name(id), size_text(*bytes));
+            (label, "trapezium", "#fbe3c0")
+        }
+        (Command::Memset { buffer, .. }, Op::Memset { byte, bytes, .. }) => {
+            let size = size_text(*bytes);
+            let label = format!("memset {}\n{byte:#04x}, {size}", name(buffer));
+            (label, "ellipse", "#eeeeee")
+        }
+        (
+            Command::Launch(launch),
+            Op::Launch {
+                grid,
+                block,
+                shared_bytes,
+                ..
+            },
+        ) => {
+            let [grid, block] = [grid, block].map(|[x, y, z]| format!("{x} x {y} x {z}"));
+            let mut label = format!("{}\n{grid} blocks of {block}", launch.kernel.name);
+            if *shared_bytes > 0 {
+                label += &format!("\n{} shared", size_text(*shared_bytes as usize));
+            }
+            (label, "box", "#d5ecd4")
+        }
+        // The audit has compared kinds: nobody comes here.
+        (_, other) => (format!("{other:?}"), "octagon", "#ffffff"),
+    }
+}
+
+/// The buffers that one command leaves to another, with their sizes.
+fn shared(bindings: &Bindings, from: usize, to: usize) -> String {
+    let recording = bindings.recording();
+    let commands = recording.commands();
+    let mut first = Vec::new();
+    commands[from].visit_buffers(|id, _, writes| first.push((id, writes)));
+    let mut lines: Vec<String> = Vec::new();
+    commands[to].visit_buffers(|id, _, writes| {
+        let clash = |&(other, wrote): &(BufferId, bool)| other == id && (wrote || writes);
+        if first.iter().any(clash) {
+            let decl = &recording.buffers()[id.index()];
+            lines.push(format!("{} {}", decl.name, size_text(decl.size_bytes())));
+        }
+    });
+    let (before, after) = (
+        commands[from].writes_declared(),
+        commands[to].writes_declared(),
+    );
+    if let (Some(wrote), Some(writes)) = (before, after)
+        && (wrote || writes)
+    {
+        lines.push("declared memory".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn size_text(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// A string of the language, whatever is in it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '\\' | '"' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            other if other.is_control() => quoted.push('?'),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_whatever_is_in_them() {
+        assert_eq!(quoted("a \"b\"\\\n\t"), r#""a \"b\"\\\n?""#);
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        let sizes = [12, 2048, 3 << 20].map(size_text);
+        assert_eq!(sizes, ["12 B", "2.0 KiB", "3.0 MiB"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Structs and the audit on the card: what the driver's graphs hold is what was
+//! lowered, and pointers in structs are told from stale and foreign ones, in both
+//! builds. Without a device these tests say "skipped: no device".
+#![cfg(feature = "cuda")]
+
+mod gather;
+mod gpu;
+
+use gather::{Gather, Params, Slot, policies};
+use gpu::device;
+use tapeloop::backend::{Block, BlockView};
+use tapeloop::record::StructArg;
+use tapeloop::replay::{Buckets, Mode, Rung};
+use tapeloop::{Error, ErrorKind, Result};
+
+fn view(block: &Block) -> BlockView {
+    BlockView::new(block, 0, block.bytes()).unwrap()
+}
+
+fn assert_refused(error: &Error, why: &str) {
+    assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+    let text = error.to_string();
+    for part in ["kernel gather, parameter params, offset 24", why] {
+        assert!(text.contains(part), "{text:?} lacks {part:?}");
+    }
+}
+
+/// Points the struct at another table.
+fn point(gather: &Gather, slot: &mut Slot, table: u64, offset: f32, least: Rung) -> Result<Rung> {
+    let Slot { lane, executor, .. } = slot;
+    let mut bindings = executor.bindings(&mut **lane, 0).unwrap().clone();
+    let params = Params {
+        offset,
+        ..Params::default()
+    };
+    let value = StructArg::new(bytemuck::bytes_of(&params));
+    let value = value.buffer(gather.x).buffer(gather.y).address(table);
+    bindings.set_struct(0, "params", value).unwrap();
+    executor.update_from(&mut **lane, 0, bindings, least)
+}
+
+#[test]
+fn a_struct_comes_to_the_kernel_as_declared_whatever_the_policy() {
+    let Some(backend) = device() else { return };
+    let gather = Gather::new();
+    for policy in policies() {
+        let mut slot = gather.slot(&backend, &policy);
+        for scale in [2.0, -1.0] {
+            let got = slot.run(&gather, scale);
+            assert_eq!(got, gather.expected(scale, 1.0), "{policy:?}");
+        }
+        let audit = slot.executor.audit(0).unwrap();
+        assert!(audit.addresses >= 3 && audit.out_of_reach.is_empty());
+    }
+}
+
+#[test]
+fn a_struct_changes_on_every_rung() {
+    let Some(backend) = device() else { return };
+    let gather = Gather::new();
+    for policy in policies().iter().filter(|p| p.mode == Mode::Graph) {
+        for least in [Rung::Params, Rung::Update, Rung::Instantiate] {
+            let mut slot = gather.slot(&backend, policy);
+            assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
+            let other = gather.table(&*backend, 5.0);
+            slot.executor
+                .declare(&mut *slot.lane, view(&other))
+                .unwrap();
+            let rung = point(&gather, &mut slot, other.address(), 3.0, least).unwrap();
+            assert_eq!(rung, least, "{policy:?}");
+            let Slot {
+                lane,
+                executor,
+                table,
+            } = &mut slot;
+            executor.withdraw(&mut **lane, table).unwrap();
+            drop(other);
+            let expected = gather.expected(2.0, 5.0).into_iter().map(|y| y + 3.0);
+            assert_eq!(slot.run(&gather, 2.0), expected.collect::<Vec<f32>>());
+        }
+    }
+}
+
+#[test]
+fn a_foreign_pointer_in_a_struct_is_refused() {
+    let Some(backend) = device() else { return };
+    let gather = Gather::new();
+    for policy in policies() {
+        let foreign = gather.table(&*backend, 1.0);
+        let mut slot = gather.slot(&backend, &policy);
+        let recording = gather.recording(foreign.address());
+        let buckets = std::sync::Arc::new(Buckets::single(recording));
+        slot.executor
+            .take_buckets(&mut *slot.lane, &buckets)
+            .unwrap();
+        assert_refused(&slot.give(&gather).unwrap_err(), "is foreign");
+        slot.executor
+            .declare(&mut *slot.lane, view(&foreign))
+            .unwrap();
+        assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
+        // By an update too, after which all is as before.
+        let error = point(&gather, &mut slot, 0x10_0000, 0.0, Rung::Unchanged).unwrap_err();
+        assert_refused(&error, "is foreign");
+        assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
+    }
+}
+
+#[test]
+fn a_stale_pointer_in_a_struct_is_refused() {
+    let Some(backend) = device() else { return };
+    let gather = Gather::new();
+    for policy in policies() {
+        let mut slot = gather.slot(&backend, &policy);
+        assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
+        let Slot {
+            lane,
+            executor,
+            table,
+        } = &mut slot;
+        executor.withdraw(&mut **lane, table).unwrap();
+        let kept = table.clone();
+        assert_refused(&slot.give(&gather).unwrap_err(), "is stale");
+        slot.executor.declare(&mut *slot.lane, view(&kept)).unwrap();
+        assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
+    }
+}

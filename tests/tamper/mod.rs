@@ -1,0 +1,224 @@
+//! A device that holds, or does, something else than it was given.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tapeloop::Result;
+use tapeloop::backend::{
+    Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
+    Lane, LaneId, Node, Op, Queue, Space, Streams,
+};
+use tapeloop::record::{BufferDecl, BufferId, Kernel};
+
+/// A change of a graph's operations.
+pub(crate) type Change = fn(&mut Vec<Op>);
+
+/// What is wrong with the device.
+#[derive(Default)]
+pub(crate) struct Tamper {
+    /// What graphs hold in place of what they were given.
+    held: Mutex<Option<Change>>,
+    /// What they do in place of what they hold. Operations stay of their kind.
+    done: Mutex<Option<Change>>,
+}
+
+impl Tamper {
+    pub(crate) fn hold(&self, change: Change) {
+        *self.held.lock() = Some(change);
+    }
+
+    pub(crate) fn run(&self, change: Change) {
+        *self.done.lock() = Some(change);
+    }
+
+    pub(crate) fn clear(&self) {
+        (*self.held.lock(), *self.done.lock()) = (None, None);
+    }
+}
+
+pub(crate) struct Tampering {
+    inner: Arc<dyn Backend>,
+    tamper: Arc<Tamper>,
+}
+
+impl Tampering {
+    pub(crate) fn new(inner: Arc<dyn Backend>, tamper: &Arc<Tamper>) -> Self {
+        Tampering {
+            inner,
+            tamper: Arc::clone(tamper),
+        }
+    }
+}
+
+impl Backend for Tampering {
+    fn device(&self) -> &DeviceInfo {
+        self.inner.device()
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.inner.load(kernel)
+    }
+
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let wrap = |inner| -> Box<dyn Lane> {
+            Box::new(TamperingLane {
+                inner,
+                tamper: Arc::clone(&self.tamper),
+                held: Vec::new(),
+            })
+        };
+        let lanes = self.inner.open_lanes(buffers, lanes, streams)?;
+        Ok(lanes.into_iter().map(wrap).collect())
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        self.inner.allocate(space, bytes)
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        self.inner.write(from, to, to_offset)
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.inner.read(from, from_offset, to)
+    }
+
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.inner.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.inner.driver_calls()
+    }
+}
+
+struct TamperingLane {
+    inner: Box<dyn Lane>,
+    tamper: Arc<Tamper>,
+    /// What graphs were given, the latest first.
+    held: Vec<(GraphId, Vec<Op>)>,
+}
+
+impl TamperingLane {
+    /// Makes a graph do something else than it was given.
+    fn made(&mut self, made: Result<(GraphId, Built)>) -> Result<(GraphId, Built)> {
+        let (graph, built) = made?;
+        let given = self.inner.graph_ops(graph)?;
+        let mut done = given.clone();
+        if let Some(change) = *self.tamper.done.lock() {
+            change(&mut done);
+        }
+        for (node, (done, given)) in done.iter().zip(&given).enumerate() {
+            if done != given {
+                self.inner.set_params(graph, node, done)?;
+            }
+        }
+        self.held.insert(0, (graph, given));
+        Ok((graph, built))
+    }
+}
+
+impl Lane for TamperingLane {
+    fn id(&self) -> LaneId {
+        self.inner.id()
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.inner.buffer_count()
+    }
+
+    fn addresses(&self, buffer: BufferId) -> Addresses {
+        self.inner.addresses(buffer)
+    }
+
+    fn host(&self, buffer: BufferId) -> &[u8] {
+        self.inner.host(buffer)
+    }
+
+    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        self.inner.host_mut(buffers)
+    }
+
+    fn adopt(&mut self, block: &Block) -> Result<()> {
+        self.inner.adopt(block)
+    }
+
+    fn disown(&mut self, block: &Block) {
+        self.inner.disown(block);
+    }
+
+    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        self.inner.enqueue(queue, op)
+    }
+
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        self.inner.join(earlier, later)
+    }
+
+    fn begin_capture(&mut self) -> Result<()> {
+        self.inner.begin_capture()
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        let made = self.inner.end_capture(into);
+        self.made(made)
+    }
+
+    fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        let made = self.inner.build_graph(nodes, into);
+        self.made(made)
+    }
+
+    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        self.inner.set_params(graph, node, op)
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        let held = self.held.iter().find(|(known, _)| *known == graph);
+        let mut ops = held.expect("made before").1.clone();
+        if let Some(change) = *self.tamper.held.lock() {
+            change(&mut ops);
+        }
+        Ok(ops)
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        self.inner.drop_graph(graph);
+    }
+
+    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.inner.launch_graph(graph)
+    }
+
+    fn fence(&mut self) -> Result<()> {
+        self.inner.fence()
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        self.inner.is_done()
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.inner.wait()
+    }
+
+    fn abandon(&mut self, error: &tapeloop::Error) {
+        self.inner.abandon(error);
+    }
+}
