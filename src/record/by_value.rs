@@ -2,7 +2,8 @@
 //! passes.
 
 use super::buffer::{Buffer, BufferId, DType, Element};
-use super::kernel::{Access, Kernel, ParamKind};
+use super::kernel::{Access, Kernel, Param, ParamKind};
+use crate::error::{Error, Result};
 
 /// Bytes of a word, in which a launch passes its parameters: each starts a new one.
 pub const WORD_BYTES: usize = size_of::<u64>();
@@ -149,6 +150,40 @@ pub fn pointers_of<'a>(
     kinds.into_iter().enumerate().flat_map(of_param)
 }
 
+/// Refuses a struct that is not as declared.
+pub(crate) fn check_struct(
+    bytes: usize,
+    pointers: &[PointerField],
+    passed: &StructArg,
+) -> Result<()> {
+    let refused = |message: String| Err(Error::usage(message));
+    if bytes == 0 || bytes > STRUCT_BYTES_MAX {
+        return refused(format!(
+            "a struct of {bytes} bytes; 1 to {STRUCT_BYTES_MAX} can be"
+        ));
+    }
+    for (place, field) in pointers.iter().enumerate() {
+        let offset = field.offset;
+        if !offset.is_multiple_of(WORD_BYTES) || offset >= bytes || bytes - offset < WORD_BYTES {
+            return refused(format!(
+                "a pointer at offset {offset} of {bytes} bytes; pointers lie inside, at multiples \
+                 of {WORD_BYTES}"
+            ));
+        }
+        if pointers[..place].iter().any(|other| other.offset == offset) {
+            return refused(format!("two pointers at offset {offset}"));
+        }
+    }
+    if passed.bytes.len() != bytes || passed.targets.len() != pointers.len() {
+        let (got, set) = (passed.bytes.len(), passed.targets.len());
+        let declared = pointers.len();
+        return refused(format!(
+            "it takes {bytes} bytes with {declared} pointers, and got {got} bytes with {set}"
+        ));
+    }
+    Ok(())
+}
+
 impl Kernel {
     /// Adds a struct of `bytes` bytes that is passed by value, with the pointers in
     /// it that the kernel follows: for each its offset, what the kernel does with
@@ -165,7 +200,7 @@ impl Kernel {
             access,
             dtype,
         };
-        self.params.push(super::kernel::Param {
+        self.params.push(Param {
             name: name.to_owned(),
             kind: ParamKind::Struct {
                 bytes,

@@ -2,7 +2,7 @@
 
 use super::AXES_MAX;
 use super::buffer::{BufferDecl, BufferId, DType, View};
-use super::by_value::{PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES};
+use super::by_value::{Target, check_struct};
 use super::command::{Arg, Command, Launch};
 use super::kernel::{Access, Kernel, ParamKind};
 use super::recorder::Recording;
@@ -190,40 +190,6 @@ fn check_buffer(
         return Err(Error::usage(message).within(format!("buffer {}", buffer.name)));
     }
     seen.push((id, access.writes()));
-    Ok(())
-}
-
-/// Refuses a struct that is not as declared.
-pub(crate) fn check_struct(
-    bytes: usize,
-    pointers: &[PointerField],
-    passed: &StructArg,
-) -> Result<()> {
-    let refused = |message: String| Err(Error::usage(message));
-    if bytes == 0 || bytes > STRUCT_BYTES_MAX {
-        return refused(format!(
-            "a struct of {bytes} bytes; 1 to {STRUCT_BYTES_MAX} can be"
-        ));
-    }
-    for (place, field) in pointers.iter().enumerate() {
-        let offset = field.offset;
-        if !offset.is_multiple_of(WORD_BYTES) || offset >= bytes || bytes - offset < WORD_BYTES {
-            return refused(format!(
-                "a pointer at offset {offset} of {bytes} bytes; pointers lie inside, at multiples \
-                 of {WORD_BYTES}"
-            ));
-        }
-        if pointers[..place].iter().any(|other| other.offset == offset) {
-            return refused(format!("two pointers at offset {offset}"));
-        }
-    }
-    if passed.bytes.len() != bytes || passed.targets.len() != pointers.len() {
-        let (got, set) = (passed.bytes.len(), passed.targets.len());
-        let declared = pointers.len();
-        return refused(format!(
-            "it takes {bytes} bytes with {declared} pointers, and got {got} bytes with {set}"
-        ));
-    }
     Ok(())
 }
 

@@ -13,10 +13,11 @@ mod kernel;
 mod recorder;
 
 pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
+pub(crate) use by_value::check_struct;
 pub use by_value::{
     Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,
 };
-pub(crate) use check::{check_grid, check_struct};
+pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};

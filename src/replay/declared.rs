@@ -11,7 +11,7 @@ const FORMER_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct Declared {
     views: Vec<BlockView>,
-    /// Starts and sizes of what was bound or declared and is no more, oldest first.
+    /// Starts and sizes of what was bound or declared and is no more, latest first.
     former: Vec<(u64, usize)>,
 }
 

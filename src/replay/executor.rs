@@ -404,9 +404,7 @@ impl Batch {
         }
         batch
     }
-}
 
-impl Batch {
     /// The copies before and after the body, each with the place of its command.
     pub(super) fn copies_beside(&self) -> impl Iterator<Item = (usize, &Op)> {
         let copies = self.before.iter().chain(&self.after);

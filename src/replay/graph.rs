@@ -3,7 +3,20 @@
 use super::audit::{Memory, check_held};
 use super::{Build, Lowered, hazards};
 use crate::backend::{Built, GraphId, Lane, Node};
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
+
+/// Why there is no graph, or none that may be launched.
+pub(super) struct NotMade {
+    error: Error,
+    /// The graph that was to take other parameters holds nobody knows what.
+    pub(super) spoiled: bool,
+}
+
+impl From<NotMade> for Error {
+    fn from(not_made: NotMade) -> Self {
+        not_made.error
+    }
+}
 
 /// Makes a graph of `body`, or gives its parameters to the graph `into`, and
 /// compares what the device then holds with `body`.
@@ -11,15 +24,19 @@ use crate::error::{Context, Result};
 /// # Errors
 /// What the device says, with the command it came to;
 /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if the graph holds something
-/// else, after which `into` is not to be launched.
+/// else.
 pub(super) fn make_graph(
     lane: &mut dyn Lane,
     memory: &Memory<'_>,
     body: &[Lowered],
     build: Build,
     into: Option<GraphId>,
-) -> Result<(GraphId, Built)> {
-    let (graph, built) = give_graph(lane, memory, body, build, into)?;
+) -> Result<(GraphId, Built), NotMade> {
+    let given = give_graph(lane, memory, body, build, into);
+    let (graph, built) = given.map_err(|error| NotMade {
+        error,
+        spoiled: false,
+    })?;
     let held = lane.graph_ops(graph).within(|| "read the graph back");
     let audited = held.and_then(|held| check_held(body, &held, memory));
     match audited {
@@ -28,7 +45,10 @@ pub(super) fn make_graph(
             if into.is_none() {
                 lane.drop_graph(graph);
             }
-            Err(error.within("audit"))
+            Err(NotMade {
+                error: error.within("audit"),
+                spoiled: into.is_some(),
+            })
         }
     }
 }

@@ -11,7 +11,7 @@ use super::executor::{Batch, Executor, Ready};
 use super::graph::make_graph;
 use super::{Bindings, Lowered};
 use crate::backend::{Built, GraphId, Lane, Op, Streams};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, Result};
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -164,11 +164,8 @@ impl Executor {
             Rung::Update => {
                 let memory = self.memory(lane, bindings);
                 let made = make_graph(lane, &memory, &batch.body, build, Some(graph));
-                if made
-                    .as_ref()
-                    .is_err_and(|e| e.kind() == ErrorKind::Mismatch)
-                {
-                    // It took something else: the next batch makes another.
+                if made.as_ref().is_err_and(|not_made| not_made.spoiled) {
+                    // The next batch makes another.
                     self.drop_ready(lane, bucket);
                 }
                 Ok(self.count(made?.1))
