@@ -34,6 +34,7 @@ mod calls;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod devices;
 pub mod doctor;
 mod graphs;
 mod layout;
@@ -41,6 +42,8 @@ mod select;
 pub mod sim;
 mod storage;
 mod twin;
+#[cfg(any(feature = "cuda", test))]
+mod visible;
 
 use crate::error::{Error, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
@@ -48,6 +51,7 @@ pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
 pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
 pub use calls::{Call, CallCounters};
+pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

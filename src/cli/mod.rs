@@ -10,6 +10,7 @@
 mod annotations;
 mod args;
 mod config;
+mod devices;
 mod doctor;
 mod inputs;
 mod interrupt;
@@ -53,6 +54,7 @@ pub fn main() -> ExitCode {
         Command::Paint(args) => paint::paint(*args),
         Command::Validate(args) => validate::validate(*args),
         Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
+        Command::Devices(args) => devices::devices(args.json),
     };
     let code = outcome.unwrap_or_else(|error| {
         eprintln!("error: {error}");

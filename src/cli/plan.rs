@@ -195,7 +195,7 @@ pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
 /// What the CUDA backend is told.
 pub(super) fn cuda_options(config: &Config) -> CudaOptions {
     CudaOptions {
-        device_ordinal: config.device as usize,
+        device: config.device.clone(),
         blocking_wait: config.wait == Wait::Sleep,
         nvrtc_path: config.nvrtc.clone(),
         cache_dir: config.kernel_cache.clone(),

@@ -301,6 +301,8 @@ mod tests {
             memory_bytes: 0,
             driver_version: 0,
             shares_host_memory: false,
+            uuid: None,
+            pci_bus_id: None,
         }
     }
 
