@@ -192,6 +192,15 @@ pub enum Built {
     },
 }
 
+/// The block with which a kernel fills a device best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Threads of a block, all along x.
+    pub block_threads: u32,
+    /// How many such blocks the device runs at once, at least 1.
+    pub resident_blocks: u32,
+}
+
 /// Calls made to a device since it was opened, by what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverCalls {
@@ -227,6 +236,20 @@ pub trait Backend: Send + Sync {
     /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) by name, for a kernel
     /// without code or without a twin.
     fn load(&self, kernel: &Kernel) -> Result<FunctionId>;
+
+    /// How a kernel that was loaded as `function` fills the device best. Without a
+    /// choice of its own a backend takes the declared block, one a multiprocessor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) where the device runs no block
+    /// of it, or what the device says.
+    fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
+        let _ = function;
+        Ok(Occupancy {
+            block_threads: kernel.block.iter().product(),
+            resident_blocks: self.device().multiprocessors.max(1),
+        })
+    }
 
     /// Takes the memory of `lanes` slots with these buffers, one arena on each
     /// side for all of them, and their streams. Buffers start zeroed.

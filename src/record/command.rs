@@ -2,6 +2,7 @@
 
 use super::buffer::{Buffer, BufferId, Element, Scalar};
 use super::kernel::{Kernel, ParamKind};
+use super::shape::Shape;
 
 /// One argument of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +30,8 @@ impl<T: Element> From<T> for Arg {
 pub struct Launch {
     /// The kernel.
     pub kernel: Kernel,
-    /// Blocks along x, y and z.
-    pub grid: [u32; 3],
+    /// Its blocks.
+    pub shape: Shape,
     /// Arguments in the order of the kernel's parameters.
     pub args: Vec<Arg>,
 }

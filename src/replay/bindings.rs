@@ -4,7 +4,8 @@ use super::Policy;
 use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, Space};
 use crate::error::{Context, Error, Result};
 use crate::record::{
-    Access, Buffer, BufferId, Command, Element, ParamKind, Recording, Scalar, View, check_grid,
+    Access, Buffer, BufferId, Command, Element, Launch, ParamKind, Recording, Scalar, Shape, View,
+    check_grid,
 };
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ struct Place {
 pub(super) struct BoundLaunch {
     pub(super) function: FunctionId,
     pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
     /// Values that replace the recorded ones, by parameter.
     scalars: Vec<Option<Scalar>>,
 }
@@ -69,14 +71,8 @@ impl Bindings {
             mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
         };
         let launches = recording.launches().map(|launch| {
-            let kernel = &launch.kernel;
-            Ok(BoundLaunch {
-                function: backend
-                    .load(kernel)
-                    .within(|| format!("kernel {}", kernel.name))?,
-                grid: launch.grid,
-                scalars: vec![None; launch.args.len()],
-            })
+            let place = || format!("kernel {}", launch.kernel.name);
+            BoundLaunch::new(launch, backend).within(place)
         });
         Ok(Bindings {
             recording: Arc::clone(recording),
@@ -152,7 +148,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Sets the blocks of the `launch`-th launch.
+    /// Sets the blocks of the `launch`-th launch; its block stays.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch that is not
@@ -285,6 +281,26 @@ impl Bindings {
 }
 
 impl BoundLaunch {
+    fn new(launch: &Launch, backend: &dyn Backend) -> Result<Self> {
+        let kernel = &launch.kernel;
+        let function = backend.load(kernel)?;
+        let (grid, block) = match launch.shape {
+            Shape::Grid(grid) => (grid, kernel.block),
+            Shape::Over { elements, cover } => {
+                let fullest = backend.occupancy(kernel, function)?;
+                let threads = fullest.block_threads;
+                let blocks = cover.blocks(elements, threads, fullest.resident_blocks)?;
+                ([blocks, 1, 1], [threads, 1, 1])
+            }
+        };
+        Ok(BoundLaunch {
+            function,
+            grid,
+            block,
+            scalars: vec![None; launch.args.len()],
+        })
+    }
+
     /// The value that is passed for a parameter.
     pub(super) fn scalar(&self, param: usize, recorded: Scalar) -> u64 {
         self.scalars[param].unwrap_or(recorded).bits

@@ -175,6 +175,15 @@ driver! {
     cuFuncSetAttribute(sys::CUfunction, sys::CUfunction_attribute, c_int);
     cuFuncGetParamInfo(sys::CUfunction, usize, *mut usize, *mut usize);
     cuFuncLoad(sys::CUfunction);
+    cuOccupancyMaxPotentialBlockSize(
+        *mut c_int,
+        *mut c_int,
+        sys::CUfunction,
+        sys::CUoccupancyB2DSize,
+        usize,
+        c_int,
+    );
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, sys::CUfunction, c_int, usize);
     cuLaunchKernel(
         sys::CUfunction,
         c_uint,

@@ -29,6 +29,7 @@ mod memory;
 mod module;
 mod node;
 mod nvrtc;
+mod occupancy;
 mod queues;
 mod readback;
 mod rights;
@@ -36,7 +37,8 @@ mod share;
 mod stream;
 
 use super::{
-    Backend, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Space, Streams,
+    Backend, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Occupancy,
+    Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -109,6 +111,11 @@ impl Backend for CudaBackend {
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         self.functions.load(kernel)
+    }
+
+    fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
+        let function = self.functions.get(function)?;
+        occupancy::occupancy(&self.context, &function, kernel.shared_bytes)
     }
 
     fn open_lanes(
