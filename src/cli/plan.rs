@@ -88,6 +88,10 @@ impl Plan {
             ("tapeloop.kernels_sha256", KERNELS_HASH.to_owned()),
             ("tapeloop.reader", json!(reader).to_string()),
             ("tapeloop.features", canonical(&self.config.features)),
+            (
+                "tapeloop.reals",
+                self.config.features.reals.name().to_owned(),
+            ),
         ];
         if let Some(annotations) = &self.annotations {
             all.push(("tapeloop.annotations", annotations.provenance()));

@@ -6,6 +6,7 @@ mod devices;
 mod mistakes;
 mod output;
 mod paint;
+mod reals;
 mod results;
 mod signals;
 mod validate;

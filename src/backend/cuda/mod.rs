@@ -22,6 +22,7 @@ mod copy;
 mod devices;
 mod doctor;
 mod driver;
+mod element_types;
 mod format;
 mod graph;
 mod lane;
@@ -110,6 +111,7 @@ impl Backend for CudaBackend {
     }
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        element_types::check(kernel, &self.info)?;
         self.functions.load(kernel)
     }
 

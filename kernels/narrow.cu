@@ -1,0 +1,40 @@
+#include "work.cuh"
+
+// The nearest of f16, halves to even, infinity beyond the largest; one NaN.
+__device__ inline unsigned short f16_of(float value)
+{
+    if (isnan(value))
+        return 0x7e00;
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+// The same of bf16, the upper half of a float. Not every card has an instruction for
+// it that the code for the oldest could hold.
+__device__ inline unsigned short bf16_of(float value)
+{
+    if (isnan(value))
+        return 0x7fc0;
+    const unsigned bits = __float_as_uint(value);
+    return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// Reals of residues in 16 bits: `values` a residue, side by side.
+KERNEL(256)
+narrow_f16(const unsigned* header, const float* wide, unsigned short* narrow, unsigned values)
+{
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        for (unsigned at = own * values; at < (own + 1) * values; ++at)
+            narrow[at] = f16_of(wide[at]);
+    });
+}
+
+KERNEL(256)
+narrow_bf16(const unsigned* header, const float* wide, unsigned short* narrow, unsigned values)
+{
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        for (unsigned at = own * values; at < (own + 1) * values; ++at)
+            narrow[at] = bf16_of(wide[at]);
+    });
+}
