@@ -395,7 +395,7 @@ fn narrowing_rounds_every_pattern_as_the_host_does() {
     }
 }
 
-/// Three values a residue through a kernel of `kernels/narrow.cu`.
+/// Three values a residue through one of the kernels that narrow.
 fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec<u16> {
     let residues = wide.len() as u32 / 3;
     let kernel = Kernel::new(name, &tapeloop::features::image())

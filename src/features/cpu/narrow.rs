@@ -1,20 +1,10 @@
-//! Twins of the two kernels of `kernels/narrow.cu`.
+//! Reals of residues in 16 bits, whichever.
 
 use super::super::layout::RESIDUES;
 use crate::record::{Element, TwinLaunch};
-use half::{bf16, f16};
 
-/// Reals of residues as f16.
-pub(in super::super) fn narrow_f16(launch: &mut TwinLaunch<'_>) {
-    narrow(launch, f16_of);
-}
-
-/// Reals of residues as bf16.
-pub(in super::super) fn narrow_bf16(launch: &mut TwinLaunch<'_>) {
-    narrow(launch, bf16_of);
-}
-
-fn narrow<T: Element>(launch: &mut TwinLaunch<'_>, of: fn(f32) -> T) {
+/// What both kernels do: `of` each value of the residues that are there.
+pub(super) fn narrow<T: Element>(launch: &mut TwinLaunch<'_>, of: fn(f32) -> T) {
     let header: &[u32] = launch.read();
     let wide: &[f32] = launch.read();
     let narrow: &mut [T] = launch.write();
@@ -25,26 +15,12 @@ fn narrow<T: Element>(launch: &mut TwinLaunch<'_>, of: fn(f32) -> T) {
     }
 }
 
-/// The nearest of f16, halves to even, infinity beyond the largest; one NaN.
-fn f16_of(value: f32) -> f16 {
-    match value.is_nan() {
-        true => f16::NAN,
-        false => f16::from_f32(value),
-    }
-}
-
-/// The same of bf16.
-fn bf16_of(value: f32) -> bf16 {
-    match value.is_nan() {
-        true => bf16::NAN,
-        false => bf16::from_f32(value),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{narrow_bf16, narrow_f16};
     use super::*;
     use crate::record::{DType, TwinArg};
+    use half::{bf16, f16};
 
     /// All exponents with mantissas around every place of rounding, both signs, and
     /// many more at random.
