@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, Lane, Op, Queue, Streams};
+use tapeloop::backend::{Backend, CudaOptions, DeviceChoice, Lane, Op, Queue, Streams};
 use tapeloop::record::{Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Executor, Mode};
 
@@ -231,7 +231,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
 fn a_device_beyond_the_last_or_a_missing_compiler_is_unavailable() {
     let Some(_) = device() else { return };
     let options = CudaOptions {
-        device_ordinal: 999,
+        device: DeviceChoice::Ordinal(999),
         ..CudaOptions::default()
     };
     let error = CudaBackend::open(&options).err().unwrap();

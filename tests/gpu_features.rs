@@ -8,16 +8,18 @@ mod gpu;
 mod made_up;
 mod tables;
 
+use half::{bf16, f16};
 use made_up::structure;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion,
+    Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
     TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
+use tapeloop::record::{Element, Kernel, Recorder};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
 
@@ -326,6 +328,101 @@ fn settings_at_their_ends_agree() {
         features.contact_number.own_chain = true;
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
     }
+}
+
+#[test]
+fn results_in_16_bits_agree() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let structures = [structure(70, 1), crowded(2), structure(300, 4)];
+    for reals in narrow_reals(&gpu) {
+        let features = FeatureConfig {
+            reals,
+            ..features()
+        };
+        assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+    }
+}
+
+/// Those in 16 bits that the card has.
+fn narrow_reals(gpu: &Arc<dyn Backend>) -> Vec<Reals> {
+    if gpu.device().compute_capability >= Some((8, 0)) {
+        return vec![Reals::F16, Reals::Bf16];
+    }
+    gpu::say("bf16 is skipped: the card has none");
+    vec![Reals::F16]
+}
+
+/// The kernel on its own, over bits that no feature would compute.
+#[test]
+fn narrowing_rounds_every_pattern_as_the_host_does() {
+    let Some(gpu) = gpu() else { return };
+    let mut state = 1_u32;
+    let random = (0..1 << 20).map(|_| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state
+    });
+    // Every upper half, with lower halves that decide: just below, at and just above
+    // the middle of two of bf16, and of two of f16.
+    let lower = [0, 1, 0x0fff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff];
+    let edges = (0..1_u32 << 16).flat_map(|upper| lower.map(|lower| upper << 16 | lower));
+    let mut wide: Vec<f32> = edges.chain(random).map(f32::from_bits).collect();
+    wide.truncate(wide.len() / 3 * 3);
+    for reals in narrow_reals(&gpu) {
+        let (found, expected): (Vec<u16>, Vec<u16>) = match reals {
+            Reals::F16 => {
+                let nearest = |wide: &f32| match wide.is_nan() {
+                    true => f16::NAN.to_bits(),
+                    false => f16::from_f32(*wide).to_bits(),
+                };
+                let found = narrowed::<f16>(&gpu, "narrow_f16", &wide);
+                (found, wide.iter().map(nearest).collect())
+            }
+            _ => {
+                let nearest = |wide: &f32| match wide.is_nan() {
+                    true => bf16::NAN.to_bits(),
+                    false => bf16::from_f32(*wide).to_bits(),
+                };
+                let found = narrowed::<bf16>(&gpu, "narrow_bf16", &wide);
+                (found, wide.iter().map(nearest).collect())
+            }
+        };
+        for ((found, expected), wide) in found.iter().zip(&expected).zip(&wide) {
+            assert_eq!(found, expected, "{reals:?} of {:#x}", wide.to_bits());
+        }
+    }
+}
+
+/// Three values a residue through one of the kernels that narrow.
+fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec<u16> {
+    let residues = wide.len() as u32 / 3;
+    let kernel = Kernel::new(name, &tapeloop::features::image())
+        .block(256)
+        .reads::<u32>("header")
+        .reads::<f32>("wide")
+        .writes::<T>("narrow")
+        .scalar::<u32>("values");
+    let mut recorder = Recorder::new(&[residues, 1]);
+    let counts = recorder.upload_buffer::<u32>("counts", 1, 8);
+    let reals = recorder.upload_buffer::<f32>("wide", 0, 3);
+    let out = recorder.download_buffer::<T>("narrow", 0, 3);
+    recorder.upload(counts);
+    recorder.upload(reals);
+    let args = [counts.into(), reals.into(), out.into(), 3_u32.into()];
+    recorder.launch(&kernel, residues.div_ceil(256), &args);
+    recorder.download(out);
+    let recording = recorder.finish().unwrap();
+    let mut lane = gpu::one_lane(gpu, &recording);
+    let mut views = lane.host_mut(&[counts.id(), reals.id()]);
+    views[0][..4].copy_from_slice(&residues.to_le_bytes());
+    views[1].copy_from_slice(bytemuck::cast_slice(wide));
+    drop(views);
+    let mut executor = gpu::ready(gpu, &recording, &mut *lane, Mode::Graph);
+    gpu::replay(&mut *lane, &mut executor);
+    lane.wait().unwrap();
+    bytemuck::cast_slice(lane.host(out.id())).to_vec()
 }
 
 #[test]

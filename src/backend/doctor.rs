@@ -102,7 +102,7 @@ use super::cuda::gpu_findings;
 
 #[cfg(not(feature = "cuda"))]
 fn gpu_findings(_: &CudaOptions, _: KernelBuild<'_>) -> Vec<Finding> {
-    let detail = "this build has no CUDA support (feature `cuda`)";
+    let detail = super::select::WITHOUT_CUDA;
     vec![Finding::new(Status::Spare, "cuda", detail)]
 }
 

@@ -40,6 +40,7 @@ mod calls;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod devices;
 pub mod doctor;
 mod graphs;
 mod layout;
@@ -47,6 +48,8 @@ mod select;
 pub mod sim;
 mod storage;
 mod twin;
+#[cfg(any(feature = "cuda", test))]
+mod visible;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub mod worker;
 
@@ -56,6 +59,7 @@ pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
 pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
 pub use calls::{Call, CallCounters};
+pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -204,6 +208,16 @@ pub enum Built {
     },
 }
 
+/// The block with which a kernel fills a device best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+pub struct Occupancy {
+    /// Threads of a block, all along x.
+    pub block_threads: u32,
+    /// How many such blocks the device runs at once, at least 1.
+    pub resident_blocks: u32,
+}
+
 /// Calls made to a device since it was opened, by what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
@@ -240,6 +254,20 @@ pub trait Backend: Send + Sync {
     /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) by name, for a kernel
     /// without code or without a twin.
     fn load(&self, kernel: &Kernel) -> Result<FunctionId>;
+
+    /// How a kernel that was loaded as `function` fills the device best. Without a
+    /// choice of its own a backend takes the declared block, one a multiprocessor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) where the device runs no block
+    /// of it, or what the device says.
+    fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
+        let _ = function;
+        Ok(Occupancy {
+            block_threads: kernel.block.iter().product(),
+            resident_blocks: self.device().multiprocessors.max(1),
+        })
+    }
 
     /// Takes the memory of `lanes` slots with these buffers, one arena on each
     /// side for all of them, and their streams. Buffers start zeroed.

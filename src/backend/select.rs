@@ -1,7 +1,7 @@
 //! Which backend runs: asked for, or found once when the engine is built.
 
-use super::Backend;
 use super::cpu::CpuBackend;
+use super::{Backend, DeviceChoice};
 use crate::error::{Error, ErrorKind, Result};
 use rayon::ThreadPool;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub enum Choice {
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct CudaOptions {
     /// Which of the visible devices.
-    pub device_ordinal: usize,
+    pub device: DeviceChoice,
     /// Sleep in waits rather than spin: frees the core, adds some 30 us to each.
     pub blocking_wait: bool,
     /// The NVRTC library to use, before `TAPELOOP_NVRTC` and the usual names.
@@ -86,6 +86,10 @@ struct Absent {
     fix: &'static str,
 }
 
+/// Why a build without the backend has no GPU.
+#[cfg(not(feature = "cuda"))]
+pub(super) const WITHOUT_CUDA: &str = "this build has no CUDA support (feature `cuda`)";
+
 /// A usable GPU, or why there is none; an error if there is one that fails.
 #[cfg(feature = "cuda")]
 fn open_gpu(options: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
@@ -93,7 +97,7 @@ fn open_gpu(options: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
         Ok(backend) => Ok(Arc::new(backend)),
         Err(reason) => Err(Absent {
             reason,
-            fix: "install the NVIDIA driver and make a device visible, or set backend = \"cpu\"",
+            fix: super::cuda::ABSENT_FIX,
         }),
     })
 }
@@ -102,7 +106,7 @@ fn open_gpu(options: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
 #[cfg(not(feature = "cuda"))]
 fn open_gpu(_: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
     Ok(Err(Absent {
-        reason: "this build has no CUDA support (feature `cuda`)".to_owned(),
+        reason: WITHOUT_CUDA.to_owned(),
         fix: "build with the feature cuda-12040 or a later one, or set backend = \"cpu\"",
     }))
 }

@@ -35,6 +35,15 @@ pub(super) enum Command {
     /// Hold the device for a run with supervise = true, which starts this by itself.
     #[cfg(target_os = "linux")]
     Worker,
+    /// List the GPUs that a run can use.
+    Devices(DevicesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DevicesArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -97,9 +106,9 @@ pub(super) struct Overrides {
     /// What to compute on: auto, cuda, cpu.
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
-    /// Which of the visible GPUs.
-    #[arg(long, value_name = "N")]
-    device: Option<i64>,
+    /// Which of the visible GPUs: a number, a UUID or its beginning, most_free.
+    #[arg(long, value_name = "WHICH")]
+    device: Option<String>,
     /// How batches reach the device: graph, stream.
     #[arg(long, value_name = "NAME")]
     mode: Option<String>,
@@ -200,7 +209,7 @@ impl Overrides {
         written.set_list("--features", "features", self.features);
         written.set_text("--models", "models", self.models);
         written.set_text("--backend", "backend", self.backend);
-        written.set_integer("--device", "device", self.device);
+        written.set_text("--device", "device", self.device);
         written.set_text("--mode", "mode", self.mode);
         written.set_integer("--slots", "slots", self.slots);
         written.set_integer("--threads", "threads", self.threads);

@@ -168,6 +168,7 @@ fn type_name(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Count => "int32",
         ColumnKind::Real => "float32",
+        ColumnKind::Half => "float16",
         ColumnKind::Flag => "bool",
         ColumnKind::Chain | ColumnKind::Text(_) => "string",
     }

@@ -10,6 +10,7 @@
 mod annotations;
 mod args;
 mod config;
+mod devices;
 mod doctor;
 mod graph;
 mod inputs;
@@ -62,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
         #[cfg(target_os = "linux")]
         Command::Worker => worker(),
+        Command::Devices(args) => devices::devices(args.json),
     };
     let code = outcome.unwrap_or_else(|error| {
         eprintln!("error: {error}");

@@ -88,6 +88,10 @@ impl Plan {
             ("tapeloop.kernels_sha256", KERNELS_HASH.to_owned()),
             ("tapeloop.reader", json!(reader).to_string()),
             ("tapeloop.features", canonical(&self.config.features)),
+            (
+                "tapeloop.reals",
+                self.config.features.reals.name().to_owned(),
+            ),
         ];
         if let Some(annotations) = &self.annotations {
             all.push(("tapeloop.annotations", annotations.provenance()));
@@ -195,7 +199,7 @@ pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
 /// What the CUDA backend is told.
 pub(super) fn cuda_options(config: &Config) -> CudaOptions {
     CudaOptions {
-        device_ordinal: config.device as usize,
+        device: config.device.clone(),
         blocking_wait: config.wait == Wait::Sleep,
         nvrtc_path: config.nvrtc.clone(),
         cache_dir: config.kernel_cache.clone(),

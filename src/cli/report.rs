@@ -106,6 +106,8 @@ impl Outcome {
                 "name": device.backend,
                 "reason": plan.selected.reason,
                 "device": device.name,
+                "uuid": device.uuid,
+                "pci_bus_id": device.pci_bus_id,
                 "compute_capability": device.compute_capability,
                 "driver_version": device.driver_version,
             },

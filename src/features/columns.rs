@@ -21,6 +21,8 @@ pub enum ColumnKind {
     Count,
     /// Reals, NaN for null.
     Real,
+    /// Reals of which each is one of f16, NaN for null.
+    Half,
     /// 0 for no and 1 for yes, [`NULL_COUNT`] for null.
     Flag,
     /// An index into the structure's chains, [`NULL_COUNT`] for null.
@@ -32,7 +34,7 @@ pub enum ColumnKind {
 impl ColumnKind {
     /// Whether values are [`Column::Real`]; all others are [`Column::Count`].
     pub fn is_real(self) -> bool {
-        self == ColumnKind::Real
+        matches!(self, ColumnKind::Real | ColumnKind::Half)
     }
 }
 
@@ -88,8 +90,8 @@ impl ColumnDecl {
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Of every kind but [`ColumnKind::Real`].
+    /// Of every kind but reals.
     Count(Vec<i32>),
-    /// Of [`ColumnKind::Real`].
+    /// Of [`ColumnKind::Real`] and [`ColumnKind::Half`].
     Real(Vec<f32>),
 }

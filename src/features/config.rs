@@ -15,6 +15,7 @@ use super::interface::Interface;
 use super::layout::REACH;
 use super::protrusion::Protrusion;
 use super::radius_of_gyration::RadiusOfGyration;
+use super::reals::Reals;
 use super::rsa::Rsa;
 use super::sasa::Sasa;
 use super::smooth::Smooth;
@@ -105,6 +106,8 @@ macro_rules! features {
             pub features: Vec<FeatureName>,
             /// Whether their launches are fused into one.
             pub fusion: Fusion,
+            /// What real columns of residues are downloaded as.
+            pub reals: Reals,
             $($(#[$doc])* pub $field: $settings,)*
         }
 
@@ -114,6 +117,7 @@ macro_rules! features {
                 FeatureConfig {
                     features: FeatureName::ALL.to_vec(),
                     fusion: Fusion::default(),
+                    reals: Reals::default(),
                     $($field: <$settings>::default(),)*
                 }
             }
@@ -238,7 +242,8 @@ impl FeatureConfig {
 
     /// The columns of a feature.
     pub fn columns_of(&self, name: FeatureName) -> Vec<ColumnDecl> {
-        self.feature(name).columns()
+        let columns = self.feature(name).columns().into_iter();
+        columns.map(|column| self.reals.stored(column)).collect()
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -286,7 +291,8 @@ impl FeatureConfig {
     /// The columns of a table, in order.
     pub fn columns(&self, table: TableName) -> Vec<ColumnDecl> {
         let all = self.chosen().flat_map(|feature| feature.columns());
-        all.filter(|column| column.table == table).collect()
+        let of_table = all.filter(|column| column.table == table);
+        of_table.map(|column| self.reals.stored(column)).collect()
     }
 
     /// Records all features.

@@ -2,6 +2,7 @@
 //! launches, results.
 
 mod areas;
+mod results;
 
 use super::columns::{Column, TableName};
 use super::config::FeatureConfig;
@@ -13,6 +14,8 @@ use crate::error::Result;
 use crate::record::{Arg, Buffer, Element, Kernel, Recorder, Unit};
 use crate::workload::{DeviceInfo, ReadViews};
 use areas::Areas;
+use results::ResultColumn;
+pub(super) use results::{ResultBuffer, Results};
 
 /// The workload's buffers.
 #[derive(Debug, Default)]
@@ -26,68 +29,6 @@ impl FeatureBuffers {
     pub(super) fn read(&self, table: TableName, views: &ReadViews<'_>) -> Vec<Column> {
         let of_table = self.results.iter().filter(|(of, _)| *of == table);
         of_table.map(|(_, column)| column.read(views)).collect()
-    }
-}
-
-/// A result column: every so many elements of a buffer, from a place on.
-#[derive(Clone, Copy, Debug)]
-struct ResultColumn {
-    buffer: ResultBuffer,
-    stride: usize,
-    at: usize,
-}
-
-/// A buffer of results.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ResultBuffer {
-    Count(Buffer<i32>),
-    Real(Buffer<f32>),
-}
-
-impl From<Buffer<i32>> for ResultBuffer {
-    fn from(buffer: Buffer<i32>) -> Self {
-        ResultBuffer::Count(buffer)
-    }
-}
-
-impl From<Buffer<f32>> for ResultBuffer {
-    fn from(buffer: Buffer<f32>) -> Self {
-        ResultBuffer::Real(buffer)
-    }
-}
-
-impl ResultColumn {
-    fn read(&self, views: &ReadViews<'_>) -> Column {
-        match self.buffer {
-            ResultBuffer::Count(buffer) => Column::Count(self.pick(views.get(buffer))),
-            ResultBuffer::Real(buffer) => Column::Real(self.pick(views.get(buffer))),
-        }
-    }
-
-    fn pick<T: Copy>(&self, values: &[T]) -> Vec<T> {
-        let own = values.get(self.at..).unwrap_or_default();
-        own.iter().step_by(self.stride).copied().collect()
-    }
-}
-
-/// Results of a kernel: for each row of a table some values, side by side.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Results<T> {
-    buffer: Buffer<T>,
-    table: TableName,
-    values: usize,
-}
-
-impl<T> Results<T> {
-    /// How many values stand side by side for a row.
-    pub(super) fn values_a_row(self) -> usize {
-        self.values
-    }
-}
-
-impl<T: Element> From<Results<T>> for Arg {
-    fn from(results: Results<T>) -> Arg {
-        results.buffer.into()
     }
 }
 
@@ -136,6 +77,8 @@ pub(super) struct Recording<'a> {
     header: Buffer<u32>,
     buffers: FeatureBuffers,
     steps: Vec<Step>,
+    /// Launches for results in 16 bits, after all others, which may be fused.
+    narrowing: Vec<Step>,
     downloads: Vec<ResultBuffer>,
     atom_cells: Option<Cells>,
     ca_cells: Option<Cells>,
@@ -150,6 +93,14 @@ enum Step {
     Launch(Kernel, u32, Vec<Arg>),
 }
 
+fn launch_all(recorder: &mut Recorder, steps: &[Step]) {
+    for step in steps {
+        if let Step::Launch(kernel, blocks, args) = step {
+            recorder.launch(kernel, *blocks, args);
+        }
+    }
+}
+
 impl<'a> Recording<'a> {
     pub(super) fn new(recorder: &'a mut Recorder, config: &'a FeatureConfig) -> Self {
         let header = recorder.header();
@@ -161,6 +112,7 @@ impl<'a> Recording<'a> {
             buffers: FeatureBuffers::default(),
             steps: Vec::new(),
             downloads: Vec::new(),
+            narrowing: Vec::new(),
             atom_cells: None,
             ca_cells: None,
             cb_cells: None,
@@ -192,16 +144,15 @@ impl<'a> Recording<'a> {
             let all = [self.header.into(), self.structures().into()];
             fused::record(self.recorder, all, &program);
         } else {
-            for step in &self.steps {
-                if let Step::Launch(kernel, blocks, args) = step {
-                    self.recorder.launch(kernel, *blocks, args);
-                }
-            }
+            launch_all(self.recorder, &self.steps);
         }
+        launch_all(self.recorder, &self.narrowing);
         for buffer in self.downloads {
             match buffer {
                 ResultBuffer::Count(buffer) => self.recorder.download(buffer),
                 ResultBuffer::Real(buffer) => self.recorder.download(buffer),
+                ResultBuffer::F16(buffer) => self.recorder.download(buffer),
+                ResultBuffer::Bf16(buffer) => self.recorder.download(buffer),
             }
         }
         Ok(self.buffers)
@@ -225,8 +176,13 @@ impl<'a> Recording<'a> {
 
     /// Launches `kernel` with a thread for each unit of `axis`.
     pub(super) fn launch_threads(&mut self, kernel: Kernel, axis: usize, args: &[Arg]) {
+        let step = self.step_of_threads(kernel, axis, args);
+        self.steps.push(step);
+    }
+
+    fn step_of_threads(&self, kernel: Kernel, axis: usize, args: &[Arg]) -> Step {
         let blocks = self.recorder.capacity(axis).div_ceil(kernel.block[0]);
-        self.steps.push(Step::Launch(kernel, blocks, args.to_vec()));
+        Step::Launch(kernel, blocks, args.to_vec())
     }
 
     /// Launches `kernel` with a warp for each unit of `axis`.
@@ -258,49 +214,6 @@ impl<'a> Recording<'a> {
         let buffer = self.device(name, axis, elements);
         self.steps.push(Step::Zero(buffer));
         buffer
-    }
-
-    /// A buffer for results: `values` for each row of `table`.
-    pub(super) fn results<T: Element>(
-        &mut self,
-        table: TableName,
-        name: &str,
-        values: usize,
-    ) -> Results<T>
-    where
-        Buffer<T>: Into<ResultBuffer>,
-    {
-        let axis = match table {
-            TableName::Residues => RESIDUES,
-            TableName::Chains => CHAINS,
-            TableName::Structures => STRUCTURES,
-        };
-        let buffer = self.recorder.download_buffer(name, axis, values);
-        self.downloads.push(buffer.into());
-        Results {
-            buffer,
-            table,
-            values,
-        }
-    }
-
-    /// The next column of the results' table is value `at` of each row.
-    pub(super) fn column<T>(&mut self, results: Results<T>, at: usize)
-    where
-        Buffer<T>: Into<ResultBuffer>,
-    {
-        debug_assert!(at < results.values);
-        let column = ResultColumn {
-            buffer: results.buffer.into(),
-            stride: results.values,
-            at,
-        };
-        self.buffers.results.push((results.table, column));
-    }
-
-    /// How many columns there are so far.
-    pub(super) fn column_count(&self) -> usize {
-        self.buffers.results.len()
     }
 
     fn input<T: Element>(

@@ -16,6 +16,8 @@ pub enum DType {
     I32,
     U64,
     I64,
+    F16,
+    BF16,
     F32,
     F64,
 }
@@ -25,9 +27,19 @@ impl DType {
     pub const fn size_bytes(self) -> usize {
         match self {
             DType::U8 | DType::I8 => 1,
-            DType::U16 | DType::I16 => 2,
+            DType::U16 | DType::I16 | DType::F16 | DType::BF16 => 2,
             DType::U32 | DType::I32 | DType::F32 => 4,
             DType::U64 | DType::I64 | DType::F64 => 8,
+        }
+    }
+
+    /// The oldest compute capability that computes with the type; `None` for what
+    /// every card has (CUDA C++ Programming Guide, arithmetic instructions).
+    pub const fn capability_min(self) -> Option<(u32, u32)> {
+        match self {
+            DType::F16 => Some((5, 3)),
+            DType::BF16 => Some((8, 0)),
+            _ => None,
         }
     }
 }
@@ -44,7 +56,7 @@ macro_rules! elements {
     };
 }
 elements!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32,
-          u64 => U64, i64 => I64, f32 => F32, f64 => F64);
+          u64 => U64, i64 => I64, half::f16 => F16, half::bf16 => BF16, f32 => F32, f64 => F64);
 
 /// A kernel argument passed by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,12 +6,13 @@ use super::by_value::{Target, check_struct};
 use super::command::{Arg, Command, Launch};
 use super::kernel::{Access, Kernel, ParamKind};
 use super::recorder::Recording;
+use super::shape::Shape;
 use crate::error::{Error, Result};
 
 /// CUDA's limits on a block, on every supported card.
 const BLOCK_THREADS_MAX: u32 = 1024;
 const BLOCK_MAX: [u32; 3] = [1024, 1024, 64];
-const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+pub(super) const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 pub(super) fn check(recording: &Recording) -> Result<()> {
     let axes = recording.capacity.len();
@@ -106,7 +107,7 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
 
 fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
     let kernel = &launch.kernel;
-    check_shape(kernel, launch.grid)?;
+    check_shape(kernel, launch.shape)?;
     if kernel.params.len() != launch.args.len() {
         return Err(Error::usage(format!(
             "{} arguments for {} parameters",
@@ -193,7 +194,7 @@ fn check_buffer(
     Ok(())
 }
 
-fn check_shape(kernel: &Kernel, grid: [u32; 3]) -> Result<()> {
+fn check_shape(kernel: &Kernel, shape: Shape) -> Result<()> {
     let fits = kernel
         .block
         .iter()
@@ -206,7 +207,11 @@ fn check_shape(kernel: &Kernel, grid: [u32; 3]) -> Result<()> {
             kernel.block
         )));
     }
-    check_grid(grid)
+    match shape {
+        Shape::Grid(grid) => check_grid(grid),
+        // What covers the elements is for the device to say.
+        Shape::Over { .. } => Ok(()),
+    }
 }
 
 /// Refuses a grid that CUDA cannot launch.

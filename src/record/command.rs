@@ -3,6 +3,7 @@
 use super::buffer::{Buffer, BufferId, Element, Scalar};
 use super::by_value::{StructArg, Target};
 use super::kernel::{Access, Kernel, ParamKind};
+use super::shape::Shape;
 
 /// One argument of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +39,8 @@ impl From<StructArg> for Arg {
 pub struct Launch {
     /// The kernel.
     pub kernel: Kernel,
-    /// Blocks along x, y and z.
-    pub grid: [u32; 3],
+    /// Its blocks.
+    pub shape: Shape,
     /// Arguments in the order of the kernel's parameters.
     pub args: Vec<Arg>,
 }

@@ -11,6 +11,7 @@ mod check;
 mod command;
 mod kernel;
 mod recorder;
+mod shape;
 
 pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
 pub(crate) use by_value::check_struct;
@@ -21,6 +22,7 @@ pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
+pub use shape::{Cover, Shape};
 
 /// The most axes that an extent has.
 pub const AXES_MAX: usize = 6;

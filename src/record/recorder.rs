@@ -3,6 +3,7 @@
 use super::buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
 use super::command::{Arg, Command, Launch};
 use super::kernel::Kernel;
+use super::shape::{Cover, Shape};
 use super::{AXES_MAX, check};
 use crate::error::{Error, Result};
 
@@ -191,9 +192,26 @@ impl Recorder {
 
     /// Records a launch of `kernel` with `blocks` blocks along x.
     pub fn launch(&mut self, kernel: &Kernel, blocks: u32, args: &[Arg]) {
+        self.launch_shaped(kernel, Shape::Grid([blocks, 1, 1]), args);
+    }
+
+    /// Records a launch of `kernel` over `elements` elements: the device chooses the
+    /// block that fills it best, and the blocks follow from that.
+    ///
+    /// The block is along x, whatever the kernel declares: its code reads the size
+    /// from `blockDim.x`, passes over what is beyond the elements, and with
+    /// [`Cover::Strided`] goes on by `gridDim.x * blockDim.x` to the last of them.
+    /// Its dynamic shared memory is the declared one for every block. On the CPU and
+    /// on the simulated device blocks are the declared ones. No elements are one
+    /// block.
+    pub fn launch_over(&mut self, kernel: &Kernel, elements: u64, cover: Cover, args: &[Arg]) {
+        self.launch_shaped(kernel, Shape::Over { elements, cover }, args);
+    }
+
+    fn launch_shaped(&mut self, kernel: &Kernel, shape: Shape, args: &[Arg]) {
         self.commands.push(Command::Launch(Launch {
             kernel: kernel.clone(),
-            grid: [blocks, 1, 1],
+            shape,
             args: args.to_vec(),
         }));
     }

@@ -4,8 +4,8 @@ use super::Policy;
 use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, Space};
 use crate::error::{Context, Error, Result};
 use crate::record::{
-    Access, Arg, Buffer, BufferId, Command, Element, ParamKind, Recording, Scalar, StructArg,
-    Target, View, check_grid, check_struct,
+    Access, Arg, Buffer, BufferId, Command, Element, Launch, ParamKind, Recording, Scalar, Shape,
+    StructArg, Target, View, check_grid, check_struct,
 };
 use std::sync::Arc;
 
@@ -37,6 +37,7 @@ struct Place {
 pub(super) struct BoundLaunch {
     pub(super) function: FunctionId,
     pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
     /// Values that replace the recorded ones, by parameter.
     values: Vec<Option<Arg>>,
 }
@@ -70,14 +71,8 @@ impl Bindings {
             mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
         };
         let launches = recording.launches().map(|launch| {
-            let kernel = &launch.kernel;
-            Ok(BoundLaunch {
-                function: backend
-                    .load(kernel)
-                    .within(|| format!("kernel {}", kernel.name))?,
-                grid: launch.grid,
-                values: vec![None; launch.args.len()],
-            })
+            let place = || format!("kernel {}", launch.kernel.name);
+            BoundLaunch::new(launch, backend).within(place)
         });
         Ok(Bindings {
             recording: Arc::clone(recording),
@@ -153,7 +148,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Sets the blocks of the `launch`-th launch.
+    /// Sets the blocks of the `launch`-th launch; its block stays.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch that is not
@@ -336,6 +331,26 @@ impl BoundLaunch {
     /// What is passed for a parameter.
     pub(super) fn arg<'a>(&'a self, param: usize, recorded: &'a Arg) -> &'a Arg {
         self.values[param].as_ref().unwrap_or(recorded)
+    }
+
+    fn new(launch: &Launch, backend: &dyn Backend) -> Result<Self> {
+        let kernel = &launch.kernel;
+        let function = backend.load(kernel)?;
+        let (grid, block) = match launch.shape {
+            Shape::Grid(grid) => (grid, kernel.block),
+            Shape::Over { elements, cover } => {
+                let fullest = backend.occupancy(kernel, function)?;
+                let threads = fullest.block_threads;
+                let blocks = cover.blocks(elements, threads, fullest.resident_blocks)?;
+                ([blocks, 1, 1], [threads, 1, 1])
+            }
+        };
+        Ok(BoundLaunch {
+            function,
+            grid,
+            block,
+            values: vec![None; launch.args.len()],
+        })
     }
 }
 

@@ -52,7 +52,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
                 let op = Op::Launch {
                     function: bound.function,
                     grid: bound.grid,
-                    block: launch.kernel.block,
+                    block: bound.block,
                     shared_bytes: launch.kernel.shared_bytes,
                     args: words(bindings, launch, bound),
                 };

@@ -34,6 +34,10 @@ pub struct DeviceInfo {
     pub driver_version: u32,
     /// Whether the host side of a buffer is its device side.
     pub shares_host_memory: bool,
+    /// Its identity, as `nvidia-smi -L` prints it; `None` where it has none.
+    pub uuid: Option<String>,
+    /// Its place on the PCI bus; `None` where it is not there.
+    pub pci_bus_id: Option<String>,
 }
 
 /// A computation over a stream of items.

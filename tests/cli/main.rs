@@ -2,9 +2,11 @@
 #![cfg(feature = "cli")]
 
 mod annotations;
+mod devices;
 mod mistakes;
 mod output;
 mod paint;
+mod reals;
 mod results;
 mod signals;
 mod validate;

@@ -2,7 +2,7 @@
 
 use super::*;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::types::{Float16Type, Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -34,6 +34,10 @@ pub(super) fn numbers(table: &RecordBatch, column: &str) -> Vec<Option<f64>> {
     match column.data_type() {
         DataType::Int32 => {
             let values = column.as_primitive::<Int32Type>().iter();
+            values.map(|value| value.map(f64::from)).collect()
+        }
+        DataType::Float16 => {
+            let values = column.as_primitive::<Float16Type>().iter();
             values.map(|value| value.map(f64::from)).collect()
         }
         _ => {

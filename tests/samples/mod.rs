@@ -1,4 +1,5 @@
 //! The sample structures, for tests.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::path::{Path, PathBuf};
 use tapeloop::structure::{ReadOptions, Reader, Structure};

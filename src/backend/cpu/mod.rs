@@ -57,6 +57,8 @@ impl CpuBackend {
                 memory_bytes: memory_bytes(),
                 driver_version: 0,
                 shares_host_memory: true,
+                uuid: None,
+                pci_bus_id: None,
             },
             shared: Arc::new(Shared {
                 home: Home::new(),

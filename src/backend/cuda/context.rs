@@ -1,9 +1,9 @@
 //! A device and its primary context.
 
 use super::code::{self, Code};
-use super::driver::{self, Driver, OR_CPU, Presence};
+use super::driver::{self, Driver};
 use crate::backend::{Call, CallCounters, DeviceInfo, Home};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
@@ -16,24 +16,13 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// The device of this ordinal; the reason in place of it where there is no
-    /// driver or no device at all.
-    pub(super) fn find(ordinal: usize) -> Result<Result<Device, &'static str>> {
-        let (driver, devices) = match driver::find()? {
-            Presence::Ready { driver, devices } => (driver, devices),
-            Presence::Absent(reason) => return Ok(Err(reason)),
-        };
-        if ordinal >= devices as usize {
-            let message = format!("device {ordinal} was asked for, and {devices} are visible");
-            return Err(Error::new(ErrorKind::Unavailable, message).fix(format!(
-                "choose a device below {devices}, see CUDA_VISIBLE_DEVICES, {OR_CPU}"
-            )));
-        }
+    /// The device of this ordinal, of those that the driver counts.
+    pub(super) fn at(driver: &'static Driver, ordinal: u32) -> Result<Device> {
         let mut raw = 0;
-        // SAFETY: `raw` outlives the call, and `find` has initialised the driver.
+        // SAFETY: `raw` outlives the call, and whoever has a `Driver` has initialised it.
         let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
         match result {
-            code::SUCCESS => Ok(Ok(Device { driver, raw })),
+            code::SUCCESS => Ok(Device { driver, raw }),
             _ => Err(driver::unusable("cuDeviceGet", Code::of(result))),
         }
     }
@@ -69,10 +58,13 @@ impl Device {
             memory_bytes: memory_bytes as u64,
             driver_version: self.driver.version,
             shares_host_memory: false,
+            uuid: Some(self.uuid()),
+            pci_bus_id: Some(self.pci_bus_id()),
         }
     }
 
-    fn name(self) -> String {
+    /// The product's name.
+    pub(super) fn name(self) -> String {
         let mut text = [0; 256];
         // SAFETY: the driver writes at most the length passed, terminator included.
         unsafe {
@@ -97,8 +89,14 @@ impl Device {
         // SAFETY: `uuid` outlives the call, and `raw` came from cuDeviceGet.
         unsafe { (self.driver.cuDeviceGetUuid_v2)(&mut uuid, self.raw) };
         let hex: String = uuid.bytes.iter().map(|b| format!("{b:02x}")).collect();
+        // The driver tells a part of a card from a card by its name alone.
+        let kind = if self.name().contains(" MIG ") {
+            "MIG"
+        } else {
+            "GPU"
+        };
         format!(
-            "GPU-{}-{}-{}-{}-{}",
+            "{kind}-{}-{}-{}-{}-{}",
             &hex[..8],
             &hex[8..12],
             &hex[12..16],
@@ -221,6 +219,21 @@ impl Context {
 
     pub(super) fn is_lost(&self) -> bool {
         self.lost.get().is_some()
+    }
+
+    /// Free and total bytes of a device's memory, by a context that is given back
+    /// at once. The thread keeps the context that it had.
+    pub(super) fn memory_bytes_of(device: Device) -> Result<(u64, u64)> {
+        let mut before = std::ptr::null_mut();
+        // SAFETY: `before` outlives the call.
+        let known = unsafe { (device.driver.cuCtxGetCurrent)(&mut before) };
+        let asked = Context::retain(device).and_then(|context| context.memory_bytes());
+        if known == code::SUCCESS {
+            // SAFETY: it was current on this thread before the call, and whoever
+            // made it so answers for it.
+            unsafe { (device.driver.cuCtxSetCurrent)(before) };
+        }
+        asked
     }
 
     /// Free and total bytes of device memory.

@@ -1,13 +1,12 @@
 //! What there is of a driver, of devices, and of ways to get kernels.
 
 use super::cache::{Cache, DIR_VARIABLE};
-use super::context::{Context, Device};
-use super::driver::{self, OR_CPU, Presence, REQUIRED_VERSION, version_text};
+use super::devices::list_devices;
+use super::driver::{self, OR_CPU, REQUIRED_VERSION, version_text};
 use super::memory::size_text;
 use super::nvrtc::Nvrtc;
-use crate::backend::CudaOptions;
 use crate::backend::doctor::{Finding, KernelBuild, Status};
-use crate::error::{Error, ErrorKind};
+use crate::backend::{CudaOptions, DeviceEntry};
 
 pub(in crate::backend) fn gpu_findings(
     options: &CudaOptions,
@@ -15,18 +14,17 @@ pub(in crate::backend) fn gpu_findings(
 ) -> Vec<Finding> {
     let mut findings = vec![library()];
     let mut capabilities = Vec::new();
-    match driver::find() {
-        Ok(Presence::Ready { devices, .. }) => {
-            for ordinal in 0..devices as usize {
-                findings.push(device(ordinal, &mut capabilities));
-            }
+    match list_devices() {
+        Ok(Ok(devices)) => {
+            capabilities.extend(devices.iter().map(|device| device.compute_capability));
+            findings.extend(devices.iter().map(device_finding));
         }
-        Ok(Presence::Absent(reason)) if findings[0].status == Status::Good => {
+        Ok(Err(reason)) if findings[0].status == Status::Good => {
             let fix = "see nvidia-smi; in a container, pass the GPU in";
             findings.push(Finding::new(Status::Missing, "device", reason).fix(fix));
         }
         // The driver's own finding says it.
-        Ok(Presence::Absent(_)) => {}
+        Ok(Err(_)) => {}
         Err(error) => findings.push(Finding::of_error("device", &error)),
     }
     findings.push(embedded(kernels, &capabilities));
@@ -55,25 +53,24 @@ fn library() -> Finding {
     }
 }
 
-fn device(ordinal: usize, capabilities: &mut Vec<(u32, u32)>) -> Finding {
-    let found = Device::find(ordinal).and_then(|found| {
-        let device = found.map_err(|absent| Error::new(ErrorKind::Unavailable, absent))?;
-        let (free, total) = Context::retain(device)?.memory_bytes()?;
-        Ok((device, free, total))
-    });
-    let (device, free, total) = match found {
-        Ok(found) => found,
-        Err(error) => return Finding::of_error("device", &error),
+fn device_finding(device: &DeviceEntry) -> Finding {
+    let free = match &device.memory_free_bytes {
+        Ok(free) => size_text(*free as usize),
+        Err(error) => {
+            let finding = Finding::of_error("device", error);
+            let (ordinal, name, uuid) = (device.ordinal, &device.name, &device.uuid);
+            let detail = format!("{ordinal}: {name}, {uuid}: {}", finding.detail);
+            return Finding { detail, ..finding };
+        }
     };
-    let (major, minor) = device.capability();
-    capabilities.push((major, minor));
+    let (major, minor) = device.compute_capability;
     let detail = format!(
-        "{ordinal}: {}, compute capability {major}.{minor}, {} free of {}, {}, PCI {}",
-        device.info().name,
-        size_text(free as usize),
-        size_text(total as usize),
-        device.uuid(),
-        device.pci_bus_id(),
+        "{}: {}, compute capability {major}.{minor}, {free} free of {}, {}, PCI {}",
+        device.ordinal,
+        device.name,
+        size_text(device.memory_bytes as usize),
+        device.uuid,
+        device.pci_bus_id,
     );
     Finding::new(Status::Good, "device", detail)
 }

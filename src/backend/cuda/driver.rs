@@ -6,6 +6,8 @@
 //! signatures are checked against the bindings when the crate is compiled.
 
 use super::code::{self, Code};
+use crate::backend::visible::variable_text;
+use crate::backend::visible_variable;
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys;
 use libloading::Library;
@@ -14,6 +16,10 @@ use std::sync::OnceLock;
 
 /// What every refusal to use a GPU ends with.
 pub(super) const OR_CPU: &str = "or set backend = \"cpu\"";
+
+/// What to do where there is no driver, or no device in its sight.
+pub(in crate::backend) const ABSENT_FIX: &str = "install the NVIDIA driver and make a device \
+     visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them), or set backend = \"cpu\"";
 
 /// The driver version that the bindings were chosen for, as CUDA counts it.
 pub(super) const REQUIRED_VERSION: u32 = if cfg!(feature = "cuda-13000") {
@@ -171,6 +177,15 @@ driver! {
     cuFuncSetAttribute(sys::CUfunction, sys::CUfunction_attribute, c_int);
     cuFuncGetParamInfo(sys::CUfunction, usize, *mut usize, *mut usize);
     cuFuncLoad(sys::CUfunction);
+    cuOccupancyMaxPotentialBlockSize(
+        *mut c_int,
+        *mut c_int,
+        sys::CUfunction,
+        sys::CUoccupancyB2DSize,
+        usize,
+        c_int,
+    );
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, sys::CUfunction, c_int, usize);
     cuLaunchKernel(
         sys::CUfunction,
         c_uint,
@@ -187,7 +202,7 @@ driver! {
 }
 
 /// What there is of a driver.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) enum Presence {
     /// A driver that is initialised and sees `devices` devices, at least one.
     Ready {
@@ -195,7 +210,7 @@ pub(super) enum Presence {
         devices: u32,
     },
     /// No driver, or no device; and the reason.
-    Absent(&'static str),
+    Absent(String),
 }
 
 /// Finds the driver and initialises it.
@@ -232,9 +247,8 @@ pub(super) fn version_text(version: u32) -> String {
 
 fn probe() -> Result<Presence> {
     let Some(library) = library() else {
-        return Ok(Presence::Absent(
-            "no NVIDIA driver (libcuda) on this machine",
-        ));
+        let reason = "no NVIDIA driver (libcuda) on this machine";
+        return Ok(Presence::Absent(reason.to_owned()));
     };
     // SAFETY: the signature is the one asserted beside the table.
     let init: unsafe extern "C" fn(c_uint) -> i32 = unsafe { symbol(library, "cuInit") }?;
@@ -264,14 +278,9 @@ fn probe() -> Result<Presence> {
     })
 }
 
-fn no_device() -> &'static str {
-    match std::env::var_os("CUDA_VISIBLE_DEVICES") {
-        Some(visible) if visible.is_empty() => {
-            "no device in sight of the NVIDIA driver (CUDA_VISIBLE_DEVICES is empty)"
-        }
-        Some(_) => "no device in sight of the NVIDIA driver (see CUDA_VISIBLE_DEVICES)",
-        None => "no device in sight of the NVIDIA driver",
-    }
+fn no_device() -> String {
+    let variable = variable_text(visible_variable().as_deref());
+    format!("no device in sight of the NVIDIA driver ({variable})")
 }
 
 fn too_old(version: u32) -> Error {

@@ -19,8 +19,10 @@ mod code;
 mod compile;
 mod context;
 mod copy;
+mod devices;
 mod doctor;
 mod driver;
+mod element_types;
 mod format;
 mod graph;
 mod lane;
@@ -28,6 +30,7 @@ mod memory;
 mod module;
 mod node;
 mod nvrtc;
+mod occupancy;
 mod queues;
 mod readback;
 mod rights;
@@ -35,15 +38,17 @@ mod share;
 mod stream;
 
 use super::{
-    Backend, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Space, Streams,
+    Backend, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Occupancy,
+    Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 pub use code::Code;
-use context::{Context, Device};
+use context::Context;
 use copy::Copier;
+pub(super) use devices::list_devices;
 pub(super) use doctor::gpu_findings;
-use driver::OR_CPU;
+pub(super) use driver::ABSENT_FIX;
 use lane::CudaLane;
 use memory::{DeviceMemory, Pinned, out_of_memory};
 use queues::stream_set;
@@ -65,10 +70,8 @@ impl CudaBackend {
     /// # Errors
     /// [`ErrorKind::Unavailable`], with what to install or to set.
     pub fn open(options: &CudaOptions) -> Result<CudaBackend> {
-        CudaBackend::find(options)?.map_err(|absent| {
-            Error::new(ErrorKind::Unavailable, absent)
-                .fix(format!("install the NVIDIA driver, {OR_CPU}"))
-        })
+        CudaBackend::find(options)?
+            .map_err(|absent| Error::new(ErrorKind::Unavailable, absent).fix(ABSENT_FIX))
     }
 
     /// Opens the device, or says why there is none at all: no driver library,
@@ -78,9 +81,9 @@ impl CudaBackend {
     /// [`ErrorKind::Unavailable`] for a device that is there and cannot be used,
     /// with what to install or to set.
     pub fn find(options: &CudaOptions) -> Result<Result<CudaBackend, String>> {
-        let device = match Device::find(options.device_ordinal)? {
+        let device = match devices::find(&options.device)? {
             Ok(device) => device,
-            Err(absent) => return Ok(Err(absent.to_owned())),
+            Err(absent) => return Ok(Err(absent)),
         };
         let context = Context::retain(device)?;
         let compiler = compile::Compiler::new(options, device.driver.version);
@@ -156,7 +159,13 @@ impl Backend for CudaBackend {
     }
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        element_types::check(kernel, &self.info)?;
         self.functions.load(kernel)
+    }
+
+    fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
+        let function = self.functions.get(function)?;
+        occupancy::occupancy(&self.context, &function, kernel.shared_bytes)
     }
 
     fn open_lanes(

@@ -144,6 +144,8 @@ impl SimBackend {
                 memory_bytes: 16 << 30,
                 driver_version: 0,
                 shares_host_memory: false,
+                uuid: None,
+                pci_bus_id: None,
             },
             shared: Arc::new(Shared {
                 home: Home::new(),

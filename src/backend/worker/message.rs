@@ -1,7 +1,7 @@
 //! What crosses between the processes.
 
 use crate::backend::{
-    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Op, Queue, Streams,
+    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Occupancy, Op, Queue, Streams,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, Image, Kernel, Param};
@@ -58,6 +58,8 @@ pub(super) enum Request {
     },
     /// Asks why a lane failed.
     Why { lane: u32 },
+    /// Asks how the kernel loaded as this fills the device.
+    Occupancy(FunctionId),
     /// Asks for the driver's calls.
     Calls,
     /// The last.
@@ -153,5 +155,6 @@ pub(super) enum Reply {
     Loaded(Result<FunctionId>),
     Built(Result<Built>),
     Ops(Result<Vec<Op>>),
+    Occupancy(Result<Occupancy>),
     Calls(DriverCalls),
 }

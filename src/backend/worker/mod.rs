@@ -26,8 +26,8 @@ mod serve;
 mod supervisor;
 
 use super::{
-    Backend, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Space,
-    Streams,
+    Backend, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout,
+    Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -97,6 +97,13 @@ impl Backend for WorkerBackend {
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         self.supervisor.load(kernel)
+    }
+
+    fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
+        match self.supervisor.ask(&Request::Occupancy(function))? {
+            Reply::Occupancy(occupancy) => occupancy,
+            _ => Err(unexpected()),
+        }
     }
 
     fn open_lanes(

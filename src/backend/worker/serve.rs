@@ -226,6 +226,10 @@ impl Worker<'_> {
                     .and_then(|it| it.state.lock().error.clone());
                 Reply::Done(Err(error.unwrap_or_else(unknown)))
             }
+            Request::Occupancy(function) => Reply::Occupancy(
+                (self.kernels.get(function.0 as usize).ok_or_else(unknown))
+                    .and_then(|(kernel, here)| self.backend.occupancy(kernel, *here)),
+            ),
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
             Request::Open { .. } | Request::OpenLanes { .. } | Request::Close => {
                 Reply::Done(Err(Error::usage("a request out of its turn")))

@@ -6,8 +6,8 @@ use super::{Annotations, Header, Key};
 use crate::error::{Context, Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
@@ -184,6 +184,10 @@ fn of_array(array: &dyn Array) -> Option<Cells<'_>> {
                     .map(|flag| flag.map(|flag| f64::from(u8::from(flag))))
                     .collect(),
             )
+        }
+        DataType::Float16 => {
+            let values = array.as_primitive::<Float16Type>().iter();
+            Cells::Numbers(values.map(|value| value.map(f64::from)).collect())
         }
         DataType::Float32 => numbers!(Float32Type),
         DataType::Float64 => numbers!(Float64Type),

@@ -4,7 +4,7 @@
 //! features list.
 
 use super::form::Form;
-use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Setting};
+use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting};
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 
@@ -17,6 +17,7 @@ pub(super) fn resolve_features(form: &mut Form) -> FeatureConfig {
     let mut config = FeatureConfig {
         features: chosen(form),
         fusion: form.choice("fusion", &Fusion::NAMES),
+        reals: form.choice("reals", &Reals::NAMES),
         ..FeatureConfig::default()
     };
     for &name in FeatureName::ALL {

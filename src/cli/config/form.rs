@@ -44,7 +44,8 @@ impl Form {
         self.problems.push((origin, format!("`{key}`: {text}")));
     }
 
-    fn wrong_type(&mut self, key: &str, wanted: &str, value: &Value) {
+    /// Notes that the value of `key` is not of the type that is wanted.
+    pub(super) fn wrong_type(&mut self, key: &str, wanted: &str, value: &Value) {
         self.problem(key, format!("wants {wanted}, not {}", value.type_name()));
     }
 

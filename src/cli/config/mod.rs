@@ -12,7 +12,7 @@ mod suggest;
 mod written;
 
 use super::inputs::STDIN;
-use crate::backend::Choice;
+use crate::backend::{Choice, DeviceChoice};
 use crate::error::{Error, Result};
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub(super) use features::setting_json;
 pub(super) use suggest::nearest;
 pub(super) use written::Written;
-use written::from_folder;
+use written::{Value, from_folder};
 
 /// Which models, by name.
 const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
@@ -67,7 +67,7 @@ pub(super) struct Config {
     pub(super) annotations: Vec<PathBuf>,
     pub(super) features: FeatureConfig,
     pub(super) backend: Choice,
-    pub(super) device: u32,
+    pub(super) device: DeviceChoice,
     pub(super) policy: Policy,
     pub(super) slots: usize,
     /// Threads to read, compute and write with, 0 for all cores.
@@ -129,7 +129,7 @@ impl Config {
             ("cpu", Choice::Cpu),
         ];
         let backend = form.choice("backend", &backends);
-        let device = form.integer("device", 0, 0..=1023) as u32;
+        let device = resolve_device(&mut form);
         let nvrtc = resolve_path(&mut form, "nvrtc");
         let kernel_cache = resolve_path(&mut form, "kernel_cache");
         let mut policy = resolve_policy(&mut form);
@@ -236,6 +236,36 @@ fn tidy(path: PathBuf) -> PathBuf {
         tidied.push(".");
     }
     tidied
+}
+
+/// A number, or what names a device in words.
+fn resolve_device(form: &mut Form) -> DeviceChoice {
+    let read = match form.entry("device").map(|entry| entry.value) {
+        Some(Value::Text(text)) => match text.parse::<DeviceChoice>() {
+            Ok(choice) => Some(choice),
+            Err(error) => {
+                let fix = error.fix_text().unwrap_or_default();
+                form.problem("device", format!("{}; {fix}", error.message()));
+                None
+            }
+        },
+        Some(Value::Integer(_)) | None => form
+            .written_integer("device", 0..=1023)
+            .map(|ordinal| DeviceChoice::Ordinal(ordinal as usize)),
+        Some(other) => {
+            form.wrong_type("device", "an integer or a string", &other);
+            None
+        }
+    };
+    let device = read.unwrap_or_default();
+    form.note(
+        "device",
+        match &device {
+            DeviceChoice::Ordinal(ordinal) => json!(ordinal),
+            named => json!(named.to_string()),
+        },
+    );
+    device
 }
 
 fn resolve_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {

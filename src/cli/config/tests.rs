@@ -95,6 +95,47 @@ fn mistakes_name_file_line_key_and_neighbour() {
 }
 
 #[test]
+fn a_device_is_a_number_or_what_names_it() {
+    let device = |text: &str| {
+        let config = resolve(text).unwrap();
+        let (_, noted) = config
+            .settings
+            .iter()
+            .find(|(key, _)| *key == "device")
+            .unwrap();
+        (config.device, noted.to_string())
+    };
+    assert_eq!(device(""), (DeviceChoice::Ordinal(0), "0".to_owned()));
+    assert_eq!(
+        device("device = 3"),
+        (DeviceChoice::Ordinal(3), "3".to_owned())
+    );
+    assert_eq!(device("device = \"3\""), device("device = 3"));
+    let uuid = DeviceChoice::Uuid("GPU-5cf1".to_owned());
+    assert_eq!(
+        device("device = \"GPU-5cf1\""),
+        (uuid, "\"GPU-5cf1\"".to_owned())
+    );
+    assert_eq!(
+        device("device = \"most_free\""),
+        (DeviceChoice::MostFree, "\"most_free\"".to_owned())
+    );
+    assert_eq!(
+        message("device = -1"),
+        "jobs/run.toml:1: `device`: -1 is not 0 to 1023"
+    );
+    assert_eq!(
+        message("device = true"),
+        "jobs/run.toml:1: `device`: wants an integer or a string, not true or false"
+    );
+    assert_eq!(
+        message("device = \"mostfree\""),
+        "jobs/run.toml:1: `device`: \"mostfree\" names no device; give a number from 0, a UUID or \
+         its beginning (GPU-... or MIG-...), or \"most_free\""
+    );
+}
+
+#[test]
 fn a_key_that_is_there_twice_is_named_with_its_line() {
     let text = message("slots = 3\nmode = \"graph\"\nslots = 4");
     assert!(text.starts_with("jobs/run.toml:3: duplicate key"), "{text}");

@@ -115,7 +115,7 @@ pub(super) fn words(kind: ColumnKind) -> &'static [&'static str] {
     match kind {
         ColumnKind::Flag => &["no", "yes"],
         ColumnKind::Text(words) => words,
-        ColumnKind::Count | ColumnKind::Real | ColumnKind::Chain => &[],
+        ColumnKind::Count | ColumnKind::Real | ColumnKind::Half | ColumnKind::Chain => &[],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::report::grouped;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::types::{Float16Type, Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
 use serde_json::{Value as Json, json};
@@ -58,6 +58,9 @@ impl Audit {
         let range = match array.data_type() {
             DataType::Int32 => range_of_values::<Int32Type>(array, Value::Integer),
             DataType::Float32 => range_of_values::<Float32Type>(array, Value::Real),
+            DataType::Float16 => {
+                range_of_values::<Float16Type>(array, |value| Value::Real(value.to_f32()))
+            }
             DataType::Boolean => {
                 let flags = array.as_boolean();
                 let (yes, no) = (flags.has_true(), flags.has_false());

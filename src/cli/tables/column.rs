@@ -8,9 +8,11 @@ use crate::features::{
 };
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    ArrayBuilder, BooleanBuilder, Float32Builder, Int32Builder, StringDictionaryBuilder,
+    ArrayBuilder, BooleanBuilder, Float16Builder, Float32Builder, Int32Builder,
+    StringDictionaryBuilder,
 };
 use arrow_array::types::Int32Type;
+use half::f16;
 use std::ops::Range;
 
 type TextBuilder = StringDictionaryBuilder<Int32Type>;
@@ -46,6 +48,7 @@ struct Place {
 enum FeatureBuilder {
     Count(Int32Builder),
     Real(Float32Builder),
+    Half(Float16Builder),
     Flag(BooleanBuilder),
     Chain(TextBuilder),
     Text(TextBuilder, &'static [&'static str]),
@@ -77,6 +80,7 @@ impl Column {
         let (kind, builder) = match decl.kind {
             ColumnKind::Count => (Kind::Count, FeatureBuilder::Count(Int32Builder::new())),
             ColumnKind::Real => (Kind::Real, FeatureBuilder::Real(Float32Builder::new())),
+            ColumnKind::Half => (Kind::Half, FeatureBuilder::Half(Float16Builder::new())),
             ColumnKind::Flag => (Kind::Flag, FeatureBuilder::Flag(BooleanBuilder::new())),
             ColumnKind::Chain => (Kind::Text, FeatureBuilder::Chain(TextBuilder::new())),
             ColumnKind::Text(texts) => {
@@ -166,6 +170,11 @@ impl FeatureBuilder {
                 let some = |value: f32| (!value.is_nan()).then_some(value);
                 rows.for_each(|row| builder.append_option(some(values[row])));
             }
+            (FeatureBuilder::Half(builder), Values::Real(values)) => {
+                // Each is one of f16, so this changes no value.
+                let some = |value: f32| (!value.is_nan()).then(|| f16::from_f32(value));
+                rows.for_each(|row| builder.append_option(some(values[row])));
+            }
             (FeatureBuilder::Count(builder), Values::Count(values)) => {
                 rows.for_each(|row| builder.append_option(some(values[row])));
             }
@@ -189,6 +198,7 @@ impl FeatureBuilder {
         match self {
             FeatureBuilder::Count(builder) => ArrayBuilder::finish(builder),
             FeatureBuilder::Real(builder) => ArrayBuilder::finish(builder),
+            FeatureBuilder::Half(builder) => ArrayBuilder::finish(builder),
             FeatureBuilder::Flag(builder) => ArrayBuilder::finish(builder),
             FeatureBuilder::Chain(builder) | FeatureBuilder::Text(builder, _) => {
                 ArrayBuilder::finish(builder)

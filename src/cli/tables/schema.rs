@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Count,
     /// Reals that do not repeat: their bytes side by side, which packs better.
     Real,
+    /// Reals of f16, likewise.
+    Half,
     /// True or false.
     Flag,
 }
@@ -45,6 +47,7 @@ impl ColumnSpec {
             Kind::Text => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
             Kind::Index | Kind::Count => DataType::Int32,
             Kind::Real => DataType::Float32,
+            Kind::Half => DataType::Float16,
             Kind::Flag => DataType::Boolean,
         };
         Field::new(&self.name, data_type, self.nullable)
@@ -60,7 +63,7 @@ impl ColumnSpec {
         match self.kind {
             Kind::Text | Kind::Count | Kind::Flag => properties,
             Kind::Index => plain(properties, Encoding::DELTA_BINARY_PACKED),
-            Kind::Real => plain(properties, Encoding::BYTE_STREAM_SPLIT),
+            Kind::Real | Kind::Half => plain(properties, Encoding::BYTE_STREAM_SPLIT),
         }
     }
 }

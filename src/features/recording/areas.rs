@@ -48,11 +48,15 @@ impl Recording<'_> {
         let axes = (0..3).flat_map(|axis| points.iter().map(move |point| point[axis]));
         let model = match self.config.features.contains(&FeatureName::Sasa) {
             true => self.results(TableName::Residues, "areas", 3),
-            false => Results {
-                buffer: self.device("areas", RESIDUES, 3),
-                table: TableName::Residues,
-                values: 3,
-            },
+            false => {
+                let buffer = self.device("areas", RESIDUES, 3);
+                Results {
+                    buffer,
+                    read: buffer.into(),
+                    table: TableName::Residues,
+                    values: 3,
+                }
+            }
         };
         // The cells' launches come first.
         self.atom_cells();

@@ -1,0 +1,79 @@
+//! Element types that not every card has.
+
+use super::driver::OR_CPU;
+use crate::backend::DeviceInfo;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Kernel, ParamKind};
+
+/// Refuses a kernel with elements of a type that the card is too old for.
+pub(super) fn check(kernel: &Kernel, device: &DeviceInfo) -> Result<()> {
+    let Some((major, minor)) = device.compute_capability else {
+        return Ok(());
+    };
+    for param in &kernel.params {
+        let mut dtypes = match &param.kind {
+            ParamKind::Buffer { dtype, .. } | ParamKind::Scalar { dtype } => vec![*dtype],
+            ParamKind::Struct { pointers, .. } => pointers.iter().map(|it| it.dtype).collect(),
+        };
+        dtypes.retain(|dtype| (major, minor) < dtype.capability_min().unwrap_or_default());
+        if let Some(dtype) = dtypes.first() {
+            let least = dtype.capability_min().unwrap_or_default();
+            let message = format!(
+                "kernel {}: its parameter {} is of {dtype:?}, which cards have from compute \
+                 capability {}.{} on, and {} has {major}.{minor}",
+                kernel.name, param.name, least.0, least.1, device.name
+            );
+            return Err(Error::new(ErrorKind::Unavailable, message)
+                .fix(format!("keep it in F32, use a newer card, {OR_CPU}")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Element, Image};
+
+    fn outcome<T: Element>(capability: Option<(u32, u32)>) -> Result<()> {
+        let kernel = Kernel::new("narrow", &Image::cuda("narrow.cu", ""))
+            .reads::<f32>("wide")
+            .writes::<T>("narrow");
+        let device = DeviceInfo {
+            backend: "cuda",
+            name: "an old card".to_owned(),
+            compute_capability: capability,
+            multiprocessors: 1,
+            memory_bytes: 0,
+            driver_version: 0,
+            shares_host_memory: false,
+            uuid: None,
+            pci_bus_id: None,
+        };
+        check(&kernel, &device)
+    }
+
+    #[test]
+    fn a_type_that_the_card_lacks_is_refused_by_the_kernel_s_and_the_parameter_s_name() {
+        use half::{bf16, f16};
+        assert!(outcome::<f16>(Some((5, 3))).is_ok());
+        assert!(outcome::<bf16>(Some((8, 0))).is_ok());
+        assert!(outcome::<bf16>(Some((9, 0))).is_ok());
+        assert!(outcome::<f64>(Some((5, 0))).is_ok());
+        assert!(outcome::<bf16>(None).is_ok());
+        let cases = [
+            (outcome::<f16>(Some((5, 2))), "F16", "5.3 on", "5.2"),
+            (outcome::<bf16>(Some((7, 5))), "BF16", "8.0 on", "7.5"),
+        ];
+        for (outcome, dtype, least, has) in cases {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            let expected = format!(
+                "kernel narrow: its parameter narrow is of {dtype}, which cards have from \
+                 compute capability {least}, and an old card has {has}"
+            );
+            assert_eq!(error.message(), expected);
+            assert!(error.fix_text().unwrap().contains("F32"));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! With which block a kernel fills a device.
+
+use super::context::Context;
+use super::module::Function;
+use crate::backend::Occupancy;
+use crate::error::{Error, ErrorKind, Result};
+use cudarc::driver::sys::CUdevice_attribute;
+
+/// The block of most threads on a multiprocessor at once, with so many bytes of
+/// dynamic shared memory each, and how many of them the device runs.
+pub(super) fn occupancy(
+    context: &Context,
+    function: &Function,
+    shared_bytes: u32,
+) -> Result<Occupancy> {
+    let driver = context.bind()?;
+    let (raw, shared) = (function.raw(), shared_bytes as usize);
+    let (mut blocks, mut threads) = (0, 0);
+    // SAFETY: both outlive the call, the function's module lives as long as the
+    // context's functions, and without a callback the size is the one passed.
+    context.check("cuOccupancyMaxPotentialBlockSize", unsafe {
+        (driver.cuOccupancyMaxPotentialBlockSize)(&mut blocks, &mut threads, raw, None, shared, 0)
+    })?;
+    let mut resident = 0;
+    if threads > 0 {
+        // SAFETY: as above.
+        context.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
+            (driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+                &mut resident,
+                raw,
+                threads,
+                shared,
+            )
+        })?;
+    }
+    if resident <= 0 {
+        let name = context.device.name();
+        let message = format!("no block of it, of any size, runs on {name}");
+        return Err(Error::new(ErrorKind::Kernel, message)
+            .fix("let its code take fewer registers or less shared memory"));
+    }
+    let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+    Ok(Occupancy {
+        block_threads: threads as u32,
+        resident_blocks: resident as u32 * context.device.attribute(multiprocessors),
+    })
+}

@@ -1,0 +1,205 @@
+//! The devices that the driver shows, and which of them is meant: plain data, so
+//! that it needs no device to be right.
+
+use super::DeviceChoice;
+use crate::error::{Error, ErrorKind, Result};
+use std::fmt;
+
+/// What a device is known by in messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) name: String,
+    pub(super) uuid: String,
+}
+
+/// The visible devices in the driver's order, at least one, and what they were
+/// chosen by.
+pub(super) struct Visible {
+    pub(super) devices: Vec<Known>,
+    /// The value of CUDA_VISIBLE_DEVICES.
+    pub(super) variable: Option<String>,
+}
+
+impl Visible {
+    /// The ordinal of the device that `choice` means. `free_bytes` says how much
+    /// memory a device has left.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] where that is none, or more than one; the first
+    /// device's own error where none tells its free memory.
+    pub(super) fn choose(
+        &self,
+        choice: &DeviceChoice,
+        free_bytes: impl Fn(usize) -> Result<u64>,
+    ) -> Result<usize> {
+        match choice {
+            DeviceChoice::Ordinal(ordinal) if *ordinal < self.devices.len() => Ok(*ordinal),
+            DeviceChoice::Ordinal(ordinal) => {
+                Err(self.refused(format!("there is no device {ordinal}")))
+            }
+            DeviceChoice::Uuid(prefix) => self.find(prefix),
+            DeviceChoice::MostFree => {
+                let mut best: Option<(u64, usize)> = None;
+                let mut failed = None;
+                for ordinal in 0..self.devices.len() {
+                    match free_bytes(ordinal) {
+                        Ok(free) if best.is_none_or(|(most, _)| free > most) => {
+                            best = Some((free, ordinal));
+                        }
+                        Ok(_) => {}
+                        Err(error) => _ = failed.get_or_insert(error),
+                    }
+                }
+                let none = || failed.unwrap_or_else(|| self.refused("there is none".to_owned()));
+                best.map(|(_, ordinal)| ordinal).ok_or_else(none)
+            }
+        }
+    }
+
+    fn find(&self, prefix: &str) -> Result<usize> {
+        let wanted = prefix.to_ascii_lowercase();
+        let uuids = self.devices.iter().map(|device| &device.uuid);
+        let uuids = uuids.map(|uuid| uuid.to_ascii_lowercase()).enumerate();
+        let found = uuids.filter(|(_, uuid)| uuid.starts_with(&wanted));
+        let found: Vec<usize> = found.map(|(ordinal, _)| ordinal).collect();
+        match found[..] {
+            [ordinal] => Ok(ordinal),
+            [] => Err(self.refused(format!("no device has a UUID that begins with {prefix}"))),
+            _ => {
+                let ordinals: Vec<String> = found.iter().map(usize::to_string).collect();
+                let ordinals = ordinals.join(" and ");
+                let message = format!("the UUIDs of devices {ordinals} begin with {prefix}");
+                Err(self.refused(message))
+            }
+        }
+    }
+
+    fn refused(&self, message: String) -> Error {
+        Error::new(ErrorKind::Unavailable, format!("{message}; {self}")).fix(
+            "choose a visible device by its number or enough of its UUID, or \"most_free\"; \
+             others are made visible with CUDA_VISIBLE_DEVICES, before the program starts",
+        )
+    }
+}
+
+impl fmt::Display for Visible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.devices.len() {
+            1 => write!(f, "1 device is visible: ")?,
+            count => write!(f, "{count} devices are visible: ")?,
+        }
+        for (ordinal, Known { name, uuid }) in self.devices.iter().enumerate() {
+            let comma = if ordinal == 0 { "" } else { ", " };
+            write!(f, "{comma}{ordinal} {uuid} {name}")?;
+        }
+        write!(f, "; {}", variable_text(self.variable.as_deref()))
+    }
+}
+
+/// What CUDA_VISIBLE_DEVICES says, in words.
+pub(super) fn variable_text(value: Option<&str>) -> String {
+    match value {
+        None => "CUDA_VISIBLE_DEVICES is not set".to_owned(),
+        Some("") => "CUDA_VISIBLE_DEVICES is empty, which hides all devices".to_owned(),
+        Some(value) => format!("CUDA_VISIBLE_DEVICES is {value:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUIDS: [&str; 3] = [
+        "GPU-5cf1a000-0000-0000-0000-000000000001",
+        "GPU-5cf1b000-0000-0000-0000-000000000002",
+        "MIG-70000000-0000-0000-0000-000000000003",
+    ];
+
+    fn visible(count: usize, variable: Option<&str>) -> Visible {
+        let known = |uuid: &&str| Known {
+            name: "NVIDIA H200".to_owned(),
+            uuid: (*uuid).to_owned(),
+        };
+        Visible {
+            devices: UUIDS[..count].iter().map(known).collect(),
+            variable: variable.map(str::to_owned),
+        }
+    }
+
+    fn choose(text: &str) -> Result<usize> {
+        let no_asking = |_| panic!("free memory is asked for where it decides nothing");
+        visible(3, Some("1,0,MIG-7")).choose(&text.parse().unwrap(), no_asking)
+    }
+
+    #[test]
+    fn a_device_is_meant_by_its_number_or_enough_of_its_uuid_in_any_case() {
+        let cases = [
+            ("0", 0),
+            ("2", 2),
+            (UUIDS[1], 1),
+            ("GPU-5cf1a", 0),
+            ("gpu-5CF1B", 1),
+            ("MIG-7", 2),
+        ];
+        for (text, ordinal) in cases {
+            assert_eq!(choose(text).unwrap(), ordinal, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_means_no_device_or_two_is_refused_with_what_is_visible() {
+        let cases = [
+            ("3", "there is no device 3"),
+            ("GPU-6", "no device has a UUID that begins with GPU-6"),
+            ("GPU-7", "no device has a UUID that begins with GPU-7"),
+            (
+                "GPU-5CF1",
+                "the UUIDs of devices 0 and 1 begin with GPU-5CF1",
+            ),
+        ];
+        for (text, message) in cases {
+            let error = choose(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            let whole = format!(
+                "{message}; 3 devices are visible: 0 {} NVIDIA H200, 1 {} NVIDIA H200, 2 {} \
+                 NVIDIA H200; CUDA_VISIBLE_DEVICES is \"1,0,MIG-7\"",
+                UUIDS[0], UUIDS[1], UUIDS[2]
+            );
+            assert_eq!(error.message(), whole);
+            let fix = error.fix_text().unwrap();
+            assert!(fix.contains("CUDA_VISIBLE_DEVICES"), "{fix}");
+        }
+        let error = visible(1, None).choose(&DeviceChoice::Ordinal(1), |_| Ok(0));
+        let message = error.unwrap_err().message().to_owned();
+        assert!(
+            message.contains("; 1 device is visible: 0 GPU-"),
+            "{message}"
+        );
+        assert!(
+            message.ends_with("; CUDA_VISIBLE_DEVICES is not set"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn most_free_is_the_first_of_the_freest_that_tell() {
+        let chosen = |free: [Option<u64>; 3]| {
+            visible(3, None).choose(&DeviceChoice::MostFree, |ordinal| {
+                let silent = || Error::new(ErrorKind::Unavailable, format!("{ordinal} is held"));
+                free[ordinal].ok_or_else(silent)
+            })
+        };
+        assert_eq!(chosen([Some(5), Some(7), Some(7)]).unwrap(), 1);
+        assert_eq!(chosen([Some(0), None, Some(0)]).unwrap(), 0);
+        assert_eq!(chosen([None, None, Some(1)]).unwrap(), 2);
+        assert_eq!(chosen([None; 3]).unwrap_err().message(), "0 is held");
+    }
+
+    #[test]
+    fn a_variable_that_hides_everything_is_told_so() {
+        assert_eq!(
+            variable_text(Some("")),
+            "CUDA_VISIBLE_DEVICES is empty, which hides all devices"
+        );
+    }
+}
