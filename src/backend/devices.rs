@@ -62,7 +62,8 @@ impl fmt::Display for PcieLink {
 /// moment.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a driver that is there and cannot be used.
+/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a driver that is
+/// there and cannot be used.
 pub fn devices() -> Result<Result<Vec<DeviceEntry>, String>> {
     list()
 }

@@ -76,8 +76,9 @@ impl Visible {
 
     fn refused(&self, message: String) -> Error {
         Error::new(ErrorKind::Unavailable, format!("{message}; {self}")).fix(
-            "choose a visible device by its number or enough of its UUID, or \"most_free\"; \
-             others are made visible with CUDA_VISIBLE_DEVICES, before the program starts",
+            "choose a visible device by its number or enough of its UUID, or \"most_free\", or \
+             make another visible with CUDA_VISIBLE_DEVICES before the program starts, or set \
+             backend = \"cpu\"",
         )
     }
 }
