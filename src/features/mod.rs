@@ -146,6 +146,8 @@ pub fn twins() -> Result<Vec<(String, Twin)>> {
     let device = DeviceInfo {
         backend: "cpu",
         name: String::new(),
+        uuid: None,
+        pci_bus_id: None,
         compute_capability: None,
         multiprocessors: 1,
         memory_bytes: 0,
