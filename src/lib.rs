@@ -43,7 +43,7 @@ pub mod workload;
 
 pub use backend::{Backend, DeviceInfo};
 pub use error::{Error, ErrorKind, Result};
-pub use pipeline::{Counters, Engine, EngineConfig, Ticket};
+pub use pipeline::{Counters, Engine, EngineConfig, Statistics, Ticket};
 pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 pub use replay::{Bindings, Executor, Mode};
 pub use workload::{Completion, Extent, ReadViews, Sink, Workload, WriteViews};

@@ -6,7 +6,7 @@ use super::tables::{Written, warnings};
 use super::tally::Counts;
 use super::{FAILED, GOOD, REJECTED};
 use crate::error::{Error, Result};
-use crate::pipeline::{Counters, MemoryPlan};
+use crate::pipeline::{Counters, Latencies, MemoryPlan, Statistics};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) counts: Counts,
     /// Of the engine.
     pub(super) counters: Counters,
+    /// Of the engine too.
+    pub(super) statistics: Statistics,
     pub(super) memory: MemoryPlan,
     pub(super) written: Written,
     pub(super) interrupted: bool,
@@ -132,6 +134,7 @@ impl Outcome {
             },
             "annotations": annotations,
             "stage_seconds": stages,
+            "statistics": statistics_json(&self.statistics),
             "columns": self.audits(),
             "memory_bytes": {
                 "engine_device": self.memory.device_bytes(),
@@ -185,6 +188,7 @@ impl Outcome {
         let stages = self.stages();
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
+        let _ = writeln!(text, "{}", self.statistics.sentence());
         let _ = writeln!(text, "results: {folder}");
         text.push_str(&warnings(&self.written.columns, counts.structures));
         if counts.rejected > 0 {
@@ -209,6 +213,51 @@ impl Outcome {
         }
         text
     }
+}
+
+/// Where the time went, in seconds and shares of the wall time.
+fn statistics_json(statistics: &Statistics) -> Json {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let times = [
+        ("input", statistics.input),
+        ("stall", statistics.stall),
+        ("fill", statistics.fill),
+        ("device", statistics.device),
+        ("unpack", statistics.unpack),
+        ("output", statistics.output),
+    ];
+    let times: Map<String, Json> = times
+        .into_iter()
+        .map(|(name, time)| {
+            let busy = json!({
+                "seconds": seconds(time.busy_ns),
+                "share": time.share,
+                "batches": time.batches,
+            });
+            (name.to_owned(), busy)
+        })
+        .collect();
+    let latencies = |latencies: &Latencies| {
+        json!({
+            "count": latencies.count(),
+            "p50": seconds(latencies.quantile_ns(0.5)),
+            "p90": seconds(latencies.quantile_ns(0.9)),
+            "p99": seconds(latencies.quantile_ns(0.99)),
+            "max": seconds(latencies.max_ns()),
+        })
+    };
+    json!({
+        "seconds": seconds(statistics.wall_ns),
+        "bound": statistics.bound.map(|stage| stage.name()),
+        "sentence": statistics.sentence(),
+        "stages": times,
+        "slots_in_flight": statistics.slots_in_flight,
+        "overlap": statistics.overlap,
+        "latency_seconds": {
+            "batch": latencies(&statistics.batch_latency),
+            "item": latencies(&statistics.item_latency),
+        },
+    })
 }
 
 /// The most memory that the process had, where the system tells.

@@ -104,6 +104,7 @@ pub(super) fn compute(
         elapsed: clock.elapsed(),
         counts: tally.counts(),
         counters: engine.counters(),
+        statistics: engine.statistics(),
         memory: engine.memory().clone(),
         written,
         interrupted: interrupt.has_stopped(),

@@ -23,6 +23,8 @@ pub(crate) struct Entry<W: Workload> {
     pub(crate) item: W::Item,
     pub(crate) place: Result<Place>,
     pub(crate) reply: Reply<W>,
+    /// When the batcher took it.
+    pub(crate) accepted_at: Instant,
 }
 
 impl<W: Workload> Entry<W> {
@@ -46,6 +48,8 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) first: u64,
     /// Set on the way into a slot, for batches of a run.
     pub(crate) ordered: Option<Ordered<W>>,
+    /// Set when it asks for a slot.
+    pub(crate) closed_at: Option<Instant>,
     /// Set when the device takes it.
     pub(crate) submitted_at: Option<Instant>,
 }
@@ -64,6 +68,7 @@ impl<W: Workload> Batch<W> {
             total: Extent::default(),
             items: 0,
             ordered: None,
+            closed_at: None,
             submitted_at: None,
         }
     }
@@ -132,7 +137,12 @@ impl<W: Workload> Batcher<W> {
             .expect("an admitted item in an empty batch");
         self.open.items += u32::from(extent.is_ok());
         let place = extent.map(|extent| Place { at, extent });
-        self.open.entries.push(Entry { item, place, reply });
+        self.open.entries.push(Entry {
+            item,
+            place,
+            reply,
+            accepted_at: now,
+        });
         self.pushed += 1;
         let waited = now.checked_add(self.wait);
         self.closes_at = [self.closes_at, waited, deadline]

@@ -5,6 +5,7 @@ use super::engine::{EngineConfig, SubmitOptions, build};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
+use super::statistics::{Statistics, Threads};
 use super::stats::Counters;
 use super::ticket::Reply;
 use crate::backend::Backend;
@@ -197,6 +198,11 @@ impl<W: Workload> Pipeline<W> {
         self.shared.counters.snapshot()
     }
 
+    /// Where the time went so far.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.statistics(Threads::Caller)
+    }
+
     /// The memory that it took.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
@@ -214,7 +220,8 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    fn dispatch(&mut self, batch: Batch<W>) {
+    fn dispatch(&mut self, mut batch: Batch<W>) {
+        batch.closed_at.get_or_insert_with(Instant::now);
         let Some(slot) = self.ring.take_free() else {
             self.waiting.push_back(batch);
             return;

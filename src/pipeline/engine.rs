@@ -7,6 +7,7 @@ use super::ring::Wait;
 use super::sizes::SizesSeen;
 use super::slot::{Free, Slot, open_slots};
 use super::stages::Shared;
+use super::statistics::{Meter, Statistics, Threads};
 use super::stats::{AtomicCounters, Counters};
 use super::sync::JoinHandle;
 use super::ticket::Ticket;
@@ -236,6 +237,11 @@ impl<W: Workload> Engine<W> {
         self.shared.counters.snapshot()
     }
 
+    /// Where the time went so far, and which stage bounds.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.statistics(Threads::Own)
+    }
+
     /// The memory that it took.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
@@ -303,6 +309,7 @@ pub(super) fn build<W: Workload>(
         program,
         pool,
         counters: AtomicCounters::default(),
+        meter: Meter::new(slots.len()),
         sizes: SizesSeen::new(),
         poison: OnceLock::new(),
     };

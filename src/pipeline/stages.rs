@@ -6,7 +6,8 @@ use super::program::Program;
 use super::ring::Finished;
 use super::sizes::{SizesSeen, fit_buckets};
 use super::slot::{Failed, Free, InFlight, Slot};
-use super::stats::{AtomicCounters, add, add_since};
+use super::statistics::{Meter, Statistics, Threads};
+use super::stats::{AtomicCounters, add, add_between, add_since};
 use super::upload::fill;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Extent, Workload};
@@ -22,6 +23,7 @@ pub(super) struct Shared<W: Workload> {
     pub(super) batch_max: Extent,
     pub(super) batch_wait: Duration,
     pub(super) counters: AtomicCounters,
+    pub(super) meter: Meter,
     pub(super) sizes: SizesSeen,
     /// Set by the first device failure; nothing is given to the device after.
     pub(super) poison: OnceLock<Error>,
@@ -48,6 +50,11 @@ impl<W: Workload> Shared<W> {
         Batcher::new(axes, self.batch_target, self.batch_max, self.batch_wait)
     }
 
+    /// Where the time went so far.
+    pub(super) fn statistics(&self, threads: Threads) -> Statistics {
+        self.meter.statistics(&self.counters.snapshot(), threads)
+    }
+
     /// Fits the buckets to the sizes of the latest batches.
     pub(super) fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
         let weights = self.program.copied_bytes_per_unit();
@@ -64,6 +71,9 @@ impl<W: Workload> Shared<W> {
 
     /// Stage one: fills a slot with a batch and gives it to the device.
     pub(super) fn give(&self, slot: Slot<Free>, batch: Batch<W>) -> Given<W> {
+        let start = Instant::now();
+        let closed_at = batch.closed_at.unwrap_or(start);
+        add_between(&self.counters.stall_ns, closed_at, start);
         if let Some(error) = self.poison.get() {
             let error = Error::new(ErrorKind::Closed, format!("the engine stopped: {error}"));
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
@@ -72,17 +82,20 @@ impl<W: Workload> Shared<W> {
             return Given::Finished(Ok(slot.pass(batch)));
         }
         self.sizes.add(batch.total);
-        let start = Instant::now();
         let mut filled = fill(&self.program, &self.pool, slot, batch);
         let start = add_since(&self.counters.fill_ns, start);
         filled.batch_mut().submitted_at = Some(start);
+        self.meter.submitted(closed_at, start);
         match filled.submit() {
             Ok((slot, replay)) => {
                 add_since(&self.counters.submit_ns, start);
                 self.counters.add_replay(&replay);
                 Given::InFlight(slot)
             }
-            Err(failed) => {
+            Err(mut failed) => {
+                // It was never on the device.
+                failed.batch.submitted_at = None;
+                self.meter.refused();
                 self.poison(&failed.error);
                 Given::Finished(Err(failed))
             }
@@ -91,13 +104,16 @@ impl<W: Workload> Shared<W> {
 
     /// Stage two: notes what the device made of a batch.
     pub(super) fn seen(&self, outcome: &Finished<Batch<W>>) {
-        match outcome {
-            Ok(slot) => {
-                if let Some(submitted_at) = slot.batch().submitted_at {
-                    add_since(&self.counters.compute_ns, submitted_at);
-                }
+        let submitted_at = match outcome {
+            Ok(slot) => slot.batch().submitted_at,
+            Err(failed) => {
+                self.poison(&failed.error);
+                failed.batch.submitted_at
             }
-            Err(failed) => self.poison(&failed.error),
+        };
+        if let Some(submitted_at) = submitted_at {
+            let now = add_since(&self.counters.compute_ns, submitted_at);
+            self.meter.seen(submitted_at, now);
         }
     }
 
@@ -131,7 +147,8 @@ impl<W: Workload> Shared<W> {
                 }
             }
         };
-        add_since(&self.counters.unpack_ns, start);
+        let now = add_since(&self.counters.unpack_ns, start);
+        self.meter.unpacked(&taken.batch, now);
         let done = outputs.iter().filter(|output| output.is_ok()).count();
         add(&self.counters.items_done, done);
         add(&self.counters.items_rejected, outputs.len() - done);
