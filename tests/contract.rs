@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Streams, cpu::CpuBackend,
+    Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams, cpu::CpuBackend,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -230,6 +230,10 @@ impl Lane for WrappedLane {
 
     fn wait(&mut self) -> Result<()> {
         self.cpu.wait()
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        self.cpu.stamps()
     }
 }
 

@@ -39,6 +39,7 @@ mod graphs;
 mod layout;
 mod select;
 pub mod sim;
+mod stamp;
 mod storage;
 mod twin;
 
@@ -50,6 +51,7 @@ pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGu
 pub use calls::{Call, CallCounters};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
+pub use stamp::{STAMPS, Stamps, host_ns};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A kernel that a backend has loaded.
@@ -139,6 +141,11 @@ pub enum Op {
         /// or a value. Kernels take host addresses of pinned memory too.
         args: Box<[u64]>,
     },
+    /// Notes the time when the device comes to it.
+    Stamp {
+        /// Which of the lane's, below [`STAMPS`].
+        stamp: u32,
+    },
 }
 
 /// The addresses of one buffer in one lane.
@@ -200,12 +207,20 @@ pub struct DriverCalls {
     pub graph_edits: u64,
     /// Queries of events, and waits for them.
     pub polls: u64,
+    /// What timing takes: events with a time that are made, and times that are
+    /// asked for. None without stamps.
+    pub timings: u64,
 }
 
 /// The error of ending a capture that an operation was refused in.
 fn refused_in_capture() -> Error {
     Error::usage("an operation of the capture was refused")
         .fix("see the error of the operation, and capture again without it")
+}
+
+/// The error of a stamp that no lane has.
+fn no_stamp(stamp: u32) -> Error {
+    Error::usage(format!("there is no stamp {stamp}; a lane has {STAMPS}"))
 }
 
 /// Host sides of buffers.
@@ -396,4 +411,11 @@ pub trait Lane: Send {
     /// # Errors
     /// What went wrong on the device since.
     fn wait(&mut self) -> Result<()>;
+
+    /// When the device last came to each [`Op::Stamp`] of this lane, of those that
+    /// are seen done.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn stamps(&self) -> Result<Stamps>;
 }

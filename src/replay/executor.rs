@@ -1,10 +1,13 @@
 //! One slot's ready-to-run batches, one for each bucket.
 
 use super::graph::make_graph;
+use super::timed::{
+    BEGUN, COMPUTED, DOWNLOADED, TimedGraph, Times, UPLOADED, enqueue_all, holds_uploads,
+};
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
 use crate::backend::{Backend, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
-use crate::record::{BufferId, Command, Unit};
+use crate::record::{BufferId, Command, Recording, Unit};
 use crate::workload::Extent;
 use std::sync::Arc;
 
@@ -26,6 +29,7 @@ pub struct Executor {
 pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) graph: Option<GraphId>,
+    pub(super) timed: TimedGraph,
     last_used: u64,
 }
 
@@ -60,6 +64,8 @@ pub struct Replay {
     pub made: usize,
     /// Buckets that were dropped for them.
     pub dropped: usize,
+    /// Whether the lane's stamps will be of this batch.
+    pub timed: bool,
 }
 
 impl Executor {
@@ -144,6 +150,16 @@ impl Executor {
     /// What of the batch was given before is marked too, so that the lane's
     /// buffers can be used again once it is done.
     pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
+        self.run(lane, bucket, live, false)
+    }
+
+    pub(super) fn run(
+        &mut self,
+        lane: &mut dyn Lane,
+        bucket: usize,
+        live: Extent,
+        timed: bool,
+    ) -> Result<Replay> {
         let capacity = self.buckets.as_slice().get(bucket);
         if !capacity.is_some_and(|bucket| live.fits(bucket.capacity)) {
             return Err(Error::usage(format!(
@@ -153,9 +169,14 @@ impl Executor {
         let mut replay = self.make_ready(lane, bucket)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
+        let times = match timed {
+            true => self.times(lane, bucket),
+            false => Times::None,
+        };
+        replay.timed = times != Times::None;
         let ready = self.ready[bucket].as_mut().expect("made ready above");
         ready.last_used = self.replays;
-        let given = ready.give(lane, live, per_stage, &mut replay);
+        let given = ready.give(lane, live, per_stage, times, &mut replay);
         if given.is_err() {
             // The first failure is the one to tell.
             let _ = mark_all(lane, per_stage);
@@ -187,6 +208,10 @@ impl Executor {
         Ok(replay)
     }
 
+    pub(super) fn recording(&self, bucket: usize) -> Arc<Recording> {
+        Arc::clone(&self.buckets.as_slice()[bucket].recording)
+    }
+
     pub(super) fn ready_mut(&mut self, bucket: usize) -> Option<&mut Ready> {
         self.ready[bucket].as_mut()
     }
@@ -211,12 +236,14 @@ impl Executor {
         self.ready[bucket] = Some(Ready {
             batch,
             graph,
+            timed: TimedGraph::default(),
             last_used: self.replays,
         });
         Ok(())
     }
 
     pub(super) fn drop_ready(&mut self, lane: &mut dyn Lane, bucket: usize) {
+        self.drop_timed(lane, bucket);
         let Some(ready) = self.ready[bucket].take() else {
             return;
         };
@@ -243,29 +270,22 @@ impl Ready {
         lane: &mut dyn Lane,
         live: Extent,
         per_stage: bool,
+        times: Times,
         replay: &mut Replay,
     ) -> Result<()> {
+        times.stamp(lane, Queue::Upload, BEGUN, replay)?;
         for copy in &self.batch.before {
             copy.enqueue(lane, Queue::Upload, live, replay)?;
+        }
+        if !holds_uploads(&self.batch.body) {
+            times.stamp(lane, Queue::Upload, UPLOADED, replay)?;
         }
         if per_stage {
             lane.join(Queue::Upload, Queue::Compute)
                 .within(|| "wait for uploads")?;
             replay.calls += 2;
         }
-        match self.graph {
-            Some(graph) => {
-                lane.launch_graph(graph).within(|| "graph launch")?;
-                replay.calls += 1;
-            }
-            None => {
-                for lowered in &self.batch.body {
-                    lane.enqueue(lowered.queue, &lowered.op)
-                        .within(|| format!("command {}", lowered.command))?;
-                }
-                replay.calls += self.batch.body.len();
-            }
-        }
+        self.give_body(lane, times, replay)?;
         for copy in &self.batch.inside {
             replay.copied_bytes += copy.bytes;
             replay.padding_bytes += copy.bytes - copy.live_bytes(live);
@@ -278,9 +298,26 @@ impl Ready {
         for copy in &self.batch.after {
             copy.enqueue(lane, Queue::Download, live, replay)?;
         }
+        times.stamp(lane, Queue::Download, DOWNLOADED, replay)?;
         lane.fence().within(|| "fence")?;
         replay.calls += 1;
         Ok(())
+    }
+
+    /// Gives what is between the copies of live sizes.
+    fn give_body(&self, lane: &mut dyn Lane, times: Times, replay: &mut Replay) -> Result<()> {
+        let Some(graph) = self.graph else {
+            let stamped = times == Times::Calls;
+            replay.calls += enqueue_all(lane, &self.batch.body, stamped, "")?;
+            return Ok(());
+        };
+        let graph = match times {
+            Times::Graph(timed) => timed,
+            Times::None | Times::Calls => graph,
+        };
+        lane.launch_graph(graph).within(|| "graph launch")?;
+        replay.calls += 1;
+        times.stamp(lane, Queue::Compute, COMPUTED, replay)
     }
 }
 

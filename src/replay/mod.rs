@@ -11,6 +11,7 @@ mod graph;
 mod hazards;
 mod lower;
 mod policy;
+pub mod timed;
 mod update;
 
 pub use bindings::Bindings;

@@ -104,6 +104,7 @@ impl Executor {
         let rung = self.climb(lane, bucket, &bindings, &batch, least);
         let unused = match rung {
             Ok(_) => {
+                self.drop_timed(lane, bucket);
                 let ready = self.ready_mut(bucket).expect("made ready above");
                 ready.batch = batch;
                 self.bindings[bucket].replace(bindings)

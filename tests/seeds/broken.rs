@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Streams,
+    Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -352,5 +352,9 @@ impl Lane for BrokenLane {
                 self.inner.wait()
             }
         }
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        self.inner.stamps()
     }
 }

@@ -32,6 +32,7 @@ mod queues;
 mod readback;
 mod rights;
 mod share;
+mod stamps;
 mod stream;
 
 use super::{
@@ -48,6 +49,7 @@ use lane::CudaLane;
 use memory::{DeviceMemory, Pinned, out_of_memory};
 use queues::stream_set;
 use share::Share;
+use stamps::{Clock, Stamps};
 use std::sync::Arc;
 
 /// One CUDA device.
@@ -56,6 +58,7 @@ pub struct CudaBackend {
     context: Arc<Context>,
     functions: Arc<module::Functions>,
     copier: Copier,
+    clock: Arc<Clock>,
     blocking_wait: bool,
 }
 
@@ -89,8 +92,13 @@ impl CudaBackend {
             functions: Arc::new(module::Functions::new(&context, compiler)),
             copier: Copier::new(&context)?,
             context,
+            clock: Arc::default(),
             blocking_wait: options.blocking_wait,
         }))
+    }
+
+    fn stamps(&self) -> Stamps {
+        Stamps::new(&self.context, &self.clock)
     }
 
     /// Free and total bytes of the device's memory.
@@ -139,8 +147,8 @@ impl Backend for CudaBackend {
                     Some(shared) => shared.clone(),
                     None => stream_set(&self.context, streams)?,
                 };
-                let (context, functions) = (&self.context, &self.functions);
-                let lane = CudaLane::open(context, functions, share, streams, self.blocking_wait)?;
+                let (stamps, functions) = (self.stamps(), &self.functions);
+                let lane = CudaLane::open(stamps, functions, share, streams, self.blocking_wait)?;
                 Ok(Box::new(lane))
             })
             .collect()

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::memory::Missing;
 use super::violation::{Action, Actor, Violation, ViolationKind};
-use crate::backend::{Block, Op, Queue, Space};
+use crate::backend::{Block, Op, Queue, STAMPS, Space, no_stamp};
 use crate::error::{Error, Result};
 use crate::record::{Access, Kernel, ParamKind};
 use std::ops::Range;
@@ -30,6 +30,8 @@ pub(super) struct Step {
     pub(super) touches: Vec<Touch>,
     /// The blocks among what it touches.
     pub(super) uses: Vec<(Block, Access)>,
+    /// Whose it is.
+    pub(super) lane: u32,
 }
 
 impl Step {
@@ -39,6 +41,7 @@ impl Step {
             Op::Download { .. } => Action::Download,
             Op::Memset { .. } => Action::Memset,
             Op::Launch { function, .. } => Action::Kernel(function),
+            Op::Stamp { .. } => Action::Stamp,
         }
     }
 
@@ -132,6 +135,7 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
             };
             params.zip(args).filter_map(operand).collect()
         }
+        Op::Stamp { .. } => Vec::new(),
     }
 }
 
@@ -148,12 +152,14 @@ impl Device {
                 }
                 Some(kernel)
             }
+            Op::Stamp { stamp } if *stamp as usize >= STAMPS => return Err(no_stamp(*stamp)),
             _ => None,
         };
         let mut step = Step {
             op: op.clone(),
             touches: Vec::new(),
             uses: Vec::new(),
+            lane,
         };
         for operand in operands(op, kernel.as_deref()) {
             self.resolve_operand(lane, &operand, &mut step)?;

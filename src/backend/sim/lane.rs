@@ -6,7 +6,7 @@ use super::graph::{Graph, Order};
 use super::share::Capture;
 use super::view::Views;
 use crate::backend::{
-    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
+    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue, Stamps,
     refused_in_capture,
 };
 use crate::error::{Error, Result};
@@ -312,6 +312,13 @@ impl Lane for SimLane {
             views.refresh(&device.memory);
             Ok(())
         })
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        let mut device = self.shared.device.lock();
+        device.calls.add(Call::Timing);
+        device.check_lost()?;
+        Ok(device.lane(self.id).stamps)
     }
 }
 

@@ -6,7 +6,7 @@ use super::device::Device;
 use super::graph::Graph;
 use super::schedule::Work;
 use super::violation::{Violation, ViolationKind, queue_name};
-use crate::backend::{Addresses, Block, Lease, Queue, Space};
+use crate::backend::{Addresses, Block, Lease, Queue, STAMPS, Space, Stamps};
 use crate::error::{Error, Result};
 use crate::record::Access;
 use std::collections::BTreeMap;
@@ -26,6 +26,7 @@ pub(super) struct Share {
     mark: Option<(Epoch, Clock)>,
     /// How often the lane is still told that the mark is not reached.
     denials: u64,
+    pub(super) stamps: Stamps,
     pub(super) failed: Option<Error>,
 }
 
@@ -59,6 +60,7 @@ impl Share {
             given: [const { None }; 3],
             mark: None,
             denials: 0,
+            stamps: [None; STAMPS],
             failed: None,
         }
     }

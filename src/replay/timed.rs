@@ -1,0 +1,255 @@
+//! Batches with their times: when the device began, and when uploads, kernels and
+//! downloads were over.
+//!
+//! Where a graph holds the whole batch, a second one of the same commands is made
+//! at the first use, with a stamp behind each stage. Built by hand, stamps are
+//! leaves: nothing waits for them, so what ran side by side still does. In a stream,
+//! and round a graph of kernels, stamps stand between the calls.
+
+use super::executor::{Executor, Replay};
+use super::{Build, Lowered, Scope, hazards};
+use crate::backend::{GraphId, Lane, Node, Op, Queue, STAMPS};
+use crate::error::{Context, Result};
+use crate::record::Recording;
+use crate::workload::Extent;
+
+/// The stamp before everything.
+pub const BEGUN: u32 = 0;
+/// The stamp after all uploads.
+pub const UPLOADED: u32 = 1;
+/// The stamp after all kernels and memsets.
+pub const COMPUTED: u32 = 2;
+/// The stamp after all downloads.
+pub const DOWNLOADED: u32 = 3;
+
+const _: () = assert!(DOWNLOADED as usize + 1 == STAMPS);
+
+/// How one batch is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    /// Not at all.
+    None,
+    /// By stamps among the calls.
+    Calls,
+    /// By another graph, which holds them.
+    Graph(GraphId),
+}
+
+/// The graph with stamps that belongs to a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TimedGraph {
+    /// Nobody asked yet.
+    #[default]
+    Unmade,
+    Made(GraphId),
+    /// The device did not take it.
+    Refused,
+}
+
+impl Executor {
+    /// [`Executor::replay`], with the lane's stamps: [`BEGUN`] to [`DOWNLOADED`].
+    ///
+    /// Where the device refuses the graph that this takes, the batch runs without
+    /// them, which is logged once and is in [`Replay::timed`].
+    ///
+    /// # Errors
+    /// As [`Executor::replay`].
+    pub fn replay_timed(
+        &mut self,
+        lane: &mut dyn Lane,
+        bucket: usize,
+        live: Extent,
+    ) -> Result<Replay> {
+        self.run(lane, bucket, live, true)
+    }
+
+    /// How to time a batch of a bucket that is ready.
+    pub(super) fn times(&mut self, lane: &mut dyn Lane, bucket: usize) -> Times {
+        let (scope, build) = (self.policy.scope, self.policy.build);
+        let recording = self.recording(bucket);
+        let Some(ready) = self.ready_mut(bucket) else {
+            return Times::None;
+        };
+        if ready.graph.is_none() || scope == Scope::Kernels {
+            return Times::Calls;
+        }
+        if ready.timed == TimedGraph::Unmade {
+            ready.timed = match make_timed(lane, &recording, &ready.batch.body, build) {
+                Ok(graph) => TimedGraph::Made(graph),
+                Err(error) => {
+                    tracing::warn!(%error, bucket, "batches of this bucket are not timed");
+                    TimedGraph::Refused
+                }
+            };
+        }
+        match ready.timed {
+            TimedGraph::Made(graph) => Times::Graph(graph),
+            _ => Times::None,
+        }
+    }
+
+    /// Drops the graph with stamps of a bucket, as its commands change.
+    pub(super) fn drop_timed(&mut self, lane: &mut dyn Lane, bucket: usize) {
+        if let Some(ready) = self.ready_mut(bucket)
+            && let TimedGraph::Made(graph) = std::mem::take(&mut ready.timed)
+        {
+            lane.drop_graph(graph);
+        }
+    }
+}
+
+impl Times {
+    /// Gives a stamp to a queue, if this batch has its stamps there.
+    pub(super) fn stamp(
+        self,
+        lane: &mut dyn Lane,
+        queue: Queue,
+        stamp: u32,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        if self == Times::Calls {
+            enqueue_stamp(lane, queue, stamp)?;
+            replay.calls += 1;
+        }
+        Ok(())
+    }
+}
+
+fn enqueue_stamp(lane: &mut dyn Lane, queue: Queue, stamp: u32) -> Result<()> {
+    lane.enqueue(queue, &Op::Stamp { stamp })
+        .within(|| format!("stamp {stamp}"))
+}
+
+/// Gives commands one after the other, and with `stamped` a stamp after the last
+/// upload, if any is among them, and one after the last kernel. Returns how many
+/// calls it made.
+pub(super) fn enqueue_all(
+    lane: &mut dyn Lane,
+    body: &[Lowered],
+    stamped: bool,
+    place: &str,
+) -> Result<usize> {
+    let mut stamps = match stamped {
+        true => stamps_among(body),
+        false => Vec::new(),
+    }
+    .into_iter()
+    .peekable();
+    let mut calls = 0;
+    for at in 0..=body.len() {
+        while let Some((_, stamp)) = stamps.next_if(|(stamp_at, _)| *stamp_at == at) {
+            enqueue_stamp(lane, Queue::Compute, stamp)?;
+            calls += 1;
+        }
+        if let Some(lowered) = body.get(at) {
+            lane.enqueue(lowered.queue, &lowered.op)
+                .within(|| format!("{place}command {}", lowered.command))?;
+            calls += 1;
+        }
+    }
+    Ok(calls)
+}
+
+/// The stamps between commands in a line, each with the command that it is before.
+fn stamps_among(body: &[Lowered]) -> Vec<(usize, u32)> {
+    let after_uploads = after_last(body, UPLOADED);
+    let after_kernels = after_last(body, COMPUTED).max(after_uploads);
+    let uploads = holds_uploads(body).then_some((after_uploads, UPLOADED));
+    uploads
+        .into_iter()
+        .chain([(after_kernels, COMPUTED)])
+        .collect()
+}
+
+/// Whether the end of uploads is among these commands, or before them.
+pub(super) fn holds_uploads(body: &[Lowered]) -> bool {
+    after_last(body, UPLOADED) > 0
+}
+
+/// The stamp that an operation comes before.
+fn stamp_of(op: &Op) -> u32 {
+    match op {
+        Op::Upload { .. } => UPLOADED,
+        Op::Memset { .. } | Op::Launch { .. } => COMPUTED,
+        Op::Download { .. } => DOWNLOADED,
+        Op::Stamp { stamp } => *stamp,
+    }
+}
+
+/// The place after the last operation of a stage; the start if there is none.
+fn after_last(body: &[Lowered], stamp: u32) -> usize {
+    let last = body
+        .iter()
+        .rposition(|lowered| stamp_of(&lowered.op) == stamp);
+    last.map_or(0, |last| last + 1)
+}
+
+fn make_timed(
+    lane: &mut dyn Lane,
+    recording: &Recording,
+    body: &[Lowered],
+    build: Build,
+) -> Result<GraphId> {
+    let made = match build {
+        Build::Capture => capture(lane, body),
+        Build::Explicit => build_by_hand(lane, recording, body),
+    };
+    made.within(|| "make the graph with stamps")
+}
+
+/// In line, as everything is in a capture.
+fn capture(lane: &mut dyn Lane, body: &[Lowered]) -> Result<GraphId> {
+    lane.begin_capture().within(|| "begin capture")?;
+    let taken_down = take_down(lane, body);
+    let ended = lane.end_capture(None).within(|| "end capture");
+    taken_down.and(ended).map(|(graph, _)| graph)
+}
+
+fn take_down(lane: &mut dyn Lane, body: &[Lowered]) -> Result<()> {
+    enqueue_stamp(lane, Queue::Upload, BEGUN)?;
+    if !holds_uploads(body) {
+        enqueue_stamp(lane, Queue::Upload, UPLOADED)?;
+    }
+    enqueue_all(lane, body, true, "capture of ")?;
+    enqueue_stamp(lane, Queue::Download, DOWNLOADED)
+}
+
+/// With the edges of the graph that it stands for, and stamps as leaves.
+fn build_by_hand(lane: &mut dyn Lane, recording: &Recording, body: &[Lowered]) -> Result<GraphId> {
+    let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
+    let edges = hazards(recording, &commands);
+    let stamps = [BEGUN, UPLOADED, COMPUTED, DOWNLOADED];
+    let ops = stamps.map(|stamp| Op::Stamp { stamp });
+    let ends = ends(body, &edges);
+    let of_body = body.iter().zip(&edges).map(|(lowered, after)| Node {
+        op: &lowered.op,
+        after,
+    });
+    let of_stamps = ops.iter().zip(&ends).map(|(op, after)| Node { op, after });
+    let nodes: Vec<Node<'_>> = of_body.chain(of_stamps).collect();
+    let built = lane.build_graph(&nodes, None).within(|| "build the graph");
+    built.map(|(graph, _)| graph)
+}
+
+/// By stamp: the operations of its stage that none of the same stage comes after,
+/// or where it has none, those of the stage before.
+fn ends(body: &[Lowered], edges: &[Vec<usize>]) -> [Vec<usize>; STAMPS] {
+    let stages: Vec<u32> = body.iter().map(|lowered| stamp_of(&lowered.op)).collect();
+    let mut is_end = vec![true; body.len()];
+    for (node, after) in edges.iter().enumerate() {
+        for &earlier in after {
+            is_end[earlier] &= stages[earlier] != stages[node];
+        }
+    }
+    let mut ends: [Vec<usize>; STAMPS] = std::array::from_fn(|stamp| {
+        let all = 0..body.len();
+        all.filter(|&node| is_end[node] && stages[node] as usize == stamp)
+            .collect()
+    });
+    for stamp in 1..STAMPS {
+        if ends[stamp].is_empty() {
+            ends[stamp] = ends[stamp - 1].clone();
+        }
+    }
+    ends
+}
