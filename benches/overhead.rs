@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::{Backend, Lane};
-use tapeloop::pipeline::Wait;
+use tapeloop::pipeline::{TimelineConfig, Wait};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Mode, Policy};
 use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
@@ -127,15 +127,23 @@ fn items(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("engine");
     group.throughput(Throughput::Elements(ITEMS.into()));
     group.sample_size(10);
-    for batch in [1, 16, 256] {
+    let sampled = Some(TimelineConfig::default());
+    let cases = [
+        ("items_a_batch", 1, None),
+        ("items_a_batch", 16, None),
+        ("items_a_batch", 256, None),
+        ("sampled_items_a_batch", 1, sampled),
+    ];
+    for (case, batch, timeline) in cases {
         let config = EngineConfig {
             wait: Wait::Spin,
+            timeline,
             ..EngineConfig::new([batch])
         };
         let backends = [Arc::clone(&backend)];
         let mut engine =
             Engine::new(Nothing::new(1), &backends, Arc::clone(&pool), &config).unwrap();
-        group.bench_function(BenchmarkId::new("items_a_batch", batch), |bencher| {
+        group.bench_function(BenchmarkId::new(case, batch), |bencher| {
             bencher.iter(|| {
                 let mut sink = |completion: Completion<Nothing>| completion.result.map(drop);
                 engine.run(0..ITEMS, &mut sink).unwrap();

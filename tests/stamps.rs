@@ -78,10 +78,7 @@ fn stamps_of_the_cpu_are_moments_of_the_host() {
         let input = Input::random(&mut Random::new(1), 8);
         replay_timed(&program, &mut *lane, &mut executor, &input);
         let all = [&[start][..], &stamps(&*lane), &[host_ns(Instant::now())]].concat();
-        let in_graph = policy.mode == Mode::Graph && policy.build == Build::Explicit;
-        assert!(in_graph || all.is_sorted(), "{policy:?}: {all:?}");
-        let (first, last) = (all[0], all[all.len() - 1]);
-        assert!(all.iter().all(|at| (first..=last).contains(at)), "{all:?}");
+        assert!(all.is_sorted(), "{policy:?}: {all:?}");
     }
 }
 

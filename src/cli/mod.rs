@@ -25,6 +25,7 @@ mod run;
 mod sink;
 mod tables;
 mod tally;
+mod timeline;
 mod validate;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -154,10 +154,22 @@ impl Outcome {
         Json::Object(tables)
     }
 
+    /// What ran, in a line.
+    pub(super) fn title(&self, plan: &Plan) -> String {
+        let device = plan.selected.backend.device();
+        format!(
+            "{} ({}), mode {}, {} slots, {} threads",
+            device.backend,
+            device.name,
+            plan.config.policy.mode.name(),
+            plan.config.slots,
+            plan.pool.current_num_threads()
+        )
+    }
+
     /// The closing summary.
     pub(super) fn summary(&self, plan: &Plan, folder: &str) -> String {
         let counts = &self.counts;
-        let device = plan.selected.backend.device();
         let ended = if self.error.is_some() {
             "failed after"
         } else if self.interrupted {
@@ -166,13 +178,9 @@ impl Outcome {
             "done in"
         };
         let mut text = format!(
-            "{ended} {:.2} s on {} ({}), mode {}, {} slots, {} threads\n",
+            "{ended} {:.2} s on {}\n",
             self.elapsed.as_secs_f64(),
-            device.backend,
-            device.name,
-            plan.config.policy.mode.name(),
-            plan.config.slots,
-            plan.pool.current_num_threads()
+            self.title(plan)
         );
         let lines = [
             ("inputs", counts.inputs),
@@ -253,6 +261,7 @@ fn statistics_json(statistics: &Statistics) -> Json {
         "stages": times,
         "slots_in_flight": statistics.slots_in_flight,
         "overlap": statistics.overlap,
+        "device_overlap": statistics.device_overlap,
         "latency_seconds": {
             "batch": latencies(&statistics.batch_latency),
             "item": latencies(&statistics.item_latency),

@@ -48,6 +48,11 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) first: u64,
     /// Set on the way into a slot, for batches of a run.
     pub(crate) ordered: Option<Ordered<W>>,
+    /// Its number among those that were given to a device, set when it is.
+    pub(crate) number: u64,
+    /// Whether the timeline has it, and whether the device notes its times.
+    pub(crate) sampled: bool,
+    pub(crate) timed: bool,
     /// Set when it asks for a slot.
     pub(crate) closed_at: Option<Instant>,
     /// Set when the device takes it.
@@ -68,6 +73,9 @@ impl<W: Workload> Batch<W> {
             total: Extent::default(),
             items: 0,
             ordered: None,
+            number: 0,
+            sampled: false,
+            timed: false,
             closed_at: None,
             submitted_at: None,
         }

@@ -8,6 +8,7 @@ use super::stages::{Given, Shared};
 use super::statistics::{Statistics, Threads};
 use super::stats::Counters;
 use super::ticket::Reply;
+use super::timeline::Timeline;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::record::Scalar;
@@ -201,6 +202,11 @@ impl<W: Workload> Pipeline<W> {
     /// Where the time went so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.statistics(Threads::Caller)
+    }
+
+    /// As [`Engine::timeline`](super::Engine::timeline).
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.shared.timeline()
     }
 
     /// The memory that it took.

@@ -11,12 +11,14 @@ use super::statistics::{Meter, Statistics, Threads};
 use super::stats::{AtomicCounters, Counters};
 use super::sync::JoinHandle;
 use super::ticket::Ticket;
+use super::timeline::{Sampler, Timeline, TimelineConfig};
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Scalar;
 use crate::replay::Policy;
 use crate::workload::{DeviceInfo, Extent, Sink, Workload};
 use rayon::ThreadPool;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,8 @@ pub struct EngineConfig {
     pub memory_bytes_max: Option<u64>,
     /// How to wait for the device.
     pub wait: Wait,
+    /// Which batches a timeline is taken of; `None` takes none, and costs nothing.
+    pub timeline: Option<TimelineConfig>,
 }
 
 impl EngineConfig {
@@ -55,6 +59,7 @@ impl EngineConfig {
             batch_wait: Duration::from_millis(2),
             memory_bytes_max: None,
             wait: Wait::default(),
+            timeline: None,
         }
     }
 
@@ -66,6 +71,7 @@ impl EngineConfig {
             )));
         }
         self.policy.check()?;
+        self.timeline.map_or(Ok(()), |timeline| timeline.check())?;
         match self.buckets.last() {
             Some(largest) if self.batch.fits(*largest) => Ok(()),
             _ => Err(Error::config(format!(
@@ -242,6 +248,11 @@ impl<W: Workload> Engine<W> {
         self.shared.statistics(Threads::Own)
     }
 
+    /// The timeline so far, if the configuration asks for one.
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.shared.timeline()
+    }
+
     /// The memory that it took.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
@@ -310,6 +321,10 @@ pub(super) fn build<W: Workload>(
         pool,
         counters: AtomicCounters::default(),
         meter: Meter::new(slots.len()),
+        batches_given: AtomicU64::new(0),
+        sampler: config
+            .timeline
+            .map(|timeline| Sampler::new(&timeline, slots.len())),
         sizes: SizesSeen::new(),
         poison: OnceLock::new(),
     };

@@ -33,6 +33,7 @@ mod statistics;
 mod stats;
 mod sync;
 mod ticket;
+mod timeline;
 mod upload;
 
 pub use caller::{Delivery, Pipeline, Refused};
@@ -46,3 +47,4 @@ pub use slot::{Done, Failed, Filling, Free, Slot};
 pub use statistics::{Latencies, Stage, StageTime, Statistics};
 pub use stats::Counters;
 pub use ticket::Ticket;
+pub use timeline::{Span, SpanKind, Timeline, TimelineConfig};

@@ -5,7 +5,7 @@
 //! a slot in flight, or reads it before it is done, does not compile.
 
 use super::upload::write_header;
-use crate::backend::{Backend, HostViews, Lane};
+use crate::backend::{Backend, HostViews, Lane, Stamps};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, View};
 use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
@@ -105,7 +105,7 @@ impl Core {
         assert!(fits, "the recording has no such {view:?} buffer");
     }
 
-    fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>) -> Result<Replay> {
+    fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>, timed: bool) -> Result<Replay> {
         let mut taken = Replay::default();
         if !Arc::ptr_eq(self.executor.buckets(), buckets) {
             taken = self.executor.take_buckets(&mut *self.lane, buckets)?;
@@ -113,7 +113,10 @@ impl Core {
         let bucket = buckets.find(live);
         let bucket =
             bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
-        let replay = self.executor.replay(&mut *self.lane, bucket, live)?;
+        let replay = match timed {
+            true => self.executor.replay_timed(&mut *self.lane, bucket, live)?,
+            false => self.executor.replay(&mut *self.lane, bucket, live)?,
+        };
         Ok(Replay {
             made: replay.made + taken.made,
             dropped: replay.dropped + taken.dropped,
@@ -123,6 +126,11 @@ impl Core {
 }
 
 impl<S> Slot<S> {
+    /// Its place among all slots.
+    pub(crate) fn index(&self) -> usize {
+        self.core.index
+    }
+
     fn with<T>(self, state: impl FnOnce(S) -> T) -> Slot<T> {
         Slot {
             core: self.core,
@@ -226,9 +234,11 @@ impl<B> Slot<Filled<B>> {
         &mut self.state.batch
     }
 
-    /// Gives the batch to the device, in the smallest bucket that holds it.
-    pub(crate) fn submit(mut self) -> Submitted<B> {
-        match self.core.replay(self.state.live, &self.state.buckets) {
+    /// Gives the batch to the device, in the smallest bucket that holds it; where it
+    /// is `timed` and the device takes that, the slot has its stamps when it is done.
+    pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
+        let (live, buckets) = (self.state.live, &self.state.buckets);
+        match self.core.replay(live, buckets, timed) {
             Ok(replay) => Ok((self.with(|Filled { batch, .. }| InFlight { batch }), replay)),
             Err(error) => Err(self.fail(error.within("submit"), |state| state.batch)),
         }
@@ -236,6 +246,10 @@ impl<B> Slot<Filled<B>> {
 }
 
 impl<B> Slot<InFlight<B>> {
+    pub(crate) fn batch_mut(&mut self) -> &mut B {
+        &mut self.state.batch
+    }
+
     /// Looks once.
     pub(crate) fn poll(mut self) -> Progress<B> {
         match self.core.lane.is_done() {
@@ -267,6 +281,11 @@ impl<B> Slot<Done<B>> {
     /// What was attached to the batch.
     pub fn batch(&self) -> &B {
         &self.state.batch
+    }
+
+    /// When the device came to the stamps of a timed batch.
+    pub(crate) fn stamps(&self) -> Result<Stamps> {
+        self.core.lane.stamps()
     }
 
     pub(crate) fn host(&self, buffer: BufferId) -> &[u8] {

@@ -5,13 +5,15 @@ use super::download::unpack;
 use super::program::Program;
 use super::ring::Finished;
 use super::sizes::{SizesSeen, fit_buckets};
-use super::slot::{Failed, Free, InFlight, Slot};
+use super::slot::{Done, Failed, Free, InFlight, Slot};
 use super::statistics::{Meter, Statistics, Threads};
 use super::stats::{AtomicCounters, add, add_between, add_since};
+use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,10 @@ pub(super) struct Shared<W: Workload> {
     pub(super) batch_wait: Duration,
     pub(super) counters: AtomicCounters,
     pub(super) meter: Meter,
+    /// Batches that had something for a device.
+    pub(super) batches_given: AtomicU64,
+    /// Where a timeline is asked for.
+    pub(super) sampler: Option<Sampler>,
     pub(super) sizes: SizesSeen,
     /// Set by the first device failure; nothing is given to the device after.
     pub(super) poison: OnceLock<Error>,
@@ -52,7 +58,18 @@ impl<W: Workload> Shared<W> {
 
     /// Where the time went so far.
     pub(super) fn statistics(&self, threads: Threads) -> Statistics {
-        self.meter.statistics(&self.counters.snapshot(), threads)
+        let mut statistics = self.meter.statistics(&self.counters.snapshot(), threads);
+        let timeline = self.timeline();
+        statistics.device_overlap = timeline.and_then(|timeline| timeline.device_overlap());
+        statistics
+    }
+
+    /// The timeline so far, if there is one.
+    pub(super) fn timeline(&self) -> Option<Timeline> {
+        let batches = self.batches_given.load(Relaxed);
+        self.sampler
+            .as_ref()
+            .map(|sampler| sampler.timeline(batches))
     }
 
     /// Fits the buckets to the sizes of the latest batches.
@@ -70,7 +87,7 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Stage one: fills a slot with a batch and gives it to the device.
-    pub(super) fn give(&self, slot: Slot<Free>, batch: Batch<W>) -> Given<W> {
+    pub(super) fn give(&self, slot: Slot<Free>, mut batch: Batch<W>) -> Given<W> {
         let start = Instant::now();
         let closed_at = batch.closed_at.unwrap_or(start);
         add_between(&self.counters.stall_ns, closed_at, start);
@@ -82,14 +99,24 @@ impl<W: Workload> Shared<W> {
             return Given::Finished(Ok(slot.pass(batch)));
         }
         self.sizes.add(batch.total);
+        let number = self.batches_given.fetch_add(1, Relaxed);
+        let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
+        (batch.number, batch.sampled) = (number, sampler.is_some());
         let mut filled = fill(&self.program, &self.pool, slot, batch);
-        let start = add_since(&self.counters.fill_ns, start);
-        filled.batch_mut().submitted_at = Some(start);
-        self.meter.submitted(closed_at, start);
-        match filled.submit() {
-            Ok((slot, replay)) => {
-                add_since(&self.counters.submit_ns, start);
+        let filled_at = add_since(&self.counters.fill_ns, start);
+        filled.batch_mut().submitted_at = Some(filled_at);
+        self.meter.submitted(closed_at, filled_at);
+        match filled.submit(sampler.is_some()) {
+            Ok((mut slot, replay)) => {
+                let end = add_since(&self.counters.submit_ns, filled_at);
                 self.counters.add_replay(&replay);
+                if let Some(sampler) = sampler {
+                    let of = (number, slot.index());
+                    sampler.add(of, SpanKind::Stall, closed_at, start);
+                    sampler.add(of, SpanKind::Fill, start, filled_at);
+                    sampler.add(of, SpanKind::Submit, filled_at, end);
+                    slot.batch_mut().timed = replay.timed;
+                }
                 Given::InFlight(slot)
             }
             Err(mut failed) => {
@@ -114,6 +141,25 @@ impl<W: Workload> Shared<W> {
         if let Some(submitted_at) = submitted_at {
             let now = add_since(&self.counters.compute_ns, submitted_at);
             self.meter.seen(submitted_at, now);
+            if let Ok(slot) = outcome {
+                self.sample_flight(slot, submitted_at, now);
+            }
+        }
+    }
+
+    fn sample_flight(&self, slot: &Slot<Done<Batch<W>>>, submitted_at: Instant, now: Instant) {
+        let batch = slot.batch();
+        let Some(sampler) = self.sampler.as_ref().filter(|_| batch.sampled) else {
+            return;
+        };
+        let of = (batch.number, slot.index());
+        sampler.add(of, SpanKind::Flight, submitted_at, now);
+        if batch.timed {
+            match slot.stamps() {
+                Ok(stamps) => sampler.add_stamps(of, stamps, submitted_at, now),
+                // What is wrong with the device is told by its next batch.
+                Err(error) => tracing::debug!(%error, batch.number, "no stamps"),
+            }
         }
     }
 
@@ -149,6 +195,10 @@ impl<W: Workload> Shared<W> {
         };
         let now = add_since(&self.counters.unpack_ns, start);
         self.meter.unpacked(&taken.batch, now);
+        if let Some(sampler) = self.sampler.as_ref().filter(|_| taken.batch.sampled) {
+            let of = (taken.batch.number, taken.slot.index());
+            sampler.add(of, SpanKind::Unpack, start, now);
+        }
         let done = outputs.iter().filter(|output| output.is_ok()).count();
         add(&self.counters.items_done, done);
         add(&self.counters.items_rejected, outputs.len() - done);

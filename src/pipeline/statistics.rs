@@ -92,6 +92,12 @@ impl Latencies {
     }
 }
 
+impl Default for Latencies {
+    fn default() -> Self {
+        Latencies::new()
+    }
+}
+
 impl fmt::Debug for Latencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Latencies")
@@ -105,7 +111,7 @@ impl fmt::Debug for Latencies {
 }
 
 /// How the stages spent the time since the first batch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// From the first closed batch to the last one's results, or to now while one
     /// is on the device. Shares are of this.
@@ -119,7 +125,8 @@ pub struct Statistics {
     pub unpack: StageTime,
     /// Stage one with a closed batch and no free slot.
     pub stall: StageTime,
-    /// Stage one with nothing to do: no items, or not enough to close a batch.
+    /// Stage one with nothing to do, and more to come: no items, or not enough to
+    /// close a batch.
     pub input: StageTime,
     /// Stage three with results that nobody took yet.
     pub output: StageTime,
@@ -131,6 +138,9 @@ pub struct Statistics {
     /// Busy time of filling, the device and unpacking together, by the wall time: 1
     /// is one stage after the other, 3 is all three always.
     pub overlap: f64,
+    /// [`Timeline::device_overlap`](super::Timeline::device_overlap) of the batches
+    /// that were sampled, if any were.
+    pub device_overlap: Option<f64>,
     /// What holds the others up; `None` before the first batch.
     pub bound: Option<Stage>,
     /// Of batches, from submission to the moment they were seen done.
@@ -151,8 +161,9 @@ impl Statistics {
         }
     }
 
-    /// The largest of what stage one does; behind a stall, of what comes behind.
-    fn find_bound(&self, threads: Threads) -> Stage {
+    /// The largest of what stage one does; where that is waiting for those behind,
+    /// or having given them its last batch `drained_ns` ago, the largest of those.
+    fn find_bound(&self, threads: Threads, drained_ns: u64) -> Stage {
         let longest = |stages: &[Stage]| {
             let longest = stages.iter().max_by_key(|stage| self.time(**stage).busy_ns);
             *longest.expect("there are some")
@@ -161,7 +172,7 @@ impl Statistics {
             Threads::Own => longest(&[Stage::Fill, Stage::Input]),
             Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
         };
-        match self.time(first).busy_ns >= self.stall.busy_ns {
+        match self.time(first).busy_ns >= self.stall.busy_ns + drained_ns {
             true => first,
             false => longest(&[Stage::Unpack, Stage::Output, Stage::Device]),
         }
@@ -175,13 +186,11 @@ impl Statistics {
         let share = |stage: Stage| percent(self.time(stage).share);
         let own = share(bound);
         let start = match bound {
-            Stage::Input => format!("the items bound: they were waited for {own} of the time"),
+            Stage::Input => format!("the items bound: {own} of the time there were none"),
             Stage::Fill => format!("filling bounds: busy {own} of the time"),
             Stage::Device => format!("the device bounds: busy {own} of the time"),
             Stage::Unpack => format!("unpacking bounds: busy {own} of the time"),
-            Stage::Output => {
-                format!("the results bound: whoever takes them was waited for {own} of the time")
-            }
+            Stage::Output => format!("the results bound: {own} of the time nobody took them"),
         };
         let named = [
             (Stage::Fill, "filling"),
@@ -213,6 +222,7 @@ struct Flight {
     /// When the first batch closed, and when the last was heard of.
     first: Option<Instant>,
     last: Option<Instant>,
+    last_submitted: Option<Instant>,
     in_flight: u32,
     /// With any in flight.
     busy: Duration,
@@ -241,6 +251,7 @@ impl Meter {
             flight: Mutex::new(Flight {
                 first: None,
                 last: None,
+                last_submitted: None,
                 in_flight: 0,
                 busy: Duration::ZERO,
                 slot_time: Duration::ZERO,
@@ -257,6 +268,7 @@ impl Meter {
         let mut flight = self.flight.lock();
         flight.first.get_or_insert(closed_at);
         flight.sum(now);
+        flight.last_submitted = Some(now);
         flight.in_flight += 1;
     }
 
@@ -321,6 +333,11 @@ fn statistics(
         _ => Duration::ZERO,
     };
     let wall_ns = ns(wall);
+    let drained = match (flight.last_submitted, flight.last) {
+        (Some(given), Some(last)) => last.saturating_duration_since(given),
+        _ => Duration::ZERO,
+    };
+    let drained_ns = ns(drained);
     let share = |ns: u64| ns as f64 / wall_ns.max(1) as f64;
     let time = |busy_ns: u64, batches: u64| StageTime {
         busy_ns,
@@ -336,7 +353,7 @@ fn statistics(
         Threads::Own => 0,
         Threads::Caller => unpack.busy_ns,
     };
-    let busy = fill.busy_ns + stall.busy_ns + own;
+    let busy = fill.busy_ns + stall.busy_ns + own + drained_ns;
     let mut statistics = Statistics {
         wall_ns,
         fill,
@@ -348,11 +365,12 @@ fn statistics(
         slots,
         slots_in_flight: share(ns(flight.slot_time)),
         overlap: fill.share + device.share + unpack.share,
+        device_overlap: None,
         bound: None,
         batch_latency: flight.latencies,
         item_latency,
     };
-    statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads));
+    statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads, drained_ns));
     statistics
 }
 
@@ -411,14 +429,28 @@ mod tests {
         );
         assert_eq!(
             sentence([5, 2, 60, 3, 0]),
-            "the items bound: they were waited for 93% of the time; filling 5%, device 60%, \
-             unpacking 3%"
+            "the items bound: 93% of the time there were none; filling 5%, device 60%, unpacking 3%"
         );
         let none = Meter::new(3).statistics(&Counters::default(), Threads::Own);
         assert_eq!(
             (none.bound, none.sentence()),
             (None, "no batch has run".to_owned())
         );
+    }
+
+    #[test]
+    fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
+        let (meter, start) = (Meter::new(2), Instant::now());
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        meter.submitted(at(0), at(1));
+        meter.seen(at(1), at(100));
+        let counters = Counters {
+            fill_ns: 1_000_000,
+            ..Counters::default()
+        };
+        let statistics = meter.statistics(&counters, Threads::Own);
+        assert_eq!(statistics.bound, Some(Stage::Device));
+        assert_eq!(statistics.input.busy_ns, 0);
     }
 
     #[test]

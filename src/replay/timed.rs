@@ -218,15 +218,28 @@ fn take_down(lane: &mut dyn Lane, body: &[Lowered]) -> Result<()> {
 fn build_by_hand(lane: &mut dyn Lane, recording: &Recording, body: &[Lowered]) -> Result<GraphId> {
     let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
     let edges = hazards(recording, &commands);
-    let stamps = [BEGUN, UPLOADED, COMPUTED, DOWNLOADED];
-    let ops = stamps.map(|stamp| Op::Stamp { stamp });
     let ends = ends(body, &edges);
-    let of_body = body.iter().zip(&edges).map(|(lowered, after)| Node {
-        op: &lowered.op,
-        after,
-    });
-    let of_stamps = ops.iter().zip(&ends).map(|(op, after)| Node { op, after });
-    let nodes: Vec<Node<'_>> = of_body.chain(of_stamps).collect();
+    // Where nodes run as they are listed, a stamp is met when its stage is over.
+    let mut listed: Vec<(Op, Vec<usize>)> = Vec::with_capacity(body.len() + STAMPS);
+    let mut places = Vec::with_capacity(body.len());
+    let mut commands = body.iter().zip(&edges);
+    for at in 0..=body.len() {
+        for (stamp, ends) in (0..).zip(&ends) {
+            if ends.iter().max().map_or(0, |last| last + 1) == at {
+                let after = ends.iter().map(|&node| places[node]).collect();
+                listed.push((Op::Stamp { stamp }, after));
+            }
+        }
+        if let Some((lowered, after)) = commands.next() {
+            let after = after.iter().map(|&node| places[node]).collect();
+            places.push(listed.len());
+            listed.push((lowered.op.clone(), after));
+        }
+    }
+    let nodes: Vec<Node<'_>> = listed
+        .iter()
+        .map(|(op, after)| Node { op, after })
+        .collect();
     let built = lane.build_graph(&nodes, None).within(|| "build the graph");
     built.map(|(graph, _)| graph)
 }
@@ -252,4 +265,83 @@ fn ends(body: &[Lowered], edges: &[Vec<usize>]) -> [Vec<usize>; STAMPS] {
         }
     }
     ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::FunctionId;
+
+    fn lowered(ops: &[Op]) -> Vec<Lowered> {
+        let lower = |(command, op): (usize, &Op)| Lowered {
+            command,
+            queue: Queue::Compute,
+            op: op.clone(),
+        };
+        ops.iter().enumerate().map(lower).collect()
+    }
+
+    fn upload() -> Op {
+        Op::Upload {
+            host: 0,
+            device: 0,
+            bytes: 1,
+        }
+    }
+
+    fn kernel() -> Op {
+        Op::Launch {
+            function: FunctionId(0),
+            grid: [1; 3],
+            block: [1; 3],
+            shared_bytes: 0,
+            args: Box::default(),
+        }
+    }
+
+    fn download() -> Op {
+        Op::Download {
+            device: 0,
+            host: 0,
+            bytes: 1,
+        }
+    }
+
+    #[test]
+    fn in_a_line_stamps_follow_the_last_of_their_stage() {
+        let body = [upload(), kernel(), upload(), kernel(), download()];
+        assert_eq!(
+            stamps_among(&lowered(&body)),
+            [(3, UPLOADED), (4, COMPUTED)]
+        );
+        // The uploads are over before the body begins.
+        let body = [kernel(), kernel()];
+        assert_eq!(stamps_among(&lowered(&body)), [(2, COMPUTED)]);
+        let body = [kernel(), upload()];
+        assert_eq!(
+            stamps_among(&lowered(&body)),
+            [(2, UPLOADED), (2, COMPUTED)]
+        );
+    }
+
+    #[test]
+    fn a_stamp_of_a_graph_comes_after_what_ends_its_stage() {
+        // Two chains: 0 -> 2 -> 4 -> 6 and 1 -> 3 -> 5.
+        let body = [
+            upload(),
+            upload(),
+            kernel(),
+            kernel(),
+            kernel(),
+            download(),
+            download(),
+        ];
+        let edges = [&[][..], &[], &[0], &[1], &[2], &[3], &[4]].map(<[usize]>::to_vec);
+        let expected: [&[usize]; STAMPS] = [&[], &[0, 1], &[3, 4], &[5, 6]];
+        assert_eq!(ends(&lowered(&body), &edges), expected);
+        // Without copies, of mapped buffers.
+        let edges = [&[][..], &[0]].map(<[usize]>::to_vec);
+        let expected: [&[usize]; STAMPS] = [&[], &[], &[1], &[1]];
+        assert_eq!(ends(&lowered(&[kernel(), kernel()]), &edges), expected);
+    }
 }
