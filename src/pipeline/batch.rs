@@ -53,7 +53,7 @@ pub(crate) struct Batch<W: Workload> {
     /// Whether the timeline has it, and whether the device notes its times.
     pub(crate) sampled: bool,
     pub(crate) timed: bool,
-    /// Set when it asks for a slot.
+    /// Set when it has to wait for a slot.
     pub(crate) closed_at: Option<Instant>,
     /// Set when the device takes it.
     pub(crate) submitted_at: Option<Instant>,

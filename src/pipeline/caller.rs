@@ -227,8 +227,8 @@ impl<W: Workload> Pipeline<W> {
     }
 
     fn dispatch(&mut self, mut batch: Batch<W>) {
-        batch.closed_at.get_or_insert_with(Instant::now);
         let Some(slot) = self.ring.take_free() else {
+            batch.closed_at.get_or_insert_with(Instant::now);
             self.waiting.push_back(batch);
             return;
         };

@@ -21,6 +21,7 @@ use rayon::ThreadPool;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tracing::debug_span;
 
 /// The most slots of one device.
 pub const SLOTS_MAX: usize = 64;
@@ -287,6 +288,7 @@ pub(super) fn build<W: Workload>(
     pool: Arc<ThreadPool>,
     config: &EngineConfig,
 ) -> Result<(Shared<W>, Vec<Slot<Free>>, MemoryPlan)> {
+    let _span = debug_span!("build", slots = config.slots).entered();
     config.check()?;
     let Some(first) = backends.first() else {
         return Err(Error::usage("the engine has no backend"));

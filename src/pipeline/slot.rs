@@ -12,6 +12,7 @@ use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
+use tracing::{debug_span, trace_span};
 
 /// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
 /// slot less.
@@ -81,8 +82,13 @@ pub(crate) fn open_slots(
     slots: &mut Vec<Slot<Free>>,
 ) -> Result<()> {
     let buffers = buckets.largest().recording.buffers();
-    for mut lane in backend.open_lanes(buffers, count, policy.streams)? {
+    let lanes = {
+        let _span = debug_span!("memory", slots = count).entered();
+        backend.open_lanes(buffers, count, policy.streams)?
+    };
+    for mut lane in lanes {
         let index = slots.len();
+        let _span = debug_span!("graphs", slot = index).entered();
         let executor = Executor::new(backend, &mut *lane, buckets, policy)
             .within(|| format!("slot {index}"))?;
         slots.push(Slot {
@@ -198,6 +204,7 @@ impl Slot<Filling> {
     /// As [`Executor::update`].
     pub fn rebind(&mut self, bucket: usize, bindings: Bindings) -> Result<Rung> {
         let core = &mut *self.core;
+        let _span = debug_span!("rebind", slot = core.index, bucket).entered();
         core.executor.update(&mut *core.lane, bucket, bindings)
     }
 
@@ -261,6 +268,7 @@ impl<B> Slot<InFlight<B>> {
 
     /// Waits to the end.
     pub(crate) fn wait(mut self) -> Progress<B> {
+        let _span = trace_span!("wait", slot = self.core.index).entered();
         match self.core.lane.wait() {
             Ok(()) => Progress::Done(self.with(|InFlight { batch }| Done { batch })),
             Err(error) => Progress::Failed(self.fail(error.within("compute"), |state| state.batch)),

@@ -16,6 +16,7 @@ use rayon::ThreadPool;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tracing::{debug_span, trace_span};
 
 /// What all stages share.
 pub(super) struct Shared<W: Workload> {
@@ -74,6 +75,7 @@ impl<W: Workload> Shared<W> {
 
     /// Fits the buckets to the sizes of the latest batches.
     pub(super) fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
+        let _span = debug_span!("fit_buckets", count).entered();
         let weights = self.program.copied_bytes_per_unit();
         let seen = self.sizes.to_vec();
         let capacities = fit_buckets(&seen, self.batch_max, &weights, count);
@@ -102,16 +104,22 @@ impl<W: Workload> Shared<W> {
         let number = self.batches_given.fetch_add(1, Relaxed);
         let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
         (batch.number, batch.sampled) = (number, sampler.is_some());
+        let (place, items) = (slot.index(), batch.items);
+        let span = trace_span!("fill", batch = number, slot = place, items).entered();
         let mut filled = fill(&self.program, &self.pool, slot, batch);
+        drop(span);
         let filled_at = add_since(&self.counters.fill_ns, start);
         filled.batch_mut().submitted_at = Some(filled_at);
         self.meter.submitted(closed_at, filled_at);
-        match filled.submit(sampler.is_some()) {
+        let span = trace_span!("submit", batch = number, slot = place, items).entered();
+        let submitted = filled.submit(sampler.is_some());
+        drop(span);
+        match submitted {
             Ok((mut slot, replay)) => {
                 let end = add_since(&self.counters.submit_ns, filled_at);
                 self.counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
-                    let of = (number, slot.index());
+                    let of = (number, place);
                     sampler.add(of, SpanKind::Stall, closed_at, start);
                     sampler.add(of, SpanKind::Fill, start, filled_at);
                     sampler.add(of, SpanKind::Submit, filled_at, end);
@@ -131,14 +139,16 @@ impl<W: Workload> Shared<W> {
 
     /// Stage two: notes what the device made of a batch.
     pub(super) fn seen(&self, outcome: &Finished<Batch<W>>) {
-        let submitted_at = match outcome {
-            Ok(slot) => slot.batch().submitted_at,
-            Err(failed) => {
-                self.poison(&failed.error);
-                failed.batch.submitted_at
-            }
+        let (slot, batch) = match outcome {
+            Ok(slot) => (slot.index(), slot.batch()),
+            Err(failed) => (failed.slot.index(), &failed.batch),
         };
-        if let Some(submitted_at) = submitted_at {
+        let Batch { number, items, .. } = *batch;
+        let _span = trace_span!("complete", batch = number, slot, items).entered();
+        if let Err(failed) = outcome {
+            self.poison(&failed.error);
+        }
+        if let Some(submitted_at) = batch.submitted_at {
             let now = add_since(&self.counters.compute_ns, submitted_at);
             self.meter.seen(submitted_at, now);
             if let Ok(slot) = outcome {
@@ -173,6 +183,9 @@ impl<W: Workload> Shared<W> {
         outputs.clear();
         let taken = match outcome {
             Ok(slot) => {
+                let Batch { number, items, .. } = *slot.batch();
+                let place = slot.index();
+                let _span = trace_span!("unpack", batch = number, slot = place, items).entered();
                 unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
                 let (slot, batch) = slot.release();
                 Taken {

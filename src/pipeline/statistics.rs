@@ -212,8 +212,16 @@ fn percent(share: f64) -> String {
 /// What the stages note while they run.
 pub(super) struct Meter {
     flight: Mutex<Flight>,
-    items: Mutex<Latencies>,
+    items: Mutex<Items>,
     slots: usize,
+}
+
+/// The items that have their results.
+#[derive(Clone, Default)]
+struct Items {
+    latencies: Latencies,
+    batches: u64,
+    last: Option<Instant>,
 }
 
 /// The batches on the device, summed over time.
@@ -229,7 +237,6 @@ struct Flight {
     /// By slot.
     slot_time: Duration,
     latencies: Latencies,
-    unpacked: u64,
 }
 
 impl Flight {
@@ -256,9 +263,8 @@ impl Meter {
                 busy: Duration::ZERO,
                 slot_time: Duration::ZERO,
                 latencies: Latencies::new(),
-                unpacked: 0,
             }),
-            items: Mutex::new(Latencies::new()),
+            items: Mutex::default(),
             slots,
         }
     }
@@ -291,13 +297,12 @@ impl Meter {
 
     /// Its items have their results.
     pub(super) fn unpacked<W: Workload>(&self, batch: &Batch<W>, now: Instant) {
-        let mut flight = self.flight.lock();
-        flight.sum(now);
-        flight.unpacked += 1;
-        drop(flight);
         let mut items = self.items.lock();
+        items.batches += 1;
+        items.last = Some(now);
         for entry in &batch.entries {
-            items.add(now.saturating_duration_since(entry.accepted_at));
+            let latency = now.saturating_duration_since(entry.accepted_at);
+            items.latencies.add(latency);
         }
     }
 
@@ -323,17 +328,18 @@ pub(super) enum Threads {
 
 fn statistics(
     flight: Flight,
-    item_latency: Latencies,
+    items: Items,
     counters: &Counters,
     slots: usize,
     threads: Threads,
 ) -> Statistics {
-    let wall = match (flight.first, flight.last) {
+    let last = flight.last.max(items.last);
+    let wall = match (flight.first, last) {
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };
     let wall_ns = ns(wall);
-    let drained = match (flight.last_submitted, flight.last) {
+    let drained = match (flight.last_submitted, last) {
         (Some(given), Some(last)) => last.saturating_duration_since(given),
         _ => Duration::ZERO,
     };
@@ -346,9 +352,9 @@ fn statistics(
     };
     let fill = time(counters.fill_ns + counters.submit_ns, counters.batches);
     let device = time(ns(flight.busy), flight.latencies.count());
-    let unpack = time(counters.unpack_ns, flight.unpacked);
+    let unpack = time(counters.unpack_ns, items.batches);
     let stall = time(counters.stall_ns, counters.batches);
-    let output = time(counters.output_ns, flight.unpacked);
+    let output = time(counters.output_ns, items.batches);
     let own = match threads {
         Threads::Own => 0,
         Threads::Caller => unpack.busy_ns,
@@ -368,7 +374,7 @@ fn statistics(
         device_overlap: None,
         bound: None,
         batch_latency: flight.latencies,
-        item_latency,
+        item_latency: items.latencies,
     };
     statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads, drained_ns));
     statistics
@@ -400,7 +406,7 @@ mod tests {
             output_ns,
             ..Counters::default()
         };
-        statistics(flight, Latencies::new(), &counters, 3, threads)
+        statistics(flight, Items::default(), &counters, 3, threads)
     }
 
     #[test]
