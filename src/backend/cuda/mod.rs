@@ -28,6 +28,8 @@ mod memory;
 mod module;
 mod node;
 mod nvrtc;
+#[cfg(feature = "nvtx")]
+mod nvtx;
 mod queues;
 mod readback;
 mod rights;
@@ -47,6 +49,8 @@ pub(super) use doctor::gpu_findings;
 use driver::OR_CPU;
 use lane::CudaLane;
 use memory::{DeviceMemory, Pinned, out_of_memory};
+#[cfg(feature = "nvtx")]
+pub use nvtx::NvtxLayer;
 use queues::stream_set;
 use share::Share;
 use stamps::{Clock, Stamps};
