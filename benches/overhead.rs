@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::{Backend, Lane};
-use tapeloop::pipeline::Wait;
+use tapeloop::pipeline::{Pipeline, TimelineConfig, Wait};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Mode, Policy};
 use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
@@ -145,5 +145,34 @@ fn items(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, replays, items);
+/// Batches of one item on one thread: what the stages cost, and what a timeline adds.
+fn batches(criterion: &mut Criterion) {
+    const BATCHES: u32 = 4096;
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
+    let mut group = criterion.benchmark_group("pipeline");
+    group.throughput(Throughput::Elements(BATCHES.into()));
+    for (case, timeline) in [
+        ("plain", None),
+        ("sampled", Some(TimelineConfig::default())),
+    ] {
+        let config = EngineConfig {
+            timeline,
+            ..EngineConfig::new([1])
+        };
+        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+        let pool = Arc::clone(&pool);
+        let mut pipeline = Pipeline::new(Nothing::new(1), &[backend], pool, &config).unwrap();
+        group.bench_function(case, |bencher| {
+            bencher.iter(|| {
+                for item in 0..BATCHES {
+                    pipeline.submit(item).unwrap();
+                    pipeline.wait().unwrap().result.unwrap();
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, replays, items, batches);
 criterion_main!(benches);

@@ -10,11 +10,13 @@ export NVCC=none
 sets=(
     ""                          # the engine alone
     "cuda-12040"                # the engine with CUDA
+    "nvtx,cuda-12040"           # with ranges for Nsight Systems
     "structure"                 # the readers
     "features"                  # the built-in workload, without Arrow
     "features,cuda-13000"
     "cli"                       # the program, without CUDA
     "cli,cuda-12040"            # the default
+    "cli,nvtx,cuda-12040"
 )
 for set in "${sets[@]}"; do
     echo "== features: ${set:-none}"

@@ -25,7 +25,8 @@
 //! `default = ["cli", "cuda-12040"]`. With `default-features = false` the engine
 //! comes alone, without Arrow and without readers. `cuda-12040` to `cuda-13000`
 //! choose the driver API that the bindings are of, and exclude each other; the
-//! driver is loaded at run time, so none of them needs CUDA to build.
+//! driver is loaded at run time, so none of them needs CUDA to build. `nvtx` beside
+//! one of them shows the stages in Nsight Systems.
 
 pub mod backend;
 #[cfg(feature = "cli")]
@@ -43,7 +44,7 @@ pub mod workload;
 
 pub use backend::{Backend, DeviceInfo};
 pub use error::{Error, ErrorKind, Result};
-pub use pipeline::{Counters, Engine, EngineConfig, Ticket};
+pub use pipeline::{Counters, Engine, EngineConfig, Statistics, Ticket};
 pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 pub use replay::{Bindings, Executor, Mode};
 pub use workload::{Completion, Extent, ReadViews, Sink, Workload, WriteViews};

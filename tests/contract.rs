@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Streams, cpu::CpuBackend,
+    Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams, cpu::CpuBackend,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -234,6 +234,10 @@ impl Lane for WrappedLane {
 
     fn abandon(&mut self, error: &tapeloop::Error) {
         self.cpu.abandon(error);
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        self.cpu.stamps()
     }
 }
 

@@ -14,11 +14,13 @@ pub enum Call {
     GraphEdit,
     /// [`DriverCalls::polls`].
     Poll,
+    /// [`DriverCalls::timings`].
+    Timing,
 }
 
 /// The counts of one device, which its lanes share.
 #[derive(Debug, Default)]
-pub struct CallCounters([AtomicU64; 4]);
+pub struct CallCounters([AtomicU64; 5]);
 
 impl CallCounters {
     /// Counts one call.
@@ -34,6 +36,7 @@ impl CallCounters {
             submissions: count(Call::Submission),
             graph_edits: count(Call::GraphEdit),
             polls: count(Call::Poll),
+            timings: count(Call::Timing),
         }
     }
 }

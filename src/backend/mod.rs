@@ -46,6 +46,7 @@ mod graphs;
 mod layout;
 mod select;
 pub mod sim;
+mod stamp;
 mod storage;
 mod twin;
 #[cfg(any(feature = "cuda", test))]
@@ -62,6 +63,7 @@ pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
+pub use stamp::{STAMPS, Stamps, host_ns};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -158,6 +160,11 @@ pub enum Op {
         /// addresses of pinned memory too.
         args: Box<[u64]>,
     },
+    /// Notes the time when the device comes to it.
+    Stamp {
+        /// Which of the lane's, below [`STAMPS`].
+        stamp: u32,
+    },
 }
 
 /// The addresses of one buffer in one lane.
@@ -231,12 +238,20 @@ pub struct DriverCalls {
     pub graph_edits: u64,
     /// Queries of events, and waits for them.
     pub polls: u64,
+    /// What timing takes: events with a time that are made, and times that are
+    /// asked for. None without stamps.
+    pub timings: u64,
 }
 
 /// The error of ending a capture that an operation was refused in.
 fn refused_in_capture() -> Error {
     Error::usage("an operation of the capture was refused")
         .fix("see the error of the operation, and capture again without it")
+}
+
+/// The error of a stamp that no lane has.
+fn no_stamp(stamp: u32) -> Error {
+    Error::usage(format!("there is no stamp {stamp}; a lane has {STAMPS}"))
 }
 
 /// Host sides of buffers.
@@ -506,6 +521,13 @@ pub trait Lane: Send {
     /// on every call to any of its lanes fails with `error`, and nothing of it is
     /// waited for, touched or freed.
     fn abandon(&mut self, error: &Error);
+
+    /// When the device last came to each [`Op::Stamp`] of this lane, of those that
+    /// are seen done.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn stamps(&self) -> Result<Stamps>;
 }
 
 /// How long [`Lane::wait_for`] keeps its core.

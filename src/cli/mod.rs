@@ -16,6 +16,7 @@ mod graph;
 mod inputs;
 mod interrupt;
 mod listing;
+mod log;
 mod memory;
 mod output;
 mod paint;
@@ -27,14 +28,14 @@ mod run;
 mod sink;
 mod tables;
 mod tally;
+mod timeline;
 mod validate;
 
 use crate::error::{Error, ErrorKind, Result};
 use args::{Cli, Command, FeaturesArgs, GraphArgs};
 use clap::Parser;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 
 const GOOD: u8 = 0;
 /// Nothing could run, or the run failed.
@@ -48,7 +49,7 @@ const REJECTED: u8 = 3;
 pub fn main() -> ExitCode {
     memory::give_back_large_blocks();
     let cli = Cli::parse();
-    start_log();
+    log::start();
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Features(args) => features(args),
@@ -101,17 +102,4 @@ fn error_code(error: &Error) -> u8 {
         ErrorKind::Config | ErrorKind::Usage => MISUSED,
         _ => FAILED,
     }
-}
-
-fn start_log() {
-    let filter = ["TAPELOOP_LOG", "RUST_LOG"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok())
-        .unwrap_or_else(|| "info".to_owned());
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
 }

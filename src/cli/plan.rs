@@ -5,7 +5,7 @@ use super::config::{Config, Wait, setting_json};
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
-use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan};
+use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -248,6 +248,7 @@ pub(super) fn engine_config(config: &Config) -> EngineConfig {
         buckets: Features::buckets(batch.residues, batch.residues_max),
         memory_bytes_max: config.memory_bytes_max,
         restarts_max: config.restarts_max,
+        timeline: config.timeline.as_ref().map(|_| TimelineConfig::default()),
         wait: match config.wait {
             Wait::Spin => pipeline::Wait::Spin,
             Wait::Block | Wait::Sleep => pipeline::Wait::Block,

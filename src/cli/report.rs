@@ -6,7 +6,7 @@ use super::tables::{Written, warnings};
 use super::tally::Counts;
 use super::{FAILED, GOOD, REJECTED};
 use crate::error::{Error, Result};
-use crate::pipeline::{Counters, MemoryPlan, Shrunk};
+use crate::pipeline::{Counters, Latencies, MemoryPlan, Shrunk, Statistics};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) counts: Counts,
     /// Of the engine.
     pub(super) counters: Counters,
+    /// Of the engine too.
+    pub(super) statistics: Statistics,
     pub(super) memory: MemoryPlan,
     /// What the engine did without.
     pub(super) shrunk: Vec<Shrunk>,
@@ -144,6 +146,7 @@ impl Outcome {
             },
             "annotations": annotations,
             "stage_seconds": stages,
+            "statistics": statistics_json(&self.statistics),
             "columns": self.audits(),
             "memory_bytes": {
                 "engine_device": self.memory.device_bytes(),
@@ -163,10 +166,22 @@ impl Outcome {
         Json::Object(tables)
     }
 
+    /// What ran, in a line.
+    pub(super) fn title(&self, plan: &Plan) -> String {
+        let device = plan.selected.backend.device();
+        format!(
+            "{} ({}), mode {}, {} slots, {} threads",
+            device.backend,
+            device.name,
+            plan.config.policy.mode.name(),
+            plan.config.slots,
+            plan.pool.current_num_threads()
+        )
+    }
+
     /// The closing summary.
     pub(super) fn summary(&self, plan: &Plan, folder: &str) -> String {
         let counts = &self.counts;
-        let device = plan.selected.backend.device();
         let ended = if self.error.is_some() {
             "failed after"
         } else if self.interrupted {
@@ -175,13 +190,9 @@ impl Outcome {
             "done in"
         };
         let mut text = format!(
-            "{ended} {:.2} s on {} ({}), mode {}, {} slots, {} threads\n",
+            "{ended} {:.2} s on {}\n",
             self.elapsed.as_secs_f64(),
-            device.backend,
-            device.name,
-            plan.config.policy.mode.name(),
-            self.memory.slots,
-            plan.pool.current_num_threads()
+            self.title(plan)
         );
         let lines = [
             ("inputs", counts.inputs),
@@ -197,6 +208,7 @@ impl Outcome {
         let stages = self.stages();
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
+        let _ = writeln!(text, "{}", self.statistics.sentence());
         let _ = writeln!(text, "results: {folder}");
         if !self.shrunk.is_empty() {
             let steps: Vec<String> = self.shrunk.iter().map(Shrunk::to_string).collect();
@@ -236,6 +248,52 @@ impl Outcome {
         }
         text
     }
+}
+
+/// Where the time went, in seconds and shares of the wall time.
+fn statistics_json(statistics: &Statistics) -> Json {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let times = [
+        ("input", statistics.input),
+        ("stall", statistics.stall),
+        ("fill", statistics.fill),
+        ("device", statistics.device),
+        ("unpack", statistics.unpack),
+        ("output", statistics.output),
+    ];
+    let times: Map<String, Json> = times
+        .into_iter()
+        .map(|(name, time)| {
+            let busy = json!({
+                "seconds": seconds(time.busy_ns),
+                "share": time.share,
+                "batches": time.batches,
+            });
+            (name.to_owned(), busy)
+        })
+        .collect();
+    let latencies = |latencies: &Latencies| {
+        json!({
+            "count": latencies.count(),
+            "p50": seconds(latencies.quantile_ns(0.5)),
+            "p90": seconds(latencies.quantile_ns(0.9)),
+            "p99": seconds(latencies.quantile_ns(0.99)),
+            "max": seconds(latencies.max_ns()),
+        })
+    };
+    json!({
+        "seconds": seconds(statistics.wall_ns),
+        "bound": statistics.bound.map(|stage| stage.name()),
+        "sentence": statistics.sentence(),
+        "stages": times,
+        "slots_in_flight": statistics.slots_in_flight,
+        "overlap": statistics.overlap,
+        "device_overlap": statistics.device_overlap,
+        "latency_seconds": {
+            "batch": latencies(&statistics.batch_latency),
+            "item": latencies(&statistics.item_latency),
+        },
+    })
 }
 
 /// The most memory that the process had, where the system tells.

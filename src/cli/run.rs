@@ -11,6 +11,7 @@ use super::report::Outcome;
 use super::sink::Results;
 use super::tables::{Tables, Written};
 use super::tally::{Counts, Tally};
+use super::timeline::TimelineFolder;
 use super::{GOOD, say};
 use crate::error::Result;
 use crate::features::Features;
@@ -67,6 +68,8 @@ pub(super) fn compute(
     let interrupt = Interrupt::listen()?;
     let mut engine = plan.start()?;
     let folder = OutputFolder::claim(to.folder, to.overwrite)?;
+    let timeline = plan.config.timeline.as_deref();
+    let timeline = timeline.map(TimelineFolder::make).transpose()?;
     let tally = Arc::new(Tally::default());
     let tables = open_tables(plan, &folder);
     let mut results = Results::new(tables, folder, Arc::clone(&tally));
@@ -104,6 +107,7 @@ pub(super) fn compute(
         elapsed: clock.elapsed(),
         counts: tally.counts(),
         counters: engine.counters(),
+        statistics: engine.statistics(),
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
         written,
@@ -112,6 +116,10 @@ pub(super) fn compute(
         rejected,
     };
     note_readings(plan, &outcome.counts);
+    if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
+        let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
+        outcome.error = outcome.error.or(written.err());
+    }
     let recorded = folder.finish(&outcome.record(plan));
     // The first error is the cause: a full disk fails the record too.
     outcome.error = outcome.error.or(recorded.err());

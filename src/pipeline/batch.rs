@@ -23,6 +23,8 @@ pub(crate) struct Entry<W: Workload> {
     pub(crate) item: W::Item,
     pub(crate) place: Result<Place>,
     pub(crate) reply: Reply<W>,
+    /// When the batcher took it.
+    pub(crate) accepted_at: Instant,
 }
 
 impl<W: Workload> Entry<W> {
@@ -42,12 +44,17 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) total: Extent,
     /// Entries with a place.
     pub(crate) items: u32,
-    /// Counted since the engine was built.
-    pub(crate) number: u64,
-    /// The number of the first entry, counted likewise.
+    /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
     /// Set on the way into a slot, for batches of a run.
     pub(crate) ordered: Option<Ordered<W>>,
+    /// Its number among those that were given to a device, set when it is.
+    pub(crate) number: u64,
+    /// Whether the timeline has it, and whether the device notes its times.
+    pub(crate) sampled: bool,
+    pub(crate) timed: bool,
+    /// Set when it has to wait for a slot.
+    pub(crate) closed_at: Option<Instant>,
     /// Set when the device takes it.
     pub(crate) submitted_at: Option<Instant>,
     /// What became of each entry, where they were run apart from each other.
@@ -61,14 +68,17 @@ pub(crate) struct Ordered<W: Workload> {
 }
 
 impl<W: Workload> Batch<W> {
-    pub(super) fn new(number: u64, first: u64, entries: Vec<Entry<W>>) -> Self {
+    pub(super) fn new(first: u64, entries: Vec<Entry<W>>) -> Self {
         Batch {
-            number,
             first,
             entries,
             total: Extent::default(),
             items: 0,
             ordered: None,
+            number: 0,
+            sampled: false,
+            timed: false,
+            closed_at: None,
             submitted_at: None,
             settled: Vec::new(),
         }
@@ -103,7 +113,7 @@ impl<W: Workload> Batcher<W> {
             target,
             max,
             wait,
-            open: Batch::new(0, 0, Vec::new()),
+            open: Batch::new(0, Vec::new()),
             pushed: 0,
             spares: Vec::new(),
             closes_at: None,
@@ -138,7 +148,12 @@ impl<W: Workload> Batcher<W> {
             .expect("an admitted item in an empty batch");
         self.open.items += u32::from(extent.is_ok());
         let place = extent.map(|extent| Place { at, extent });
-        self.open.entries.push(Entry { item, place, reply });
+        self.open.entries.push(Entry {
+            item,
+            place,
+            reply,
+            accepted_at: now,
+        });
         self.pushed += 1;
         let waited = now.checked_add(self.wait);
         self.closes_at = [self.closes_at, waited, deadline]
@@ -169,7 +184,7 @@ impl<W: Workload> Batcher<W> {
         self.closes_at = None;
         (!self.open.entries.is_empty()).then(|| {
             let entries = self.spares.pop().unwrap_or_default();
-            let next = Batch::new(self.open.number + 1, self.pushed, entries);
+            let next = Batch::new(self.pushed, entries);
             std::mem::replace(&mut self.open, next)
         })
     }

@@ -6,15 +6,19 @@ use super::program::{Program, record_buckets};
 use super::sizes::SizesSeen;
 use super::slot::{Free, Slot, open_slots};
 use super::stages::Shared;
+use super::statistics::Meter;
 use super::stats::AtomicCounters;
 use super::sync::Mutex;
+use super::timeline::Sampler;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::Buckets;
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use tracing::debug_span;
 
 /// What an engine did without, as memory was short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,7 @@ pub(super) fn build<W: Workload>(
     pool: Arc<ThreadPool>,
     config: &EngineConfig,
 ) -> Result<Built<W>> {
+    let _span = debug_span!("build", slots = config.slots).entered();
     config.check()?;
     let Some(first) = backends.first() else {
         return Err(Error::usage("the engine has no backend"));
@@ -98,6 +103,11 @@ pub(super) fn build<W: Workload>(
                     program: Program::new(workload, buckets, handles, device),
                     pool,
                     counters: AtomicCounters::default(),
+                    meter: Meter::new(slots.len()),
+                    batches_given: AtomicU64::new(0),
+                    sampler: config
+                        .timeline
+                        .map(|timeline| Sampler::new(&timeline, slots.len())),
                     sizes: SizesSeen::new(),
                     poison: OnceLock::new(),
                     turn: Mutex::new(()),

@@ -6,8 +6,10 @@ use super::engine::{EngineConfig, SubmitOptions};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
+use super::statistics::{Statistics, Threads};
 use super::stats::Counters;
 use super::ticket::Reply;
+use super::timeline::Timeline;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::record::Scalar;
@@ -205,6 +207,16 @@ impl<W: Workload> Pipeline<W> {
         self.shared.counters.snapshot()
     }
 
+    /// Where the time went so far.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.statistics(Threads::Caller)
+    }
+
+    /// As [`Engine::timeline`](super::Engine::timeline).
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.shared.timeline()
+    }
+
     /// The memory that it took.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
@@ -227,8 +239,9 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    fn dispatch(&mut self, batch: Batch<W>) {
+    fn dispatch(&mut self, mut batch: Batch<W>) {
         let Some(slot) = self.ring.take_free() else {
+            batch.closed_at.get_or_insert_with(Instant::now);
             self.waiting.push_back(batch);
             return;
         };

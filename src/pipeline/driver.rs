@@ -189,10 +189,9 @@ impl<W: Workload> Upload<W> {
             });
             self.ordered_batches += 1;
         }
-        let start = Instant::now();
+        batch.closed_at = Some(Instant::now());
         let slot = self.free.recv();
         let slot = slot.expect("slots come back while this stage runs");
-        add_since(&self.shared.counters.stall_ns, start);
         // Until stage two can see it: after a loss it must know all that was lost.
         let turn = self.shared.turn.lock();
         match self.shared.give(slot, batch) {
@@ -266,10 +265,12 @@ fn deliver_one<W: Workload>(
         .filter_map(|(entry, output)| entry.complete(output))
         .collect();
     if let Some(ordered) = taken.batch.ordered {
+        let start = Instant::now();
         // A run that ended early has nobody left to read.
         let _ = ordered
             .results
             .send(taken.failure.map_or(Ok(completions), Err));
+        add_since(&shared.counters.output_ns, start);
     }
 }
 

@@ -6,9 +6,11 @@ use super::plan::MemoryPlan;
 use super::program::record_buckets;
 use super::ring::Wait;
 use super::stages::Shared;
+use super::statistics::{Statistics, Threads};
 use super::stats::Counters;
 use super::sync::JoinHandle;
 use super::ticket::Ticket;
+use super::timeline::{Timeline, TimelineConfig};
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Scalar;
@@ -45,6 +47,8 @@ pub struct EngineConfig {
     pub wait: Wait,
     /// How often a supervised device may be started again after it was lost.
     pub restarts_max: u64,
+    /// Which batches a timeline is taken of; `None` takes none, and costs nothing.
+    pub timeline: Option<TimelineConfig>,
 }
 
 impl EngineConfig {
@@ -60,6 +64,7 @@ impl EngineConfig {
             memory_bytes_max: None,
             wait: Wait::default(),
             restarts_max: 1000,
+            timeline: None,
         }
     }
 
@@ -71,6 +76,7 @@ impl EngineConfig {
             )));
         }
         self.policy.check()?;
+        self.timeline.map_or(Ok(()), |timeline| timeline.check())?;
         match self.buckets.last() {
             Some(largest) if self.batch.fits(*largest) => Ok(()),
             _ => Err(Error::config(format!(
@@ -248,6 +254,16 @@ impl<W: Workload> Engine<W> {
     /// What the engine did so far.
     pub fn counters(&self) -> Counters {
         self.shared.counters.snapshot()
+    }
+
+    /// Where the time went so far, and which stage bounds.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.statistics(Threads::Own)
+    }
+
+    /// The timeline so far, if the configuration asks for one.
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.shared.timeline()
     }
 
     /// The memory that it took.

@@ -122,6 +122,7 @@ pub(crate) fn record_buckets<W: Workload>(
     buckets: &[Extent],
     device: &DeviceInfo,
 ) -> Result<(Buckets, W::Buffers)> {
+    let _span = tracing::debug_span!("record", buckets = buckets.len()).entered();
     check_ladder(buckets.iter().copied())?;
     let axes = workload.axes().len();
     if axes > AXES_MAX {

@@ -43,12 +43,14 @@ impl<W: Workload> Shared<W> {
         first: Box<Failed<Batch<W>>>,
         more: Vec<Finished<Batch<W>>>,
     ) -> Vec<Finished<Batch<W>>> {
-        let mut lost = vec![first];
+        let mut lost = Vec::new();
         let mut finished = Vec::with_capacity(1 + more.len());
-        for outcome in more {
+        for mut outcome in std::iter::once(Err(first)).chain(more) {
+            self.back(&mut outcome);
             match outcome {
                 Err(failed) if self.comes_back(&failed) => lost.push(failed),
-                outcome => finished.push(self.seen(outcome)),
+                Err(failed) => finished.push(Err(self.end(failed))),
+                done => finished.push(done),
             }
         }
         lost.sort_by_key(|failed| failed.batch.number);
@@ -97,7 +99,7 @@ impl<W: Workload> Shared<W> {
         add(&self.counters.reruns, 1);
         let live = batch.total;
         let filled = slot.begin().filled(batch, live, self.program.buckets());
-        let (slot, replay) = filled.submit()?;
+        let (slot, replay) = filled.submit(false)?;
         self.counters.add_replay(&replay);
         match slot.wait() {
             Progress::Done(slot) => Ok(slot),
@@ -198,7 +200,8 @@ impl<'a, W: Workload> Hunt<'a, W> {
     fn run(&mut self, range: Range<usize>) -> Result<()> {
         let slot = self.slot.as_ref().expect("back from the part before");
         self.shared.revive(&**slot.backend())?;
-        let mut part = Batch::new(self.batch.number, self.batch.first, Vec::new());
+        let mut part = Batch::new(self.batch.first, Vec::new());
+        part.number = self.batch.number;
         for &index in &self.placed[range.clone()] {
             let mut entry = self.entries[index].take().expect("in one part at a time");
             let Ok(place) = &mut entry.place else {

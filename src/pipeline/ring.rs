@@ -80,7 +80,7 @@ impl<B> Ring<B> {
         batch: B,
     ) -> Result<Replay, Box<Failed<B>>> {
         let filled = slot.filled(batch, live, Arc::clone(&self.buckets));
-        let (slot, replay) = filled.submit()?;
+        let (slot, replay) = filled.submit(false)?;
         self.in_flight.insert(slot);
         Ok(replay)
     }

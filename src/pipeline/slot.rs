@@ -5,7 +5,7 @@
 //! a slot in flight, or reads it before it is done, does not compile.
 
 use super::upload::write_header;
-use crate::backend::{Backend, Block, BlockView, HostViews, Lane};
+use crate::backend::{Backend, Block, BlockView, HostViews, Lane, Stamps};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, View};
 use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung, give_up};
@@ -13,6 +13,7 @@ use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::{debug_span, trace_span};
 
 /// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
 /// slot less.
@@ -84,8 +85,13 @@ pub(crate) fn open_slots(
     slots: &mut Vec<Slot<Free>>,
 ) -> Result<()> {
     let buffers = buckets.largest().recording.buffers();
-    for mut lane in backend.open_lanes(buffers, count, policy.streams)? {
+    let lanes = {
+        let _span = debug_span!("memory", slots = count).entered();
+        backend.open_lanes(buffers, count, policy.streams)?
+    };
+    for mut lane in lanes {
         let index = slots.len();
+        let _span = debug_span!("graphs", slot = index).entered();
         let executor = Executor::new(backend, &mut *lane, buckets, policy)
             .within(|| format!("slot {index}"))?;
         slots.push(Slot {
@@ -108,7 +114,7 @@ impl Core {
         assert!(fits, "the recording has no such {view:?} buffer");
     }
 
-    fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>) -> Result<Replay> {
+    fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>, timed: bool) -> Result<Replay> {
         let mut taken = Replay::default();
         if !Arc::ptr_eq(self.executor.buckets(), buckets) {
             taken = self.executor.take_buckets(&mut *self.lane, buckets)?;
@@ -116,7 +122,10 @@ impl Core {
         let bucket = buckets.find(live);
         let bucket =
             bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
-        let replay = self.executor.replay(&mut *self.lane, bucket, live)?;
+        let replay = match timed {
+            true => self.executor.replay_timed(&mut *self.lane, bucket, live)?,
+            false => self.executor.replay(&mut *self.lane, bucket, live)?,
+        };
         Ok(Replay {
             made: replay.made + taken.made,
             dropped: replay.dropped + taken.dropped,
@@ -127,6 +136,11 @@ impl Core {
 }
 
 impl<S> Slot<S> {
+    /// Its place among all slots.
+    pub(crate) fn index(&self) -> usize {
+        self.core.index
+    }
+
     fn with<T>(self, state: impl FnOnce(S) -> T) -> Slot<T> {
         Slot {
             core: self.core,
@@ -204,6 +218,7 @@ impl Slot<Filling> {
     /// As [`Executor::update`].
     pub fn rebind(&mut self, bucket: usize, bindings: Bindings) -> Result<Rung> {
         let core = &mut *self.core;
+        let _span = debug_span!("rebind", slot = core.index, bucket).entered();
         core.executor.update(&mut *core.lane, bucket, bindings)
     }
 
@@ -258,9 +273,11 @@ impl<B> Slot<Filled<B>> {
         &mut self.state.batch
     }
 
-    /// Gives the batch to the device, in the smallest bucket that holds it.
-    pub(crate) fn submit(mut self) -> Submitted<B> {
-        match self.core.replay(self.state.live, &self.state.buckets) {
+    /// Gives the batch to the device, in the smallest bucket that holds it; where it
+    /// is `timed` and the device takes that, the slot has its stamps when it is done.
+    pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
+        let (live, buckets) = (self.state.live, &self.state.buckets);
+        match self.core.replay(live, buckets, timed) {
             Ok(replay) => {
                 let deadline = self.core.executor.policy().deadline;
                 let due = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
@@ -273,6 +290,10 @@ impl<B> Slot<Filled<B>> {
 }
 
 impl<B> Slot<InFlight<B>> {
+    pub(crate) fn batch_mut(&mut self) -> &mut B {
+        &mut self.state.batch
+    }
+
     /// Looks once.
     pub(crate) fn poll(mut self) -> Progress<B> {
         let done = self.core.lane.is_done();
@@ -282,6 +303,7 @@ impl<B> Slot<InFlight<B>> {
 
     /// Waits to the end, or until it is overdue.
     pub(crate) fn wait(mut self) -> Progress<B> {
+        let span = trace_span!("wait", slot = self.core.index).entered();
         let done = match self.state.due {
             None => self.core.lane.wait().map(|()| true),
             Some(due) => {
@@ -289,6 +311,7 @@ impl<B> Slot<InFlight<B>> {
                 self.core.lane.wait_for(left)
             }
         };
+        drop(span);
         self.progress(done, true)
     }
 
@@ -321,6 +344,11 @@ impl<B> Slot<Done<B>> {
     /// What was attached to the batch.
     pub fn batch(&self) -> &B {
         &self.state.batch
+    }
+
+    /// When the device came to the stamps of a timed batch.
+    pub(crate) fn stamps(&self) -> Result<Stamps> {
+        self.core.lane.stamps()
     }
 
     pub(crate) fn host(&self, buffer: BufferId) -> &[u8] {

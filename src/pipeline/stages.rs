@@ -5,15 +5,19 @@ use super::download::unpack;
 use super::program::Program;
 use super::ring::Finished;
 use super::sizes::{SizesSeen, fit_buckets};
-use super::slot::{Failed, Free, InFlight, Slot};
-use super::stats::{AtomicCounters, add, add_since};
+use super::slot::{Done, Failed, Free, InFlight, Slot};
+use super::statistics::{Meter, Statistics, Threads};
+use super::stats::{AtomicCounters, add, add_between, add_since};
 use super::sync::Mutex;
+use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tracing::{debug_span, trace_span};
 
 /// What all stages share.
 pub(super) struct Shared<W: Workload> {
@@ -23,6 +27,11 @@ pub(super) struct Shared<W: Workload> {
     pub(super) batch_max: Extent,
     pub(super) batch_wait: Duration,
     pub(super) counters: AtomicCounters,
+    pub(super) meter: Meter,
+    /// Batches that had something for a device.
+    pub(super) batches_given: AtomicU64,
+    /// Where a timeline is asked for.
+    pub(super) sampler: Option<Sampler>,
     pub(super) sizes: SizesSeen,
     /// Set by the first device failure; nothing is given to the device after.
     pub(super) poison: OnceLock<Error>,
@@ -57,8 +66,25 @@ impl<W: Workload> Shared<W> {
         Batcher::new(axes, self.batch_target, self.batch_max, self.batch_wait)
     }
 
+    /// Where the time went so far.
+    pub(super) fn statistics(&self, threads: Threads) -> Statistics {
+        let mut statistics = self.meter.statistics(&self.counters.snapshot(), threads);
+        let timeline = self.timeline();
+        statistics.device_overlap = timeline.and_then(|timeline| timeline.device_overlap());
+        statistics
+    }
+
+    /// The timeline so far, if there is one.
+    pub(super) fn timeline(&self) -> Option<Timeline> {
+        let batches = self.batches_given.load(Relaxed);
+        self.sampler
+            .as_ref()
+            .map(|sampler| sampler.timeline(batches))
+    }
+
     /// Fits the buckets to the sizes of the latest batches.
     pub(super) fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
+        let _span = debug_span!("fit_buckets", count).entered();
         let weights = self.program.copied_bytes_per_unit();
         let seen = self.sizes.to_vec();
         let capacities = fit_buckets(&seen, self.batch_max, &weights, count);
@@ -72,7 +98,10 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Stage one: fills a slot with a batch and gives it to the device.
-    pub(super) fn give(&self, slot: Slot<Free>, batch: Batch<W>) -> Given<W> {
+    pub(super) fn give(&self, slot: Slot<Free>, mut batch: Batch<W>) -> Given<W> {
+        let start = Instant::now();
+        let closed_at = batch.closed_at.unwrap_or(start);
+        add_between(&self.counters.stall_ns, closed_at, start);
         if let Some(error) = self.poison.get() {
             let error = Error::new(ErrorKind::Closed, format!("the engine stopped: {error}"));
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
@@ -81,18 +110,41 @@ impl<W: Workload> Shared<W> {
             return Given::Finished(Ok(slot.pass(batch)));
         }
         self.sizes.add(batch.total);
-        let start = Instant::now();
+        let number = self.batches_given.fetch_add(1, Relaxed);
+        let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
+        (batch.number, batch.sampled) = (number, sampler.is_some());
+        let (place, items) = (slot.index(), batch.items);
+        let span = trace_span!("fill", batch = number, slot = place, items).entered();
         let mut filled = fill(&self.program, &self.pool, slot, batch);
-        let start = add_since(&self.counters.fill_ns, start);
-        filled.batch_mut().submitted_at = Some(start);
-        match filled.submit() {
-            Ok((slot, replay)) => {
-                add_since(&self.counters.submit_ns, start);
+        drop(span);
+        let filled_at = add_since(&self.counters.fill_ns, start);
+        filled.batch_mut().submitted_at = Some(filled_at);
+        self.meter.submitted(closed_at, filled_at);
+        let span = trace_span!("submit", batch = number, slot = place, items).entered();
+        let submitted = filled.submit(sampler.is_some());
+        drop(span);
+        match submitted {
+            Ok((mut slot, replay)) => {
+                let end = add_since(&self.counters.submit_ns, filled_at);
                 self.counters.add_replay(&replay);
+                if let Some(sampler) = sampler {
+                    let of = (number, place);
+                    sampler.add(of, SpanKind::Stall, closed_at, start);
+                    sampler.add(of, SpanKind::Fill, start, filled_at);
+                    sampler.add(of, SpanKind::Submit, filled_at, end);
+                    slot.batch_mut().timed = replay.timed;
+                }
                 Given::Submitted(Ok(slot))
             }
-            Err(failed) if self.comes_back(&failed) => Given::Submitted(Err(failed)),
-            Err(failed) => Given::Finished(Err(failed)),
+            Err(mut failed) => {
+                // It was never on the device.
+                failed.batch.submitted_at = None;
+                self.meter.refused();
+                match self.comes_back(&failed) {
+                    true => Given::Submitted(Err(failed)),
+                    false => Given::Finished(Err(failed)),
+                }
+            }
         }
     }
 
@@ -105,15 +157,42 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Stage two: notes what the device made of a batch, a failure for good.
-    pub(super) fn seen(&self, outcome: Finished<Batch<W>>) -> Finished<Batch<W>> {
-        match outcome {
-            Ok(slot) => {
-                if let Some(submitted_at) = slot.batch().submitted_at {
-                    add_since(&self.counters.compute_ns, submitted_at);
-                }
-                Ok(slot)
+    pub(super) fn seen(&self, mut outcome: Finished<Batch<W>>) -> Finished<Batch<W>> {
+        self.back(&mut outcome);
+        outcome.map_err(|failed| self.end(failed))
+    }
+
+    /// Notes that a batch is back from the device, if it was there.
+    pub(super) fn back(&self, outcome: &mut Finished<Batch<W>>) {
+        let (slot, batch) = match outcome {
+            Ok(slot) => (slot.index(), slot.batch()),
+            Err(failed) => (failed.slot.index(), &failed.batch),
+        };
+        let Batch { number, items, .. } = *batch;
+        let _span = trace_span!("complete", batch = number, slot, items).entered();
+        if let Some(submitted_at) = batch.submitted_at {
+            let now = add_since(&self.counters.compute_ns, submitted_at);
+            self.meter.seen(submitted_at, now);
+            match outcome {
+                Ok(slot) => self.sample_flight(slot, submitted_at, now),
+                Err(failed) => failed.batch.submitted_at = None,
             }
-            Err(failed) => Err(self.end(failed)),
+        }
+    }
+
+    fn sample_flight(&self, slot: &Slot<Done<Batch<W>>>, submitted_at: Instant, now: Instant) {
+        let batch = slot.batch();
+        let Some(sampler) = self.sampler.as_ref().filter(|_| batch.sampled) else {
+            return;
+        };
+        let of = (batch.number, slot.index());
+        sampler.add(of, SpanKind::Flight, submitted_at, now);
+        if batch.timed {
+            match slot.stamps() {
+                Ok(stamps) => sampler.add_stamps(of, stamps, submitted_at, now),
+                // What is wrong with the device is told by its next batch.
+                Err(error) => tracing::debug!(%error, batch.number, "no stamps"),
+            }
         }
     }
 
@@ -127,6 +206,9 @@ impl<W: Workload> Shared<W> {
         outputs.clear();
         let taken = match outcome {
             Ok(slot) => {
+                let Batch { number, items, .. } = *slot.batch();
+                let place = slot.index();
+                let _span = trace_span!("unpack", batch = number, slot = place, items).entered();
                 if slot.batch().settled.is_empty() {
                     unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
                 }
@@ -157,7 +239,12 @@ impl<W: Workload> Shared<W> {
                 }
             }
         };
-        add_since(&self.counters.unpack_ns, start);
+        let now = add_since(&self.counters.unpack_ns, start);
+        self.meter.unpacked(&taken.batch, now);
+        if let Some(sampler) = self.sampler.as_ref().filter(|_| taken.batch.sampled) {
+            let of = (taken.batch.number, taken.slot.index());
+            sampler.add(of, SpanKind::Unpack, start, now);
+        }
         let done = outputs.iter().filter(|output| output.is_ok()).count();
         add(&self.counters.items_done, done);
         add(&self.counters.items_rejected, outputs.len() - done);

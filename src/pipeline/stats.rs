@@ -59,7 +59,7 @@ counters! {
     copied_bytes,
     /// Bytes among them that only fill up a bucket.
     padding_bytes,
-    /// Time that the upload stage waited for a free slot.
+    /// Time that closed batches waited for a free slot.
     stall_ns,
     /// Time that items were written into pinned memory.
     fill_ns,
@@ -69,13 +69,21 @@ counters! {
     compute_ns,
     /// Time that results were read out.
     unpack_ns,
+    /// Time that a run's results waited for whoever takes them.
+    output_ns,
 }
 
 /// Adds the time since `start` to `counter`; returns now.
 pub(crate) fn add_since(counter: &AtomicU64, start: Instant) -> Instant {
     let now = Instant::now();
-    counter.fetch_add((now - start).as_nanos() as u64, Relaxed);
+    add_between(counter, start, now);
     now
+}
+
+/// Adds the time from `start` to `end` to `counter`.
+pub(crate) fn add_between(counter: &AtomicU64, start: Instant, end: Instant) {
+    let time = end.saturating_duration_since(start);
+    counter.fetch_add(time.as_nanos() as u64, Relaxed);
 }
 
 impl AtomicCounters {

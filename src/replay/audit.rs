@@ -153,7 +153,7 @@ fn sides(op: &Op) -> Vec<(&'static str, u64, usize)> {
             bytes,
         } => vec![("host side", host, bytes), ("device side", device, bytes)],
         Op::Memset { device, bytes, .. } => vec![("device side", device, bytes)],
-        Op::Launch { .. } => Vec::new(),
+        Op::Launch { .. } | Op::Stamp { .. } => Vec::new(),
     }
 }
 
@@ -284,6 +284,7 @@ fn kind(op: &Op) -> &'static str {
         Op::Download { .. } => "a download",
         Op::Memset { .. } => "a memset",
         Op::Launch { .. } => "a launch",
+        Op::Stamp { .. } => "a stamp",
     }
 }
 

@@ -4,11 +4,14 @@ use super::audit::{Audit, Memory, check_lowered};
 use super::declared::Declared;
 use super::fallback::Past;
 use super::graph::make_graph;
+use super::timed::{
+    BEGUN, COMPUTED, DOWNLOADED, TimedGraph, Times, UPLOADED, enqueue_all, holds_uploads,
+};
 use super::verify::give_twice;
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
 use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
-use crate::record::{BufferId, Command, Unit};
+use crate::record::{BufferId, Command, Recording, Unit};
 use crate::workload::Extent;
 use std::sync::Arc;
 
@@ -33,6 +36,7 @@ pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) graph: Option<GraphId>,
     pub(super) audit: Audit,
+    pub(super) timed: TimedGraph,
     last_used: u64,
 }
 
@@ -75,6 +79,8 @@ pub struct Replay {
     pub as_launches: usize,
     /// 1 where the batch ran twice, was waited for, and came out the same.
     pub verified: usize,
+    /// Whether the lane's stamps will be of this batch.
+    pub timed: bool,
 }
 
 impl Executor {
@@ -183,6 +189,16 @@ impl Executor {
     /// What of the batch was given before is marked too, so that the lane's
     /// buffers can be used again once it is done.
     pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
+        self.run(lane, bucket, live, false)
+    }
+
+    pub(super) fn run(
+        &mut self,
+        lane: &mut dyn Lane,
+        bucket: usize,
+        live: Extent,
+        timed: bool,
+    ) -> Result<Replay> {
         let capacity = self.buckets.as_slice().get(bucket);
         if !capacity.is_some_and(|bucket| live.fits(bucket.capacity)) {
             return Err(Error::usage(format!(
@@ -194,6 +210,12 @@ impl Executor {
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
         let is_checked = self.is_checked(bucket);
+        // What runs twice has no one time.
+        let times = match timed && !is_checked {
+            true => self.times(lane, bucket),
+            false => Times::None,
+        };
+        replay.timed = times != Times::None;
         let ready = self.ready[bucket].as_mut().expect("made ready above");
         ready.last_used = self.replays;
         let given = match (is_checked, &self.bindings[bucket]) {
@@ -201,7 +223,7 @@ impl Executor {
                 give_twice(lane, ready, bindings, live, &self.policy, &mut replay)
                     .within(|| format!("verification in bucket {bucket}"))
             }
-            _ => ready.give(lane, ready.graph, live, per_stage, &mut replay),
+            _ => ready.give(lane, ready.graph, live, per_stage, times, &mut replay),
         };
         self.past[bucket].verified |= replay.verified > 0 && ready.graph.is_some();
         if given.is_err() {
@@ -232,6 +254,10 @@ impl Executor {
         1
     }
 
+    pub(super) fn ready_ref(&self, bucket: usize) -> Option<&Ready> {
+        self.ready[bucket].as_ref()
+    }
+
     pub(super) fn ready_mut(&mut self, bucket: usize) -> Option<&mut Ready> {
         self.ready[bucket].as_mut()
     }
@@ -260,6 +286,7 @@ impl Executor {
             batch,
             graph,
             audit,
+            timed: TimedGraph::default(),
             last_used: self.replays,
         });
         Ok(())
@@ -283,6 +310,7 @@ impl Executor {
     }
 
     pub(super) fn drop_ready(&mut self, lane: &mut dyn Lane, bucket: usize) {
+        self.drop_timed(lane, bucket);
         let Some(ready) = self.ready[bucket].take() else {
             return;
         };
@@ -329,29 +357,22 @@ impl Ready {
         graph: Option<GraphId>,
         live: Extent,
         per_stage: bool,
+        times: Times,
         replay: &mut Replay,
     ) -> Result<()> {
+        times.stamp(lane, Queue::Upload, BEGUN, replay)?;
         for copy in &self.batch.before {
             copy.enqueue(lane, Queue::Upload, live, replay)?;
+        }
+        if !holds_uploads(&self.batch.body) {
+            times.stamp(lane, Queue::Upload, UPLOADED, replay)?;
         }
         if per_stage {
             lane.join(Queue::Upload, Queue::Compute)
                 .within(|| "wait for uploads")?;
             replay.calls += 2;
         }
-        match graph {
-            Some(graph) => {
-                lane.launch_graph(graph).within(|| "graph launch")?;
-                replay.calls += 1;
-            }
-            None => {
-                for lowered in &self.batch.body {
-                    lane.enqueue(lowered.queue, &lowered.op)
-                        .within(|| format!("command {}", lowered.command))?;
-                }
-                replay.calls += self.batch.body.len();
-            }
-        }
+        self.give_body(lane, graph, times, replay)?;
         for copy in &self.batch.inside {
             replay.copied_bytes += copy.bytes;
             replay.padding_bytes += copy.bytes - copy.live_bytes(live);
@@ -364,9 +385,32 @@ impl Ready {
         for copy in &self.batch.after {
             copy.enqueue(lane, Queue::Download, live, replay)?;
         }
+        times.stamp(lane, Queue::Download, DOWNLOADED, replay)?;
         lane.fence().within(|| "fence")?;
         replay.calls += 1;
         Ok(())
+    }
+
+    /// Gives what is between the copies of live sizes.
+    fn give_body(
+        &self,
+        lane: &mut dyn Lane,
+        graph: Option<GraphId>,
+        times: Times,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        let Some(graph) = graph else {
+            let stamped = times == Times::Calls;
+            replay.calls += enqueue_all(lane, &self.batch.body, stamped, "")?;
+            return Ok(());
+        };
+        let graph = match times {
+            Times::Graph(timed) => timed,
+            Times::None | Times::Calls => graph,
+        };
+        lane.launch_graph(graph).within(|| "graph launch")?;
+        replay.calls += 1;
+        times.stamp(lane, Queue::Compute, COMPUTED, replay)
     }
 }
 

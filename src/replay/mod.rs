@@ -16,6 +16,7 @@ mod graph;
 mod hazards;
 mod lower;
 mod policy;
+pub mod timed;
 mod update;
 mod verify;
 

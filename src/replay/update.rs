@@ -109,6 +109,7 @@ impl Executor {
         });
         let (rung, unused) = match climbed {
             Ok((rung, audit)) => {
+                self.drop_timed(lane, bucket);
                 let ready = self.ready_mut(bucket).expect("made ready above");
                 (ready.batch, ready.audit) = (batch, audit);
                 self.past[bucket].rebound = true;

@@ -6,6 +6,7 @@
 
 use super::deadline::wait_within;
 use super::executor::{Executor, Ready, Replay, mark_all};
+use super::timed::Times;
 use super::{Bindings, Mode, Policy, Verify};
 use crate::backend::{Lane, Op, Queue, Streams};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -67,12 +68,12 @@ pub(super) fn give_twice(
     let inputs = updated_inputs(&*lane, bindings);
     reset(lane, bindings, &[], replay).within(|| "reset of buffers")?;
     ready
-        .give(lane, None, live, per_stage, replay)
+        .give(lane, None, live, per_stage, Times::None, replay)
         .within(|| "as launches")?;
     wait_within(lane, policy.deadline).within(|| "as launches")?;
     let first = Results::of(&*lane, bindings, live)?;
     reset(lane, bindings, &inputs, replay).within(|| "reset of buffers")?;
-    ready.give(lane, ready.graph, live, per_stage, replay)?;
+    ready.give(lane, ready.graph, live, per_stage, Times::None, replay)?;
     wait_within(lane, policy.deadline)?;
     let second = Results::of(&*lane, bindings, live)?;
     let names = match ready.graph {

@@ -12,6 +12,7 @@ mod live;
 mod memory;
 #[path = "../mix/mod.rs"]
 mod mix;
+mod sampled;
 #[path = "../seeds/mod.rs"]
 mod seeds;
 mod steady;
@@ -60,6 +61,7 @@ on_every_device! {
     fronts::items_come_from_a_thread_of_their_own_each,
     fronts::an_engine_dropped_in_mid_flight_answers_every_ticket,
     fronts::a_pipeline_dropped_in_mid_flight_gives_everything_back,
+    sampled::every_sampled_batch_is_right_and_in_its_time,
     live::uniforms_and_buckets_change_under_a_running_engine,
     live::a_batch_has_the_uniforms_that_were_set_when_it_was_filled,
     memory::a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do,

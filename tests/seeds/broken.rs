@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Streams,
+    Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -356,5 +356,9 @@ impl Lane for BrokenLane {
 
     fn abandon(&mut self, error: &tapeloop::Error) {
         self.inner.abandon(error);
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        self.inner.stamps()
     }
 }

@@ -218,6 +218,10 @@ impl Lane for TamperingLane {
         self.inner.wait()
     }
 
+    fn stamps(&self) -> Result<tapeloop::backend::Stamps> {
+        self.inner.stamps()
+    }
+
     fn abandon(&mut self, error: &tapeloop::Error) {
         self.inner.abandon(error);
     }

@@ -7,11 +7,12 @@ use crate::backend::storage::Storage;
 use crate::backend::twin::{Launch, check_words};
 use crate::backend::{
     Addresses, Block, Built, Call, FunctionId, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
-    refused_in_capture,
+    STAMPS, Stamps, host_ns, no_stamp, refused_in_capture,
 };
 use crate::error::{Error, Result};
 use crate::record::{Access, BufferId};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// An operation with the blocks that it uses.
 #[derive(Clone)]
@@ -46,6 +47,7 @@ pub(super) struct CpuLane {
     graphs: Graphs<Graph>,
     capture: Option<Capture>,
     queue: Vec<Work>,
+    stamps: Stamps,
     failed: Option<Error>,
 }
 
@@ -59,6 +61,7 @@ impl CpuLane {
             graphs: Graphs::new(),
             capture: None,
             queue: Vec::new(),
+            stamps: [None; STAMPS],
             failed: None,
         }
     }
@@ -110,6 +113,8 @@ impl CpuLane {
                     touch(args[pointer.word], 1, pointer.access)?;
                 }
             }
+            &Op::Stamp { stamp } if stamp as usize >= STAMPS => return Err(no_stamp(stamp)),
+            Op::Stamp { .. } => {}
         }
         Ok(Step {
             op: op.clone(),
@@ -207,6 +212,10 @@ impl CpuLane {
                 args,
                 ..
             } => self.launch(*function, *grid, args),
+            &Op::Stamp { stamp } => {
+                self.stamps[stamp as usize] = Some(host_ns(Instant::now()));
+                Ok(())
+            }
         }
     }
 
@@ -430,5 +439,10 @@ impl Lane for CpuLane {
     fn abandon(&mut self, error: &Error) {
         self.queue.clear();
         self.failed.get_or_insert_with(|| error.clone());
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        self.shared.calls.add(Call::Timing);
+        Ok(self.stamps)
     }
 }

@@ -36,6 +36,13 @@ pub(super) const REQUIRED_VERSION: u32 = if cfg!(feature = "cuda-13000") {
     12_040
 };
 
+/// The bindings by the names that all drivers have.
+mod bindings {
+    #[cfg(feature = "cuda-13000")]
+    pub(super) use cudarc::driver::sys::cuEventElapsedTime_v2 as cuEventElapsedTime;
+    pub(super) use cudarc::driver::sys::*;
+}
+
 macro_rules! driver {
     ($($name:ident($($arg:ty),* $(,)?);)*) => {
         /// The functions that the backend calls, by the driver's own names.
@@ -60,7 +67,7 @@ macro_rules! driver {
         const _: () = {
             let _: unsafe fn(c_uint) -> sys::CUresult = sys::cuInit;
             let _: unsafe fn(*mut c_int) -> sys::CUresult = sys::cuDriverGetVersion;
-            $(let _: unsafe fn($($arg),*) -> sys::CUresult = sys::$name;)*
+            $(let _: unsafe fn($($arg),*) -> sys::CUresult = bindings::$name;)*
             assert!(size_of::<sys::CUresult>() == size_of::<i32>());
         };
     };
@@ -106,6 +113,8 @@ driver! {
     cuStreamWaitEvent(sys::CUstream, sys::CUevent, c_uint);
     cuEventCreate(*mut sys::CUevent, c_uint);
     cuEventRecord(sys::CUevent, sys::CUstream);
+    cuEventRecordWithFlags(sys::CUevent, sys::CUstream, c_uint);
+    cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
     cuEventQuery(sys::CUevent);
     cuEventSynchronize(sys::CUevent);
     cuEventDestroy_v2(sys::CUevent);
@@ -133,6 +142,15 @@ driver! {
         *const sys::CUDA_MEMSET_NODE_PARAMS,
         sys::CUcontext,
     );
+    cuGraphAddEventRecordNode(
+        *mut sys::CUgraphNode,
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        usize,
+        sys::CUevent,
+    );
+    cuGraphEventRecordNodeGetEvent(sys::CUgraphNode, *mut sys::CUevent);
+    cuGraphExecEventRecordNodeSetEvent(sys::CUgraphExec, sys::CUgraphNode, sys::CUevent);
     cuGraphNodeGetType(sys::CUgraphNode, *mut sys::CUgraphNodeType);
     cuGraphKernelNodeGetParams_v2(sys::CUgraphNode, *mut sys::CUDA_KERNEL_NODE_PARAMS);
     cuGraphMemcpyNodeGetParams(sys::CUgraphNode, *mut sys::CUDA_MEMCPY3D);

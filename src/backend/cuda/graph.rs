@@ -7,6 +7,7 @@ use super::module::Functions;
 use super::node::{self, Step};
 use super::readback;
 use super::rights::Checked;
+use super::stamps::Stamps;
 use super::stream::Stream;
 use crate::backend::{Built, Call, Node, Op};
 use crate::error::{Context as _, Error, ErrorKind, Result};
@@ -292,7 +293,7 @@ impl Graph {
     }
 
     /// The operations of what the graph was made of or last took as a whole.
-    pub(super) fn ops(&self, functions: &Functions) -> Result<Vec<Op>> {
+    pub(super) fn ops(&self, functions: &Functions, stamps: &Stamps) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, operations) = (template.count()?, template.nodes.len());
         if nodes != operations {
@@ -302,7 +303,7 @@ impl Graph {
         let nodes = template.nodes.iter().zip(&template.steps);
         let read = |(&node, &step): (_, &Step)| {
             // SAFETY: the nodes of a template live as long as it does.
-            unsafe { readback::read(&template.context, node, step, functions) }
+            unsafe { readback::read(&template.context, node, step, functions, stamps) }
         };
         nodes
             .enumerate()

@@ -8,10 +8,11 @@ use super::module::Functions;
 use super::queues::{Queues, StreamSet};
 use super::rights::{self, Checked};
 use super::share::Share;
+use super::stamps::Stamps;
 use super::stream::Stream;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
-    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
+    self, Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
@@ -31,21 +32,24 @@ pub(super) struct CudaLane {
     /// With the leases on those that work in flight uses.
     blocks: Blocks,
     share: Share,
+    /// The events that graphs and streams record.
+    stamps: Stamps,
     functions: Arc<Functions>,
     context: Arc<Context>,
 }
 
 impl CudaLane {
     pub(super) fn open(
-        context: &Arc<Context>,
+        stamps: Stamps,
         functions: &Arc<Functions>,
         share: Share,
         streams: StreamSet,
         blocking_wait: bool,
     ) -> Result<CudaLane> {
-        let queues = Queues::new(context, streams, blocking_wait)?;
+        let context = Arc::clone(stamps.context());
+        let queues = Queues::new(&context, streams, blocking_wait)?;
         let capture_stream = match queues.are_shared() {
-            true => Arc::new(Stream::new(context)?),
+            true => Arc::new(Stream::new(&context)?),
             false => Arc::clone(queues.stream(Queue::Compute)),
         };
         let mut lane = CudaLane {
@@ -56,8 +60,9 @@ impl CudaLane {
             capture: None,
             blocks: Blocks::default(),
             share,
+            stamps,
             functions: Arc::clone(functions),
-            context: Arc::clone(context),
+            context,
         };
         let zero = Op::Memset {
             device: lane.share.device_start(),
@@ -70,7 +75,8 @@ impl CudaLane {
     }
 
     fn check<'a>(&self, op: &'a Op) -> Result<Checked<'a>> {
-        rights::check(op, &self.share, &self.blocks, &self.functions)
+        let (share, blocks) = (&self.share, &self.blocks);
+        rights::check(op, share, blocks, &self.functions, &self.stamps)
     }
 
     fn assert_quiet(&self) {
@@ -153,6 +159,7 @@ impl Lane for CudaLane {
     }
 
     fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        self.stamps.make_for(op)?;
         let checked = self.check(op);
         if let Some(capture) = &mut self.capture {
             return capture.take(&self.capture_stream, checked);
@@ -196,6 +203,9 @@ impl Lane for CudaLane {
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         self.refuse_in_capture("a graph was built")?;
+        nodes
+            .iter()
+            .try_for_each(|node| self.stamps.make_for(node.op))?;
         let checked = nodes.iter().map(|node| {
             let checked = self.check(node.op)?;
             checked.check_node()?;
@@ -212,13 +222,14 @@ impl Lane for CudaLane {
 
     fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
+        self.stamps.make_for(op)?;
         let checked = self.check(op)?;
         checked.check_node()?;
         self.graphs.get_mut(graph)?.set(node, checked)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        self.graphs.get(graph)?.ops(&self.functions)
+        self.graphs.get(graph)?.ops(&self.functions, &self.stamps)
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
@@ -255,6 +266,11 @@ impl Lane for CudaLane {
 
     fn abandon(&mut self, error: &Error) {
         self.context.lose(error);
+    }
+
+    fn stamps(&self) -> Result<backend::Stamps> {
+        self.refuse_in_capture("the stamps were asked for")?;
+        self.stamps.read()
     }
 }
 

@@ -30,11 +30,14 @@ mod memory;
 mod module;
 mod node;
 mod nvrtc;
+#[cfg(feature = "nvtx")]
+mod nvtx;
 mod occupancy;
 mod queues;
 mod readback;
 mod rights;
 mod share;
+mod stamps;
 mod stream;
 
 use super::{
@@ -51,8 +54,11 @@ pub(super) use doctor::gpu_findings;
 pub(super) use driver::ABSENT_FIX;
 use lane::CudaLane;
 use memory::{DeviceMemory, Pinned, out_of_memory};
+#[cfg(feature = "nvtx")]
+pub use nvtx::NvtxLayer;
 use queues::stream_set;
 use share::Share;
+use stamps::{Clock, Stamps};
 use std::sync::Arc;
 
 /// One CUDA device.
@@ -61,6 +67,7 @@ pub struct CudaBackend {
     context: Arc<Context>,
     functions: Arc<module::Functions>,
     copier: Copier,
+    clock: Arc<Clock>,
     blocking_wait: bool,
 }
 
@@ -92,8 +99,13 @@ impl CudaBackend {
             functions: Arc::new(module::Functions::new(&context, compiler)),
             copier: Copier::new(&context)?,
             context,
+            clock: Arc::default(),
             blocking_wait: options.blocking_wait,
         }))
+    }
+
+    fn stamps(&self) -> Stamps {
+        Stamps::new(&self.context, &self.clock)
     }
 
     /// Free and total bytes of the device's memory.
@@ -145,8 +157,8 @@ impl CudaBackend {
                     Some(shared) => shared.clone(),
                     None => stream_set(&self.context, streams)?,
                 };
-                let (context, functions) = (&self.context, &self.functions);
-                let lane = CudaLane::open(context, functions, share, streams, self.blocking_wait)?;
+                let (stamps, functions) = (self.stamps(), &self.functions);
+                let lane = CudaLane::open(stamps, functions, share, streams, self.blocking_wait)?;
                 Ok(Box::new(lane))
             })
             .collect()

@@ -24,6 +24,7 @@ impl Step {
             Op::Download { .. } => "download",
             Op::Memset { .. } => "memset",
             Op::Launch { .. } => "launch",
+            Op::Stamp { .. } => "stamp",
         };
         Step {
             kind,
@@ -84,6 +85,13 @@ pub(super) unsafe fn add(
                 (driver.cuGraphAddKernelNode_v2)(&mut node, graph, after, count, &params)
             })?;
         }
+        Op::Stamp { .. } => {
+            // SAFETY: as above; the event lives as long as the lane, whose graph it
+            // is.
+            context.check("cuGraphAddEventRecordNode", unsafe {
+                (driver.cuGraphAddEventRecordNode)(&mut node, graph, after, count, checked.event())
+            })?;
+        }
     }
     Ok(node)
 }
@@ -122,6 +130,13 @@ pub(super) unsafe fn set(
             // many and as large as `Checked` says the code takes.
             context.check("cuGraphExecKernelNodeSetParams", unsafe {
                 (driver.cuGraphExecKernelNodeSetParams_v2)(exec, node, &params)
+            })
+        }
+        Op::Stamp { .. } => {
+            // SAFETY: as above; the event lives as long as the lane, whose graph it
+            // is.
+            context.check("cuGraphExecEventRecordNodeSetEvent", unsafe {
+                (driver.cuGraphExecEventRecordNodeSetEvent)(exec, node, checked.event())
             })
         }
     }

@@ -3,12 +3,14 @@
 use super::context::Context;
 use super::module::Functions;
 use super::node::Step;
+use super::stamps::Stamps;
 use crate::backend::Op;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{StructArg, words_of};
 use cudarc::driver::sys::{self, CUgraphNodeType, CUmemorytype};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ptr::null_mut;
 
 /// An enum that the driver writes, kept as its number: a newer driver has values
 /// that the bindings' enum lacks.
@@ -45,6 +47,7 @@ pub(super) unsafe fn read(
     node: sys::CUgraphNode,
     step: Step,
     functions: &Functions,
+    stamps: &Stamps,
 ) -> Result<Op> {
     let driver = context.bind()?;
     let mut kind = Number::<CUgraphNodeType>::new();
@@ -59,6 +62,7 @@ pub(super) unsafe fn read(
             1 => read_copy(context, node, step),
             2 => read_memset(context, node),
             10 | 11 => Err(unlike("it allocates or frees memory".to_owned())),
+            7 => read_stamp(context, node, stamps),
             other => Err(unlike(format!("it is of type {other}"))),
         }
     }
@@ -70,6 +74,7 @@ const _: () = {
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET as u32 == 2);
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_ALLOC as u32 == 10);
     assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_FREE as u32 == 11);
+    assert!(CUgraphNodeType::CU_GRAPH_NODE_TYPE_EVENT_RECORD as u32 == 7);
     assert!(CUmemorytype::CU_MEMORYTYPE_HOST as u32 == 1);
     assert!(CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 == 2);
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
@@ -210,6 +215,20 @@ unsafe fn read_memset(context: &Context, node: sys::CUgraphNode) -> Result<Op> {
     // SAFETY: integers alone, for which zeros are values.
     let params = unsafe { params.assume_init() };
     memset_of(&params)
+}
+
+/// # Safety
+/// `node` must be alive, and record an event.
+unsafe fn read_stamp(context: &Context, node: sys::CUgraphNode, stamps: &Stamps) -> Result<Op> {
+    let driver = context.bind()?;
+    let mut event = null_mut();
+    // SAFETY: `event` outlives the call; the node is the caller's promise.
+    context.check("cuGraphEventRecordNodeGetEvent", unsafe {
+        (driver.cuGraphEventRecordNodeGetEvent)(node, &mut event)
+    })?;
+    let stamp = stamps.find(event);
+    let stamp = stamp.ok_or_else(|| unlike("it records an event of nobody".to_owned()))?;
+    Ok(Op::Stamp { stamp })
 }
 
 /// The memset of bytes that one of wider elements comes to.

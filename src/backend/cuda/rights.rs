@@ -3,11 +3,13 @@
 use super::blocks::{Blocks, Use, add_use};
 use super::module::{Function, Functions, PARAMS_MAX};
 use super::share::Share;
+use super::stamps::Stamps;
 use super::stream::Stream;
 use crate::backend::{Call, FunctionId, Op, Space};
 use crate::error::{Error, Result};
 use crate::record::{Access, ParamKind, pointers_of, words_of};
 use arrayvec::ArrayVec;
+use cudarc::driver::sys;
 use std::ffi::c_void;
 
 /// Pointers to the arguments of a launch, as the driver takes them.
@@ -19,6 +21,8 @@ pub(super) struct Checked<'a> {
     op: &'a Op,
     /// Of a launch.
     function: Option<Function>,
+    /// Of a stamp; the lane's, which outlives its streams and graphs.
+    event: Option<sys::CUevent>,
     uses: Vec<Use>,
 }
 
@@ -28,6 +32,7 @@ pub(super) fn check<'a>(
     share: &Share,
     blocks: &Blocks,
     functions: &Functions,
+    stamps: &Stamps,
 ) -> Result<Checked<'a>> {
     let mut uses = Vec::new();
     let mut touch = |space, address, bytes, access| -> Result<()> {
@@ -40,7 +45,7 @@ pub(super) fn check<'a>(
         Ok(())
     };
     let (pinned, device) = (Some(Space::Pinned), Some(Space::Device));
-    let mut function = None;
+    let (mut function, mut event) = (None, None);
     match op {
         &Op::Upload {
             host,
@@ -77,8 +82,14 @@ pub(super) fn check<'a>(
             }
             function = Some(known);
         }
+        &Op::Stamp { stamp } => event = Some(stamps.event(stamp)?),
     }
-    Ok(Checked { op, function, uses })
+    Ok(Checked {
+        op,
+        function,
+        event,
+        uses,
+    })
 }
 
 fn foreign(space: Option<Space>, address: u64, bytes: usize) -> Error {
@@ -104,6 +115,14 @@ impl<'a> Checked<'a> {
     /// If the operation is none.
     pub(super) fn function(&self) -> &Function {
         self.function.as_ref().expect("a launch has its function")
+    }
+
+    /// The event of a stamp.
+    ///
+    /// # Panics
+    /// If the operation is none.
+    pub(super) fn event(&self) -> sys::CUevent {
+        self.event.expect("a stamp has its event")
     }
 
     /// The blocks that it touches.
@@ -136,7 +155,8 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Gives it to a stream, and counts it as `call`.
+    /// Gives it to a stream, and counts it as `call`: [`Call::GraphEdit`] in a
+    /// capture.
     ///
     /// # Safety
     /// Until the work is done, the share and the blocks that the check found must
@@ -205,6 +225,20 @@ impl<'a> Checked<'a> {
                         pointers.as_mut_ptr(),
                         std::ptr::null_mut(),
                     )
+                })
+            }
+            Op::Stamp { .. } => {
+                use sys::CUevent_record_flags_enum as Flags;
+                // A mark in a capture would otherwise tell streams apart, and be
+                // no node.
+                let flags = match call {
+                    Call::GraphEdit => Flags::CU_EVENT_RECORD_EXTERNAL,
+                    _ => Flags::CU_EVENT_RECORD_DEFAULT,
+                };
+                // SAFETY: the stream lives as long as the reference, and the event
+                // as long as the lane, which waits for its streams before it goes.
+                context.check("cuEventRecordWithFlags", unsafe {
+                    (driver.cuEventRecordWithFlags)(self.event(), raw, flags as u32)
                 })
             }
         }

@@ -84,11 +84,21 @@ impl Event {
     /// `blocking_wait` makes [`Event::wait`] sleep rather than spin, which
     /// frees the core and adds some 30 us to each wait.
     pub(super) fn new(context: &Arc<Context>, blocking_wait: bool) -> Result<Event> {
-        let driver = context.bind()?;
         let mut flags = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         if blocking_wait {
             flags |= CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
         }
+        Event::with(context, flags)
+    }
+
+    /// One that keeps its time.
+    pub(super) fn timed(context: &Arc<Context>) -> Result<Event> {
+        context.calls.add(Call::Timing);
+        Event::with(context, CUevent_flags::CU_EVENT_DEFAULT as u32)
+    }
+
+    fn with(context: &Arc<Context>, flags: u32) -> Result<Event> {
+        let driver = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` outlives the call, and the context is current.
         context.check("cuEventCreate", unsafe {
@@ -100,8 +110,21 @@ impl Event {
         })
     }
 
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> sys::CUevent {
+        self.raw
+    }
+
     pub(super) fn record(&self, stream: &Stream) -> Result<()> {
-        let driver = self.context.bind_for(Call::Submission)?;
+        self.record_for(stream, Call::Submission)
+    }
+
+    /// [`Event::record`], counted as `call`.
+    pub(super) fn record_for(&self, stream: &Stream, call: Call) -> Result<()> {
+        let driver = self.context.bind_for(call)?;
         // SAFETY: both handles live as long as the references.
         self.context.check("cuEventRecord", unsafe {
             (driver.cuEventRecord)(self.raw, stream.raw)
@@ -121,7 +144,12 @@ impl Event {
     }
 
     pub(super) fn wait(&self) -> Result<()> {
-        let driver = self.context.bind_for(Call::Poll)?;
+        self.wait_for(Call::Poll)
+    }
+
+    /// [`Event::wait`], counted as `call`.
+    pub(super) fn wait_for(&self, call: Call) -> Result<()> {
+        let driver = self.context.bind_for(call)?;
         // SAFETY: the event lives as long as `self`.
         self.context.check("cuEventSynchronize", unsafe {
             (driver.cuEventSynchronize)(self.raw)

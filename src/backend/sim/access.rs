@@ -4,7 +4,7 @@ use super::device::Device;
 use super::memory::Missing;
 use super::violation::{Action, Actor, Violation, ViolationKind};
 use crate::backend::twin::check_words;
-use crate::backend::{Block, Op, Queue, Space};
+use crate::backend::{Block, Op, Queue, STAMPS, Space, no_stamp};
 use crate::error::Result;
 use crate::record::{Access, Kernel, Pointer};
 use std::ops::Range;
@@ -31,6 +31,8 @@ pub(super) struct Step {
     pub(super) touches: Vec<Touch>,
     /// The blocks among what it touches.
     pub(super) uses: Vec<(Block, Access)>,
+    /// Whose it is.
+    pub(super) lane: u32,
 }
 
 impl Step {
@@ -40,6 +42,7 @@ impl Step {
             Op::Download { .. } => Action::Download,
             Op::Memset { .. } => Action::Memset,
             Op::Launch { function, .. } => Action::Kernel(function),
+            Op::Stamp { .. } => Action::Stamp,
         }
     }
 
@@ -130,6 +133,7 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
             let pointers = kernel.iter().flat_map(|kernel| kernel.pointers());
             pointers.map(operand).collect()
         }
+        Op::Stamp { .. } => Vec::new(),
     }
 }
 
@@ -142,12 +146,14 @@ impl Device {
                 check_words(&kernel, args)?;
                 Some(kernel)
             }
+            Op::Stamp { stamp } if *stamp as usize >= STAMPS => return Err(no_stamp(*stamp)),
             _ => None,
         };
         let mut step = Step {
             op: op.clone(),
             touches: Vec::new(),
             uses: Vec::new(),
+            lane,
         };
         for operand in operands(op, kernel.as_deref()) {
             self.resolve_operand(lane, &operand, &mut step)?;

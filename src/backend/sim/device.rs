@@ -36,6 +36,8 @@ pub(super) struct Device {
     /// Whether it comes back when it was lost, which it then is as a whole.
     pub(super) supervised: bool,
     pub(super) graveyard: Graveyard,
+    /// Parts of work that were done so far, which is all that it knows of time.
+    steps: u64,
     lost: Option<Error>,
 }
 
@@ -62,6 +64,7 @@ impl Device {
             refuses: options.refuses,
             supervised: options.supervised,
             graveyard,
+            steps: 0,
             lost: None,
         }
     }
@@ -141,6 +144,7 @@ impl Device {
             Action::Upload => "upload".to_owned(),
             Action::Download => "download".to_owned(),
             Action::Memset => "memset".to_owned(),
+            Action::Stamp => "stamp".to_owned(),
             Action::Host => "the host".to_owned(),
             Action::Kernel(function) => match self.functions.get(function) {
                 Ok(kernel) => format!("kernel {}", kernel.name),
@@ -320,6 +324,7 @@ impl Device {
 
     /// Does one part of what is at the head of a stream.
     fn step(&mut self, stream: usize) {
+        self.steps += 1;
         let random = &mut self.random;
         let (steps, node, part, over) = match self.schedule.stream(stream).queue.front_mut() {
             Some(Work::Run(run)) => {
@@ -350,6 +355,12 @@ impl Device {
                 args,
                 ..
             } => self.launch(*function, *grid, args),
+            &Op::Stamp { stamp } => {
+                if let Some(share) = self.shares.get_mut(&steps[node].lane) {
+                    share.stamps[stamp as usize] = Some(self.steps);
+                }
+                Ok(())
+            }
             op => self.memory.apply(op, part.0, part.1).ok_or_else(gone),
         };
         match outcome {

@@ -145,5 +145,6 @@ fn kind_name(op: &Op) -> &'static str {
         Op::Download { .. } => "a download",
         Op::Memset { .. } => "a memset",
         Op::Launch { .. } => "a kernel",
+        Op::Stamp { .. } => "a stamp",
     }
 }

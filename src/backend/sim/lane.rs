@@ -6,7 +6,7 @@ use super::graph::{Graph, Order};
 use super::share::Capture;
 use super::view::Views;
 use crate::backend::{
-    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
+    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue, Stamps,
     refused_in_capture,
 };
 use crate::error::{Error, Result};
@@ -323,6 +323,13 @@ impl Lane for SimLane {
 
     fn abandon(&mut self, error: &Error) {
         self.shared.device.lock().lose(error.clone());
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        let mut device = self.shared.device.lock();
+        device.calls.add(Call::Timing);
+        device.check_lost()?;
+        Ok(device.lane(self.id).stamps)
     }
 }
 

@@ -208,7 +208,7 @@ impl Memory {
                 self.bytes(device, bytes)?.fill(byte);
                 return Some(());
             }
-            Op::Launch { .. } => return Some(()),
+            Op::Launch { .. } | Op::Stamp { .. } => return Some(()),
         };
         let (start, length) = (range.start as u64, range.len());
         let moved = self.bytes(from + start, length)?.to_vec();

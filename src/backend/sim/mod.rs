@@ -28,7 +28,8 @@
 //! ```
 //!
 //! It models no time, no caches and no atomics: kernels are whole operations, and
-//! what two of them do to one buffer at once is a violation, not a result.
+//! what two of them do to one buffer at once is a violation, not a result. A stamp
+//! is the number of steps that the device had done by then.
 
 mod access;
 mod clock;

@@ -6,7 +6,7 @@ use super::device::Device;
 use super::graph::Graph;
 use super::schedule::Work;
 use super::violation::{Violation, ViolationKind, queue_name};
-use crate::backend::{Addresses, Block, Lease, Queue, Space};
+use crate::backend::{Addresses, Block, Lease, Queue, STAMPS, Space, Stamps};
 use crate::error::{Error, Result};
 use crate::record::Access;
 use std::collections::BTreeMap;
@@ -26,6 +26,7 @@ pub(super) struct Share {
     mark: Option<(Epoch, Clock)>,
     /// How often the lane is still told that the mark is not reached.
     denials: u64,
+    pub(super) stamps: Stamps,
     pub(super) failed: Option<Error>,
     /// What became of work that was in flight when the device was lost.
     pub(super) gone: Option<Error>,
@@ -61,6 +62,7 @@ impl Share {
             given: [const { None }; 3],
             mark: None,
             denials: 0,
+            stamps: [None; STAMPS],
             failed: None,
             gone: None,
         }

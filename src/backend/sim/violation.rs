@@ -141,6 +141,7 @@ pub(super) enum Action {
     Download,
     Memset,
     Kernel(FunctionId),
+    Stamp,
     Host,
 }
 

@@ -78,6 +78,7 @@ impl Map {
                 (*host, *device) = (self.real(*host)?, self.real(*device)?);
             }
             Op::Memset { device, .. } => *device = self.real(*device)?,
+            Op::Stamp { .. } => {}
             Op::Launch { args, .. } => {
                 for pointer in kernel.into_iter().flat_map(Kernel::pointers) {
                     let word = args.get_mut(pointer.word).ok_or_else(too_few)?;

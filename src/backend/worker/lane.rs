@@ -6,7 +6,8 @@ use super::message::{Reply, Request, Spec, Step};
 use super::supervisor::Supervisor;
 use super::unexpected;
 use crate::backend::{
-    Addresses, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue,
+    Addresses, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue, Stamps,
+    host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::BufferId;
@@ -278,6 +279,18 @@ impl Lane for WorkerLane {
 
     fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
         self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        let asked = Instant::now();
+        let reply = self.supervisor.ask(&Request::Stamps { lane: self.lane })?;
+        let Reply::Stamps(stamps, there_ns) = reply else {
+            return Err(unexpected());
+        };
+        // The worker told its time between the question and now.
+        let here_ns = host_ns(asked + asked.elapsed() / 2);
+        let here = |ns: u64| (here_ns + ns).saturating_sub(there_ns);
+        Ok(stamps?.map(|stamp| stamp.map(here)))
     }
 
     fn abandon(&mut self, error: &Error) {

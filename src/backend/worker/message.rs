@@ -1,7 +1,8 @@
 //! What crosses between the processes.
 
 use crate::backend::{
-    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Occupancy, Op, Queue, Streams,
+    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Occupancy, Op, Queue, Stamps,
+    Streams,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, Image, Kernel, Param};
@@ -60,6 +61,8 @@ pub(super) enum Request {
     Why { lane: u32 },
     /// Asks how the kernel loaded as this fills the device.
     Occupancy(FunctionId),
+    /// Asks when the device came to a lane's stamps.
+    Stamps { lane: u32 },
     /// Asks for the driver's calls.
     Calls,
     /// The last.
@@ -156,5 +159,7 @@ pub(super) enum Reply {
     Built(Result<Built>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),
+    /// The stamps, and what time it is, both on the worker's clock.
+    Stamps(Result<Stamps>, u64),
     Calls(DriverCalls),
 }

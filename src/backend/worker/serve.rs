@@ -5,7 +5,7 @@ use super::arena::{Arena, Marks};
 use super::link::Link;
 use super::message::{Opened, Reply, Request, Spec, Step};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, Lane, Layout, Node, Op, Streams, select_with,
+    Backend, Built, FunctionId, GraphId, Lane, Layout, Node, Op, Streams, host_ns, select_with,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
+use std::time::Instant;
 
 /// Runs a worker for the process that started this one, until that is done with it.
 /// `twins` are those that a CPU backend runs, by the names of their kernels, each of
@@ -230,6 +231,11 @@ impl Worker<'_> {
                 (self.kernels.get(function.0 as usize).ok_or_else(unknown))
                     .and_then(|(kernel, here)| self.backend.occupancy(kernel, *here)),
             ),
+            Request::Stamps { lane } => {
+                let stamps = self.served(lane);
+                let stamps = stamps.and_then(|served| served.state.lock().lane.stamps());
+                Reply::Stamps(stamps, host_ns(Instant::now()))
+            }
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
             Request::Open { .. } | Request::OpenLanes { .. } | Request::Close => {
                 Reply::Done(Err(Error::usage("a request out of its turn")))

@@ -83,6 +83,8 @@ pub(super) struct Config {
     pub(super) tables: TableSettings,
     pub(super) nvrtc: Option<PathBuf>,
     pub(super) kernel_cache: Option<PathBuf>,
+    /// The folder for the timeline, if one is asked for.
+    pub(super) timeline: Option<PathBuf>,
     /// All of the above by key, in the order of the documentation.
     pub(super) settings: Vec<(&'static str, Json)>,
 }
@@ -151,6 +153,8 @@ impl Config {
         let memory_bytes_max = form
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
             .map(|bytes| bytes as u64);
+        let timeline = form.text("timeline").map(|(path, _)| PathBuf::from(path));
+        form.note("timeline", json!(timeline));
         let tables = TableSettings {
             inputs_per_part: form.integer("tables.inputs_per_part", 65_536, 1..=1 << 32) as u64,
             rows_per_group: form.integer("tables.rows_per_group", 131_072, 1..=1 << 24) as usize,
@@ -176,6 +180,7 @@ impl Config {
             tables,
             nvrtc,
             kernel_cache,
+            timeline,
             settings: form.finish()?,
         })
     }

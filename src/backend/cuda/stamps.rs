@@ -1,0 +1,166 @@
+//! A lane's stamps: events that keep their time, and the device's clock by the
+//! host's.
+
+use super::code;
+use super::context::Context;
+use super::stream::{Event, Stream};
+use crate::backend::{self, Call, Op, STAMPS, host_ns};
+use crate::error::Result;
+use cudarc::driver::sys;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The driver tells times apart as 32-bit milliseconds: a second from the base
+/// they are still good to 0.1 us, which is less than events resolve.
+const BASE_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// Rounds to find the base in; the quickest is the least disturbed.
+const BASE_ROUNDS: usize = 4;
+
+/// The events of one lane, made at their first use.
+pub(super) struct Stamps {
+    context: Arc<Context>,
+    clock: Arc<Clock>,
+    events: Option<[Event; STAMPS]>,
+}
+
+impl Stamps {
+    pub(super) fn new(context: &Arc<Context>, clock: &Arc<Clock>) -> Stamps {
+        Stamps {
+            context: Arc::clone(context),
+            clock: Arc::clone(clock),
+            events: None,
+        }
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Makes the events, if `op` wants one and there are none.
+    pub(super) fn make_for(&mut self, op: &Op) -> Result<()> {
+        if let (Op::Stamp { .. }, None) = (op, &self.events) {
+            let event = || Event::timed(&self.context);
+            self.events = Some([event()?, event()?, event()?, event()?]);
+        }
+        Ok(())
+    }
+
+    /// The event of a stamp, which lives as long as `self`.
+    pub(super) fn event(&self, stamp: u32) -> Result<sys::CUevent> {
+        let events = self.events.as_ref();
+        let event = events.and_then(|events| events.get(stamp as usize));
+        let event = event.ok_or_else(|| backend::no_stamp(stamp))?;
+        Ok(event.raw())
+    }
+
+    /// The stamp whose event this is.
+    pub(super) fn find(&self, raw: sys::CUevent) -> Option<u32> {
+        let mut events = self.events.iter().flatten();
+        let place = events.position(|event| event.raw() == raw)?;
+        Some(place as u32)
+    }
+
+    /// When each was last recorded.
+    pub(super) fn read(&self) -> Result<backend::Stamps> {
+        let mut stamps = [None; STAMPS];
+        if let Some(events) = &self.events {
+            let base = self.clock.base(&self.context)?;
+            let base = base.as_ref().expect("just found");
+            for (stamp, event) in stamps.iter_mut().zip(events) {
+                let since = event.ns_since(&base.event)?;
+                *stamp = since.map(|ns| base.at_ns.saturating_add_signed(ns));
+            }
+        }
+        Ok(stamps)
+    }
+}
+
+/// The device's clock by the host's, shared by all lanes of a context.
+#[derive(Default)]
+pub(super) struct Clock(Mutex<Option<Base>>);
+
+/// An event, and when the host says it was.
+struct Base {
+    /// Its own, with nothing in it: an event there is recorded at once.
+    stream: Stream,
+    event: Event,
+    spare: Event,
+    at_ns: u64,
+    found: Instant,
+}
+
+impl Clock {
+    /// The base, found anew if there is none or it is old.
+    fn base(&self, context: &Arc<Context>) -> Result<parking_lot::MutexGuard<'_, Option<Base>>> {
+        let mut base = self.0.lock();
+        match &mut *base {
+            Some(base) if base.found.elapsed() <= BASE_AGE_MAX => {}
+            Some(base) => base.find()?,
+            None => {
+                let mut fresh = Base {
+                    stream: Stream::new(context)?,
+                    event: Event::timed(context)?,
+                    spare: Event::timed(context)?,
+                    at_ns: 0,
+                    found: Instant::now(),
+                };
+                fresh.find()?;
+                *base = Some(fresh);
+            }
+        }
+        Ok(base)
+    }
+}
+
+impl Base {
+    fn find(&mut self) -> Result<()> {
+        let mut quickest = Duration::MAX;
+        for _ in 0..BASE_ROUNDS {
+            let before = Instant::now();
+            self.spare.record_for(&self.stream, Call::Timing)?;
+            self.spare.wait_for(Call::Timing)?;
+            let took = before.elapsed();
+            if took < quickest {
+                quickest = took;
+                // The event was somewhere between: in the middle it is wrong by
+                // half of it at most.
+                self.at_ns = host_ns(before + took / 2);
+                std::mem::swap(&mut self.event, &mut self.spare);
+            }
+        }
+        self.found = Instant::now();
+        Ok(())
+    }
+}
+
+impl Event {
+    /// How much later than `base` it was recorded, in nanoseconds; `None` if it
+    /// never was.
+    fn ns_since(&self, base: &Event) -> Result<Option<i64>> {
+        let context = self.context();
+        let driver = context.bind_for(Call::Timing)?;
+        let mut ms = 0.0_f32;
+        // SAFETY: `ms` outlives the call, and both events the references.
+        let result = unsafe { (driver.cuEventElapsedTime)(&mut ms, base.raw(), self.raw()) };
+        match result {
+            // An event that was never recorded has no time.
+            code::INVALID_HANDLE => Ok(None),
+            _ => context.check("cuEventElapsedTime", result).map(|()| {
+                let ns = f64::from(ms) * 1e6;
+                Some(ns as i64)
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_second_of_milliseconds_resolves_less_than_a_tenth_of_a_microsecond() {
+        let second_ms = 1000.0_f32;
+        let step_ms = f32::from_bits(second_ms.to_bits() + 1) - second_ms;
+        assert!(step_ms < 1e-4);
+    }
+}

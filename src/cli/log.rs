@@ -1,0 +1,41 @@
+//! Where the program's log goes.
+
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Starts it: to standard error, as `TAPELOOP_LOG` or else `RUST_LOG` says.
+pub(super) fn start() {
+    let filter = ["TAPELOOP_LOG", "RUST_LOG"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok())
+        .unwrap_or_else(|| "info".to_owned());
+    let lines = fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .with_filter(EnvFilter::new(filter));
+    let subscriber = tracing_subscriber::registry().with(lines);
+    #[cfg(feature = "nvtx")]
+    let subscriber = subscriber.with(ranges());
+    subscriber.init();
+}
+
+/// The stages as NVTX ranges, if a profiler runs the program: it says in this variable
+/// what takes them. Otherwise spans are left out, and cost nothing.
+#[cfg(feature = "nvtx")]
+fn ranges<S>() -> Option<impl Layer<S>>
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+{
+    use crate::backend::cuda::NvtxLayer;
+    use tracing_subscriber::filter::filter_fn;
+
+    std::env::var_os("NVTX_INJECTION64_PATH")?;
+    let layer = NvtxLayer::find().inspect_err(|error| eprintln!("warning: {error}"));
+    let spans =
+        filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with("tapeloop"));
+    Some(layer.ok()?.with_filter(spans))
+}

@@ -1,0 +1,383 @@
+//! A timeline of slots and stages: which of them was at what when, for some batches
+//! of many.
+//!
+//! Batches are sampled in windows of consecutive ones, so that neighbours are seen
+//! beside each other. Host spans are taken by the stages; spans of the device come
+//! from the stamps of a timed replay (`crate::replay::timed`).
+
+mod chrome;
+mod svg;
+
+use crate::backend::{STAMPS, Stamps, host_ns};
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Which batches a timeline is taken of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimelineConfig {
+    /// A window begins every so many batches.
+    pub every: u64,
+    /// Consecutive batches of a window; `None` for two of each slot, and two.
+    pub window: Option<u64>,
+    /// The most spans that are kept; then the oldest go. A batch has up to eight.
+    pub spans_max: usize,
+}
+
+impl Default for TimelineConfig {
+    fn default() -> Self {
+        TimelineConfig {
+            every: 2048,
+            window: None,
+            spans_max: 1 << 16,
+        }
+    }
+}
+
+impl TimelineConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        let refused = |text: String, fix: &str| Err(Error::config(text).fix(fix));
+        if self.every == 0 || self.window == Some(0) {
+            let text = "a timeline with every = 0 or window = 0 is of no batch";
+            return refused(text.to_owned(), "set at least 1");
+        }
+        if self.spans_max < SpanKind::ALL.len() {
+            let text = format!("spans_max = {} does not hold one batch", self.spans_max);
+            return refused(text, "set at least 8, or leave the timeline out");
+        }
+        Ok(())
+    }
+}
+
+/// What goes on in a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SpanKind {
+    /// Stage one has the batch, and no free slot for it.
+    Stall,
+    /// Stage one writes items into pinned memory.
+    Fill,
+    /// Stage one gives the batch to the device.
+    Submit,
+    /// The device has it, from its submission until it was seen done.
+    Flight,
+    /// Stage three reads results out.
+    Unpack,
+    /// The device begins, and copies in.
+    Upload,
+    /// The device computes: from its last upload to its last kernel.
+    Kernels,
+    /// The device copies out: from its last kernel to its last download.
+    Download,
+}
+
+impl SpanKind {
+    /// All of them.
+    pub const ALL: &'static [SpanKind] = &[
+        SpanKind::Stall,
+        SpanKind::Fill,
+        SpanKind::Submit,
+        SpanKind::Flight,
+        SpanKind::Unpack,
+        SpanKind::Upload,
+        SpanKind::Kernels,
+        SpanKind::Download,
+    ];
+
+    /// Those that the device is at, in order.
+    pub const OF_DEVICE: [SpanKind; 3] = [SpanKind::Upload, SpanKind::Kernels, SpanKind::Download];
+
+    /// The name in traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            SpanKind::Stall => "stall",
+            SpanKind::Fill => "fill",
+            SpanKind::Submit => "submit",
+            SpanKind::Flight => "in flight",
+            SpanKind::Unpack => "unpack",
+            SpanKind::Upload => "upload",
+            SpanKind::Kernels => "kernels",
+            SpanKind::Download => "download",
+        }
+    }
+
+    /// Whether the device says so.
+    pub fn is_of_device(self) -> bool {
+        SpanKind::OF_DEVICE.contains(&self)
+    }
+}
+
+/// Some time of one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The batch's number, counted from 0 over all that were given to a device.
+    pub batch: u64,
+    /// Its slot, counted over all devices.
+    pub slot: usize,
+    /// What goes on.
+    pub kind: SpanKind,
+    /// From, in nanoseconds of [`host_ns`].
+    pub start_ns: u64,
+    /// To.
+    pub end_ns: u64,
+}
+
+/// The spans of the batches that were sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// By their start.
+    pub spans: Vec<Span>,
+    /// Slots of all devices.
+    pub slots: usize,
+    /// Batches that were given to a device, sampled or not.
+    pub batches: u64,
+    /// Spans that went to make room for later ones.
+    pub spans_dropped: u64,
+}
+
+impl Timeline {
+    /// How many uploads, kernels' parts and downloads of all slots went on at once on
+    /// average, while any did: the sum of their spans by the time that they cover. 1
+    /// is one after the other. `None` without spans of a device.
+    pub fn device_overlap(&self) -> Option<f64> {
+        let of_device = self.spans.iter().filter(|span| span.kind.is_of_device());
+        let ranges: Vec<(u64, u64)> = of_device.map(|span| (span.start_ns, span.end_ns)).collect();
+        let sum: u64 = ranges.iter().map(|(start, end)| end - start).sum();
+        let covered = covered_ns(ranges);
+        (covered > 0).then(|| sum as f64 / covered as f64)
+    }
+
+    /// The numbers of sampled batches, as ranges of consecutive ones.
+    pub fn windows(&self) -> Vec<std::ops::Range<u64>> {
+        let mut batches: Vec<u64> = self.spans.iter().map(|span| span.batch).collect();
+        batches.sort_unstable();
+        batches.dedup();
+        let mut windows: Vec<std::ops::Range<u64>> = Vec::new();
+        for batch in batches {
+            match windows.last_mut() {
+                Some(window) if window.end == batch => window.end += 1,
+                _ => windows.push(batch..batch + 1),
+            }
+        }
+        windows
+    }
+}
+
+/// The time that ranges cover together.
+fn covered_ns(mut ranges: Vec<(u64, u64)>) -> u64 {
+    ranges.sort_unstable();
+    let (mut covered, mut reached) = (0, 0);
+    for (start, end) in ranges {
+        covered += end.saturating_sub(start.max(reached));
+        reached = reached.max(end);
+    }
+    covered
+}
+
+/// Says which batches are sampled, and keeps their spans.
+pub(super) struct Sampler {
+    every: u64,
+    window: u64,
+    /// Batches until every slot has used its graphs, and made those with stamps.
+    warm: u64,
+    slots: usize,
+    spans_max: usize,
+    spans: Mutex<VecDeque<Span>>,
+    spans_dropped: AtomicU64,
+}
+
+impl Sampler {
+    pub(super) fn new(config: &TimelineConfig, slots: usize) -> Self {
+        // Moments are counted from here on, if nobody asked before.
+        host_ns(Instant::now());
+        Sampler {
+            every: config.every,
+            window: config.window.unwrap_or(2 * slots as u64 + 2),
+            warm: 2 * slots as u64,
+            slots,
+            spans_max: config.spans_max,
+            spans: Mutex::new(VecDeque::with_capacity(config.spans_max)),
+            spans_dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a batch is in a window. The first batches are, so that short runs are
+    /// seen, and a whole window after they have warmed up.
+    pub(super) fn wants(&self, batch: u64) -> bool {
+        match batch.checked_sub(self.warm) {
+            None => true,
+            Some(place) => place % self.every < self.window,
+        }
+    }
+
+    /// Keeps a span of the host.
+    pub(super) fn add(
+        &self,
+        (batch, slot): (u64, usize),
+        kind: SpanKind,
+        start: Instant,
+        end: Instant,
+    ) {
+        self.keep(Span {
+            batch,
+            slot,
+            kind,
+            start_ns: host_ns(start),
+            end_ns: host_ns(end),
+        });
+    }
+
+    /// Keeps what the device was at, of a batch that was in flight between two
+    /// moments of the host.
+    pub(super) fn add_stamps(
+        &self,
+        (batch, slot): (u64, usize),
+        stamps: Stamps,
+        submitted: Instant,
+        seen: Instant,
+    ) {
+        let Some(moments) = moments(stamps, host_ns(submitted), host_ns(seen)) else {
+            return;
+        };
+        for (kind, ends) in SpanKind::OF_DEVICE.into_iter().zip(moments.windows(2)) {
+            let (start_ns, end_ns) = (ends[0], ends[1]);
+            self.keep(Span {
+                batch,
+                slot,
+                kind,
+                start_ns,
+                end_ns,
+            });
+        }
+    }
+
+    fn keep(&self, span: Span) {
+        let mut spans = self.spans.lock();
+        if spans.len() == self.spans_max {
+            spans.pop_front();
+            self.spans_dropped.fetch_add(1, Relaxed);
+        }
+        spans.push_back(span);
+    }
+
+    /// What was kept so far.
+    pub(super) fn timeline(&self, batches: u64) -> Timeline {
+        let mut spans: Vec<Span> = self.spans.lock().iter().copied().collect();
+        spans.sort_by_key(|span| (span.start_ns, span.end_ns));
+        Timeline {
+            spans,
+            slots: self.slots,
+            batches,
+            spans_dropped: self.spans_dropped.load(Relaxed),
+        }
+    }
+}
+
+/// Stamps in the order of the stages: one that was met before an earlier stage was
+/// over counts from there. `None` where one is missing, and where all lie outside
+/// the flight, as the steps of a simulated device do.
+fn moments(stamps: Stamps, submitted: u64, seen: u64) -> Option<[u64; STAMPS]> {
+    let mut moments = [0; STAMPS];
+    let mut reached = 0;
+    for (moment, stamp) in moments.iter_mut().zip(stamps) {
+        reached = stamp?.max(reached);
+        *moment = reached;
+    }
+    let is_inside = moments[0] <= seen && submitted <= moments[STAMPS - 1];
+    is_inside.then_some(moments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn sampler(config: TimelineConfig) -> Sampler {
+        Sampler::new(&config, 3)
+    }
+
+    #[test]
+    fn windows_come_after_the_first_batches_and_then_now_and_again() {
+        let sampler = sampler(TimelineConfig {
+            every: 100,
+            window: Some(4),
+            ..TimelineConfig::default()
+        });
+        let sampled: Vec<u64> = (0..220).filter(|batch| sampler.wants(*batch)).collect();
+        let expected: Vec<u64> = (0..10).chain(106..110).chain(206..210).collect();
+        assert_eq!(sampled, expected);
+        let default = Sampler::new(&TimelineConfig::default(), 3);
+        let sampled = (0..6 + 2048).filter(|batch| default.wants(*batch)).count();
+        assert_eq!(sampled, 6 + 8);
+    }
+
+    #[test]
+    fn the_latest_spans_are_kept() {
+        let config = TimelineConfig {
+            spans_max: 8,
+            ..TimelineConfig::default()
+        };
+        let (sampler, now) = (sampler(config), Instant::now());
+        for batch in 0..20 {
+            let end = now + Duration::from_nanos(batch);
+            sampler.add((batch, 0), SpanKind::Fill, now, end);
+        }
+        let timeline = sampler.timeline(20);
+        assert_eq!(timeline.spans.len(), 8);
+        assert_eq!(timeline.spans_dropped, 12);
+        assert_eq!(timeline.windows().first(), Some(&(12..20)));
+    }
+
+    #[test]
+    fn stamps_become_spans_that_follow_each_other() {
+        let stamps = [Some(10), Some(25), Some(20), Some(40)];
+        assert_eq!(moments(stamps, 5, 50), Some([10, 25, 25, 40]));
+        assert_eq!(moments(stamps, 41, 50), None, "before it was given");
+        assert_eq!(moments([Some(1), None, Some(2), Some(3)], 0, 9), None);
+    }
+
+    #[test]
+    fn overlap_is_the_sum_of_spans_by_what_they_cover() {
+        let span = |kind, start_ns, end_ns| Span {
+            batch: 0,
+            slot: 0,
+            kind,
+            start_ns,
+            end_ns,
+        };
+        let mut timeline = Timeline::default();
+        assert_eq!(timeline.device_overlap(), None);
+        timeline.spans = vec![
+            span(SpanKind::Fill, 0, 1000),
+            span(SpanKind::Upload, 0, 10),
+            span(SpanKind::Kernels, 5, 20),
+            span(SpanKind::Download, 30, 35),
+        ];
+        assert_eq!(timeline.device_overlap(), Some(30.0 / 25.0));
+    }
+
+    #[test]
+    fn a_timeline_of_nothing_is_refused() {
+        let default = TimelineConfig::default();
+        assert!(default.check().is_ok());
+        for config in [
+            TimelineConfig {
+                every: 0,
+                ..default
+            },
+            TimelineConfig {
+                window: Some(0),
+                ..default
+            },
+            TimelineConfig {
+                spans_max: 7,
+                ..default
+            },
+        ] {
+            let error = config.check().unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Config);
+            assert!(error.fix_text().is_some());
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A timeline as a trace for `chrome://tracing` and ui.perfetto.dev: JSON in the
+//! Trace Event Format, times in microseconds from the first span.
+
+use super::{Span, SpanKind, Timeline};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const HOST: u32 = 1;
+const DEVICE: u32 = 2;
+
+impl Timeline {
+    /// The trace: a track for filling and one for unpacking, one a slot for its
+    /// batches in flight, and three a slot for what the device was at.
+    pub fn to_chrome_json(&self) -> String {
+        let start_ns = self.spans.first().map_or(0, |span| span.start_ns);
+        let mut tracks = BTreeMap::new();
+        let mut events = Vec::new();
+        for span in &self.spans {
+            let (process, thread, name) = track(span);
+            tracks.entry((process, thread)).or_insert(name);
+            let us = |ns: u64| ns as f64 / 1e3;
+            events.push(format!(
+                r#"{{"name":"{}","cat":"batch","ph":"X","ts":{:.3},"dur":{:.3},"pid":{process},"tid":{thread},"args":{{"batch":{},"slot":{}}}}}"#,
+                span.kind.name(),
+                us(span.start_ns - start_ns),
+                us(span.end_ns.saturating_sub(span.start_ns)),
+                span.batch,
+                span.slot
+            ));
+        }
+        let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+        for (process, name) in [(HOST, "host"), (DEVICE, "device")] {
+            text.push_str(&named("process_name", process, 0, name));
+        }
+        for ((process, thread), name) in &tracks {
+            text.push_str(&named("thread_name", *process, *thread, name));
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                r#"{{"name":"thread_sort_index","ph":"M","pid":{process},"tid":{thread},"args":{{"sort_index":{thread}}}}},"#
+            );
+        }
+        text.push_str(&events.join(",\n"));
+        if events.is_empty() {
+            // After the names comes a comma.
+            text.truncate(text.trim_end().len() - 1);
+        }
+        text.push_str("\n]}\n");
+        text
+    }
+}
+
+fn named(what: &str, process: u32, thread: usize, name: &str) -> String {
+    format!(
+        "{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
+         \"args\":{{\"name\":\"{name}\"}}}},\n"
+    )
+}
+
+/// The process and the thread that a span is shown in, and the thread's name.
+fn track(span: &Span) -> (u32, usize, String) {
+    let slot = span.slot;
+    let on_device = |place: usize| {
+        let name = format!("slot {slot} {}", span.kind.name());
+        (DEVICE, 3 * slot + place + 1, name)
+    };
+    match span.kind {
+        SpanKind::Stall | SpanKind::Fill | SpanKind::Submit => (HOST, 1, "fill".to_owned()),
+        SpanKind::Unpack => (HOST, 2, "unpack".to_owned()),
+        SpanKind::Flight => (HOST, 3 + slot, format!("slot {slot} in flight")),
+        SpanKind::Upload => on_device(0),
+        SpanKind::Kernels => on_device(1),
+        SpanKind::Download => on_device(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_an_event_in_a_named_track() {
+        let span = |kind, start_ns, end_ns| Span {
+            batch: 7,
+            slot: 2,
+            kind,
+            start_ns,
+            end_ns,
+        };
+        let timeline = Timeline {
+            spans: vec![
+                span(SpanKind::Fill, 10_000, 12_500),
+                span(SpanKind::Kernels, 14_000, 19_001),
+            ],
+            ..Timeline::default()
+        };
+        let json = timeline.to_chrome_json();
+        let fill = r#""name":"fill","cat":"batch","ph":"X","ts":0.000,"dur":2.500,"pid":1,"tid":1"#;
+        let kernels =
+            r#""name":"kernels","cat":"batch","ph":"X","ts":4.000,"dur":5.001,"pid":2,"tid":8"#;
+        for part in [fill, kernels, r#""args":{"name":"slot 2 kernels"}"#] {
+            assert!(json.contains(part), "{json}");
+        }
+        assert!(json.ends_with("}}\n]}\n"));
+    }
+
+    #[test]
+    fn a_trace_of_nothing_ends_without_a_comma() {
+        let json = Timeline::default().to_chrome_json();
+        assert!(json.ends_with("}}\n]}\n"), "{json}");
+    }
+}

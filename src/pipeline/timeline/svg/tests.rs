@@ -1,0 +1,181 @@
+use super::*;
+
+/// A device that computes one batch at a time, 60 us each, and copies beside that;
+/// batches `range` of `batches`, through three slots.
+fn on_a_device(range: Range<u64>, batches: u64) -> Timeline {
+    const US: u64 = 1000;
+    let slots = 3;
+    let mut spans = Vec::new();
+    let (mut filled, mut unpacked) = (0, 0);
+    // When each engine of the device is free again: copies in, kernels, copies out.
+    let mut free = [0; 3];
+    let mut slot_free = vec![0; slots];
+    for batch in 0..batches {
+        let slot = batch as usize % slots;
+        let mut add = |kind, start_ns, end_ns| {
+            if range.contains(&batch) {
+                spans.push(Span {
+                    batch,
+                    slot,
+                    kind,
+                    start_ns,
+                    end_ns,
+                });
+            }
+        };
+        let start = slot_free[slot].max(filled);
+        add(SpanKind::Stall, filled, start);
+        let end = start + 14 * US;
+        add(SpanKind::Fill, start, end);
+        filled = end + 2 * US;
+        add(SpanKind::Submit, end, filled);
+        let submitted = end;
+        let mut at = filled + 3 * US;
+        let parts = [
+            (22 * US, SpanKind::Upload),
+            (60 * US, SpanKind::Kernels),
+            (12 * US, SpanKind::Download),
+        ];
+        for (free, (length, kind)) in free.iter_mut().zip(parts) {
+            let begun = at.max(*free);
+            *free = begun + length;
+            // Waiting for its turn counts as the stage's, as stamps have it.
+            add(kind, at, *free);
+            at = *free;
+        }
+        let seen = at + 2 * US;
+        add(SpanKind::Flight, submitted, seen);
+        let start = seen.max(unpacked);
+        unpacked = start + 9 * US;
+        add(SpanKind::Unpack, start, unpacked);
+        slot_free[slot] = unpacked;
+    }
+    spans.sort_by_key(|span| (span.start_ns, span.end_ns));
+    Timeline {
+        spans,
+        slots,
+        batches,
+        spans_dropped: 0,
+    }
+}
+
+fn statistics(bound: Stage) -> Statistics {
+    let mut statistics = Statistics {
+        bound: Some(bound),
+        ..Statistics::default()
+    };
+    for (time, share) in [
+        (&mut statistics.fill, 0.26),
+        (&mut statistics.device, 0.99),
+        (&mut statistics.unpack, 0.15),
+        (&mut statistics.input, 0.4),
+    ] {
+        time.share = share;
+    }
+    statistics
+}
+
+fn drawn(timeline: &Timeline, bound: Stage) -> String {
+    timeline.to_svg(&statistics(bound), "cuda (a card & more), 3 slots")
+}
+
+/// The label that is strong, and the mark.
+fn marked(svg: &str) -> (&str, &str) {
+    let after = |class: &str| {
+        let at = svg.find(&format!("class=\"{class}\"")).expect(class);
+        let text = &svg[at..];
+        &text[text.find('>').unwrap() + 1..text.find("</").unwrap()]
+    };
+    (after("label strong"), after("mark"))
+}
+
+#[test]
+fn the_headline_and_a_mark_say_which_stage_bounds() {
+    let timeline = on_a_device(2054..2062, 10_000);
+    let svg = drawn(&timeline, Stage::Device);
+    let headline = "The device bounds: busy 99% of the time; filling 26%, unpacking 15%";
+    assert!(svg.contains(&format!(">{headline}</text>")));
+    assert!(
+        svg.contains("uploads 35%, kernels 100%, downloads 19%"),
+        "{svg}"
+    );
+    assert_eq!(marked(&svg), ("kernels", "bounds"));
+    for (bound, label, mark) in [
+        (Stage::Fill, "filling", "bounds"),
+        (Stage::Input, "filling", "no items"),
+        (Stage::Unpack, "unpacking", "bounds"),
+        (Stage::Output, "unpacking", "not taken"),
+    ] {
+        assert_eq!(marked(&drawn(&timeline, bound)), (label, mark));
+    }
+}
+
+#[test]
+fn neighbouring_slots_are_seen_at_work_at_once() {
+    let timeline = on_a_device(2054..2062, 10_000);
+    assert!(timeline.device_overlap().unwrap() > 1.5);
+    let shown = timeline.shown().unwrap();
+    // By then the batches before the window have left their slots.
+    assert_eq!(shown.batches, 2056..2062);
+    let svg = drawn(&timeline, Stage::Device);
+    assert!(svg.contains("batches 2056 to 2061 of 10000"));
+    for slot in 0..3 {
+        assert!(svg.contains(&format!(">slot {slot}</text>")));
+    }
+    // Nothing sticks out of the axis.
+    for bar in svg
+        .split("<rect class=")
+        .filter(|bar| bar.contains("<title>"))
+    {
+        let number = |name: &str| -> f64 {
+            let text = bar.split(&format!(" {name}=\"")).nth(1).unwrap();
+            text.split('"').next().unwrap().parse().unwrap()
+        };
+        let (x, width) = (number("x"), number("width"));
+        assert!(x >= LEFT && x + width <= RIGHT + 0.5, "{bar}");
+    }
+}
+
+#[test]
+fn a_short_run_is_drawn_to_its_end() {
+    let all = on_a_device(0..2, 2);
+    let shown = all.shown().unwrap();
+    assert_eq!(shown.batches, 0..2);
+    let last = all.spans.iter().map(|span| span.end_ns).max().unwrap();
+    assert_eq!(shown.to, last);
+    // A longer one without its first batches.
+    assert_eq!(on_a_device(0..14, 14).shown().unwrap().batches, 6..14);
+}
+
+#[test]
+fn a_timeline_without_spans_says_what_bounds_all_the_same() {
+    let svg = drawn(&Timeline::default(), Stage::Fill);
+    assert!(svg.contains("Filling bounds: busy 26%"));
+    assert!(svg.contains("cuda (a card &amp; more)") && svg.ends_with("</svg>\n"));
+}
+
+#[test]
+fn without_times_of_the_device_its_row_is_what_was_in_flight() {
+    let mut timeline = on_a_device(2054..2062, 10_000);
+    timeline.spans.retain(|span| !span.kind.is_of_device());
+    let svg = drawn(&timeline, Stage::Device);
+    assert_eq!(marked(&svg), ("device", "bounds"));
+    assert!(!svg.contains(">kernels</text>"));
+}
+
+#[test]
+fn ticks_are_round_and_few() {
+    assert_eq!(
+        [step(316.0), step(20.2), step(1.0), step(9.9)],
+        [50.0, 5.0, 0.1, 1.0]
+    );
+    assert_eq!(
+        [
+            length(316_000),
+            length(20_240_000),
+            length(3_000_000_000),
+            length(999)
+        ],
+        ["316 µs", "20.2 ms", "3.00 s", "1.00 µs"]
+    );
+}

@@ -1,0 +1,358 @@
+//! Batches with their times: when the device began, and when uploads, kernels and
+//! downloads were over.
+//!
+//! Where a graph holds the whole batch, a second one of the same commands is made
+//! at the first use, with a stamp behind each stage. Built by hand, stamps are
+//! leaves: nothing waits for them, so what ran side by side still does. In a stream,
+//! and round a graph of kernels, stamps stand between the calls.
+
+use super::audit::check_held;
+use super::executor::{Executor, Ready, Replay};
+use super::{Build, Lowered, Scope, hazards};
+use crate::backend::{GraphId, Lane, Node, Op, Queue, STAMPS};
+use crate::error::{Context, Result};
+use crate::record::Recording;
+use crate::workload::Extent;
+
+/// The stamp before everything.
+pub const BEGUN: u32 = 0;
+/// The stamp after all uploads.
+pub const UPLOADED: u32 = 1;
+/// The stamp after all kernels and memsets.
+pub const COMPUTED: u32 = 2;
+/// The stamp after all downloads.
+pub const DOWNLOADED: u32 = 3;
+
+const _: () = assert!(DOWNLOADED as usize + 1 == STAMPS);
+
+/// How one batch is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    /// Not at all.
+    None,
+    /// By stamps among the calls.
+    Calls,
+    /// By another graph, which holds them.
+    Graph(GraphId),
+}
+
+/// The graph with stamps that belongs to a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TimedGraph {
+    /// Nobody asked yet.
+    #[default]
+    Unmade,
+    Made(GraphId),
+    /// The device did not take it.
+    Refused,
+}
+
+impl Executor {
+    /// [`Executor::replay`], with the lane's stamps: [`BEGUN`] to [`DOWNLOADED`].
+    ///
+    /// Where the device refuses the graph that this takes, the batch runs without
+    /// them, which is logged once and is in [`Replay::timed`].
+    ///
+    /// # Errors
+    /// As [`Executor::replay`].
+    pub fn replay_timed(
+        &mut self,
+        lane: &mut dyn Lane,
+        bucket: usize,
+        live: Extent,
+    ) -> Result<Replay> {
+        self.run(lane, bucket, live, true)
+    }
+
+    /// How to time a batch of a bucket that is ready.
+    pub(super) fn times(&mut self, lane: &mut dyn Lane, bucket: usize) -> Times {
+        let Some(ready) = self.ready_ref(bucket) else {
+            return Times::None;
+        };
+        if ready.graph.is_none() || self.policy.scope == Scope::Kernels {
+            return Times::Calls;
+        }
+        let timed = match ready.timed {
+            TimedGraph::Unmade => match self.make_timed(lane, bucket, ready) {
+                Ok(graph) => TimedGraph::Made(graph),
+                Err(error) => {
+                    tracing::warn!(%error, bucket, "batches of this bucket are not timed");
+                    TimedGraph::Refused
+                }
+            },
+            known => known,
+        };
+        if let Some(ready) = self.ready_mut(bucket) {
+            ready.timed = timed;
+        }
+        match timed {
+            TimedGraph::Made(graph) => Times::Graph(graph),
+            _ => Times::None,
+        }
+    }
+
+    /// Makes the graph with stamps, and audits it as the one that it stands for.
+    fn make_timed(&self, lane: &mut dyn Lane, bucket: usize, ready: &Ready) -> Result<GraphId> {
+        let bindings = self.bindings[bucket].as_ref();
+        let bindings = bindings.expect("bound when it was made ready");
+        let (recording, body) = (bindings.recording(), &ready.batch.body);
+        let made = match self.policy.build {
+            Build::Capture => capture(lane, body),
+            Build::Explicit => build_by_hand(lane, recording, body),
+        };
+        let place = || "make the graph with stamps";
+        let graph = made.within(place)?;
+        let audited = lane.graph_ops(graph).and_then(|mut held| {
+            held.retain(|op| !matches!(op, Op::Stamp { .. }));
+            check_held(body, &held, &self.memory(&*lane, bindings))
+        });
+        if audited.is_err() {
+            lane.drop_graph(graph);
+        }
+        audited.map(|()| graph).within(place)
+    }
+
+    /// Drops the graph with stamps of a bucket, as its commands change.
+    pub(super) fn drop_timed(&mut self, lane: &mut dyn Lane, bucket: usize) {
+        if let Some(ready) = self.ready_mut(bucket)
+            && let TimedGraph::Made(graph) = std::mem::take(&mut ready.timed)
+        {
+            lane.drop_graph(graph);
+        }
+    }
+}
+
+impl Times {
+    /// Gives a stamp to a queue, if this batch has its stamps there.
+    pub(super) fn stamp(
+        self,
+        lane: &mut dyn Lane,
+        queue: Queue,
+        stamp: u32,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        if self == Times::Calls {
+            enqueue_stamp(lane, queue, stamp)?;
+            replay.calls += 1;
+        }
+        Ok(())
+    }
+}
+
+fn enqueue_stamp(lane: &mut dyn Lane, queue: Queue, stamp: u32) -> Result<()> {
+    lane.enqueue(queue, &Op::Stamp { stamp })
+        .within(|| format!("stamp {stamp}"))
+}
+
+/// Gives commands one after the other, and with `stamped` a stamp after the last
+/// upload, if any is among them, and one after the last kernel. Returns how many
+/// calls it made.
+pub(super) fn enqueue_all(
+    lane: &mut dyn Lane,
+    body: &[Lowered],
+    stamped: bool,
+    place: &str,
+) -> Result<usize> {
+    let mut stamps = match stamped {
+        true => stamps_among(body),
+        false => Vec::new(),
+    }
+    .into_iter()
+    .peekable();
+    let mut calls = 0;
+    for at in 0..=body.len() {
+        while let Some((_, stamp)) = stamps.next_if(|(stamp_at, _)| *stamp_at == at) {
+            enqueue_stamp(lane, Queue::Compute, stamp)?;
+            calls += 1;
+        }
+        if let Some(lowered) = body.get(at) {
+            lane.enqueue(lowered.queue, &lowered.op)
+                .within(|| format!("{place}command {}", lowered.command))?;
+            calls += 1;
+        }
+    }
+    Ok(calls)
+}
+
+/// The stamps between commands in a line, each with the command that it is before.
+fn stamps_among(body: &[Lowered]) -> Vec<(usize, u32)> {
+    let after_uploads = after_last(body, UPLOADED);
+    let after_kernels = after_last(body, COMPUTED).max(after_uploads);
+    let uploads = holds_uploads(body).then_some((after_uploads, UPLOADED));
+    uploads
+        .into_iter()
+        .chain([(after_kernels, COMPUTED)])
+        .collect()
+}
+
+/// Whether the end of uploads is among these commands, or before them.
+pub(super) fn holds_uploads(body: &[Lowered]) -> bool {
+    after_last(body, UPLOADED) > 0
+}
+
+/// The stamp that an operation comes before.
+fn stamp_of(op: &Op) -> u32 {
+    match op {
+        Op::Upload { .. } => UPLOADED,
+        Op::Memset { .. } | Op::Launch { .. } => COMPUTED,
+        Op::Download { .. } => DOWNLOADED,
+        Op::Stamp { stamp } => *stamp,
+    }
+}
+
+/// The place after the last operation of a stage; the start if there is none.
+fn after_last(body: &[Lowered], stamp: u32) -> usize {
+    let last = body
+        .iter()
+        .rposition(|lowered| stamp_of(&lowered.op) == stamp);
+    last.map_or(0, |last| last + 1)
+}
+
+/// In line, as everything is in a capture.
+fn capture(lane: &mut dyn Lane, body: &[Lowered]) -> Result<GraphId> {
+    lane.begin_capture().within(|| "begin capture")?;
+    let taken_down = take_down(lane, body);
+    let ended = lane.end_capture(None).within(|| "end capture");
+    taken_down.and(ended).map(|(graph, _)| graph)
+}
+
+fn take_down(lane: &mut dyn Lane, body: &[Lowered]) -> Result<()> {
+    enqueue_stamp(lane, Queue::Upload, BEGUN)?;
+    if !holds_uploads(body) {
+        enqueue_stamp(lane, Queue::Upload, UPLOADED)?;
+    }
+    enqueue_all(lane, body, true, "capture of ")?;
+    enqueue_stamp(lane, Queue::Download, DOWNLOADED)
+}
+
+/// With the edges of the graph that it stands for, and stamps as leaves.
+fn build_by_hand(lane: &mut dyn Lane, recording: &Recording, body: &[Lowered]) -> Result<GraphId> {
+    let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
+    let edges = hazards(recording, &commands);
+    let ends = ends(body, &edges);
+    // Where nodes run as they are listed, a stamp is met when its stage is over.
+    let mut listed: Vec<(Op, Vec<usize>)> = Vec::with_capacity(body.len() + STAMPS);
+    let mut places = Vec::with_capacity(body.len());
+    let mut commands = body.iter().zip(&edges);
+    for at in 0..=body.len() {
+        for (stamp, ends) in (0..).zip(&ends) {
+            if ends.iter().max().map_or(0, |last| last + 1) == at {
+                let after = ends.iter().map(|&node| places[node]).collect();
+                listed.push((Op::Stamp { stamp }, after));
+            }
+        }
+        if let Some((lowered, after)) = commands.next() {
+            let after = after.iter().map(|&node| places[node]).collect();
+            places.push(listed.len());
+            listed.push((lowered.op.clone(), after));
+        }
+    }
+    let nodes: Vec<Node<'_>> = listed
+        .iter()
+        .map(|(op, after)| Node { op, after })
+        .collect();
+    let built = lane.build_graph(&nodes, None).within(|| "build the graph");
+    built.map(|(graph, _)| graph)
+}
+
+/// By stamp: the operations of its stage that none of the same stage comes after,
+/// or where it has none, those of the stage before.
+fn ends(body: &[Lowered], edges: &[Vec<usize>]) -> [Vec<usize>; STAMPS] {
+    let stages: Vec<u32> = body.iter().map(|lowered| stamp_of(&lowered.op)).collect();
+    let mut is_end = vec![true; body.len()];
+    for (node, after) in edges.iter().enumerate() {
+        for &earlier in after {
+            is_end[earlier] &= stages[earlier] != stages[node];
+        }
+    }
+    let mut ends: [Vec<usize>; STAMPS] = std::array::from_fn(|stamp| {
+        let all = 0..body.len();
+        all.filter(|&node| is_end[node] && stages[node] as usize == stamp)
+            .collect()
+    });
+    for stamp in 1..STAMPS {
+        if ends[stamp].is_empty() {
+            ends[stamp] = ends[stamp - 1].clone();
+        }
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::FunctionId;
+
+    fn lowered(ops: &[Op]) -> Vec<Lowered> {
+        let lower = |(command, op): (usize, &Op)| Lowered {
+            command,
+            queue: Queue::Compute,
+            op: op.clone(),
+        };
+        ops.iter().enumerate().map(lower).collect()
+    }
+
+    fn upload() -> Op {
+        Op::Upload {
+            host: 0,
+            device: 0,
+            bytes: 1,
+        }
+    }
+
+    fn kernel() -> Op {
+        Op::Launch {
+            function: FunctionId(0),
+            grid: [1; 3],
+            block: [1; 3],
+            shared_bytes: 0,
+            args: Box::default(),
+        }
+    }
+
+    fn download() -> Op {
+        Op::Download {
+            device: 0,
+            host: 0,
+            bytes: 1,
+        }
+    }
+
+    #[test]
+    fn in_a_line_stamps_follow_the_last_of_their_stage() {
+        let body = [upload(), kernel(), upload(), kernel(), download()];
+        assert_eq!(
+            stamps_among(&lowered(&body)),
+            [(3, UPLOADED), (4, COMPUTED)]
+        );
+        // The uploads are over before the body begins.
+        let body = [kernel(), kernel()];
+        assert_eq!(stamps_among(&lowered(&body)), [(2, COMPUTED)]);
+        let body = [kernel(), upload()];
+        assert_eq!(
+            stamps_among(&lowered(&body)),
+            [(2, UPLOADED), (2, COMPUTED)]
+        );
+    }
+
+    #[test]
+    fn a_stamp_of_a_graph_comes_after_what_ends_its_stage() {
+        // Two chains: 0 -> 2 -> 4 -> 6 and 1 -> 3 -> 5.
+        let body = [
+            upload(),
+            upload(),
+            kernel(),
+            kernel(),
+            kernel(),
+            download(),
+            download(),
+        ];
+        let edges = [&[][..], &[], &[0], &[1], &[2], &[3], &[4]].map(<[usize]>::to_vec);
+        let expected: [&[usize]; STAMPS] = [&[], &[0, 1], &[3, 4], &[5, 6]];
+        assert_eq!(ends(&lowered(&body), &edges), expected);
+        // Without copies, of mapped buffers.
+        let edges = [&[][..], &[0]].map(<[usize]>::to_vec);
+        let expected: [&[usize]; STAMPS] = [&[], &[], &[1], &[1]];
+        assert_eq!(ends(&lowered(&[kernel(), kernel()]), &edges), expected);
+    }
+}
