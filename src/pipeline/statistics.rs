@@ -150,7 +150,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The share of a stage.
+    /// What a stage took.
     pub fn time(&self, stage: Stage) -> StageTime {
         match stage {
             Stage::Input => self.input,
@@ -172,9 +172,13 @@ impl Statistics {
             Threads::Own => longest(&[Stage::Fill, Stage::Input]),
             Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
         };
-        match self.time(first).busy_ns >= self.stall.busy_ns + drained_ns {
-            true => first,
-            false => longest(&[Stage::Unpack, Stage::Output, Stage::Device]),
+        if self.time(first).busy_ns >= self.stall.busy_ns + drained_ns {
+            return first;
+        }
+        // Slots that stage three holds are not on the device.
+        match self.unpack.busy_ns + self.output.busy_ns > self.device.busy_ns {
+            true => longest(&[Stage::Unpack, Stage::Output]),
+            false => Stage::Device,
         }
     }
 
@@ -385,119 +389,4 @@ fn ns(time: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Statistics of a second with these shares, in percent: filling, stalled,
-    /// device, unpacking, output.
-    fn of(shares: [u64; 5], threads: Threads) -> Statistics {
-        let [fill_ns, stall_ns, device_ns, unpack_ns, output_ns] =
-            shares.map(|share| share * 10_000_000);
-        let start = Instant::now();
-        let mut flight = Meter::new(3).flight.into_inner();
-        flight.first = Some(start);
-        flight.last = Some(start + Duration::from_secs(1));
-        flight.busy = Duration::from_nanos(device_ns);
-        flight.slot_time = 2 * flight.busy;
-        let counters = Counters {
-            fill_ns,
-            stall_ns,
-            unpack_ns,
-            output_ns,
-            ..Counters::default()
-        };
-        statistics(flight, Items::default(), &counters, 3, threads)
-    }
-
-    #[test]
-    fn what_stage_one_mostly_does_says_what_bounds() {
-        for (shares, bound) in [
-            ([23, 75, 97, 10, 0], Stage::Device),
-            ([95, 2, 40, 10, 0], Stage::Fill),
-            ([20, 70, 50, 98, 0], Stage::Unpack),
-            ([20, 70, 50, 30, 65], Stage::Output),
-            ([5, 2, 60, 3, 0], Stage::Input),
-        ] {
-            assert_eq!(of(shares, Threads::Own).bound, Some(bound), "{shares:?}");
-        }
-        // One thread that unpacks most of the time waits for no items meanwhile.
-        let shares = [10, 5, 40, 80, 0];
-        assert_eq!(of(shares, Threads::Own).bound, Some(Stage::Input));
-        assert_eq!(of(shares, Threads::Caller).bound, Some(Stage::Unpack));
-    }
-
-    #[test]
-    fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
-        let sentence = |shares| of(shares, Threads::Own).sentence();
-        assert_eq!(
-            sentence([23, 75, 97, 10, 0]),
-            "the device bounds: busy 97% of the time; filling 23%, unpacking 10%"
-        );
-        assert_eq!(
-            sentence([5, 2, 60, 3, 0]),
-            "the items bound: 93% of the time there were none; filling 5%, device 60%, unpacking 3%"
-        );
-        let none = Meter::new(3).statistics(&Counters::default(), Threads::Own);
-        assert_eq!(
-            (none.bound, none.sentence()),
-            (None, "no batch has run".to_owned())
-        );
-    }
-
-    #[test]
-    fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
-        let (meter, start) = (Meter::new(2), Instant::now());
-        let at = |ms: u64| start + Duration::from_millis(ms);
-        meter.submitted(at(0), at(1));
-        meter.seen(at(1), at(100));
-        let counters = Counters {
-            fill_ns: 1_000_000,
-            ..Counters::default()
-        };
-        let statistics = meter.statistics(&counters, Threads::Own);
-        assert_eq!(statistics.bound, Some(Stage::Device));
-        assert_eq!(statistics.input.busy_ns, 0);
-    }
-
-    #[test]
-    fn slots_in_flight_and_overlap_are_integrals_over_the_wall_time() {
-        let statistics = of([20, 70, 50, 30, 0], Threads::Own);
-        assert!((statistics.slots_in_flight - 1.0).abs() < 1e-9);
-        assert!((statistics.overlap - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn batches_in_flight_are_summed_by_slot_and_as_busy_time_once() {
-        let (meter, start) = (Meter::new(2), Instant::now());
-        let at = |ms: u64| start + Duration::from_millis(ms);
-        meter.submitted(at(0), at(10));
-        meter.submitted(at(10), at(30));
-        meter.seen(at(10), at(40));
-        meter.seen(at(30), at(50));
-        meter.submitted(at(60), at(60));
-        meter.seen(at(60), at(100));
-        let statistics = meter.statistics(&Counters::default(), Threads::Own);
-        let ms = |ns: u64| ns / 1_000_000;
-        assert_eq!(
-            (ms(statistics.wall_ns), ms(statistics.device.busy_ns)),
-            (100, 80)
-        );
-        assert!((statistics.slots_in_flight - 0.9).abs() < 1e-9);
-        assert_eq!(statistics.device.batches, 3);
-        let latencies = &statistics.batch_latency;
-        assert_eq!(latencies.count(), 3);
-        let near = |ns: u64, ms: u64| ns.abs_diff(ms * 1_000_000) <= ms * 10_000;
-        assert!(near(latencies.quantile_ns(0.0), 20));
-        assert!(near(latencies.quantile_ns(0.5), 30));
-        assert!(near(latencies.max_ns(), 40), "{latencies:?}");
-    }
-
-    #[test]
-    fn a_latency_beyond_the_longest_counts_as_the_longest() {
-        let mut latencies = Latencies::new();
-        latencies.add(Duration::ZERO);
-        latencies.add(Duration::MAX);
-        assert_eq!((latencies.count(), latencies.quantile_ns(0.5)), (2, 1));
-        assert!(latencies.max_ns().abs_diff(LATENCY_NS_MAX) < LATENCY_NS_MAX / 100);
-    }
-}
+mod tests;
