@@ -12,7 +12,7 @@ use tapeloop::backend::sim::{Fault, SimOptions};
 use tapeloop::backend::{
     Backend, BlockView, GraphId, Lane, Node, Op, Queue, STAMPS, Space, Streams, host_ns,
 };
-use tapeloop::replay::{Build, Executor, Mode, Policy, Replay};
+use tapeloop::replay::{Build, Executor, Mode, Policy, Replay, Verify};
 
 fn cpu() -> Arc<dyn Backend> {
     Arc::new(CpuBackend::inline())
@@ -25,6 +25,14 @@ fn backends() -> [Arc<dyn Backend>; 2] {
 /// The stamps of the batch that was seen done; all of them.
 fn stamps(lane: &dyn Lane) -> [u64; STAMPS] {
     lane.stamps().unwrap().map(|stamp| stamp.expect("was met"))
+}
+
+/// A batch that is verified runs twice, and has no times.
+fn unverified(policy: &Policy) -> Policy {
+    Policy {
+        verify: Verify::Off,
+        ..*policy
+    }
 }
 
 fn replay_timed(
@@ -47,6 +55,7 @@ fn timed_batches_are_right_and_later_ones_have_later_stamps() {
         for policy in &policies {
             let mut random = Random::new(seed);
             let (sim, backend) = device(seed);
+            let policy = &unverified(policy);
             let (mut lane, mut executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
             let mut before = 0;
             for _ in 0..6 {
@@ -208,7 +217,8 @@ fn where_the_graph_with_stamps_is_refused_batches_run_without() {
         ..SimOptions::seeded(3)
     };
     let (sim, backend) = device_with(options);
-    let slots = program.slots(&backend, 1, &Policy::default());
+    let policy = unverified(&Policy::default());
+    let slots = program.slots(&backend, 1, &policy);
     let (mut lane, mut executor) = slots.unwrap().remove(0);
     let input = Input::random(&mut Random::new(3), 8);
     for _ in 0..2 {

@@ -11,7 +11,7 @@ use super::verify::give_twice;
 use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
 use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
-use crate::record::{BufferId, Command, Recording, Unit};
+use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
 use std::sync::Arc;
 
