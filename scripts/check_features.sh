@@ -10,6 +10,7 @@ export NVCC=none
 sets=(
     ""                          # the engine alone
     "cuda-12040"                # the engine with CUDA
+    "supervise,cuda-12040"      # with the device in a worker process
     "nvtx,cuda-12040"           # with ranges for Nsight Systems
     "structure"                 # the readers
     "features"                  # the built-in workload, without Arrow
