@@ -229,9 +229,12 @@ fn alone() {
     let of_culprit = told.iter().find(|(place, _)| *place == CULPRIT);
     let error: &Error = &of_culprit.expect("it has no result").1;
     let text = error.to_string();
-    for part in ["slot ", "batch ", "compute"] {
-        assert!(text.contains(part), "{text}");
-    }
+    // The first batch of a graph is waited for where it is submitted.
+    let stage = text.contains("compute") || text.contains("submit");
+    assert!(
+        stage && text.contains("slot ") && text.contains("batch "),
+        "{text}"
+    );
     match name.as_str() {
         "never ends" => assert_eq!(error.kind(), ErrorKind::Deadline),
         _ => assert!(error.code().is_some(), "{error:?}"),

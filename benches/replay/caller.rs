@@ -7,7 +7,7 @@ use crate::slots::repeat;
 use crate::work::{Chain, Shape, Spares, wrong_output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::pipeline::{Pipeline, Wait};
+use tapeloop::pipeline::{Pipeline, TimelineConfig, Wait};
 use tapeloop::replay::Policy;
 use tapeloop::{EngineConfig, Result};
 
@@ -40,6 +40,40 @@ pub(crate) fn latency(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+/// What a timeline by its defaults costs: the same batches with and without, by turns
+/// of three windows, and which goes first by turns too.
+pub(crate) fn sampling(bench: &Bench) -> Result<()> {
+    let (case, slots) = ("sampling", 4);
+    let open = |timeline| Driven::open_with(bench, slots, Policy::default(), timeline);
+    let mut driven = [open(None)?, open(Some(TimelineConfig::default()))?];
+    let items = if bench.reps > 1 { 3 * 2048 } else { 16 };
+    let rounds = 20 * bench.reps;
+    for driven in &mut driven {
+        driven.pass(16, Some(case))?;
+        driven.pass(items, None)?;
+    }
+    let mut ratios = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        let mut seconds = [0.0; 2];
+        for place in [round % 2, 1 - round % 2] {
+            seconds[place] = driven[place].pass(items, None)?.as_secs_f64();
+        }
+        ratios.push(seconds[1] / seconds[0]);
+    }
+    for driven in &mut driven {
+        driven.pass(16, Some(case))?;
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    let at = |part: usize| format!("{:.4}", ratios[part * (rounds - 1) / 4]);
+    let line = driven[0].shape.line(case, slots, true);
+    line.number("rounds", rounds)
+        .number("ratio_p25", at(1))
+        .number("ratio_p50", at(2))
+        .number("ratio_p75", at(3))
+        .print();
+    Ok(())
+}
+
 fn throughput(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
     let mut driven = Driven::open(bench, 4, policy)?;
     driven.pass(16, Some(case))?;
@@ -62,12 +96,22 @@ fn one_by_one(bench: &Bench, case: &str, policy: Policy) -> Result<()> {
 
 impl Driven {
     pub(crate) fn open(bench: &Bench, slots: usize, policy: Policy) -> Result<Self> {
+        Driven::open_with(bench, slots, policy, None)
+    }
+
+    fn open_with(
+        bench: &Bench,
+        slots: usize,
+        policy: Policy,
+        timeline: Option<TimelineConfig>,
+    ) -> Result<Self> {
         let shape = Shape::small(12);
         let spares = Spares::default();
         let config = EngineConfig {
             slots,
             policy,
             wait: Wait::Spin,
+            timeline,
             ..EngineConfig::new(shape.extent())
         };
         let chain = Chain::new(shape, &spares);

@@ -70,6 +70,7 @@ const GROUPS: &[Group] = &[
     ("ladder", ladder::ladder),
     ("period", period::small),
     ("pipeline", caller::period),
+    ("sampling", caller::sampling),
     ("large", period::large),
     ("engine", engine::engine),
     #[cfg(all(feature = "supervise", target_os = "linux"))]

@@ -44,6 +44,7 @@ mod devices;
 pub mod doctor;
 mod graphs;
 mod layout;
+mod op;
 mod select;
 pub mod sim;
 mod stamp;
@@ -62,6 +63,7 @@ pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGu
 pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
 pub use layout::{ALIGN_BYTES, Layout, Place};
+pub use op::{Node, Op, Queue};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
 pub use stamp::{STAMPS, Stamps, host_ns};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -76,18 +78,6 @@ pub struct FunctionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct GraphId(pub u32);
-
-/// The stage that an operation belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub enum Queue {
-    /// Copies to the device.
-    Upload,
-    /// Kernels, memsets and graphs.
-    Compute,
-    /// Copies to the host, and the marks of batches.
-    Download,
-}
 
 /// Which streams the queues of lanes are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,60 +103,6 @@ impl Streams {
     }
 }
 
-/// One operation with everything resolved. Addresses are the lane's own, or
-/// those of blocks that it adopted, and mean nothing elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub enum Op {
-    /// Copies host to device.
-    Upload {
-        /// Host address.
-        host: u64,
-        /// Device address.
-        device: u64,
-        /// Size.
-        bytes: usize,
-    },
-    /// Copies device to host.
-    Download {
-        /// Device address.
-        device: u64,
-        /// Host address.
-        host: u64,
-        /// Size.
-        bytes: usize,
-    },
-    /// Sets every byte.
-    Memset {
-        /// Device address.
-        device: u64,
-        /// Value.
-        byte: u8,
-        /// Size.
-        bytes: usize,
-    },
-    /// Runs a kernel.
-    Launch {
-        /// The kernel.
-        function: FunctionId,
-        /// Blocks.
-        grid: [u32; 3],
-        /// Threads a block.
-        block: [u32; 3],
-        /// Dynamic shared memory a block, in bytes.
-        shared_bytes: u32,
-        /// Each parameter in little-endian words of its own, as few as it takes: an
-        /// address, a value, or a struct with addresses in it. Kernels take host
-        /// addresses of pinned memory too.
-        args: Box<[u64]>,
-    },
-    /// Notes the time when the device comes to it.
-    Stamp {
-        /// Which of the lane's, below [`STAMPS`].
-        stamp: u32,
-    },
-}
-
 /// The addresses of one buffer in one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
@@ -189,15 +125,6 @@ impl LaneId {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         LaneId(NEXT.fetch_add(1, Relaxed))
     }
-}
-
-/// A node of a graph that is built by hand.
-#[derive(Clone, Copy, Debug)]
-pub struct Node<'a> {
-    /// What it does.
-    pub op: &'a Op,
-    /// The nodes that it runs after, by their place; all of them come earlier.
-    pub after: &'a [usize],
 }
 
 /// How a lane came to a graph that does what was asked.

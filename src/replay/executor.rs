@@ -1,6 +1,7 @@
 //! One slot's ready-to-run batches, one for each bucket.
 
-use super::audit::{Audit, Memory, check_lowered};
+use super::audit::{Audit, Memory};
+use super::batch::Batch;
 use super::declared::Declared;
 use super::fallback::Past;
 use super::graph::make_graph;
@@ -8,10 +9,9 @@ use super::timed::{
     BEGUN, COMPUTED, DOWNLOADED, TimedGraph, Times, UPLOADED, enqueue_all, holds_uploads,
 };
 use super::verify::give_twice;
-use super::{Bindings, Buckets, Lowered, Mode, Policy, Scope, Updates, lower};
+use super::{Bindings, Buckets, Mode, Policy, Updates};
 use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
-use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
 use std::sync::Arc;
 
@@ -38,24 +38,6 @@ pub(super) struct Ready {
     pub(super) audit: Audit,
     pub(super) timed: TimedGraph,
     last_used: u64,
-}
-
-/// Lowered commands: those that the graph holds, and the copies around it.
-pub(super) struct Batch {
-    before: Vec<Copy>,
-    pub(super) body: Vec<Lowered>,
-    after: Vec<Copy>,
-    /// What the copies in the body move, and what of it is live.
-    inside: Vec<Copy>,
-}
-
-/// A copy whose size follows the batch.
-struct Copy {
-    command: usize,
-    op: Op,
-    bytes: usize,
-    unit: Unit,
-    element_bytes: usize,
 }
 
 /// What one replay did.
@@ -423,91 +405,4 @@ pub(super) fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<usize> {
     }
     lane.fence()?;
     Ok(if per_stage { 5 } else { 1 })
-}
-
-impl Batch {
-    pub(super) fn new(bindings: &Bindings, scope: Scope) -> Self {
-        let mut batch = Batch {
-            before: Vec::new(),
-            body: Vec::new(),
-            after: Vec::new(),
-            inside: Vec::new(),
-        };
-        for lowered in lower(bindings) {
-            // Nothing touches a buffer before its upload or writes it after its
-            // download, so copies may leave their place for the ends.
-            let copy = Copy::of(bindings, &lowered);
-            match (scope, copy, lowered.queue) {
-                (Scope::Kernels, Some(copy), Queue::Upload) => batch.before.push(copy),
-                (Scope::Kernels, Some(copy), _) => batch.after.push(copy),
-                (_, copy, _) => {
-                    batch.inside.extend(copy);
-                    batch.body.push(lowered);
-                }
-            }
-        }
-        batch
-    }
-
-    /// The copies before and after the body, each with the place of its command.
-    pub(super) fn copies_beside(&self) -> impl Iterator<Item = (usize, &Op)> {
-        let copies = self.before.iter().chain(&self.after);
-        copies.map(|copy| (copy.command, &copy.op))
-    }
-
-    /// Checks every address.
-    pub(super) fn check(&self, memory: &Memory<'_>) -> Result<Audit> {
-        let copies = self.copies_beside();
-        let body = self.body.iter();
-        let body = body.map(|lowered| (lowered.command, &lowered.op));
-        let audit = check_lowered(copies.chain(body), memory)?;
-        tracing::debug!(%audit, "audited");
-        Ok(audit)
-    }
-}
-
-impl Copy {
-    fn of(bindings: &Bindings, lowered: &Lowered) -> Option<Self> {
-        let recording = bindings.recording();
-        let id: BufferId = match &recording.commands()[lowered.command] {
-            Command::Upload(id) | Command::Download(id) => *id,
-            _ => return None,
-        };
-        let decl = &recording.buffers()[id.index()];
-        Some(Copy {
-            command: lowered.command,
-            op: lowered.op.clone(),
-            bytes: bindings.bytes(id),
-            unit: decl.unit,
-            element_bytes: decl.dtype.size_bytes(),
-        })
-    }
-
-    fn live_bytes(&self, live: Extent) -> usize {
-        let bytes = self.unit.live_len(live.as_slice()) * self.element_bytes;
-        bytes.min(self.bytes)
-    }
-
-    /// Gives the live part to the lane; nothing where nothing is live.
-    fn enqueue(
-        &self,
-        lane: &mut dyn Lane,
-        queue: Queue,
-        live: Extent,
-        replay: &mut Replay,
-    ) -> Result<()> {
-        let live = self.live_bytes(live);
-        if live == 0 {
-            return Ok(());
-        }
-        let mut op = self.op.clone();
-        if let Op::Upload { bytes, .. } | Op::Download { bytes, .. } = &mut op {
-            *bytes = live;
-        }
-        lane.enqueue(queue, &op)
-            .within(|| format!("command {}", self.command))?;
-        replay.calls += 1;
-        replay.copied_bytes += live;
-        Ok(())
-    }
 }

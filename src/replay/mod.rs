@@ -5,6 +5,7 @@
 //! same operations, so all ways to replay run the same work.
 
 mod audit;
+mod batch;
 mod bindings;
 mod buckets;
 mod deadline;

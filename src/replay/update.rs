@@ -7,7 +7,8 @@
 //! place. What does not is captured or built again, and only a change of topology,
 //! by the device's word, makes a new graph.
 
-use super::executor::{Batch, Executor, Ready};
+use super::batch::Batch;
+use super::executor::{Executor, Ready};
 use super::graph::make_graph;
 use super::{Bindings, Lowered};
 use crate::backend::{Built, GraphId, Lane, Op, Streams};

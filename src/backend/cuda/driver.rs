@@ -44,13 +44,13 @@ mod bindings {
 }
 
 macro_rules! driver {
-    ($($name:ident($($arg:ty),* $(,)?);)*) => {
+    ($($(#[$only:meta])* $name:ident($($arg:ty),* $(,)?);)*) => {
         /// The functions that the backend calls, by the driver's own names.
         #[allow(non_snake_case, reason = "the driver's own names")]
         pub(super) struct Driver {
             /// The driver's version as CUDA counts it.
             pub(super) version: u32,
-            $(pub(super) $name: unsafe extern "C" fn($($arg),*) -> i32,)*
+            $($(#[$only])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> i32,)*
         }
 
         impl Driver {
@@ -59,7 +59,7 @@ macro_rules! driver {
                     version,
                     // SAFETY: the assertion below gives the symbol the type that
                     // the bindings give it; `i32` stands for its enum, of 4 bytes.
-                    $($name: unsafe { symbol(library, stringify!($name)) }?,)*
+                    $($(#[$only])* $name: unsafe { symbol(library, stringify!($name)) }?,)*
                 })
             }
         }
@@ -67,7 +67,7 @@ macro_rules! driver {
         const _: () = {
             let _: unsafe fn(c_uint) -> sys::CUresult = sys::cuInit;
             let _: unsafe fn(*mut c_int) -> sys::CUresult = sys::cuDriverGetVersion;
-            $(let _: unsafe fn($($arg),*) -> sys::CUresult = bindings::$name;)*
+            $($(#[$only])* let _: unsafe fn($($arg),*) -> sys::CUresult = bindings::$name;)*
             assert!(size_of::<sys::CUresult>() == size_of::<i32>());
         };
     };
@@ -90,7 +90,9 @@ driver! {
     cuMemFree_v2(sys::CUdeviceptr);
     cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
     cuMemFreeHost(*mut c_void);
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
     cuMemHostRegister_v2(*mut c_void, usize, c_uint);
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
     cuMemHostUnregister(*mut c_void);
     cuMemcpyHtoDAsync_v2(sys::CUdeviceptr, *const c_void, usize, sys::CUstream);
     cuMemcpyDtoHAsync_v2(*mut c_void, sys::CUdeviceptr, usize, sys::CUstream);
