@@ -193,7 +193,7 @@ pub trait Backend: Send + Sync {
     /// function.
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) by name, for a kernel
+    /// [`ErrorKind::Kernel`] by name, for a kernel
     /// without code or without a twin.
     fn load(&self, kernel: &Kernel) -> Result<FunctionId>;
 
@@ -201,7 +201,7 @@ pub trait Backend: Send + Sync {
     /// choice of its own a backend takes the declared block, one a multiprocessor.
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) where the device runs no block
+    /// [`ErrorKind::Kernel`] where the device runs no block
     /// of it, or what the device says.
     fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
         let _ = function;
@@ -215,7 +215,7 @@ pub trait Backend: Send + Sync {
     /// side for all of them, and their streams. Buffers start zeroed.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), or what the
+    /// [`ErrorKind::OutOfMemory`], or what the
     /// device says.
     fn open_lanes(
         &self,
@@ -247,7 +247,7 @@ pub trait Backend: Send + Sync {
     /// Takes a block of memory beside the lanes' arenas. It starts zeroed.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), or what the
+    /// [`ErrorKind::OutOfMemory`], or what the
     /// device says.
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block>;
 
@@ -268,7 +268,7 @@ pub trait Backend: Send + Sync {
     /// Copies between two blocks of any spaces and returns when it is done.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range outside its
+    /// [`ErrorKind::Usage`] for a range outside its
     /// block, for overlapping ranges of one block, and for blocks that work in
     /// flight or a guard holds; or what the device says.
     fn copy(
@@ -291,7 +291,7 @@ pub trait Backend: Send + Sync {
     /// Makes a lost device usable again; whether it had to.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) where a loss is for good, or
+    /// [`ErrorKind::Device`] where a loss is for good, or
     /// what stands in the way.
     fn revive(&self) -> Result<bool> {
         Err(
@@ -330,7 +330,7 @@ pub trait Lane: Send {
     /// Lets operations of this lane use a block of the same backend.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a block of another
+    /// [`ErrorKind::Usage`] for a block of another
     /// backend.
     fn adopt(&mut self, block: &Block) -> Result<()>;
 
@@ -340,7 +340,7 @@ pub trait Lane: Send {
     /// Gives an operation to a queue, or to the capture in progress.
     ///
     /// # Errors
-    /// What the device says; [`ErrorKind::Usage`](crate::ErrorKind::Usage) for
+    /// What the device says; [`ErrorKind::Usage`] for
     /// an address that is not the lane's, and for a block that the host or
     /// another lane holds.
     fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;

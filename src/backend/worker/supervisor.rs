@@ -106,10 +106,12 @@ impl Supervisor {
     /// Ends a worker that is of no use any more. The first reason is the one to tell.
     pub(super) fn lose(&self, error: &Error) {
         let mut process = self.process.lock();
-        if self.is_lost.swap(true, Release) {
+        if self.is_lost.load(Acquire) {
             return;
         }
+        // The reason first: whoever sees the loss asks for it.
         *self.loss.lock() = Some(error.clone());
+        self.is_lost.store(true, Release);
         if let Some(child) = process.as_mut() {
             // One that has ended already is as good.
             let _ = child.kill();
