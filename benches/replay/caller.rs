@@ -41,13 +41,14 @@ pub(crate) fn latency(bench: &Bench) -> Result<()> {
 }
 
 /// What a timeline by its defaults costs: the same batches with and without, by turns
-/// of three windows, and which goes first by turns too.
+/// of a window, and which goes first by turns too.
 pub(crate) fn sampling(bench: &Bench) -> Result<()> {
     let (case, slots) = ("sampling", 4);
     let open = |timeline| Driven::open_with(bench, slots, Policy::default(), timeline);
     let mut driven = [open(None)?, open(Some(TimelineConfig::default()))?];
-    let items = if bench.reps > 1 { 3 * 2048 } else { 16 };
-    let rounds = 20 * bench.reps;
+    let every = TimelineConfig::default().every as usize;
+    let items = if bench.reps > 1 { every } else { 16 };
+    let rounds = 10 * bench.reps;
     for driven in &mut driven {
         driven.pass(16, Some(case))?;
         driven.pass(items, None)?;

@@ -5,9 +5,10 @@ use crate::latency::sample;
 use crate::period::policies;
 use crate::slots::repeat;
 use crate::work::{Chain, Shape, Spares, wrong_output};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use tapeloop::pipeline::Wait;
+use tapeloop::pipeline::{TimelineConfig, Wait};
 use tapeloop::workload::Completion;
 use tapeloop::{Engine, EngineConfig, Result};
 
@@ -63,6 +64,40 @@ fn run(bench: &Bench, case: &str, shape: Shape, config: &EngineConfig) -> Result
     pass(4 * config.slots, true)?;
     let line = shape.line(case, config.slots, true);
     line.period(reps).print();
+    Ok(())
+}
+
+/// A run that the device bounds, drawn into the folder that `TAPELOOP_TIMELINE` names.
+pub(crate) fn timeline(bench: &Bench) -> Result<()> {
+    let Some(folder) = std::env::var_os("TAPELOOP_TIMELINE").map(PathBuf::from) else {
+        eprintln!("timeline: TAPELOOP_TIMELINE names no folder; nothing is drawn");
+        return Ok(());
+    };
+    let shape = Shape {
+        kernels: if bench.reps > 1 { 150 } else { 2 },
+        ..Shape::large()
+    };
+    let config = EngineConfig {
+        slots: 3,
+        timeline: Some(TimelineConfig::default()),
+        ..EngineConfig::new(shape.extent())
+    };
+    let spares = Spares::default();
+    let backends = [Arc::clone(&bench.backend)];
+    let chain = Chain::new(shape, &spares);
+    let mut engine = Engine::new(chain, &backends, Arc::clone(&bench.pool), &config)?;
+    let input = shape.input(0);
+    let mut sink = |completion: Completion<Chain>| {
+        spares.put(completion.result?);
+        Ok(())
+    };
+    engine.run(std::iter::repeat_n(input, 20), &mut sink)?;
+    let timeline = engine.timeline().expect("one was asked for");
+    let title = format!("{} kernels, 8 MiB up, 4 MiB down", shape.kernels);
+    let drawn = timeline.to_svg(&engine.statistics(), &title);
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("timeline.json"), timeline.to_chrome_json())?;
+    std::fs::write(folder.join("timeline.svg"), drawn)?;
     Ok(())
 }
 

@@ -73,6 +73,7 @@ const GROUPS: &[Group] = &[
     ("sampling", caller::sampling),
     ("large", period::large),
     ("engine", engine::engine),
+    ("timeline", engine::timeline),
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     ("supervised", supervised::supervised),
 ];

@@ -29,7 +29,7 @@ pub struct TimelineConfig {
 impl Default for TimelineConfig {
     fn default() -> Self {
         TimelineConfig {
-            every: 2048,
+            every: 8192,
             window: None,
             spans_max: 1 << 16,
         }
@@ -308,7 +308,7 @@ mod tests {
         let expected: Vec<u64> = (0..10).chain(106..110).chain(206..210).collect();
         assert_eq!(sampled, expected);
         let default = Sampler::new(&TimelineConfig::default(), 3);
-        let sampled = (0..6 + 2048).filter(|batch| default.wants(*batch)).count();
+        let sampled = (0..6 + 8192).filter(|batch| default.wants(*batch)).count();
         assert_eq!(sampled, 6 + 8);
     }
 
