@@ -74,7 +74,7 @@ pub(crate) fn timeline(bench: &Bench) -> Result<()> {
         return Ok(());
     };
     let shape = Shape {
-        kernels: if bench.reps > 1 { 150 } else { 2 },
+        kernels: if bench.reps > 1 { 400 } else { 2 },
         ..Shape::large()
     };
     let config = EngineConfig {

@@ -125,7 +125,11 @@ impl<W: Workload> Shared<W> {
         drop(span);
         match submitted {
             Ok((mut slot, replay)) => {
-                let end = add_since(&self.counters.submit_ns, filled_at);
+                let spent = match replay.verified {
+                    0 => &self.counters.submit_ns,
+                    _ => &self.counters.verify_ns,
+                };
+                let end = add_since(spent, filled_at);
                 self.counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
                     let of = (number, place);

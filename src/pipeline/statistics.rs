@@ -114,7 +114,8 @@ impl fmt::Debug for Latencies {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// From the first closed batch to the last one's results, or to now while one
-    /// is on the device. Shares are of this.
+    /// is on the device; without the time that batches were verified in. Shares are of
+    /// this.
     pub wall_ns: u64,
     /// Stage one at work: writing items, and giving batches to the device.
     pub fill: StageTime,
@@ -342,7 +343,9 @@ fn statistics(
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };
-    let wall_ns = ns(wall);
+    // A batch that is verified is waited for by stage one, in flight all the while.
+    let verified = Duration::from_nanos(counters.verify_ns);
+    let wall_ns = ns(wall.saturating_sub(verified));
     let drained = match (flight.last_submitted, last) {
         (Some(given), Some(last)) => last.saturating_duration_since(given),
         _ => Duration::ZERO,
@@ -355,7 +358,8 @@ fn statistics(
         batches,
     };
     let fill = time(counters.fill_ns + counters.submit_ns, counters.batches);
-    let device = time(ns(flight.busy), flight.latencies.count());
+    let busy = flight.busy.saturating_sub(verified);
+    let device = time(ns(busy), flight.latencies.count());
     let unpack = time(counters.unpack_ns, items.batches);
     let stall = time(counters.stall_ns, counters.batches);
     let output = time(counters.output_ns, items.batches);
@@ -373,7 +377,7 @@ fn statistics(
         input: time(wall_ns.saturating_sub(busy), counters.batches),
         output,
         slots,
-        slots_in_flight: share(ns(flight.slot_time)),
+        slots_in_flight: share(ns(flight.slot_time.saturating_sub(verified))),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
         bound: None,

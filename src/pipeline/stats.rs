@@ -65,6 +65,8 @@ counters! {
     fill_ns,
     /// Time that batches were given to the device.
     submit_ns,
+    /// Time that batches ran twice to be compared, and were waited for.
+    verify_ns,
     /// Time from submission to the moment the batch was seen done.
     compute_ns,
     /// Time that results were read out.

@@ -40,6 +40,26 @@ fn what_stage_one_mostly_does_says_what_bounds() {
 }
 
 #[test]
+fn batches_that_are_verified_are_nobodys_time() {
+    let start = Instant::now();
+    let mut flight = Meter::new(3).flight.into_inner();
+    flight.first = Some(start);
+    flight.last = Some(start + Duration::from_secs(5));
+    flight.busy = Duration::from_millis(4_970);
+    flight.slot_time = flight.busy;
+    let counters = Counters {
+        fill_ns: 230_000_000,
+        stall_ns: 750_000_000,
+        verify_ns: 4_000_000_000,
+        ..Counters::default()
+    };
+    let found = statistics(flight, Items::default(), &counters, 3, Threads::Own);
+    assert_eq!(found.wall_ns, 1_000_000_000);
+    assert_eq!((found.fill.share, found.device.share), (0.23, 0.97));
+    assert_eq!(found.bound, Some(Stage::Device));
+}
+
+#[test]
 fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
     let sentence = |shares| of(shares, Threads::Own).sentence();
     assert_eq!(
