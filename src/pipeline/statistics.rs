@@ -162,8 +162,8 @@ impl Statistics {
         }
     }
 
-    /// The largest of what stage one does; where that is waiting for those behind,
-    /// or having given them its last batch `drained_ns` ago, the largest of those.
+    /// The largest of what stage one does, if it hardly waits for those behind, or has
+    /// not given them its last batch long ago (`drained_ns`); else the largest of those.
     fn find_bound(&self, threads: Threads, drained_ns: u64) -> Stage {
         let longest = |stages: &[Stage]| {
             let longest = stages.iter().max_by_key(|stage| self.time(**stage).busy_ns);
@@ -173,7 +173,12 @@ impl Statistics {
             Threads::Own => longest(&[Stage::Fill, Stage::Input]),
             Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
         };
-        if self.time(first).busy_ns >= self.stall.busy_ns + drained_ns {
+        // What bounds is at work nearly all the time; items that do not come are not.
+        let waits = match first {
+            Stage::Input => 1,
+            _ => 3,
+        };
+        if self.time(first).busy_ns >= waits * (self.stall.busy_ns + drained_ns) {
             return first;
         }
         // Slots that stage three holds are not on the device.

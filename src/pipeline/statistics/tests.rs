@@ -26,6 +26,7 @@ fn what_stage_one_mostly_does_says_what_bounds() {
     for (shares, bound) in [
         ([23, 75, 97, 10, 0], Stage::Device),
         ([95, 2, 40, 10, 0], Stage::Fill),
+        ([57, 42, 95, 20, 0], Stage::Device),
         ([20, 70, 50, 98, 0], Stage::Unpack),
         ([20, 70, 50, 30, 65], Stage::Output),
         ([20, 70, 60, 50, 45], Stage::Unpack),
