@@ -26,7 +26,8 @@
 //! comes alone, without Arrow and without readers. `cuda-12040` to `cuda-13000`
 //! choose the driver API that the bindings are of, and exclude each other; the
 //! driver is loaded at run time, so none of them needs CUDA to build. `nvtx` beside
-//! one of them shows the stages in Nsight Systems.
+//! one of them shows the stages in Nsight Systems. `supervise` adds devices behind a
+//! worker process (Linux).
 
 pub mod backend;
 #[cfg(feature = "cli")]

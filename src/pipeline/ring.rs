@@ -100,7 +100,8 @@ impl<B> Ring<B> {
     /// the device's failure if it had one.
     ///
     /// After a failure it waits for what of the batch the device was given. A slot
-    /// that cannot be waited for is gone from the ring.
+    /// that cannot be waited for is gone from the ring; so bring a supervised device
+    /// back first, with [`Backend::revive`].
     pub fn release(&mut self, outcome: Finished<B>) -> (B, Option<Error>) {
         match outcome {
             Ok(done) => {
