@@ -178,7 +178,8 @@ impl Statistics {
             Stage::Input => 1,
             _ => 3,
         };
-        if self.time(first).busy_ns >= waits * (self.stall.busy_ns + drained_ns) {
+        let stall = self.stall.busy_ns;
+        if self.time(first).busy_ns >= (waits * stall).max(stall + drained_ns) {
             return first;
         }
         // Slots that stage three holds are not on the device.
