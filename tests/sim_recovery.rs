@@ -255,6 +255,21 @@ fn a_device_that_does_not_stay_ends_the_engine() {
 }
 
 #[test]
+fn as_many_restarts_as_are_allowed_are_no_end() {
+    let (sim, backend) = supervised(7, Vec::new());
+    let mut config = config(&mut Random::new(7), Policy::default());
+    let mut items = vectors(8);
+    items[3][0] = TWIN_PANICS;
+    let restarts = run_engine(Arc::clone(&backend), &config, &items)
+        .unwrap()
+        .restarts;
+    config.restarts_max = restarts;
+    let counters = run_engine(backend, &config, &items).unwrap();
+    assert_eq!(counters.restarts, restarts);
+    assert_clean(&sim);
+}
+
+#[test]
 fn a_ring_goes_on_when_its_device_was_brought_back() {
     let program = seeds::program::Program::new();
     let (sim, backend) = supervised(3, vec![Fault::Kernel { launch: 2 }]);

@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::HEADER_LEN;
 use crate::workload::{Extent, Workload};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What is known of some items of a batch that lost the device.
@@ -62,7 +63,7 @@ impl<W: Workload> Shared<W> {
         let Failed { error, batch, slot } = failed;
         let number = batch.number;
         tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
-        let backend = std::sync::Arc::clone(slot.backend());
+        let backend = Arc::clone(slot.backend());
         let finished = match self.run(slot, batch) {
             Err(failed) if is_loss(&failed.error) => self.hunt(*failed),
             finished => finished,
@@ -79,15 +80,16 @@ impl<W: Workload> Shared<W> {
     }
 
     fn revive(&self, backend: &dyn Backend) -> Result<()> {
+        if !backend.revive()? {
+            return Ok(());
+        }
         let restarts = &self.counters.restarts;
         if restarts.load(Relaxed) >= self.restarts_max {
             let message = format!("the device was started again {} times", self.restarts_max);
             return Err(Error::new(ErrorKind::Device, message)
                 .fix("see the log for what it was lost with, or raise restarts_max"));
         }
-        if backend.revive()? {
-            add(restarts, 1);
-        }
+        add(restarts, 1);
         Ok(())
     }
 

@@ -5,7 +5,8 @@ use super::arena::{Arena, Marks};
 use super::link::Link;
 use super::message::{Opened, Reply, Request, Spec, Step};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, Lane, Layout, Node, Op, Streams, host_ns, select_with,
+    Backend, Built, FunctionId, GraphId, Lane, Layout, Node, Op, Queue, Streams, host_ns,
+    select_with,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -297,7 +298,7 @@ impl Worker<'_> {
                 lane.begin_capture()?;
                 let given = ops
                     .iter()
-                    .try_for_each(|op| lane.enqueue(crate::backend::Queue::Compute, op));
+                    .try_for_each(|op| lane.enqueue(Queue::Compute, op));
                 let ended = lane.end_capture(into);
                 given.and(ended)?
             }

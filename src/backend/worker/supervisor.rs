@@ -6,7 +6,7 @@ use super::link::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, Spec};
 use super::{WorkerOptions, unexpected};
 use crate::backend::graphs::Graphs;
-use crate::backend::{Built, FunctionId, GraphId, Streams};
+use crate::backend::{Built, FunctionId, GraphId, Op, Streams};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel};
 use parking_lot::Mutex;
@@ -276,13 +276,7 @@ impl Supervisor {
         Ok((graph, built))
     }
 
-    pub(super) fn set_params(
-        &self,
-        lane: u32,
-        graph: GraphId,
-        node: usize,
-        op: &crate::backend::Op,
-    ) -> Result<()> {
+    pub(super) fn set_params(&self, lane: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core.lock();
         let request = Request::SetParams {
             lane,
