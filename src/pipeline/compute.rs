@@ -3,12 +3,12 @@
 use super::engine::SLOTS_MAX;
 use super::ring::{Finished, InFlightSet, Wait};
 use super::slot::Failed;
-use super::stages::Submitted;
+use super::stages::Flight;
 use super::sync::{Receiver, yield_now};
 
 /// Yields finished slots until no more are submitted and all have finished.
 pub(crate) struct Completions<B> {
-    submitted: Receiver<Submitted<B>>,
+    submitted: Receiver<Flight<B>>,
     /// Never on the device.
     failed: Vec<Box<Failed<B>>>,
     in_flight: InFlightSet<B>,
@@ -16,7 +16,7 @@ pub(crate) struct Completions<B> {
 }
 
 impl<B> Completions<B> {
-    pub(super) fn new(submitted: Receiver<Submitted<B>>, wait: Wait) -> Self {
+    pub(super) fn new(submitted: Receiver<Flight<B>>, wait: Wait) -> Self {
         Completions {
             submitted,
             failed: Vec::new(),
@@ -40,7 +40,7 @@ impl<B> Completions<B> {
         true
     }
 
-    fn sort(&mut self, submitted: Submitted<B>) {
+    fn sort(&mut self, submitted: Flight<B>) {
         match submitted {
             Ok(slot) => self.in_flight.insert(slot),
             Err(failed) => self.failed.push(failed),

@@ -5,7 +5,7 @@ use super::batch::{Batch, Batcher, Ordered};
 use super::compute::Completions;
 use super::ring::{Finished, Reorder, Wait};
 use super::slot::{Free, Slot};
-use super::stages::{Given, Shared, Submitted};
+use super::stages::{Flight, Given, Shared};
 use super::stats::add_since;
 use super::sync::{
     Builder, JoinHandle, Received, Receiver, Sender, bounded, bounded_pair, receive,
@@ -128,7 +128,7 @@ struct Upload<W: Workload> {
     normal: Receiver<Message<W>>,
     urgent: Receiver<Message<W>>,
     free: Receiver<Slot<Free>>,
-    submitted: Sender<Submitted<Batch<W>>>,
+    submitted: Sender<Flight<Batch<W>>>,
     finished: Sender<Finished<Batch<W>>>,
     results: Option<RunSender<W>>,
     ordered_batches: u64,

@@ -42,12 +42,12 @@ pub(super) struct Shared<W: Workload> {
 }
 
 /// A slot that a device was given, or that it was lost with.
-pub(super) type Submitted<B> = Result<Slot<InFlight<B>>, Box<Failed<B>>>;
+pub(super) type Flight<B> = Result<Slot<InFlight<B>>, Box<Failed<B>>>;
 
 /// What became of a batch that was given a slot.
 pub(super) enum Given<W: Workload> {
     /// On the device, or lost to a device that will come back.
-    Submitted(Submitted<Batch<W>>),
+    Submitted(Flight<Batch<W>>),
     /// It has nothing for the device, or the device does not take it.
     Finished(Finished<Batch<W>>),
 }

@@ -61,7 +61,12 @@ fn give_graph(
     into: Option<GraphId>,
 ) -> Result<(GraphId, Built)> {
     match build {
-        Build::Capture => capture(lane, body, into),
+        Build::Capture => capture(lane, into, |lane| {
+            body.iter().try_for_each(|lowered| {
+                lane.enqueue(lowered.queue, &lowered.op)
+                    .within(|| format!("capture of command {}", lowered.command))
+            })
+        }),
         Build::Explicit => {
             let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
             let after = hazards(memory.recording, &commands);
@@ -78,18 +83,15 @@ fn give_graph(
     }
 }
 
-/// Captures on the lane's stream. The capture is over when this returns, also
-/// with an error, which is then the first thing that went wrong.
-fn capture(
+/// Captures what `take_down` gives to the lane. The capture is over when this
+/// returns, also with an error, which is then the first thing that went wrong.
+pub(super) fn capture(
     lane: &mut dyn Lane,
-    body: &[Lowered],
     into: Option<GraphId>,
+    take_down: impl FnOnce(&mut dyn Lane) -> Result<()>,
 ) -> Result<(GraphId, Built)> {
     lane.begin_capture().within(|| "begin capture")?;
-    let taken_down = body.iter().try_for_each(|lowered| {
-        lane.enqueue(lowered.queue, &lowered.op)
-            .within(|| format!("capture of command {}", lowered.command))
-    });
+    let taken_down = take_down(lane);
     let ended = lane.end_capture(into).within(|| "end capture");
     taken_down.and(ended)
 }

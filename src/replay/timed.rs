@@ -8,6 +8,7 @@
 
 use super::audit::check_held;
 use super::executor::{Executor, Ready, Replay};
+use super::graph::capture;
 use super::{Build, Lowered, Scope, hazards};
 use crate::backend::{GraphId, Lane, Node, Op, Queue, STAMPS};
 use crate::error::{Context, Result};
@@ -97,7 +98,10 @@ impl Executor {
         let bindings = bindings.expect("bound when it was made ready");
         let (recording, body) = (bindings.recording(), &ready.batch.body);
         let made = match self.policy.build {
-            Build::Capture => capture(lane, body),
+            // In line, as everything is in a capture.
+            Build::Capture => {
+                capture(lane, None, |lane| take_down(lane, body)).map(|(graph, _)| graph)
+            }
             Build::Explicit => build_by_hand(lane, recording, body),
         };
         let place = || "make the graph with stamps";
@@ -206,14 +210,6 @@ fn after_last(body: &[Lowered], stamp: u32) -> usize {
         .iter()
         .rposition(|lowered| stamp_of(&lowered.op) == stamp);
     last.map_or(0, |last| last + 1)
-}
-
-/// In line, as everything is in a capture.
-fn capture(lane: &mut dyn Lane, body: &[Lowered]) -> Result<GraphId> {
-    lane.begin_capture().within(|| "begin capture")?;
-    let taken_down = take_down(lane, body);
-    let ended = lane.end_capture(None).within(|| "end capture");
-    taken_down.and(ended).map(|(graph, _)| graph)
 }
 
 fn take_down(lane: &mut dyn Lane, body: &[Lowered]) -> Result<()> {

@@ -103,6 +103,11 @@ impl Supervisor {
         Err(loss.unwrap_or_else(|| Error::new(ErrorKind::Device, "the worker process was lost")))
     }
 
+    /// Whether there is a worker to talk to; and why not.
+    fn check_now(&self) -> Result<()> {
+        self.check(self.generation.load(Acquire))
+    }
+
     /// Ends a worker that is of no use any more. The first reason is the one to tell.
     pub(super) fn lose(&self, error: &Error) {
         let mut process = self.process.lock();
@@ -160,7 +165,7 @@ impl Supervisor {
     }
 
     fn exchange(&self, core: &mut Core, request: &Request) -> Result<Reply> {
-        self.check(self.generation.load(Acquire))?;
+        self.check_now()?;
         let reply = core
             .link
             .send(request)
@@ -188,7 +193,7 @@ impl Supervisor {
             return Ok(FunctionId(place as u32));
         }
         if known.is_none() {
-            self.check(self.generation.load(Acquire))?;
+            self.check_now()?;
             let sent = core.link.send(&Request::Image(Arc::clone(&kernel.image)));
             self.link(sent)?;
             core.ledger.images.push(Arc::clone(&kernel.image));
@@ -224,7 +229,7 @@ impl Supervisor {
             streams,
             host,
         };
-        self.check(self.generation.load(Acquire))?;
+        self.check_now()?;
         let opened = group.open(&mut core.link);
         self.refused(self.link(opened)?)?;
         let graphs = numbers.iter().map(|lane| (*lane, Graphs::new()));
@@ -295,7 +300,7 @@ impl Supervisor {
     pub(super) fn drop_graph(&self, lane: u32, graph: GraphId) {
         let mut core = self.core.lock();
         core.ledger.graphs(lane).remove(graph);
-        if self.check(self.generation.load(Acquire)).is_ok() {
+        if self.check_now().is_ok() {
             let sent = core.link.send(&Request::DropGraph { lane, graph });
             // A worker that is gone has dropped it too.
             let _ = self.link(sent);
