@@ -1,0 +1,4 @@
+//! *How fast*: the engine measured, beside what the machine can do and what other
+//! programs do of the same work.
+
+pub mod record;
