@@ -19,8 +19,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("structure", &["error", "record", "workload"]),
     ("features", &["error", "record", "workload", "structure"]),
     (
+        "bench",
+        &[
+            "error",
+            "record",
+            "workload",
+            "backend",
+            "replay",
+            "pipeline",
+            "structure",
+            "features",
+        ],
+    ),
+    (
         "cli",
         &[
+            "bench",
             "error",
             "record",
             "workload",

@@ -5,6 +5,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::ops::{Add, Mul};
 use std::path::Path;
 
 /// The format of the lines.
@@ -104,6 +105,9 @@ pub struct PointFacts {
     pub unit: String,
     /// Kernel launches a batch.
     pub kernels: usize,
+    /// Rounds of the one kernel of `compute`; 0 elsewhere.
+    #[serde(default)]
+    pub rounds: usize,
     /// Sizes of batches that graphs are made for.
     pub buckets: usize,
     /// How full batches are: `full`, or `mixed` from an eighth to all.
@@ -175,6 +179,36 @@ pub struct Amounts {
     pub download_bytes: f64,
     /// Fused multiply-adds.
     pub fma: f64,
+}
+
+impl Add for Amounts {
+    type Output = Amounts;
+
+    fn add(self, other: Amounts) -> Amounts {
+        Amounts {
+            structures: self.structures + other.structures,
+            residues: self.residues + other.residues,
+            atoms: self.atoms + other.atoms,
+            upload_bytes: self.upload_bytes + other.upload_bytes,
+            download_bytes: self.download_bytes + other.download_bytes,
+            fma: self.fma + other.fma,
+        }
+    }
+}
+
+impl Mul<f64> for Amounts {
+    type Output = Amounts;
+
+    fn mul(self, factor: f64) -> Amounts {
+        Amounts {
+            structures: self.structures * factor,
+            residues: self.residues * factor,
+            atoms: self.atoms * factor,
+            upload_bytes: self.upload_bytes * factor,
+            download_bytes: self.download_bytes * factor,
+            fma: self.fma * factor,
+        }
+    }
 }
 
 /// Latencies in nanoseconds, kept to three digits.

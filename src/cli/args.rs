@@ -1,6 +1,6 @@
 //! The command line.
 
-use super::config::{Config, Written};
+use super::config::{BenchConfig, Config, Written};
 use crate::error::Result;
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ pub(super) enum Command {
     Paint(Box<PaintArgs>),
     /// Compare the features of structures with the Python packages that define them.
     Validate(Box<ValidateArgs>),
+    /// Measure latency and throughput, and draw them.
+    Bench(Box<BenchArgs>),
     /// Print what a batch replays as a graph in Graphviz's DOT: tapeloop graph | dot -Tsvg.
     Graph(GraphArgs),
     /// Tell what a run would find on this machine, and what is missing.
@@ -124,6 +126,54 @@ pub(super) struct Overrides {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct BenchArgs {
+    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
+    file: Option<PathBuf>,
+    /// Structures for the workload of features; without any it is left out.
+    #[arg(short, long, value_name = "PATH")]
+    input: Vec<String>,
+    /// Folder for the history, bench.jsonl, and the report, report.html.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<String>,
+    /// Workloads, separated by commas: launch, copy, compute, features.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    workloads: Vec<String>,
+    /// Settings to vary, separated by commas: mode, slots, batch and others.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    axes: Vec<String>,
+    /// Commands of other programs to measure beside, one a line.
+    #[arg(long, value_name = "FILE")]
+    references: Option<String>,
+    /// What to measure on: auto, cuda, cpu.
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
+    /// Which of the visible GPUs: a number, a UUID or its beginning, most_free.
+    #[arg(long, value_name = "WHICH")]
+    device: Option<String>,
+    /// Threads of the host; 0 for all cores.
+    #[arg(long, value_name = "N")]
+    threads: Option<i64>,
+    /// Any key of the config: --set launch.kernels=24; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Every combination of the varied settings, which takes long.
+    #[arg(long)]
+    pub(super) full: bool,
+    /// Print the points and stop.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Print no progress and no summary.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Measure nothing: compare the latest runs of two histories.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
+    pub(super) compare: Vec<PathBuf>,
+    /// Compare runs of different machines too.
+    #[arg(long, requires = "compare")]
+    pub(super) any_machine: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct PaintArgs {
     /// Structure file; or a directory, glob or @list, and a folder as output.
     pub(super) input: String,
@@ -190,6 +240,31 @@ impl ConfigArgs {
         written.set_list("--input", "input", self.input);
         written.set_text("--output", "output", self.output);
         Config::resolve(written)
+    }
+}
+
+impl BenchArgs {
+    /// The config as resolved from the file and the options.
+    ///
+    /// # Errors
+    /// What is wrong in the file or the options.
+    pub(super) fn resolve(&self) -> Result<BenchConfig> {
+        let mut written = match &self.file {
+            Some(file) => Written::read(file)?,
+            None => Written::default(),
+        };
+        for assignment in &self.set {
+            written.set_assignment(assignment)?;
+        }
+        written.set_list("--input", "input", self.input.clone());
+        written.set_text("--output", "output", self.output.clone());
+        written.set_list("--workloads", "workloads", self.workloads.clone());
+        written.set_list("--axes", "axes", self.axes.clone());
+        written.set_text("--references", "references", self.references.clone());
+        written.set_text("--backend", "backend", self.backend.clone());
+        written.set_text("--device", "device", self.device.clone());
+        written.set_integer("--threads", "threads", self.threads);
+        BenchConfig::resolve(written)
     }
 }
 

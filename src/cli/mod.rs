@@ -9,6 +9,7 @@
 
 mod annotations;
 mod args;
+mod bench;
 mod config;
 mod devices;
 mod doctor;
@@ -55,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Features(args) => features(args),
         Command::Paint(args) => paint::paint(*args),
         Command::Validate(args) => validate::validate(*args),
+        Command::Bench(args) => bench::bench(&args),
         Command::Graph(args) => {
             let GraphArgs { config, bucket } = args;
             config

@@ -69,7 +69,7 @@ pub use torsions::Torsions;
 pub use weighted_contact_number::WeightedContactNumber;
 
 /// One structure on its way through the engine, or why it could not be read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Input {
     /// Where it came from: a path.
     pub source: String,

@@ -79,8 +79,32 @@ impl<B> Ring<B> {
         live: Extent,
         batch: B,
     ) -> Result<Replay, Box<Failed<B>>> {
+        self.give(slot, live, batch, false)
+    }
+
+    /// [`Ring::submit`], with stamps: once it is done, [`Slot::stamps`] are of this
+    /// batch if [`Replay::timed`] says so. It costs some microseconds more.
+    ///
+    /// # Errors
+    /// As [`Ring::submit`].
+    pub fn submit_timed(
+        &mut self,
+        slot: Slot<Filling>,
+        live: Extent,
+        batch: B,
+    ) -> Result<Replay, Box<Failed<B>>> {
+        self.give(slot, live, batch, true)
+    }
+
+    fn give(
+        &mut self,
+        slot: Slot<Filling>,
+        live: Extent,
+        batch: B,
+        timed: bool,
+    ) -> Result<Replay, Box<Failed<B>>> {
         let filled = slot.filled(batch, live, Arc::clone(&self.buckets));
-        let (slot, replay) = filled.submit(false)?;
+        let (slot, replay) = filled.submit(timed)?;
         self.in_flight.insert(slot);
         Ok(replay)
     }

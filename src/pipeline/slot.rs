@@ -137,7 +137,7 @@ impl Core {
 
 impl<S> Slot<S> {
     /// Its place among all slots.
-    pub(crate) fn index(&self) -> usize {
+    pub fn index(&self) -> usize {
         self.core.index
     }
 
@@ -346,8 +346,12 @@ impl<B> Slot<Done<B>> {
         &self.state.batch
     }
 
-    /// When the device came to the stamps of a timed batch.
-    pub(crate) fn stamps(&self) -> Result<Stamps> {
+    /// When the device began a batch that was submitted timed, and when its uploads,
+    /// kernels and downloads were over: in nanoseconds of [`host_ns`](crate::backend::host_ns).
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn stamps(&self) -> Result<Stamps> {
         self.core.lane.stamps()
     }
 

@@ -5,6 +5,7 @@
 //! key once, so there is one place that knows the keys: [`Config::resolve`].
 //! `docs/CONFIG.md` explains them.
 
+mod bench;
 mod features;
 mod form;
 mod replay;
@@ -25,6 +26,7 @@ use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(super) use bench::BenchConfig;
 pub(super) use features::setting_json;
 pub(super) use suggest::nearest;
 pub(super) use written::Written;
@@ -125,12 +127,7 @@ impl Config {
         };
         let annotations = resolve_annotations(&mut form);
         let features = resolve_features(&mut form);
-        let backends = [
-            ("auto", Choice::Auto),
-            ("cuda", Choice::Cuda),
-            ("cpu", Choice::Cpu),
-        ];
-        let backend = form.choice("backend", &backends);
+        let backend = resolve_backend(&mut form);
         let device = resolve_device(&mut form);
         let nvrtc = resolve_path(&mut form, "nvrtc");
         let kernel_cache = resolve_path(&mut form, "kernel_cache");
@@ -197,13 +194,27 @@ impl Config {
 
     /// The settings as the lines of a config file.
     pub(super) fn to_toml(&self) -> String {
-        let line = |(key, value): &(&str, Json)| match value {
-            Json::Null => format!("# {key} is not set\n"),
-            // JSON's strings, numbers and lists are TOML's too.
-            value => format!("{key} = {value}\n"),
-        };
-        self.settings.iter().map(line).collect()
+        to_toml(&self.settings)
     }
+}
+
+/// Settings as the lines of a config file.
+fn to_toml(settings: &[(&'static str, Json)]) -> String {
+    let line = |(key, value): &(&str, Json)| match value {
+        Json::Null => format!("# {key} is not set\n"),
+        // JSON's strings, numbers and lists are TOML's too.
+        value => format!("{key} = {value}\n"),
+    };
+    settings.iter().map(line).collect()
+}
+
+fn resolve_backend(form: &mut Form) -> Choice {
+    let backends = [
+        ("auto", Choice::Auto),
+        ("cuda", Choice::Cuda),
+        ("cpu", Choice::Cpu),
+    ];
+    form.choice("backend", &backends)
 }
 
 fn resolve_input(form: &mut Form) -> Vec<String> {

@@ -1,0 +1,238 @@
+//! What the machine can do, measured through the same calls that the engine makes.
+
+use super::point::{Point, Space, Work};
+use super::record::Limits;
+use super::rig::{self, Machine};
+use super::synthetic::Synthetic;
+use crate::backend::{Backend, GraphId, Lane, Op, Queue, Space as Memory, Streams};
+use crate::error::Result;
+use crate::record::{Recorder, Recording};
+use crate::replay::{Bindings, Lowered, Policy, lower};
+use crate::workload::Workload;
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::subject::Subject;
+
+/// A copy that is long enough for what begins and ends it not to count.
+const COPY_BYTES: usize = 64 << 20;
+
+/// As [`COPY_BYTES`], within the device, which is faster.
+const DEVICE_BYTES: usize = 512 << 20;
+
+/// Copies in a row.
+const COPIES: usize = 8;
+
+/// So often each limit is measured; the best counts, as nothing makes a machine
+/// faster than it is.
+const ROUNDS: usize = 5;
+
+/// Calls whose host time is measured.
+const LAUNCHES: usize = 300;
+
+/// Measures all limits that the machine has.
+///
+/// # Errors
+/// What the device says, and memory that is not there.
+pub fn measure(machine: &Machine) -> Result<Limits> {
+    let mut limits = Limits {
+        host_bytes_per_s: Some(host_memory(machine)),
+        ..Limits::default()
+    };
+    let backend = &machine.backend;
+    let launches = Launches::open(backend)?.measure()?;
+    (limits.launch_ns, limits.graph_launch_ns) = (Some(launches.0), Some(launches.1));
+    // There a copy is none, and a kernel's rate is that of its twin.
+    if backend.device().shares_host_memory {
+        return Ok(limits);
+    }
+    let mut link = Link::open(backend)?;
+    let [up, down] = [[COPIES, 0], [0, COPIES]].map(|copies| link.best(copies));
+    let both = link.best([COPIES, COPIES])?;
+    limits.upload_bytes_per_s = Some(up?);
+    limits.download_bytes_per_s = Some(down?);
+    (
+        limits.upload_both_bytes_per_s,
+        limits.download_both_bytes_per_s,
+    ) = (Some(both), Some(both));
+    drop(link);
+    limits.device_bytes_per_s = Some(device_memory(&**backend)?);
+    limits.fma_per_s = Some(arithmetic(machine)?);
+    Ok(limits)
+}
+
+/// The best rate of `bytes` in a call.
+fn best_rate(bytes: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        call()?;
+        best = best.min(start.elapsed());
+    }
+    Ok(bytes as f64 / best.as_secs_f64())
+}
+
+/// Copies between two arrays that no cache holds, all threads at once.
+fn host_memory(machine: &Machine) -> f64 {
+    let from = vec![1_u8; 2 * COPY_BYTES];
+    let mut to = vec![0_u8; from.len()];
+    let part = from.len().div_ceil(4 * machine.pool.current_num_threads());
+    let rate = best_rate(2 * from.len(), || {
+        machine.pool.install(|| {
+            let parts = to.par_chunks_mut(part).zip(from.par_chunks(part));
+            parts.for_each(|(to, from)| to.copy_from_slice(from));
+        });
+        Ok(())
+    });
+    rate.unwrap_or_default()
+}
+
+fn device_memory(backend: &dyn Backend) -> Result<f64> {
+    let from = backend.allocate(Memory::Device, DEVICE_BYTES)?;
+    let to = backend.allocate(Memory::Device, DEVICE_BYTES)?;
+    backend.copy(&from, 0, &to, 0, DEVICE_BYTES)?;
+    best_rate(2 * DEVICE_BYTES, || {
+        backend.copy(&from, 0, &to, 0, DEVICE_BYTES)
+    })
+}
+
+/// A recording of one small chain, and its operations in a lane.
+fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
+    let subject = Synthetic::of(point);
+    let subject = subject.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
+    let mut recorder = Recorder::new(&[point.batch]);
+    subject
+        .workload()?
+        .record(&mut recorder, backend.device())?;
+    recorder.finish()
+}
+
+fn lowered(
+    backend: &Arc<dyn Backend>,
+    recording: &Arc<Recording>,
+    lane: &dyn Lane,
+) -> Result<Vec<Lowered>> {
+    let bindings = Bindings::new(recording, &**backend, lane, &Policy::default())?;
+    Ok(lower(&bindings))
+}
+
+/// Two lanes, one that copies up and one that copies down.
+struct Link {
+    lanes: Vec<Box<dyn Lane>>,
+    copies: [(Queue, Op); 2],
+}
+
+impl Link {
+    fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
+        let point = Point {
+            batch: (COPY_BYTES / size_of::<f32>()) as u32,
+            kernels: 1,
+            ..Space::of(Work::Launch, true).base
+        };
+        let recording = Arc::new(recorded(backend, &point)?);
+        let lanes = backend.open_lanes(recording.buffers(), 2, Streams::PerSlot)?;
+        let copy = |lane: &dyn Lane, queue: Queue| -> Result<(Queue, Op)> {
+            let ops = lowered(backend, &recording, lane)?;
+            let mut of_queue = ops.into_iter().filter(|lowered| lowered.queue == queue);
+            let copy = of_queue.next().expect("a copy each way was recorded");
+            Ok((queue, copy.op))
+        };
+        let copies = [
+            copy(&*lanes[0], Queue::Upload)?,
+            copy(&*lanes[1], Queue::Download)?,
+        ];
+        Ok(Link { lanes, copies })
+    }
+
+    /// Bytes a second of so many copies each way at once: of the way that copies, or
+    /// of each.
+    fn best(&mut self, copies: [usize; 2]) -> Result<f64> {
+        let bytes = COPY_BYTES * copies[0].max(copies[1]);
+        best_rate(bytes, || {
+            for (way, lane) in self.lanes.iter_mut().enumerate() {
+                let (queue, op) = &self.copies[way];
+                for _ in 0..copies[way] {
+                    lane.enqueue(*queue, op)?;
+                }
+                lane.fence()?;
+            }
+            self.lanes.iter_mut().try_for_each(|lane| lane.wait())
+        })
+    }
+}
+
+/// The twelve kernels of the base point, as calls and as a graph.
+struct Launches {
+    lane: Box<dyn Lane>,
+    kernels: Vec<Lowered>,
+    graph: GraphId,
+}
+
+impl Launches {
+    fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
+        let point = Space::of(Work::Launch, true).base;
+        let recording = Arc::new(recorded(backend, &point)?);
+        let mut lanes = backend.open_lanes(recording.buffers(), 1, Streams::PerSlot)?;
+        let mut lane = lanes.remove(0);
+        let mut kernels = lowered(backend, &recording, &*lane)?;
+        kernels.retain(|lowered| lowered.queue == Queue::Compute);
+        lane.begin_capture()?;
+        for lowered in &kernels {
+            lane.enqueue(lowered.queue, &lowered.op)?;
+        }
+        let (graph, _) = lane.end_capture(None)?;
+        Ok(Launches {
+            lane,
+            kernels,
+            graph,
+        })
+    }
+
+    /// Host time in nanoseconds of a kernel's launch, and of the graph's; medians.
+    fn measure(&mut self) -> Result<(f64, f64)> {
+        let (mut calls, mut graphs) = (Vec::new(), Vec::new());
+        for _ in 0..LAUNCHES {
+            let start = Instant::now();
+            for lowered in &self.kernels {
+                self.lane.enqueue(lowered.queue, &lowered.op)?;
+            }
+            calls.push(start.elapsed().as_nanos() as f64 / self.kernels.len() as f64);
+            self.lane.fence()?;
+            self.lane.wait()?;
+            let start = Instant::now();
+            self.lane.launch_graph(self.graph)?;
+            graphs.push(start.elapsed().as_nanos() as f64);
+            self.lane.fence()?;
+            self.lane.wait()?;
+        }
+        Ok((median(&mut calls), median(&mut graphs)))
+    }
+}
+
+/// Fused multiply-adds a second of a kernel that fills the device and does nothing
+/// else.
+fn arithmetic(machine: &Machine) -> Result<f64> {
+    let point = Point {
+        batch: 4 << 20,
+        kernels: 4096,
+        slots: 2,
+        ..Space::of(Work::Compute, true).base
+    };
+    let subject = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
+    let mut rig = rig::open(machine, &Arc::new(subject), &point)?;
+    let mut best = 0.0_f64;
+    for _ in 0..ROUNDS {
+        let closed = rig.closed(8)?;
+        let fma = rig.about().amounts.fma * closed.batches as f64;
+        best = best.max(fma / closed.elapsed.as_secs_f64());
+    }
+    Ok(best)
+}
+
+/// The median, the lower of two; 0 of none.
+pub(super) fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len().saturating_sub(1) / 2;
+    values.get(middle).copied().unwrap_or_default()
+}

@@ -1,0 +1,74 @@
+//! Where and when a benchmark runs.
+
+use super::record::{Limits, Run};
+use crate::backend::Backend;
+use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What all records of a run that begins now share; limits are to be measured.
+pub fn describe(backend: &dyn Backend, config: String) -> Run {
+    let device = backend.device();
+    let started = SystemTime::now().duration_since(UNIX_EPOCH);
+    let started_unix_s = started.unwrap_or_default().as_secs_f64();
+    let driver = match device.driver_version {
+        0 => String::new(),
+        cuda => format!(
+            "{}, CUDA {}.{}",
+            driver_version().as_deref().unwrap_or("unknown"),
+            cuda / 1000,
+            cuda % 1000 / 10
+        ),
+    };
+    let cores = std::thread::available_parallelism();
+    Run {
+        id: format!("{started_unix_s:.3}-{}", std::process::id()),
+        started_unix_s,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("TAPELOOP_COMMIT")
+            .unwrap_or_default()
+            .to_owned(),
+        backend: device.backend.to_owned(),
+        device: device.name.clone(),
+        driver,
+        cpu: cpu_name().unwrap_or_default(),
+        cores: cores.map_or(1, usize::from),
+        os: os_name(),
+        config,
+        limits: Limits::default(),
+    }
+}
+
+/// Of the kernel module, as the kernel tells it.
+fn driver_version() -> Option<String> {
+    let text = fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+    let is_version =
+        |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    text.split_whitespace().find(is_version).map(str::to_owned)
+}
+
+fn cpu_name() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn os_name() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease");
+    let release = release.unwrap_or_default();
+    format!("{} {}", std::env::consts::OS, release.trim())
+        .trim()
+        .to_owned()
+}
+
+/// Time that all threads of this process were on a core, as far as it is told.
+pub(super) fn process_time() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::time::{ClockId, clock_gettime};
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        let seconds = Duration::from_secs(u64::try_from(time.tv_sec).ok()?);
+        Some(seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).ok()?))
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}

@@ -1,0 +1,417 @@
+//! Points measured: repetitions of all of them in turn, with other programs between,
+//! and nothing counted before its outputs are right.
+
+use super::judge::{Facts, judge};
+use super::limits::median;
+use super::point::Point;
+use super::record::{
+    FORMAT, Figures, Latency, Open, Outcome, PointFacts, Record, Reference, Run, SpanFacts, Stages,
+};
+use super::reference::ReferenceProgram;
+use super::rig::{self, About, Machine, Rig, TimedBatch, latencies};
+use super::subject::Subject;
+use crate::error::{Error, ErrorKind, Result};
+use crate::replay::Mode;
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Batches of a window whose times on the device are asked for, for each slot.
+const TIMED: usize = 8;
+
+/// Batches for each slot that a drawing shows.
+const DRAWN: usize = 3;
+
+/// The fewest and the most arrivals of an open loop.
+const ARRIVALS: (f64, f64) = (24.0, 20_000.0);
+
+/// Marks of a latency curve: 0, 50%, 75%, 87.5% and so on to 1 - 2^-14.
+const CURVE: i32 = 14;
+
+/// How long and how often.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Repetitions of each point.
+    pub rounds: usize,
+    /// How long one is.
+    pub repetition: Duration,
+    /// Rates at which batches arrive at every point, by the rate of its closed loop.
+    pub loads: Vec<f64>,
+    /// The same at base points.
+    pub base_loads: Vec<f64>,
+}
+
+/// A run: what measures, and what all of its records share.
+pub struct Session {
+    /// What runs points.
+    pub machine: Machine,
+    /// How long and how often.
+    pub settings: Settings,
+    /// What all records share.
+    pub run: Run,
+    /// Other programs.
+    pub references: Vec<ReferenceProgram>,
+}
+
+/// A point while it is measured.
+struct Measured {
+    point: Point,
+    about: About,
+    figures: Figures,
+    closed: Histogram<u64>,
+    calls: u64,
+    timed: Vec<TimedBatch>,
+    refused: Option<String>,
+}
+
+impl Session {
+    /// Measures points of one kind. `go_on` is told each repetition before it begins,
+    /// by its number and that of all, and may end the run after the ones before.
+    pub fn measure<S: Subject>(
+        &mut self,
+        points: &[Point],
+        subject: impl Fn(&Point) -> Arc<S>,
+        mut go_on: impl FnMut(usize, usize, &Point) -> bool,
+    ) -> Vec<Record> {
+        let mut measured: Vec<Measured> = points.iter().map(Measured::new).collect();
+        let all = points.len() * self.settings.rounds;
+        let mut number = 0;
+        'rounds: for round in 0..self.settings.rounds {
+            for index in 0..points.len() {
+                // Back and forth, so that none is always after the same other.
+                let index = match round % 2 {
+                    0 => index,
+                    _ => points.len() - 1 - index,
+                };
+                let measured = &mut measured[index];
+                if !go_on(number, all, &measured.point) {
+                    break 'rounds;
+                }
+                number += 1;
+                let subject = subject(&measured.point);
+                let is_last = round + 1 == self.settings.rounds;
+                if measured.refused.is_none()
+                    && let Err(error) = self.repeat(measured, &subject, is_last)
+                {
+                    measured.refuse(&error);
+                }
+            }
+        }
+        let begun = measured.into_iter();
+        begun.filter_map(|measured| self.record(measured)).collect()
+    }
+
+    /// One repetition of a point, and of the programs beside it.
+    fn repeat<S: Subject>(
+        &mut self,
+        measured: &mut Measured,
+        subject: &Arc<S>,
+        is_last: bool,
+    ) -> Result<()> {
+        let point = measured.point;
+        let mut rig = rig::open(&self.machine, subject, &point)?;
+        let batches = self.warm_up(&mut *rig, point.slots)?;
+        let closed = rig.closed(batches)?;
+        let per_batch = |time: Duration| time.as_nanos() as f64 / closed.batches as f64;
+        let figures = &mut measured.figures;
+        figures.period_ns.push(per_batch(closed.elapsed));
+        figures.host_ns.push(per_batch(closed.host));
+        figures.batches += closed.batches;
+        // What else runs takes a core now and then; what sleeps does so always.
+        figures.busy = figures.busy.max(closed.busy);
+        measured.calls += closed.calls;
+        measured.about = rig.about();
+        // Both have the same bounds.
+        let _ = measured.closed.add(&closed.latencies);
+        if is_last {
+            let period_ns = median(&mut measured.figures.period_ns.clone());
+            measured.timed = rig.timed((1 + TIMED) * point.slots)?;
+            let loads = match point.axis {
+                None => &self.settings.base_loads,
+                Some(_) => &self.settings.loads,
+            };
+            for &load in loads {
+                let opened = self.open_loop(&mut *rig, load, period_ns)?;
+                measured.figures.open.extend(opened);
+            }
+        }
+        rig.check()?;
+        drop(rig);
+        if !point.is_mixed {
+            self.ask(measured, &**subject);
+        }
+        Ok(())
+    }
+
+    /// Runs until it is warm; returns how many batches a repetition takes.
+    fn warm_up(&self, rig: &mut dyn Rig, slots: usize) -> Result<u64> {
+        let wanted = self.settings.repetition;
+        let mut batches = 4 * slots as u64;
+        loop {
+            let closed = rig.closed(batches)?;
+            if closed.elapsed >= wanted / 4 {
+                let fitting = closed.batches as f64 * wanted.as_secs_f64()
+                    / closed.elapsed.as_secs_f64().max(1e-9);
+                return Ok((fitting as u64).max(2 * slots as u64));
+            }
+            batches *= 2;
+        }
+    }
+
+    fn open_loop(&self, rig: &mut dyn Rig, load: f64, period_ns: f64) -> Result<Option<Open>> {
+        let wanted = 2.0 * self.settings.repetition.as_nanos() as f64 * load / period_ns;
+        let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;
+        let arrivals = poisson(count, period_ns / load);
+        let Some(opened) = rig.open(&arrivals)? else {
+            return Ok(None);
+        };
+        let per_s = |time: Duration| count as f64 / time.as_secs_f64().max(1e-9);
+        Ok(Some(Open {
+            load,
+            arrivals_per_s: per_s(arrivals.last().copied().unwrap_or_default()),
+            done_per_s: per_s(opened.elapsed),
+            latency: latency(&opened.latencies),
+        }))
+    }
+
+    /// Asks the other programs for the same work.
+    fn ask<S: Subject>(&mut self, measured: &mut Measured, subject: &S) {
+        let Some((request, hash)) = subject.request(measured.point.slots) else {
+            return;
+        };
+        let mode = match measured.point.policy.mode {
+            Mode::Stream => "stream",
+            _ => "graph",
+        };
+        let millis = self.settings.repetition.as_millis();
+        let request = format!("period {request} mode={mode} millis={millis}");
+        for program in &mut self.references {
+            let answer = program.ask(&request);
+            let (Some(period_ns), found) = (answer.number("period_ns"), answer.text("hash")) else {
+                continue;
+            };
+            let agrees = found.map(|found| found == format!("{hash:016x}"));
+            let known = &mut measured.figures.references;
+            let index = known.iter().position(|known| known.name == program.name());
+            let index = index.unwrap_or_else(|| {
+                known.push(Reference {
+                    name: program.name().to_owned(),
+                    agrees,
+                    ..Reference::default()
+                });
+                known.len() - 1
+            });
+            let reference = &mut known[index];
+            reference.period_ns.push(period_ns);
+            if agrees == Some(false) {
+                reference.agrees = agrees;
+            }
+        }
+    }
+
+    /// The record of a point; `None` of one that was not begun.
+    fn record(&self, measured: Measured) -> Option<Record> {
+        let device = self.machine.backend.device();
+        let about = measured.about;
+        let point = PointFacts {
+            kernels: about.kernels,
+            upload_bytes: about.upload_bytes,
+            download_bytes: about.download_bytes,
+            threads: self.machine.pool.current_num_threads(),
+            ..measured.point.facts()
+        };
+        let outcome = match (measured.refused, measured.figures) {
+            (Some(reason), _) => Outcome::Refused(reason),
+            (None, figures) if figures.period_ns.is_empty() => return None,
+            (None, mut figures) => {
+                figures.amounts = about.amounts;
+                figures.calls = measured.calls as f64 / figures.batches as f64;
+                figures.closed = latency(&measured.closed);
+                figures.stages = stages(&measured.timed, measured.point.slots);
+                if measured.point.axis.is_none() {
+                    figures.spans = spans(&measured.timed, measured.point.slots);
+                }
+                let facts = Facts {
+                    point: &point,
+                    limits: &self.run.limits,
+                    on_device: !device.shares_host_memory,
+                };
+                judge(&mut figures, &facts);
+                Outcome::Measured(Box::new(figures))
+            }
+        };
+        Some(Record {
+            format: FORMAT,
+            run: self.run.clone(),
+            point,
+            outcome,
+        })
+    }
+}
+
+impl Measured {
+    fn new(point: &Point) -> Self {
+        Measured {
+            point: *point,
+            about: About::default(),
+            figures: Figures::default(),
+            closed: latencies(),
+            calls: 0,
+            timed: Vec::new(),
+            refused: None,
+        }
+    }
+
+    fn refuse(&mut self, error: &Error) {
+        tracing::warn!(point = %self.point, %error, "refused");
+        self.refused = Some(match error.kind() {
+            ErrorKind::Mismatch => format!("wrong outputs: {error}"),
+            _ => error.to_string(),
+        });
+    }
+}
+
+/// Moments of arrivals whose distances are random and independent, `mean_ns` on average;
+/// the same ones each time.
+fn poisson(count: usize, mean_ns: f64) -> Vec<Duration> {
+    // SplitMix64, of Steele, Lea and Flood 2014.
+    let mut state = 0_u64;
+    let mut uniform = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let mut at_ns = 0.0;
+    let arrivals = (0..count).map(|_| {
+        at_ns -= mean_ns * (1.0 - uniform()).ln();
+        Duration::from_nanos(at_ns as u64)
+    });
+    arrivals.collect()
+}
+
+fn latency(histogram: &Histogram<u64>) -> Latency {
+    let at = |quantile| histogram.value_at_quantile(quantile);
+    let curve = (0..=CURVE).map(|power| 1.0 - 0.5_f64.powi(power));
+    // Beyond what so many can tell, there is only the longest.
+    let told = curve.filter(|quantile| (1.0 - quantile) * histogram.len() as f64 >= 1.0);
+    Latency {
+        count: histogram.len(),
+        p50_ns: at(0.5),
+        p90_ns: at(0.9),
+        p99_ns: at(0.99),
+        max_ns: histogram.max(),
+        curve: told.map(|quantile| (quantile, at(quantile))).collect(),
+    }
+}
+
+/// Without the first batch of each slot, which makes the graph that tells times.
+fn settled(timed: &[TimedBatch], slots: usize) -> &[TimedBatch] {
+    timed.get(slots..).unwrap_or_default()
+}
+
+fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
+    let timed = settled(timed, slots);
+    let first = timed.iter().map(|batch| batch.stamps_ns[0]).min()?;
+    let last = timed.iter().map(|batch| batch.stamps_ns[3]).max()?;
+    let stage = |index: usize| {
+        let times = timed.iter().map(|batch| {
+            let [from, to] = [batch.stamps_ns[index], batch.stamps_ns[index + 1]];
+            to.saturating_sub(from) as f64
+        });
+        times.collect::<Vec<f64>>()
+    };
+    let mut each = [0, 1, 2].map(stage);
+    let sum: f64 = each.iter().flatten().sum();
+    let [upload_ns, kernels_ns, download_ns] = each.each_mut().map(|times| median(times));
+    Some(Stages {
+        upload_ns,
+        kernels_ns,
+        download_ns,
+        overlap: sum / last.saturating_sub(first).max(1) as f64,
+        batches: timed.len(),
+    })
+}
+
+fn spans(timed: &[TimedBatch], slots: usize) -> Vec<SpanFacts> {
+    let timed = settled(timed, slots);
+    let drawn = &timed[timed.len().saturating_sub(DRAWN * slots)..];
+    let starts = drawn
+        .iter()
+        .map(|batch| batch.submit_ns.0.min(batch.stamps_ns[0]));
+    let Some(start) = starts.min() else {
+        return Vec::new();
+    };
+    let mut spans = Vec::new();
+    for (number, batch) in drawn.iter().enumerate() {
+        let [begun, uploaded, computed, downloaded] = batch.stamps_ns;
+        let stages = [
+            ("submit", batch.submit_ns.0, batch.submit_ns.1),
+            ("upload", begun, uploaded),
+            ("kernels", uploaded, computed),
+            ("download", computed, downloaded),
+        ];
+        spans.extend(stages.map(|(stage, from, to)| SpanFacts {
+            slot: batch.slot,
+            batch: number as u64,
+            stage: stage.to_owned(),
+            start_ns: from.saturating_sub(start),
+            end_ns: to.saturating_sub(start),
+        }));
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_have_the_mean_and_the_spread_of_a_poisson_process() {
+        let arrivals = poisson(20_000, 1_000.0);
+        assert!(arrivals.is_sorted());
+        let gaps = arrivals
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).as_nanos() as f64);
+        let gaps: Vec<f64> = gaps.collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 1_000.0).abs() < 30.0, "{mean}");
+        assert!((variance.sqrt() - mean).abs() < 50.0, "{}", variance.sqrt());
+    }
+
+    #[test]
+    fn a_curve_ends_where_there_are_too_few_to_tell() {
+        let mut histogram = latencies();
+        (1..=100).for_each(|ns| histogram.record(ns).unwrap());
+        let latency = latency(&histogram);
+        assert_eq!(
+            (latency.p50_ns, latency.p99_ns, latency.max_ns),
+            (50, 99, 100)
+        );
+        assert_eq!(latency.curve.len(), 7, "to 1 - 1/64");
+        assert!(latency.curve.is_sorted());
+    }
+
+    #[test]
+    fn stages_are_what_lies_between_stamps() {
+        let batch = |slot, start: u64| TimedBatch {
+            slot,
+            submit_ns: (start, start + 5),
+            stamps_ns: [start + 10, start + 20, start + 50, start + 60],
+        };
+        let timed: Vec<_> = (0..6)
+            .map(|n| batch(n % 2, 1_000 + 25 * n as u64))
+            .collect();
+        let stages = stages(&timed, 2).unwrap();
+        let found = (stages.upload_ns, stages.kernels_ns, stages.download_ns);
+        assert_eq!(found, (10.0, 30.0, 10.0));
+        assert_eq!(stages.batches, 4);
+        assert_eq!(stages.overlap, 200.0 / 125.0);
+        let spans = spans(&timed, 2);
+        assert_eq!(spans.len(), 16);
+        assert_eq!((spans[0].start_ns, spans[1].start_ns), (0, 10));
+        assert!(super::stages(&[], 2).is_none());
+    }
+}

@@ -1,0 +1,453 @@
+//! What is measured: points in the space of settings.
+//!
+//! From a base point of each workload one setting is varied at a time; a full run
+//! takes every combination.
+
+use super::record::PointFacts;
+use crate::backend::Streams;
+use crate::error::{Error, Result};
+use crate::replay::{Build, Mode, Policy, Scope, Transfer};
+use std::fmt;
+
+/// The most points of a run that is not full.
+pub const POINTS_MAX: usize = 80;
+
+/// What a batch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Many small kernels: their launches bound it.
+    Launch,
+    /// Large copies and few kernels: the link to the device bounds it.
+    Copy,
+    /// One long kernel: arithmetic bounds it.
+    Compute,
+    /// Features of structures.
+    Features,
+}
+
+impl Work {
+    /// All of them.
+    pub const ALL: [Work; 4] = [Work::Launch, Work::Copy, Work::Compute, Work::Features];
+
+    /// The name in configs and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Work::Launch => "launch",
+            Work::Copy => "copy",
+            Work::Compute => "compute",
+            Work::Features => "features",
+        }
+    }
+
+    /// The unit of a batch's size.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Work::Features => "residues",
+            _ => "elements",
+        }
+    }
+}
+
+/// A setting that is varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Graphs or launches.
+    Mode,
+    /// How graphs are made.
+    Build,
+    /// What they hold.
+    Scope,
+    /// Streams of slots or of stages.
+    Streams,
+    /// Copies or mapped memory.
+    Transfer,
+    /// Batches on the way at once.
+    Slots,
+    /// The size of a batch.
+    Batch,
+    /// Kernel launches a batch; rounds of the one kernel where that is long.
+    Kernels,
+    /// Sizes that graphs are made for.
+    Buckets,
+    /// Who drives it.
+    Front,
+}
+
+impl Axis {
+    /// All of them.
+    pub const ALL: [Axis; 10] = [
+        Axis::Mode,
+        Axis::Build,
+        Axis::Scope,
+        Axis::Streams,
+        Axis::Transfer,
+        Axis::Slots,
+        Axis::Batch,
+        Axis::Kernels,
+        Axis::Buckets,
+        Axis::Front,
+    ];
+
+    /// The name in configs and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Axis::Mode => "mode",
+            Axis::Build => "build",
+            Axis::Scope => "scope",
+            Axis::Streams => "streams",
+            Axis::Transfer => "transfer",
+            Axis::Slots => "slots",
+            Axis::Batch => "batch",
+            Axis::Kernels => "kernels",
+            Axis::Buckets => "buckets",
+            Axis::Front => "front",
+        }
+    }
+}
+
+/// Who drives batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Front {
+    /// Batches that are packed once and submitted again and again: the device and the
+    /// replay alone.
+    #[default]
+    Ring,
+    /// Items in and results out, on the caller's thread.
+    Pipeline,
+    /// The same with the engine's threads.
+    Engine,
+}
+
+impl Front {
+    /// All of them.
+    pub const ALL: [Front; 3] = [Front::Ring, Front::Pipeline, Front::Engine];
+
+    /// The name in configs and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Front::Ring => "ring",
+            Front::Pipeline => "pipeline",
+            Front::Engine => "engine",
+        }
+    }
+}
+
+/// A point: a workload and all of its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// What a batch does.
+    pub work: Work,
+    /// What it varies; `None` for the base.
+    pub axis: Option<Axis>,
+    /// Who drives it.
+    pub front: Front,
+    /// How it is replayed.
+    pub policy: Policy,
+    /// Batches on the way at once.
+    pub slots: usize,
+    /// The largest batch, in the workload's unit.
+    pub batch: u32,
+    /// Kernel launches a batch; of [`Work::Compute`], rounds of the one kernel, and
+    /// without meaning to [`Work::Features`].
+    pub kernels: usize,
+    /// Sizes that graphs are made for: the batch, its half, its quarter and so on.
+    pub buckets: usize,
+    /// Whether batches are from an eighth full to full, by turns of the slots.
+    pub is_mixed: bool,
+}
+
+impl Point {
+    /// Its name among the points of a run.
+    pub fn facts(&self) -> PointFacts {
+        let Point { policy, .. } = self;
+        let is_long = self.work == Work::Compute;
+        PointFacts {
+            workload: self.work.name().to_owned(),
+            axis: self.axis.map_or("base", Axis::name).to_owned(),
+            front: self.front.name().to_owned(),
+            mode: policy.mode.name().to_owned(),
+            build: policy.build.name().to_owned(),
+            scope: policy.scope.name().to_owned(),
+            streams: policy.streams.name().to_owned(),
+            transfer: policy.transfer.name().to_owned(),
+            slots: self.slots,
+            batch: self.batch.into(),
+            unit: self.work.unit().to_owned(),
+            kernels: if is_long { 1 } else { self.kernels },
+            rounds: if is_long { self.kernels } else { 0 },
+            buckets: self.buckets,
+            fill: if self.is_mixed { "mixed" } else { "full" }.to_owned(),
+            ..PointFacts::default()
+        }
+    }
+
+    /// Whether the settings go together.
+    pub fn is_legal(&self) -> bool {
+        self.policy.check().is_ok() && (self.front == Front::Ring || !self.is_mixed)
+    }
+
+    /// The same with another mode. A stream has no graph to build.
+    #[must_use]
+    fn in_mode(mut self, mode: Mode) -> Self {
+        self.policy.mode = mode;
+        if mode == Mode::Stream {
+            self.policy.build = Build::Capture;
+        }
+        self
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        write!(
+            f,
+            "{} {} {}/{}/{}/{}/{}, {} slots, {} {}",
+            facts.workload,
+            facts.front,
+            facts.mode,
+            facts.build,
+            facts.scope,
+            facts.streams,
+            facts.transfer,
+            facts.slots,
+            facts.batch,
+            facts.unit
+        )?;
+        match self.work {
+            Work::Features => {}
+            Work::Compute => write!(f, ", {} rounds", facts.rounds)?,
+            Work::Launch | Work::Copy => write!(f, ", {} kernels", facts.kernels)?,
+        }
+        write!(f, ", {} buckets, {}", facts.buckets, facts.fill)
+    }
+}
+
+/// A base point and the values that each setting takes beside it.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// Where variations start.
+    pub base: Point,
+    /// Modes.
+    pub modes: Vec<Mode>,
+    /// Builds.
+    pub builds: Vec<Build>,
+    /// Scopes.
+    pub scopes: Vec<Scope>,
+    /// Streams.
+    pub streams: Vec<Streams>,
+    /// Transfers.
+    pub transfers: Vec<Transfer>,
+    /// Slots.
+    pub slots: Vec<usize>,
+    /// Sizes of a batch.
+    pub batches: Vec<u32>,
+    /// Kernels a batch.
+    pub kernels: Vec<usize>,
+    /// Counts of buckets.
+    pub buckets: Vec<usize>,
+    /// Fronts.
+    pub fronts: Vec<Front>,
+}
+
+impl Space {
+    /// The space of a workload by its defaults, for a device or for the CPU, where
+    /// batches are smaller as there is less to fill.
+    pub fn of(work: Work, on_device: bool) -> Self {
+        const KIB: u32 = 1024 / size_of::<f32>() as u32;
+        let pick = |device, cpu| if on_device { device } else { cpu };
+        let (slots, batch, kernels) = match work {
+            Work::Launch => (4, 16 * KIB, 12),
+            Work::Copy => (3, pick(4096, 1024) * KIB, 4),
+            Work::Compute => (3, pick(1024, 64) * KIB, pick(4096, 512)),
+            Work::Features => (3, pick(16_384, 2_048), 0),
+        };
+        let base = Point {
+            work,
+            axis: None,
+            front: Front::Ring,
+            policy: Policy {
+                // As `tapeloop run` has it.
+                build: match work {
+                    Work::Features => Build::Explicit,
+                    _ => Build::Capture,
+                },
+                ..Policy::default()
+            },
+            slots,
+            batch,
+            kernels: kernels as usize,
+            buckets: 1,
+            is_mixed: false,
+        };
+        let sizes = |sizes: &[u32], unit: u32| sizes.iter().map(|size| size * unit).collect();
+        Space {
+            modes: vec![Mode::Graph, Mode::Stream],
+            builds: match work {
+                Work::Launch | Work::Features => Build::ALL.to_vec(),
+                Work::Copy | Work::Compute => Vec::new(),
+            },
+            scopes: if work == Work::Compute {
+                Vec::new()
+            } else {
+                Scope::ALL.to_vec()
+            },
+            streams: if work == Work::Compute {
+                Vec::new()
+            } else {
+                Streams::ALL.to_vec()
+            },
+            transfers: match work {
+                Work::Compute => Vec::new(),
+                _ => vec![Transfer::Copy, Transfer::Mapped],
+            },
+            slots: match work {
+                Work::Launch => vec![1, 2, 4, 8],
+                Work::Copy | Work::Features => vec![1, 2, 3],
+                Work::Compute => vec![1, 3],
+            },
+            batches: match work {
+                Work::Launch => sizes(&[1, 4, 16, 64, 256, 1024, 4096], KIB),
+                Work::Copy => sizes(&[256, 1024, pick(16_384, 4096)], KIB),
+                Work::Compute => Vec::new(),
+                Work::Features => sizes(&[1, pick(4, 2), pick(16, 4), pick(64, 8)], 1024),
+            },
+            kernels: match work {
+                Work::Launch => vec![1, 3, 6, 12, 24, 48, 96],
+                Work::Compute => [64, 16, 4, 1]
+                    .iter()
+                    .map(|part| base.kernels / part)
+                    .collect(),
+                _ => Vec::new(),
+            },
+            buckets: match work {
+                Work::Launch | Work::Copy => vec![1, 2, 4],
+                Work::Features => vec![1, 4],
+                Work::Compute => Vec::new(),
+            },
+            fronts: match work {
+                Work::Launch | Work::Features => Front::ALL.to_vec(),
+                _ => vec![Front::Ring],
+            },
+            base,
+        }
+    }
+
+    /// The base and its variations along `axes`, each once, those that go together.
+    pub fn one_at_a_time(&self, axes: &[Axis]) -> Vec<Point> {
+        let mut points = vec![self.base];
+        for &axis in axes {
+            let first = self.base;
+            // What is compared along these axes is the modes.
+            let modes: &[Mode] = match axis {
+                Axis::Batch => &self.modes,
+                Axis::Kernels if first.work == Work::Launch => &self.modes,
+                _ => &[first.policy.mode],
+            };
+            for point in self.varied(axis, &[first]) {
+                for &mode in modes {
+                    let point = Point {
+                        axis: Some(axis),
+                        ..point.in_mode(mode)
+                    };
+                    let is_new = |known: &Point| {
+                        Point {
+                            axis: known.axis,
+                            ..point
+                        } != *known
+                    };
+                    if point.is_legal() && points.iter().all(is_new) {
+                        points.push(point);
+                    }
+                }
+            }
+        }
+        points
+    }
+
+    /// Every combination along `axes` that goes together.
+    pub fn product(&self, axes: &[Axis]) -> Vec<Point> {
+        let mut points = vec![self.base];
+        for &axis in axes {
+            points = self.varied(axis, &points);
+        }
+        points.retain(Point::is_legal);
+        let mut kept: Vec<Point> = Vec::new();
+        for point in points {
+            let point = Point {
+                axis: (point != self.base).then_some(axes[0]),
+                ..point
+            };
+            if !kept.contains(&point) {
+                kept.push(point);
+            }
+        }
+        kept
+    }
+
+    /// Each of `points` with each value of `axis`; themselves where there is none.
+    fn varied(&self, axis: Axis, points: &[Point]) -> Vec<Point> {
+        fn each<T: Copy>(
+            points: &[Point],
+            values: &[T],
+            set: impl Fn(&mut Point, T),
+        ) -> Vec<Point> {
+            if values.is_empty() {
+                return points.to_vec();
+            }
+            let with = |point: &Point, value: T| {
+                let mut point = *point;
+                set(&mut point, value);
+                point
+            };
+            let pairs = points
+                .iter()
+                .flat_map(|point| values.iter().map(move |value| (point, value)));
+            pairs.map(|(point, value)| with(point, *value)).collect()
+        }
+        match axis {
+            Axis::Mode => each(points, &self.modes, |point, mode| {
+                *point = point.in_mode(mode)
+            }),
+            Axis::Build => each(points, &self.builds, |point, build| {
+                point.policy.build = build;
+            }),
+            Axis::Scope => each(points, &self.scopes, |point, scope| {
+                point.policy.scope = scope;
+            }),
+            Axis::Streams => each(points, &self.streams, |point, streams| {
+                point.policy.streams = streams;
+                // The only scope that goes with it.
+                if streams == Streams::PerStage {
+                    point.policy.scope = Scope::Kernels;
+                }
+            }),
+            Axis::Transfer => each(points, &self.transfers, |point, transfer| {
+                point.policy.transfer = transfer;
+            }),
+            Axis::Slots => each(points, &self.slots, |point, slots| point.slots = slots),
+            Axis::Batch => each(points, &self.batches, |point, batch| point.batch = batch),
+            Axis::Kernels => each(points, &self.kernels, |point, kernels| {
+                point.kernels = kernels;
+            }),
+            Axis::Buckets => each(points, &self.buckets, |point, buckets| {
+                (point.buckets, point.is_mixed) = (buckets, true);
+            }),
+            Axis::Front => each(points, &self.fronts, |point, front| point.front = front),
+        }
+    }
+}
+
+/// Refuses more points than a run that is not full may have.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config), with the number.
+pub fn check_count(points: usize) -> Result<()> {
+    if points <= POINTS_MAX {
+        return Ok(());
+    }
+    Err(Error::config(format!(
+        "these are {points} points, of at most {POINTS_MAX}"
+    ))
+    .fix("leave out some workloads, axes or values, or ask for all of them with --full"))
+}

@@ -1,0 +1,272 @@
+//! Features of real structures, compared with what the CPU makes of each alone.
+
+use super::record::Amounts;
+use super::subject::{Subject, halves};
+use crate::backend::{Backend, cpu::CpuBackend};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::features::{Column, FeatureConfig, FeatureTable, Features, Input};
+use crate::pipeline::{Packer, Ring, Wait};
+use crate::replay::{Mode, Policy};
+use crate::structure::Structure;
+use crate::workload::{Extent, Workload};
+use rayon::ThreadPool;
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How far a real of a device may be from the CPU's, by the larger of its size and
+/// a hundredth.
+const TOLERANCE: f32 = 1e-4;
+
+/// Residues of a batch of [`StructureSet::pass`].
+const PASS_RESIDUES: u32 = 16_384;
+
+/// Structures with what has to come of each.
+pub struct StructureSet {
+    config: FeatureConfig,
+    structures: Vec<Structure>,
+    expected: Vec<FeatureTable>,
+}
+
+impl StructureSet {
+    /// Computes every structure by itself, by plain calls of the CPU twins, each on one
+    /// thread of `pool`.
+    ///
+    /// # Errors
+    /// No structures; what is wrong with the features' settings; a structure that
+    /// cannot be computed, by its index.
+    pub fn new(
+        structures: Vec<Structure>,
+        config: FeatureConfig,
+        pool: &ThreadPool,
+    ) -> Result<Self> {
+        if structures.is_empty() {
+            return Err(
+                Error::config("there are no structures to measure features of")
+                    .fix("give some with --input, or leave the workload features out"),
+            );
+        }
+        let alone = |(index, structure): (usize, &Structure)| {
+            expected(structure, &config).within(|| format!("structure {index}"))
+        };
+        let expected: Result<Vec<FeatureTable>> =
+            pool.install(|| structures.par_iter().enumerate().map(alone).collect());
+        Ok(StructureSet {
+            expected: expected?,
+            structures,
+            config,
+        })
+    }
+
+    /// The same structures with other features.
+    ///
+    /// # Errors
+    /// As [`StructureSet::new`].
+    pub fn with_features(&self, config: FeatureConfig, pool: &ThreadPool) -> Result<Self> {
+        StructureSet::new(self.structures.clone(), config, pool)
+    }
+
+    /// The structures.
+    pub fn structures(&self) -> &[Structure] {
+        &self.structures
+    }
+
+    /// The structures as batches of up to `residues`.
+    pub fn in_batches(self: &Arc<Self>, residues: u32) -> StructureBatches {
+        let fits = |structure: &Structure| structure.residues.len() <= residues as usize;
+        let indices = 0..self.structures.len();
+        StructureBatches {
+            fitting: indices
+                .filter(|&index| fits(&self.structures[index]))
+                .collect(),
+            set: Arc::clone(self),
+            residues,
+        }
+    }
+}
+
+impl StructureSet {
+    /// The time that the CPU takes for all structures, in batches as `tapeloop run` makes
+    /// them, without reading and packing; looks at every result.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Mismatch`] for a wrong result.
+    pub fn pass(self: &Arc<Self>, pool: &Arc<ThreadPool>) -> Result<Duration> {
+        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(pool)));
+        let longest = self
+            .structures
+            .iter()
+            .map(|structure| structure.residues.len());
+        let longest = longest.max().unwrap_or(0) as u32;
+        let subject = self.in_batches(longest.max(PASS_RESIDUES));
+        let capacity = Features::capacity(subject.residues);
+        let packer = Packer::new(subject.workload()?, &[capacity], &backend, Arc::clone(pool))?;
+        let policy = Policy::of(Mode::Stream);
+        let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
+        let mut took = Duration::ZERO;
+        let mut next = 0;
+        while next < self.structures.len() {
+            let items = subject.batch_from(next..self.structures.len(), capacity);
+            next += items.len();
+            let mut slot = ring.acquire().ok_or_else(lost)?;
+            let packed = packer.pack(&mut slot, items).map_err(|(error, _)| error)?;
+            let start = Instant::now();
+            ring.submit(slot, packed.extent(), packed)
+                .map_err(|failed| failed.error)?;
+            let done = ring
+                .wait()
+                .ok_or_else(lost)?
+                .map_err(|failed| failed.error)?;
+            took += start.elapsed();
+            for (item, output) in done.batch().items().zip(packer.read(&done)) {
+                subject.check(item, &output?)?;
+            }
+            ring.release(Ok(done));
+        }
+        Ok(took)
+    }
+}
+
+fn lost() -> Error {
+    Error::new(ErrorKind::Device, "a slot is gone")
+}
+
+/// One structure as a batch of its own.
+fn expected(structure: &Structure, config: &FeatureConfig) -> Result<FeatureTable> {
+    let features = Features::new(config.clone())?;
+    let input = input(0, structure);
+    let capacity = features.extent(&input)?;
+    let capacity = capacity.max(Features::capacity(structure.residues.len().max(1) as u32));
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread()
+        .build();
+    let pool = pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
+    let packer = Packer::new(features, &[capacity], &backend, Arc::new(pool))?;
+    let policy = Policy::of(Mode::Stream);
+    let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
+    let mut slot = ring.acquire().ok_or_else(lost)?;
+    let packed = packer.pack(&mut slot, vec![input]);
+    let packed = packed.map_err(|(error, _)| error)?;
+    ring.submit(slot, packed.extent(), packed)
+        .map_err(|failed| failed.error)?;
+    let done = ring.wait().ok_or_else(lost)?;
+    let done = done.map_err(|failed| failed.error)?;
+    packer.read(&done).pop().ok_or_else(lost)?
+}
+
+fn input(index: usize, structure: &Structure) -> Input {
+    Input {
+        source: String::new(),
+        ordinal: index as u64,
+        structure: Ok(structure.clone()),
+    }
+}
+
+/// Structures of a set, packed into batches of one size.
+pub struct StructureBatches {
+    set: Arc<StructureSet>,
+    residues: u32,
+    /// Those that a batch holds.
+    fitting: Vec<usize>,
+}
+
+impl StructureBatches {
+    /// Structures in the order given, as many as fit into `room`, at least one.
+    fn batch_from(&self, indices: impl Iterator<Item = usize>, room: Extent) -> Vec<Input> {
+        let Ok(features) = Features::new(self.set.config.clone()) else {
+            return Vec::new();
+        };
+        let (mut items, mut total) = (Vec::new(), Extent::default());
+        for index in indices {
+            let item = input(index, &self.set.structures[index]);
+            let Ok(own) = features.extent(&item) else {
+                break;
+            };
+            match total.checked_add(own).filter(|sum| sum.fits(room)) {
+                Some(sum) => total = sum,
+                // The first is always taken: it fits the largest bucket.
+                None if items.is_empty() => {}
+                None => break,
+            }
+            items.push(item);
+        }
+        items
+    }
+}
+
+impl Subject for StructureBatches {
+    type Workload = Features;
+
+    fn workload(&self) -> Result<Features> {
+        if self.fitting.is_empty() {
+            return Err(Error::config(format!(
+                "no structure has as few as {} residues",
+                self.residues
+            ))
+            .fix("give smaller structures, or take larger batches"));
+        }
+        Features::new(self.set.config.clone())
+    }
+
+    fn ladder(&self, buckets: usize) -> Vec<Extent> {
+        halves(self.residues, buckets)
+            .map(Features::capacity)
+            .collect()
+    }
+
+    fn items(&self, seed: u64, fill: f64) -> Vec<Input> {
+        // Each batch starts elsewhere, at a stride that meets all of them.
+        let first = (seed as usize).wrapping_mul(7_919) % self.fitting.len();
+        let round = self.fitting.iter().copied().cycle().skip(first);
+        let room = Features::capacity((f64::from(self.residues) * fill) as u32);
+        self.batch_from(round, room)
+    }
+
+    fn check(&self, item: &Input, output: &FeatureTable) -> Result<()> {
+        let expected = &self.set.expected[item.ordinal as usize];
+        let compared = [
+            ("residue", &output.residues, &expected.residues),
+            ("chain", &output.chains, &expected.chains),
+            ("structure", &output.structure, &expected.structure),
+        ];
+        for (row, found, expected) in compared {
+            if found.len() != expected.len() {
+                return Err(mismatch(item, format!("{} columns a {row}", found.len())));
+            }
+            for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+                if !agree(found, expected) {
+                    return Err(mismatch(item, format!("column {index} a {row} differs")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn amounts(&self, item: &Input) -> Amounts {
+        let structure = &self.set.structures[item.ordinal as usize];
+        Amounts {
+            structures: 1.0,
+            residues: structure.residues.len() as f64,
+            atoms: structure.xyz.len() as f64,
+            ..Amounts::default()
+        }
+    }
+}
+
+fn mismatch(item: &Input, message: String) -> Error {
+    Error::new(ErrorKind::Mismatch, message).within(format!("structure {}", item.ordinal))
+}
+
+/// Counts are the same, and reals but for the tolerance.
+fn agree(found: &Column, expected: &Column) -> bool {
+    let (Column::Real(found), Column::Real(expected)) = (found, expected) else {
+        return found == expected;
+    };
+    let close = |(found, expected): (&f32, &f32)| {
+        let both_null = found.is_nan() && expected.is_nan();
+        both_null || (found - expected).abs() <= TOLERANCE * expected.abs().max(1e-2)
+    };
+    found.len() == expected.len() && found.iter().zip(expected).all(close)
+}

@@ -1,0 +1,199 @@
+//! `tapeloop bench`.
+
+mod programs;
+mod references;
+
+use super::args::BenchArgs;
+use super::config::BenchConfig;
+use super::inputs::Sources;
+use super::interrupt::{EXIT_CODE, Interrupt};
+use super::plan::thread_pool;
+use super::{FAILED, GOOD, REJECTED, say};
+use crate::backend::select_with;
+use crate::bench::measure::Session;
+use crate::bench::point::{self, Point, Work};
+use crate::bench::record::{self, Record};
+use crate::bench::rig::Machine;
+use crate::bench::structures::StructureSet;
+use crate::bench::synthetic::Synthetic;
+use crate::bench::{limits, machine};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::structure::{Reader, Structure};
+use indicatif::{ProgressBar, ProgressStyle};
+use programs::Files;
+use references::References;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The history, to which each run adds.
+const HISTORY: &str = "bench.jsonl";
+
+/// Measures, or compares; returns the exit code.
+///
+/// # Errors
+/// What is wrong with the config or the files, a device that cannot be used.
+pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
+    let config = args.resolve()?;
+    let pool = thread_pool(config.threads)?;
+    let selected = select_with(config.backend, &pool, &config.cuda)?;
+    tracing::info!(reason = selected.reason, "chose the backend");
+    let machine = Machine {
+        backend: selected.backend,
+        pool,
+    };
+    let mut works = config.works.clone();
+    if config.input.is_empty() && works.contains(&Work::Features) {
+        works.retain(|work| *work != Work::Features);
+        tracing::info!("the workload of features is left out, as there is no `input`");
+    }
+    let on_device = !machine.backend.device().shares_host_memory;
+    let of_work = |&work: &Work| (work, config.points(work, on_device, args.full));
+    let plan: Vec<(Work, Vec<Point>)> = works.iter().map(of_work).collect();
+    if args.dry_run {
+        let points = plan.iter().flat_map(|(_, points)| points);
+        points.for_each(|point| say(&format!("{point}\n")));
+        return Ok(GOOD);
+    }
+    if !args.full {
+        point::check_count(plan.iter().map(|(_, points)| points.len()).sum())?;
+    }
+    measure(&config, machine, &plan, args.quiet)
+}
+
+fn measure(
+    config: &BenchConfig,
+    machine: Machine,
+    plan: &[(Work, Vec<Point>)],
+    quiet: bool,
+) -> Result<u8> {
+    make_folder(&config.output)?;
+    let interrupt = Interrupt::listen()?;
+    let References {
+        programs,
+        mut tools,
+    } = References::start(config.references.as_deref())?;
+    let has_features = plan.iter().any(|(work, _)| *work == Work::Features);
+    let structures = match has_features || !tools.is_empty() && !config.input.is_empty() {
+        true => Some(Structures::read(config, &machine)?),
+        false => None,
+    };
+    let mut run = machine::describe(&*machine.backend, config.to_toml());
+    run.limits = limits::measure(&machine)?;
+    let mut session = Session {
+        machine,
+        settings: config.settings.clone(),
+        run,
+        references: programs,
+    };
+    let history = config.output.join(HISTORY);
+    let mut records: Vec<Record> = Vec::new();
+    let mut keep = |measured: Vec<Record>| -> Result<()> {
+        // At once, whatever comes after.
+        record::append(&history, &measured)?;
+        records.extend(measured);
+        Ok(())
+    };
+    for (work, points) in plan {
+        let bar = progress(work.name(), quiet);
+        let go_on = |number: usize, all: usize, point: &Point| {
+            bar.set_length(all as u64);
+            bar.set_position(number as u64);
+            bar.set_message(point.to_string());
+            !interrupt.stops_here()
+        };
+        keep(match (&structures, work) {
+            (Some(structures), Work::Features) => {
+                let batches = |point: &Point| Arc::new(structures.set.in_batches(point.batch));
+                session.measure(points, batches, go_on)
+            }
+            _ => session.measure(points, synthetic, go_on),
+        })?;
+        bar.finish_and_clear();
+    }
+    if let Some(structures) = &structures {
+        let files = Files {
+            paths: &structures.paths,
+            set: &structures.set,
+            reading: config.reading,
+            features: &config.features,
+            folder: config.output.join("programs"),
+            rounds: config.settings.rounds,
+        };
+        for tools in &mut tools {
+            let bar = progress("programs", quiet);
+            keep(files.measure(tools, &session.run, |part| {
+                bar.set_message(part.to_owned());
+                !interrupt.stops_here()
+            })?)?;
+            bar.finish_and_clear();
+        }
+    }
+    let refused = records.iter().filter(|record| record.figures().is_none());
+    Ok(match (refused.count(), interrupt.has_stopped()) {
+        (_, true) => EXIT_CODE,
+        (0, false) => GOOD,
+        _ => FAILED,
+    })
+}
+
+fn synthetic(point: &Point) -> Arc<Synthetic> {
+    let subject = Synthetic::of(point);
+    Arc::new(subject.unwrap_or_else(|| unreachable!("work of structures has its own")))
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    fs::create_dir_all(path)
+        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+        .within(|| path.display().to_string())
+}
+
+fn progress(what: &'static str, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{prefix:8} {pos}/{len} {wide_msg} {eta}");
+    let bar = ProgressBar::new(0).with_prefix(what);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// The structures of the input, and the files that they come from.
+struct Structures {
+    set: Arc<StructureSet>,
+    paths: Vec<PathBuf>,
+}
+
+impl Structures {
+    /// Reads up to the config's number of atoms. What cannot be read is left out, and
+    /// said.
+    fn read(config: &BenchConfig, machine: &Machine) -> Result<Self> {
+        let mut reader = Reader::new(config.reading);
+        let (mut structures, mut paths) = (Vec::<Structure>::new(), Vec::new());
+        let mut atoms = 0;
+        for source in Sources::new(config.input.clone()) {
+            let read = match source.problem {
+                Some(problem) => Err(problem),
+                None => reader.read_path(&source.path),
+            };
+            match read {
+                Ok(read) => {
+                    atoms += read.iter().map(|one| one.xyz.len() as u64).sum::<u64>();
+                    structures.extend(read);
+                    paths.push(source.path);
+                }
+                Err(error) => tracing::warn!(%error, path = %source.path.display(), "left out"),
+            }
+            if atoms >= config.atoms_max {
+                break;
+            }
+        }
+        let set = StructureSet::new(structures, config.features.clone(), &machine.pool)?;
+        Ok(Structures {
+            set: Arc::new(set),
+            paths,
+        })
+    }
+}

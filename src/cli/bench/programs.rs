@@ -1,0 +1,333 @@
+//! The features and the program beside tools of the field, on the CPU: the same files,
+//! the same settings, one thread and all threads.
+
+use crate::bench::judge::spread_flag;
+use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};
+use crate::bench::reference::{Answer, ReferenceProgram};
+use crate::bench::structures::StructureSet;
+use crate::cli::plan::thread_pool;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::features::{FeatureConfig, FeatureName};
+use crate::structure::{ReadOptions, Reader, Structure};
+use rayon::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Passes over all files, which take long, are no more than this.
+const ROUNDS_MAX: usize = 3;
+
+/// A part of the work that tools do too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Files to structures.
+    Read,
+    /// Neighbours of C-alphas, of structures in memory.
+    Contacts,
+    /// Areas, of structures in memory.
+    SasaKernel,
+    /// Files to tables of areas.
+    SasaFiles,
+    /// Files to tables of all features, beside the others' areas alone.
+    AllFiles,
+}
+
+impl Part {
+    const ALL: [Part; 5] = [
+        Part::Read,
+        Part::Contacts,
+        Part::SasaKernel,
+        Part::SasaFiles,
+        Part::AllFiles,
+    ];
+
+    /// The name in records.
+    fn name(self) -> &'static str {
+        match self {
+            Part::Read => "read",
+            Part::Contacts => "contacts",
+            Part::SasaKernel => "sasa_kernel",
+            Part::SasaFiles => "sasa_files",
+            Part::AllFiles => "all_files",
+        }
+    }
+
+    /// What the tools are asked for.
+    fn of_tools(self) -> &'static str {
+        match self {
+            Part::AllFiles => Part::SasaFiles.name(),
+            part => part.name(),
+        }
+    }
+
+    fn features(self, config: &FeatureConfig) -> FeatureConfig {
+        let mut config = config.clone();
+        match self {
+            Part::Contacts => {
+                config.features = vec![FeatureName::ContactNumber];
+                config.contact_number.cb.clear();
+            }
+            Part::SasaKernel | Part::SasaFiles => config.features = vec![FeatureName::Sasa],
+            Part::Read | Part::AllFiles => {}
+        }
+        config
+    }
+}
+
+/// What is passed over, and how.
+pub(super) struct Files<'a> {
+    pub(super) paths: &'a [PathBuf],
+    pub(super) set: &'a StructureSet,
+    pub(super) reading: ReadOptions,
+    pub(super) features: &'a FeatureConfig,
+    /// Where runs write, beside the report.
+    pub(super) folder: PathBuf,
+    pub(super) rounds: usize,
+}
+
+/// A tool at one part of the work.
+struct Tool {
+    request: String,
+    figures: Reference,
+}
+
+impl Files<'_> {
+    /// Every part at one thread and at all, the tools by turns with this program.
+    ///
+    /// # Errors
+    /// Structures that cannot be computed, a folder that cannot be written.
+    pub(super) fn measure(
+        &self,
+        program: &mut ReferenceProgram,
+        run: &Run,
+        mut go_on: impl FnMut(&str) -> bool,
+    ) -> Result<Vec<Record>> {
+        fs::create_dir_all(&self.folder)
+            .map_err(io)
+            .within(|| place(&self.folder))?;
+        let list = self.folder.join("files.txt");
+        let lines = self
+            .paths
+            .iter()
+            .map(|path| format!("{}\n", path.display()));
+        fs::write(&list, lines.collect::<String>())
+            .map_err(io)
+            .within(|| place(&list))?;
+        let list = list.canonicalize().map_err(io).within(|| place(&list))?;
+        let Answer::Done(tools) = program.ask("tools") else {
+            return Ok(Vec::new());
+        };
+        let mut records = Vec::new();
+        for part in Part::ALL {
+            for threads in [1, 0] {
+                if !go_on(part.name()) {
+                    return Ok(records);
+                }
+                records.push(self.part(part, threads, &list, program, &tools, run)?);
+            }
+        }
+        Ok(records)
+    }
+
+    fn part(
+        &self,
+        part: Part,
+        threads: usize,
+        list: &Path,
+        program: &mut ReferenceProgram,
+        tools: &[(String, String)],
+        run: &Run,
+    ) -> Result<Record> {
+        let features = part.features(self.features);
+        let points = features.sasa.points;
+        let pool = thread_pool(threads)?;
+        let set = match part {
+            Part::Contacts | Part::SasaKernel => {
+                Some(Arc::new(self.set.with_features(features.clone(), &pool)?))
+            }
+            _ => None,
+        };
+        let precisions = |tool: &str| match tool {
+            "zsasa" => &["f64", "f32"][..],
+            _ => &["f64"],
+        };
+        let requested = tools.iter().flat_map(|(tool, version)| {
+            precisions(tool).iter().map(move |precision| Tool {
+                request: format!(
+                    "rate tool={tool} part={} threads={threads} points={points} \
+                     precision={precision} list={}",
+                    part.of_tools(),
+                    list.display()
+                ),
+                figures: Reference {
+                    name: match precisions(tool) {
+                        [_] => format!("{tool} {version}"),
+                        _ => format!("{tool} {version} {precision}"),
+                    },
+                    ..Reference::default()
+                },
+            })
+        });
+        let mut requested: Vec<Tool> = requested.collect();
+        let mut figures = Figures {
+            amounts: self.amounts(),
+            busy: 1.0,
+            ..Figures::default()
+        };
+        for _ in 0..self.rounds.min(ROUNDS_MAX) {
+            let seconds = match (part, &set) {
+                (_, Some(set)) => set.pass(&pool)?.as_secs_f64(),
+                (Part::Read, _) => self.read(&pool)?,
+                _ => self.run(part, &features, threads, list)?,
+            };
+            figures.period_ns.push(1e9 * seconds);
+            figures.batches += 1;
+            requested.retain_mut(|tool| tool.ask(program));
+        }
+        figures.references = requested.into_iter().map(|tool| tool.figures).collect();
+        figures.flags = spread_flag(&figures.period_ns).into_iter().collect();
+        Ok(Record {
+            format: FORMAT,
+            run: run.clone(),
+            point: PointFacts {
+                workload: part.name().to_owned(),
+                axis: "base".to_owned(),
+                front: "program".to_owned(),
+                mode: "graph".to_owned(),
+                batch: self.paths.len() as u64,
+                unit: "files".to_owned(),
+                threads: pool.current_num_threads(),
+                ..PointFacts::default()
+            },
+            outcome: Outcome::Measured(Box::new(figures)),
+        })
+    }
+
+    fn amounts(&self) -> Amounts {
+        let sum = |count: fn(&Structure) -> usize| {
+            self.set.structures().iter().map(count).sum::<usize>() as f64
+        };
+        Amounts {
+            structures: self.set.structures().len() as f64,
+            residues: sum(|structure| structure.residues.len()),
+            atoms: sum(|structure| structure.xyz.len()),
+            ..Amounts::default()
+        }
+    }
+
+    /// Seconds to read all files.
+    fn read(&self, pool: &rayon::ThreadPool) -> Result<f64> {
+        let start = Instant::now();
+        let read = pool.install(|| {
+            let files = self.paths.par_iter();
+            let read = files.map_init(
+                || Reader::new(self.reading),
+                |reader, path| reader.read_path(path).map_or(0, |read| read.len()),
+            );
+            read.sum::<usize>()
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        match read >= self.set.structures().len() {
+            true => Ok(seconds),
+            false => Err(Error::new(
+                ErrorKind::Mismatch,
+                format!("{read} structures of {}", self.set.structures().len()),
+            )),
+        }
+    }
+
+    /// Seconds of a run from files to tables, in a process of its own.
+    fn run(
+        &self,
+        part: Part,
+        features: &FeatureConfig,
+        threads: usize,
+        list: &Path,
+    ) -> Result<f64> {
+        let program = std::env::current_exe().map_err(io)?;
+        let output = self.folder.join("run");
+        let mut command = Command::new(program);
+        command
+            .args(["run", "--quiet", "--overwrite", "--backend", "cpu"])
+            .arg("--threads")
+            .arg(threads.to_string())
+            .arg("--input")
+            .arg(format!("@{}", list.display()))
+            .arg("--output")
+            .arg(&output)
+            .args(["--set", &format!("sasa.points={}", features.sasa.points)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if part == Part::SasaFiles {
+            command.args(["--features", "sasa"]);
+        }
+        let start = Instant::now();
+        let ended = match threads {
+            1 => on_one_core(|| command.status()),
+            _ => command.status(),
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        let code = ended.map_err(io)?.code();
+        match code {
+            Some(code)
+                if [super::GOOD, super::REJECTED]
+                    .map(i32::from)
+                    .contains(&code) =>
+            {
+                Ok(seconds)
+            }
+            code => Err(Error::new(
+                ErrorKind::Io,
+                format!("`tapeloop run` over the files ended with {code:?}"),
+            )),
+        }
+    }
+}
+
+impl Tool {
+    /// One pass; whether the tool does this.
+    fn ask(&mut self, program: &mut ReferenceProgram) -> bool {
+        let answer = program.ask(&self.request);
+        let Some(seconds) = answer.number("seconds") else {
+            return false;
+        };
+        self.figures.period_ns.push(1e9 * seconds);
+        if let Some(failed) = answer.text("failed") {
+            self.figures.note = format!("of {failed} structures it made nothing");
+        }
+        true
+    }
+}
+
+/// Runs with this thread, and what it starts, on one core.
+#[cfg(target_os = "linux")]
+fn on_one_core<T>(run: impl FnOnce() -> T) -> T {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let before = sched_getaffinity(None).ok();
+    if let Some(core) = before.and_then(|all| (0..CpuSet::MAX_CPU).find(|&core| all.is_set(core))) {
+        let mut one = CpuSet::new();
+        one.set(core);
+        // Where that is refused, threads = 1 still holds.
+        let _ = sched_setaffinity(None, &one);
+    }
+    let outcome = run();
+    if let Some(before) = before {
+        let _ = sched_setaffinity(None, &before);
+    }
+    outcome
+}
+
+#[cfg(not(target_os = "linux"))]
+fn on_one_core<T>(run: impl FnOnce() -> T) -> T {
+    run()
+}
+
+fn io(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, error.to_string())
+}
+
+fn place(path: &Path) -> String {
+    path.display().to_string()
+}
