@@ -99,8 +99,10 @@ public:
         const double millis = request.number("millis");
         // Kept only if all goes well.
         std::unique_ptr<Device> device = std::move(device_);
-        if (!device || !(device->work == work) || device->slots.size() != slots || mode_ != mode)
-            device = open(device, work, slots, mode);
+        if (!device || !(device->work == work) || device->slots.size() != slots || mode_ != mode) {
+            device.reset();
+            device = open(work, slots, mode);
+        }
 
         const long least = static_cast<long>(slots);
         const long batches = std::max(least, static_cast<long>(millis * 1e6 / batch_ns_));
@@ -121,10 +123,8 @@ private:
     Mode mode_ = Mode::Graph;
     double batch_ns_ = 0;
 
-    std::unique_ptr<Device> open(std::unique_ptr<Device>& last, const Work& work, size_t slots,
-                                 Mode mode)
+    std::unique_ptr<Device> open(const Work& work, size_t slots, Mode mode)
     {
-        last.reset();
         auto device = std::make_unique<Device>(work, slots);
         for (Slot& slot : device->slots) slot.put_in(work);
         batch_ns_ = WARM_UP_MILLIS * 1e6 / batches_for(WARM_UP_MILLIS, *device, mode, false);
