@@ -35,6 +35,8 @@ class Work:
         work = cls(**{name: request.number(name) for name in names})
         if work.steps and work.stride != 1:
             raise Refused("advance has stride=1")
+        if work.n * work.stride >= 1 << 32:
+            raise Refused("n * stride is out of range")
         return work
 
     @property

@@ -64,6 +64,9 @@ inline Work work_of(const Request& request)
     if (workload == "advance") work.steps = request.number("steps");
     else if (workload != "chain") throw std::runtime_error("no workload is called " + workload);
     if (work.steps && work.stride != 1) throw std::runtime_error("advance has stride=1");
+    // Kernels count in 32 bits.
+    if ((uint64_t{work.n} * work.stride) >> 32)
+        throw std::runtime_error("n * stride is out of range");
     return work;
 }
 

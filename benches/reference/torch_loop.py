@@ -56,6 +56,7 @@ class Slot:
         self.x_host = self.input.clone().pin_memory()
         self.y_host = torch.zeros(work.n, dtype=torch.float32).pin_memory()
         self.x = torch.zeros(len(values), dtype=torch.float32, device="cuda")
+        self.first = self.x[:: work.stride]
         self.y, *self.scratch = (
             torch.zeros(work.n, dtype=torch.float32, device="cuda") for _ in range(3)
         )
@@ -88,7 +89,7 @@ class Slot:
     def chain(self):
         """A kernel for each operation: PyTorch's own for `step`."""
         work = self.work
-        value = self.x[:: work.stride]
+        value = self.first
         for k in range(work.kernels):
             out = self.y if k + 1 == work.kernels else self.scratch[k % 2]
             if work.steps:
