@@ -35,22 +35,10 @@ if [ -z "$out" ]; then
 fi
 mkdir -p "$out"
 
-if [ -z "$nvcc" ]; then
-    for candidate in "$(command -v nvcc || true)" "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc"; do
-        if [ -x "$candidate" ]; then
-            nvcc=$candidate
-            break
-        fi
-    done
-fi
-if [ -z "$nvcc" ]; then
-    echo "no nvcc: set NVCC, or give --nvcc PATH" >&2
+NVCC=$nvcc "$root/scripts/build_references.sh" "$out" cuda_cpp
+if [ ! -x "$out/reference" ]; then
     exit 2
 fi
-build() {
-    "$nvcc" -O3 -std=c++17 "-arch=$1" -o "$out/reference" "$root/benches/reference/reference.cu"
-}
-build native 2>"$out/nvcc.txt" || build sm_90
 
 torch=
 if python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then

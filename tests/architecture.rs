@@ -215,6 +215,9 @@ fn only_the_driver_starts_threads() {
     }
 }
 
+/// The twins of these are with the benches.
+const BENCH_KERNELS: &str = "bench";
+
 #[test]
 fn every_twin_mirrors_a_kernel_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -223,6 +226,9 @@ fn every_twin_mirrors_a_kernel_file() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "cu") {
             let stem = path.file_stem().unwrap().to_str().unwrap();
+            if stem == BENCH_KERNELS {
+                continue;
+            }
             let twin = root.join(format!("src/features/cpu/{stem}.rs"));
             let text = fs::read_to_string(&twin).unwrap_or_default();
             assert!(

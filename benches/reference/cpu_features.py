@@ -12,12 +12,11 @@ run.json. Everything runs on one core, which should have nothing else to do.
     taskset -c 0 python3 benches/reference/cpu_features.py FOLDER target/release/tapeloop
 
 The column `must` is the ratio that has to hold; a row without one only informs.
-A tool that is not installed is skipped by name. RustSASA's kernel is the crate
-beside this file, which cargo builds.
+A tool that is not installed is skipped by name. RustSASA's is the crate beside this
+file, which cargo builds.
 """
 
 import argparse
-import importlib.metadata
 import json
 import os
 import shutil
@@ -25,122 +24,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import gemmi
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-PROBE = 1.4
-# Elements' radii in A, as tapeloop's where the atom is in no table.
-RADII = {"C": 1.88, "N": 1.64, "O": 1.46, "S": 1.77, "P": 1.80, "Se": 1.90}
+import tools
+from tools import Ran, Settings, Skipped, Structures, needs
+
 MKDSSP_FILES = 20  # it takes seconds a file
-CUTOFFS = (8.0, 10.0, 12.0)
-
-
-class Skipped(Exception):
-    """What a tool lacks."""
-
-
-def needs(package):
-    try:
-        importlib.import_module(package)
-        return f"{package} {importlib.metadata.version(package)}"
-    except ImportError:
-        raise Skipped(f"no {package}") from None
-
-
-class Structures:
-    """What gemmi read: atoms, C-alphas, and the models themselves."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.models, self.xyz, self.radii, self.ca = [], [], [], []
-        for path in sorted(folder.iterdir()):
-            try:
-                structure = gemmi.read_structure(str(path))
-            except (ValueError, RuntimeError):
-                continue
-            if not len(structure):
-                continue
-            structure.setup_entities()
-            structure.remove_ligands_and_waters()
-            structure.remove_hydrogens()
-            structure.remove_alternative_conformations()
-            atoms = [site.atom for site in structure[0].all()]
-            if not atoms:
-                continue
-            self.models.append((path, structure))
-            self.xyz.append(np.array([a.pos.tolist() for a in atoms]))
-            self.radii.append(np.array([RADII.get(a.element.name, 1.80) for a in atoms]))
-            self.ca.append(np.array([a.pos.tolist() for a in atoms if a.name == "CA"]))
-        self.atoms = sum(map(len, self.xyz))
-
-    def write_packed(self, path):
-        """As rustsasa reads them."""
-        with open(path, "wb") as out:
-            for xyz, radii in zip(self.xyz, self.radii, strict=True):
-                out.write(np.uint32(len(xyz)).tobytes())
-                out.write(np.concatenate([xyz, radii[:, None]], axis=1).astype("<f4").tobytes())
-
-
-# ---- Tools: each yields its name, the atoms that a run takes, and then runs;
-# a run returns seconds, and a number that must not change.
-
-
-def rustsasa(structures, scratch, points):
-    if not shutil.which("cargo"):
-        raise Skipped("no cargo to build rust-sasa with")
-    target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parents[1] / "target" / "reference"))
-    manifest = HERE / "rustsasa" / "Cargo.toml"
-    command = ["cargo", "build", "--release", "--quiet", "--manifest-path", manifest]
-    subprocess.run([*command, "--target-dir", target], check=True)
-    packed = scratch / "atoms.bin"
-    structures.write_packed(packed)
-
-    def run():
-        command = [target / "release" / "rustsasa", packed, str(points)]
-        seconds, total = subprocess.check_output(command, text=True).split()
-        return float(seconds), round(float(total))
-
-    return "RustSASA 0.9.2, kernel", structures.atoms, run
-
-
-def freesasa(structures, _scratch, points):
-    name = needs("freesasa")
-    import freesasa as package
-
-    package.setVerbosity(package.nowarnings)
-    settings = {"algorithm": package.ShrakeRupley, "probe-radius": PROBE, "n-points": points}
-    parameters = package.Parameters({**settings, "n-threads": 1})
-
-    def run():
-        start, total = time.perf_counter(), 0
-        for xyz, radii in zip(structures.xyz, structures.radii, strict=True):
-            total += package.calcCoord(xyz.ravel(), radii, parameters).totalArea()
-        return time.perf_counter() - start, round(total)
-
-    return f"{name}, kernel", structures.atoms, run
 
 
 def zsasa(precision):
-    def tool(structures, scratch, points):
-        name = needs("zsasa")
-        import zsasa as package
-
-        program = Path(package.__file__).parent / "zsasa"
-        table = scratch / "zsasa.jsonl"
-        command = [program, "batch", structures.folder, "-o", table, "--format=jsonl", "-q"]
-        command += ["--threads=1", f"--n-points={points}", f"--precision={precision}"]
-
-        def run():
-            start = time.perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            seconds = time.perf_counter() - start
-            lines = [json.loads(line) for line in table.read_text().splitlines()]
-            return seconds, round(sum(line.get("total_area", 0) for line in lines))
-
-        return f"{name}, {precision}, files to table", structures.atoms, run
+    def tool(structures, scratch, settings):
+        return tools.zsasa(structures, scratch, replace(settings, precision=precision))
 
     return tool
 
@@ -158,7 +56,7 @@ def mdtraj_trajectory(package, structure):
     return package.Trajectory(np.array([xyz], dtype=np.float32) / 10, topology)
 
 
-def mdtraj_whole(structures, _scratch, _points):
+def mdtraj_whole(structures, _scratch, _settings):
     name = needs("mdtraj")
     import mdtraj as package
 
@@ -167,12 +65,12 @@ def mdtraj_whole(structures, _scratch, _points):
     def run():
         start = time.perf_counter()
         strings = ["".join(package.compute_dssp(t, simplified=False)[0]) for t in trajectories]
-        return time.perf_counter() - start, sum(s.count("H") for s in strings)
+        return Ran(time.perf_counter() - start, sum(s.count("H") for s in strings))
 
     return f"{name}, compute_dssp", structures.atoms, run
 
 
-def mdtraj_kernel(structures, _scratch, _points):
+def mdtraj_kernel(structures, _scratch, _settings):
     name = needs("mdtraj")
     import mdtraj as package
     from mdtraj.geometry import _geometry
@@ -187,7 +85,7 @@ def mdtraj_kernel(structures, _scratch, _points):
     def run():
         start = time.perf_counter()
         strings = [_geometry._dssp(*a) for a in arrays]
-        return time.perf_counter() - start, sum(s.count("H") for s in strings)
+        return Ran(time.perf_counter() - start, sum(s.count("H") for s in strings))
 
     return f"{name}, its C kernel alone", structures.atoms, run
 
@@ -196,11 +94,11 @@ def mdtraj_kernel(structures, _scratch, _points):
 INFORMATIVE = {mdtraj_kernel}
 
 
-def mkdssp(structures, scratch, _points):
+def mkdssp(structures, scratch, _settings):
     program = shutil.which("mkdssp")
     if not program:
         raise Skipped("no mkdssp")
-    version = subprocess.check_output([program, "--version"], text=True).split()[2]
+    release = subprocess.check_output([program, "--version"], text=True).split()[2]
     files, atoms = [], 0
     for number, xyz in enumerate(structures.xyz[:MKDSSP_FILES]):
         path = scratch / f"{number}.pdb"
@@ -220,26 +118,9 @@ def mkdssp(structures, scratch, _points):
             rows = path.with_suffix(".dssp")
             lines = rows.read_text().splitlines() if rows.exists() else []
             helical += sum(line[16:17] == "H" for line in lines)
-        return seconds, helical
+        return Ran(seconds, helical)
 
-    return f"mkdssp {version}, {len(files)} files", atoms, run
-
-
-def biotite(structures, _scratch, _points):
-    name = needs("biotite")
-    from biotite.structure import CellList
-
-    clouds = [ca.astype(np.float32) for ca in structures.ca if len(ca)]
-
-    def run():
-        start, total = time.perf_counter(), 0
-        for ca in clouds:
-            for cutoff in CUTOFFS:
-                found = CellList(ca, cell_size=cutoff).get_atoms(ca, cutoff)
-                total += int(((found >= 0).sum(axis=1) - 1).sum())
-        return time.perf_counter() - start, total
-
-    return f"{name}, CellList", structures.atoms, run
+    return f"mkdssp {release}, {len(files)} files", atoms, run
 
 
 # ---- tapeloop
@@ -274,10 +155,10 @@ def cases(points):
     exact = [zsasa("f32"), zsasa("f64")]
     every = "all", [f"sasa.points={points}"]
     return [
-        (f"SASA, {points} points, kernel", [rustsasa, freesasa], *sasa, True, 4),
+        (f"SASA, {points} points, kernel", [tools.rustsasa_kernel, tools.freesasa], *sasa, True, 4),
         (f"SASA, {points} points, files to table", exact, *sasa, False, 4),
         ("DSSP", [mdtraj_whole, mdtraj_kernel, mkdssp], ["dssp"], [], True, 4),
-        ("contact numbers at 8, 10 and 12 A", [biotite], *contacts, True, 3),
+        ("contact numbers at 8, 10 and 12 A", [tools.biotite_contacts], *contacts, True, 3),
         ("all features against SASA alone, files to table", exact, *every, False, 1),
     ]
 
@@ -286,10 +167,10 @@ def compare(tool, structures, scratch, ours, case, arguments):
     title, _, features, settings, kernel, required = case
     if tool in INFORMATIVE:
         required = None
-    name, atoms, run = tool(structures, scratch, arguments.points)
+    name, atoms, run = tool(structures, scratch, Settings(arguments.points))
     theirs_s, ours_s, our_atoms, totals = [], [], None, set()
     for _ in range(arguments.rounds):
-        seconds, total = run()
+        seconds, total, _ = run()
         theirs_s.append(seconds)
         totals.add(total)
         if ours:
@@ -330,7 +211,7 @@ def main():
 
     # Threads of NumPy and of the tools would take other cores.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    structures = Structures(arguments.folder)
+    structures = Structures(sorted(arguments.folder.iterdir()))
     residues = sum(map(len, structures.ca))
     print(f"{len(structures.models)} structures, {structures.atoms} atoms, {residues} C-alphas;", end=" ")
     print(f"load {os.getloadavg()[0]:.2f}; best of {arguments.rounds}, M atoms/s")

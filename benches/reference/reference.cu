@@ -3,13 +3,16 @@
 //
 //   nvcc -O3 -arch=native -o reference reference.cu
 //   ./reference [--cases latency,host,ladder,period,large] [--reps N] [--millis N] [--samples N]
+//   ./reference --serve
 //
-// It prints one line of JSON for each case, and fails on a wrong output.
+// It prints one line of JSON for each case, and fails on a wrong output; or it answers
+// `tapeloop bench` as README.md says.
 
 #include "reference.cuh"
+#include "serve.cuh"
 
+#include <cstdio>
 #include <cstdlib>
-#include <string>
 
 namespace {
 
@@ -54,42 +57,10 @@ void print_times(const char* prefix, std::vector<double> samples)
                 percentile(samples, 0.99));
 }
 
-// Batches through all slots in turn, each as soon as its slot is done; returns
-// nanoseconds.
-double closed_loop(Device& device, Mode mode, bool host_copies, long batches)
-{
-    std::vector<Slot>& slots = device.slots;
-    const double start = now_ns();
-    for (long batch = 0; batch < batches; ++batch) {
-        Slot& slot = slots[batch % slots.size()];
-        if (slot.busy) {
-            spin(slot.done);
-            if (host_copies) slot.take_out(device.work);
-        }
-        if (host_copies) slot.put_in(device.work);
-        device.submit(slot, mode);
-        slot.busy = true;
-    }
-    for (Slot& slot : slots) {
-        if (!slot.busy) continue;
-        spin(slot.done);
-        if (host_copies) slot.take_out(device.work);
-        slot.busy = false;
-    }
-    return now_ns() - start;
-}
-
 void period(Device& device, const char* name, Mode mode, bool host_copies, const Options& options)
 {
     device.check(mode, name);
-    // As long as a repetition is, to warm up and to see how many batches that is.
-    long batches = 4 * static_cast<long>(device.slots.size());
-    double took = closed_loop(device, mode, host_copies, batches);
-    while (took < options.millis * 1e6 / 2) {
-        batches *= 2;
-        took = closed_loop(device, mode, host_copies, batches);
-    }
-    batches = std::max(batches / 4, static_cast<long>(options.millis * 1e6 / (took / batches)));
+    const long batches = batches_for(options.millis, device, mode, host_copies);
     std::vector<double> periods;
     for (int rep = 0; rep < options.reps; ++rep)
         periods.push_back(closed_loop(device, mode, host_copies, batches) / batches);
@@ -315,22 +286,18 @@ Options parse(int argc, char** argv)
         else if (value && name == "--millis") options.millis = std::max(1.0, std::atof(value));
         else if (value && name == "--samples") options.samples = std::max(20, std::atoi(value));
         else {
-            std::fprintf(stderr, "usage: %s [--cases a,b] [--reps N] [--millis N] [--samples N]\n",
-                         argv[0]);
+            std::fprintf(stderr,
+                         "usage: %s [--cases a,b] [--reps N] [--millis N] [--samples N]\n"
+                         "       %s --serve\n",
+                         argv[0], argv[0]);
             std::exit(2);
         }
     }
     return options;
 }
 
-}  // namespace
-
-int main(int argc, char** argv)
+void run_cases(const Options& options)
 {
-    const Options options = parse(argc, argv);
-    // Waits spin, as the engine's do; before anything else touches the device.
-    CHECK(cudaSetDeviceFlags(cudaDeviceScheduleSpin));
-    CHECK(cudaSetDevice(0));
     print_device();
     warm_up();
     const std::pair<const char*, void (*)(const Options&)> groups[] = {
@@ -342,5 +309,24 @@ int main(int argc, char** argv)
     for (const auto& [name, run] : groups)
         if (("," + options.cases + ",").find("," + std::string(name) + ",") != std::string::npos)
             run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    const bool asked_to_serve = argc == 2 && std::string(argv[1]) == "--serve";
+    const Options options = asked_to_serve ? Options{} : parse(argc, argv);
+    try {
+        // Waits spin, as the engine's do; before anything else touches the device.
+        CHECK(cudaSetDeviceFlags(cudaDeviceScheduleSpin));
+        CHECK(cudaSetDevice(0));
+        if (asked_to_serve) serve();
+        else run_cases(options);
+    } catch (const std::exception& error) {
+        if (asked_to_serve) refuse(error.what());
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
     return 0;
 }

@@ -2,15 +2,15 @@
 // give a batch to the device.
 #pragma once
 
-#include "kernels.cu"
+#include "../../kernels/bench.cu"
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,14 +19,13 @@
 inline void check_result(cudaError_t result, const char* call, const char* file, int line)
 {
     if (result == cudaSuccess) return;
-    std::fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, cudaGetErrorString(result));
-    std::exit(1);
+    const std::string place = std::string(file) + ":" + std::to_string(line);
+    throw std::runtime_error(place + ": " + call + ": " + cudaGetErrorString(result));
 }
 
 [[noreturn]] inline void fail(const char* name, const char* message)
 {
-    std::fprintf(stderr, "%s: %s\n", name, message);
-    std::exit(1);
+    throw std::runtime_error(std::string(name) + ": " + message);
 }
 
 inline double now_ns()
@@ -42,11 +41,19 @@ inline void spin(cudaEvent_t event)
     CHECK(result);
 }
 
-// n elements down, stride times as many up, and a chain of kernels between.
+// n elements down, stride times as many up, and a chain of kernels between: of `step`,
+// or of `advance` where there are steps.
 struct Work {
     unsigned n;
     unsigned stride;
     int kernels;
+    unsigned steps = 0;
+
+    bool operator==(const Work& other) const
+    {
+        return n == other.n && stride == other.stride && kernels == other.kernels &&
+               steps == other.steps;
+    }
 
     size_t up_bytes() const { return size_t{n} * stride * sizeof(float); }
     size_t down_bytes() const { return size_t{n} * sizeof(float); }
@@ -54,7 +61,7 @@ struct Work {
 
 constexpr unsigned BLOCK = 128;
 
-// The factor of the k-th kernel; the last one's can be another.
+// The factor of the k-th `step`; the last one's can be another.
 inline float factor(int k) { return k % 2 == 0 ? 2.0f : 0.5f; }
 
 enum class Mode {
@@ -93,30 +100,35 @@ public:
     Work work;
     std::vector<Slot> slots;
 
-    Device(Work work, size_t count) : work(work), slots(count)
+    // As the other constructor is done by then, what this one fails at is cleared away.
+    Device(Work work, size_t count) : Device(work)
     {
         for (cudaStream_t& stream : stages_)
             CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        slots.resize(count);
         for (size_t i = 0; i < count; ++i) open(slots[i], static_cast<unsigned>(i));
     }
 
     Device(const Device&) = delete;
 
+    // Unchecked, since after a failure some of it is not there.
     ~Device()
     {
-        CHECK(cudaDeviceSynchronize());
+        cudaDeviceSynchronize();
         for (Slot& slot : slots) {
             for (cudaGraphExec_t exec : {slot.batch, slot.kernels, slot.mapped})
-                CHECK(cudaGraphExecDestroy(exec));
-            CHECK(cudaGraphDestroy(slot.batch_graph));
+                if (exec) cudaGraphExecDestroy(exec);
+            if (slot.batch_graph) cudaGraphDestroy(slot.batch_graph);
             for (cudaEvent_t event : {slot.uploaded, slot.computed, slot.done})
-                CHECK(cudaEventDestroy(event));
-            CHECK(cudaStreamDestroy(slot.stream));
+                if (event) cudaEventDestroy(event);
+            if (slot.stream) cudaStreamDestroy(slot.stream);
             for (float* memory : {slot.x, slot.y, slot.scratch[0], slot.scratch[1]})
-                CHECK(cudaFree(memory));
-            for (float* memory : {slot.x_host, slot.y_host}) CHECK(cudaFreeHost(memory));
+                cudaFree(memory);
+            for (float* memory : {slot.x_host, slot.y_host}) cudaFreeHost(memory);
         }
-        for (cudaStream_t stream : stages_) CHECK(cudaStreamDestroy(stream));
+        for (cudaStream_t stream : stages_)
+            if (stream) cudaStreamDestroy(stream);
+        cudaGetLastError();
     }
 
     // Gives one batch to the device, and marks its end.
@@ -197,6 +209,8 @@ public:
 private:
     cudaStream_t stages_[3] = {nullptr, nullptr, nullptr};
 
+    explicit Device(Work work) : work(work) {}
+
     bool is_right(const Slot& slot) const
     {
         return std::memcmp(slot.y_host, slot.expected.data(), work.down_bytes()) == 0;
@@ -219,7 +233,9 @@ private:
         slot.expected.resize(work.n);
         for (unsigned i = 0; i < work.n; ++i) {
             float value = slot.input[size_t{i} * work.stride];
-            for (int k = 0; k < work.kernels; ++k) value = value * factor(k) + 1.0f;
+            for (int k = 0; k < work.kernels; ++k)
+                value = work.steps ? value + static_cast<float>(work.steps)
+                                   : value * factor(k) + 1.0f;
             slot.expected[i] = value;
         }
         // A kernel that is loaded at its first use must not be so under capture.
@@ -266,15 +282,71 @@ private:
         for (int k = 0; k < work.kernels; ++k) {
             const bool is_last = k + 1 == work.kernels;
             float* out = !is_last ? slot.scratch[k % 2] : mapped ? slot.y_host : slot.y;
-            unsigned n = work.n;
-            unsigned stride = k == 0 ? work.stride : 1;
-            float a = is_last && last != 0.0f ? last : factor(k);
-            void* args[] = {&in, &out, &n, &stride, &a};
-            const dim3 grid((n + BLOCK - 1) / BLOCK);
-            CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(&step), grid, dim3(BLOCK), args, 0,
-                                   slot.stream));
+            if (work.steps) launch_advance(slot, in, out);
+            else launch_step(slot, k, is_last && last != 0.0f ? last : factor(k), in, out);
             in = out;
         }
         if (mode == Mode::Stream) download(slot, slot.stream);
     }
+
+    void launch_step(Slot& slot, int k, float a, const float* in, float* out)
+    {
+        unsigned n = work.n;
+        unsigned stride = k == 0 ? work.stride : 1;
+        void* args[] = {&in, &out, &n, &stride, &a};
+        launch(reinterpret_cast<const void*>(&step), slot, args);
+    }
+
+    void launch_advance(Slot& slot, const float* in, float* out)
+    {
+        unsigned n = work.n;
+        unsigned steps = work.steps;
+        float a = 2.0f, b = 1.0f, c = 0.5f, d = 0.5f;
+        void* args[] = {&in, &out, &n, &steps, &a, &b, &c, &d};
+        launch(reinterpret_cast<const void*>(&advance), slot, args);
+    }
+
+    void launch(const void* kernel, Slot& slot, void** args)
+    {
+        const dim3 grid((work.n + BLOCK - 1) / BLOCK);
+        CHECK(cudaLaunchKernel(kernel, grid, dim3(BLOCK), args, 0, slot.stream));
+    }
 };
+
+// Batches through all slots in turn, each as soon as its slot is done; returns
+// nanoseconds.
+inline double closed_loop(Device& device, Mode mode, bool host_copies, long batches)
+{
+    std::vector<Slot>& slots = device.slots;
+    const double start = now_ns();
+    for (long batch = 0; batch < batches; ++batch) {
+        Slot& slot = slots[batch % slots.size()];
+        if (slot.busy) {
+            spin(slot.done);
+            if (host_copies) slot.take_out(device.work);
+        }
+        if (host_copies) slot.put_in(device.work);
+        device.submit(slot, mode);
+        slot.busy = true;
+    }
+    for (Slot& slot : slots) {
+        if (!slot.busy) continue;
+        spin(slot.done);
+        if (host_copies) slot.take_out(device.work);
+        slot.busy = false;
+    }
+    return now_ns() - start;
+}
+
+// Warms up for as long, and returns how many batches take `millis`; no slot is left out.
+inline long batches_for(double millis, Device& device, Mode mode, bool host_copies)
+{
+    const long least = static_cast<long>(device.slots.size());
+    long batches = 4 * least;
+    double took = closed_loop(device, mode, host_copies, batches);
+    while (took < millis * 1e6 / 2) {
+        batches *= 2;
+        took = closed_loop(device, mode, host_copies, batches);
+    }
+    return std::max(least, static_cast<long>(millis * 1e6 / (took / batches)));
+}

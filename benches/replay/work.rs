@@ -6,7 +6,7 @@ use tapeloop::record::{Arg, Buffer, Image, Kernel, Recorder, TwinLaunch, Unit};
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
-const SOURCE: &str = include_str!("../reference/kernels.cu");
+const SOURCE: &str = include_str!("../../kernels/bench.cu");
 
 /// `n` elements down, `stride` times as many up, and the kernels between.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ pub(crate) struct Buffers {
 
 impl Chain {
     pub(crate) fn new(shape: Shape, spares: &Spares) -> Self {
-        let kernel = Kernel::new("step", &Image::cuda("kernels.cu", SOURCE))
+        let kernel = Kernel::new("step", &Image::cuda("bench.cu", SOURCE))
             .reads::<f32>("in")
             .writes::<f32>("out")
             .scalar::<u32>("n")
