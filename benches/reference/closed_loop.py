@@ -16,7 +16,7 @@ BLOCK = 128
 # Of `advance`: a step of it adds 1.
 ADVANCE = (2.0, 1.0, 0.5, 0.5)
 # The clocks of an idle card are low.
-WARM_UP_MILLIS = 100
+WARM_UP_MILLIS = 20
 
 
 @dataclass(frozen=True)

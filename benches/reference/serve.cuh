@@ -120,7 +120,7 @@ public:
 
 private:
     // The clocks of an idle card are low.
-    static constexpr double WARM_UP_MILLIS = 100;
+    static constexpr double WARM_UP_MILLIS = 20;
 
     std::unique_ptr<Device> device_;
     Mode mode_ = Mode::Graph;

@@ -61,6 +61,8 @@ struct Measured {
     closed: Histogram<u64>,
     calls: u64,
     timed: Vec<TimedBatch>,
+    /// What other programs are asked, and the hash of what must come of it.
+    request: Option<Option<(String, u64)>>,
     refused: Option<String>,
 }
 
@@ -176,7 +178,11 @@ impl Session {
 
     /// Asks the other programs for the same work.
     fn ask<S: Subject>(&mut self, measured: &mut Measured, subject: &S) {
-        let Some((request, hash)) = subject.request(measured.point.slots) else {
+        let slots = measured.point.slots;
+        let request = measured
+            .request
+            .get_or_insert_with(|| subject.request(slots));
+        let Some((request, hash)) = request else {
             return;
         };
         let mode = match measured.point.policy.mode {
@@ -258,6 +264,7 @@ impl Measured {
             closed: latencies(),
             calls: 0,
             timed: Vec::new(),
+            request: None,
             refused: None,
         }
     }

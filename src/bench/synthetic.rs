@@ -138,7 +138,9 @@ impl Subject for Synthetic {
             Kernels::Steps(count) => {
                 format!("workload=chain n={n} stride={stride} kernels={count}")
             }
-            Kernels::Advance(rounds) => format!("workload=advance n={n} kernels=1 steps={rounds}"),
+            Kernels::Advance(rounds) => {
+                format!("workload=advance n={n} stride=1 kernels=1 steps={rounds}")
+            }
         };
         let mut hash = Fnv::default();
         for slot in 0..slots as u64 {

@@ -25,7 +25,14 @@ pub fn image() -> Arc<Image> {
                 file: "kernels.cu".to_owned(),
                 text: include_str!(concat!(env!("OUT_DIR"), "/kernels.cu")).to_owned(),
                 headers: Vec::new(),
-                options: vec!["--std=c++17".to_owned(), "--fmad=false".to_owned()],
+                // Lambdas have no place to say where they run.
+                options: [
+                    "--std=c++17",
+                    "--fmad=false",
+                    "--device-as-default-execution-space",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
             }),
         })
     });
