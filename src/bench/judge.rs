@@ -6,7 +6,7 @@ use super::record::{Figures, Limits, PointFacts, Share};
 /// Where more of the period than this is explained by nothing, something is wrong.
 const UNEXPLAINED_MAX: f64 = 0.5;
 
-/// Threads that spin are on a core; less than this, and something sleeps.
+/// A thread that spins is on a core; less than this, and something sleeps.
 const BUSY_MIN: f64 = 0.9;
 
 /// Repetitions that differ by more tell little.
@@ -155,8 +155,8 @@ fn flags(figures: &Figures, facts: &Facts<'_>, explained: bool, share: f64) -> V
     let spins = facts.point.front == "ring" || facts.point.front == "pipeline";
     if spins && figures.busy < BUSY_MIN {
         flags.push(format!(
-            "no thread was on a core for {} of the time, though the loop spins: something sleeps, \
-             or other programs take the cores",
+            "the thread that submits was off its core for {} of the time, though it spins: \
+             something sleeps, or other programs take the cores",
             percent(1.0 - figures.busy)
         ));
     }
@@ -196,4 +196,115 @@ pub(crate) fn spread_flag(period_ns: &[f64]) -> Option<String> {
 
 fn percent(share: f64) -> String {
     format!("{:.0}%", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::record::{Amounts, Latency, Open, Reference, Stages};
+
+    fn figures() -> Figures {
+        Figures {
+            period_ns: vec![10_000.0, 10_100.0, 9_900.0],
+            host_ns: vec![2_000.0; 3],
+            busy: 1.0,
+            amounts: Amounts {
+                upload_bytes: 400_000.0,
+                ..Amounts::default()
+            },
+            ..Figures::default()
+        }
+    }
+
+    fn judged(mut figures: Figures) -> Figures {
+        let point = PointFacts {
+            front: "ring".to_owned(),
+            mode: "graph".to_owned(),
+            slots: 4,
+            ..PointFacts::default()
+        };
+        let limits = Limits {
+            upload_bytes_per_s: Some(50e9),
+            graph_launch_ns: Some(1_500.0),
+            ..Limits::default()
+        };
+        let facts = Facts {
+            point: &point,
+            limits: &limits,
+            on_device: true,
+        };
+        judge(&mut figures, &facts);
+        figures
+    }
+
+    #[test]
+    fn the_largest_share_bounds() {
+        let judged = judged(figures());
+        assert_eq!(judged.bound, "upload link, 80%");
+        let limits: Vec<&str> = judged.shares.iter().map(|share| &*share.limit).collect();
+        assert_eq!(limits, ["upload", "launches"]);
+        assert_eq!(judged.shares[0].reached, 40e9);
+        assert!(judged.flags.is_empty(), "{:?}", judged.flags);
+    }
+
+    #[test]
+    fn stages_explain_what_one_slot_waits_for() {
+        let stages = Stages {
+            upload_ns: 5_000.0,
+            kernels_ns: 30_000.0,
+            download_ns: 1_000.0,
+            ..Stages::default()
+        };
+        let of_slots = Figures {
+            amounts: Amounts::default(),
+            stages: Some(stages),
+            ..figures()
+        };
+        assert_eq!(judged(of_slots).bound, "kernels, 100%");
+    }
+
+    #[test]
+    fn what_is_doubtful_is_said() {
+        let flag = |figures: Figures| judged(figures).flags.join("; ");
+        let slept = flag(Figures {
+            busy: 0.5,
+            ..figures()
+        });
+        assert!(slept.contains("off its core for 50%"), "{slept}");
+        let unexplained = flag(Figures {
+            amounts: Amounts::default(),
+            ..figures()
+        });
+        assert!(unexplained.contains("more than 20% of the time"), "{unexplained}");
+        let spread = flag(Figures {
+            period_ns: vec![10_000.0, 14_000.0, 10_000.0],
+            ..figures()
+        });
+        assert!(spread.contains("differ by 40%"), "{spread}");
+        let late = |count| {
+            flag(Figures {
+                open: vec![Open {
+                    load: 0.8,
+                    arrivals_per_s: 1_000.0,
+                    done_per_s: 700.0,
+                    latency: Latency {
+                        count,
+                        ..Latency::default()
+                    },
+                }],
+                ..figures()
+            })
+        };
+        assert!(late(1_000).contains("80%") && late(1_000).contains("70%"));
+        assert_eq!(late(20), "", "too few to tell");
+        let disagrees = flag(Figures {
+            references: vec![Reference {
+                name: "other".to_owned(),
+                agrees: Some(false),
+                ..Reference::default()
+            }],
+            ..figures()
+        });
+        assert!(disagrees.contains("other comes to other outputs"), "{disagrees}");
+    }
 }

@@ -60,12 +60,12 @@ fn os_name() -> String {
         .to_owned()
 }
 
-/// Time that all threads of this process were on a core, as far as it is told.
-pub(super) fn process_time() -> Option<Duration> {
+/// Time that this thread was on a core, as far as it is told.
+pub(super) fn thread_time() -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
         use rustix::time::{ClockId, clock_gettime};
-        let time = clock_gettime(ClockId::ProcessCPUTime);
+        let time = clock_gettime(ClockId::ThreadCPUTime);
         let seconds = Duration::from_secs(u64::try_from(time.tv_sec).ok()?);
         Some(seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).ok()?))
     }

@@ -7,6 +7,7 @@ use super::record::PointFacts;
 use crate::backend::Streams;
 use crate::error::{Error, Result};
 use crate::replay::{Build, Mode, Policy, Scope, Transfer};
+use std::collections::HashSet;
 use std::fmt;
 
 /// The most points of a run that is not full.
@@ -372,17 +373,12 @@ impl Space {
             points = self.varied(axis, &points);
         }
         points.retain(Point::is_legal);
-        let mut kept: Vec<Point> = Vec::new();
-        for point in points {
-            let point = Point {
-                axis: (point != self.base).then_some(axes[0]),
-                ..point
-            };
-            if !kept.contains(&point) {
-                kept.push(point);
-            }
+        let mut seen = HashSet::new();
+        points.retain(|point| seen.insert(point.to_string()));
+        for point in &mut points {
+            point.axis = (*point != self.base).then(|| axes.first().copied()).flatten();
         }
-        kept
+        points
     }
 
     /// Each of `points` with each value of `axis`; themselves where there is none.

@@ -4,7 +4,7 @@ mod engine;
 mod pipeline;
 mod ring;
 
-use super::machine::process_time;
+use super::machine::thread_time;
 use super::point::{Front, Point};
 use super::record::Amounts;
 use super::subject::Subject;
@@ -112,7 +112,7 @@ pub struct Closed {
     pub host: Duration,
     /// Driver calls of all of them.
     pub calls: u64,
-    /// Time on the processor of all threads, by the time that went by; 1 where that is
+    /// Time that this thread was on a core, by the time that went by; 1 where that is
     /// not told.
     pub busy: f64,
     /// Each from its submission to its end.
@@ -232,24 +232,24 @@ fn load<S: Subject>(
     (load, total * (1.0 / batches.max(1) as f64))
 }
 
-/// Time that goes by, and the share of it that threads are on a core.
+/// Time that goes by, and the share of it that this thread is on a core.
 struct Stopwatch {
     start: Instant,
-    process: Option<Duration>,
+    on_core: Option<Duration>,
 }
 
 impl Stopwatch {
     fn start() -> Self {
-        let process = process_time();
+        let on_core = thread_time();
         Stopwatch {
             start: Instant::now(),
-            process,
+            on_core,
         }
     }
 
     fn stop(self) -> (Duration, f64) {
         let elapsed = self.start.elapsed();
-        let on_core = process_time()
+        let on_core = thread_time()
             .zip(self.process)
             .map(|(now, then)| now - then);
         let share = |time: Duration| time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
