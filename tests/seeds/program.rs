@@ -205,9 +205,9 @@ pub(crate) fn policies() -> Vec<Policy> {
 
 /// Mode auto with all that it goes with; `auto` maps the small buffers only.
 pub(crate) fn auto_policies() -> Vec<Policy> {
-    let of_kernels = policies().into_iter().filter(|policy| {
-        (policy.mode, policy.scope) == (Mode::Graph, Scope::Kernels)
-    });
+    let of_kernels = policies()
+        .into_iter()
+        .filter(|policy| (policy.mode, policy.scope) == (Mode::Graph, Scope::Kernels));
     let auto = |policy| Policy {
         mode: Mode::Auto,
         scope: Scope::Batch,

@@ -98,6 +98,24 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
 }
 
 #[test]
+fn a_trial_is_no_end_of_a_run() {
+    let (meter, start) = (Meter::new(2), Instant::now());
+    let at = |ms: u64| start + Duration::from_millis(ms);
+    meter.submitted(at(0), at(60));
+    meter.tried(at(1060));
+    meter.seen(at(1060), at(1070));
+    let counters = Counters {
+        fill_ns: 60_000_000,
+        trial_ns: 1_000_000_000,
+        ..Counters::default()
+    };
+    let statistics = meter.statistics(&counters, Threads::Own);
+    assert_eq!(statistics.wall_ns, 70_000_000);
+    assert_eq!(statistics.bound, Some(Stage::Fill));
+    assert_eq!(statistics.device.busy_ns, 10_000_000);
+}
+
+#[test]
 fn slots_in_flight_and_overlap_are_integrals_over_the_wall_time() {
     let statistics = of([20, 70, 50, 30, 0], Threads::Own);
     assert!((statistics.slots_in_flight - 1.0).abs() < 1e-9);
