@@ -292,6 +292,31 @@ fn a_graph_that_is_refused_is_no_candidate() {
 }
 
 #[test]
+fn a_graph_that_is_chosen_and_refused_later_falls_back_as_any_other() {
+    let program = Program::new();
+    // Two graphs are tried for each bucket; then that of the first is made again.
+    let (sim, inner) = device_with(SimOptions {
+        faults: vec![Fault::Graph { graph: 4 }],
+        ..SimOptions::seeded(3)
+    });
+    let (_, backend) = priced(inner, slow_calls);
+    let policy = Policy {
+        ready_max: 1,
+        ..auto()
+    };
+    let mut slot = Slot::new(&program, &backend, &policy);
+    for bucket in [0, 1] {
+        assert_eq!(slot.run(&program, bucket, 5).unwrap().tried, 1);
+        assert_eq!(slot.chosen(bucket).way, GRAPH);
+    }
+    let replay = slot.run(&program, 0, 5).unwrap();
+    let detour = (replay.tried, replay.graphs_failed, replay.larger_bucket);
+    assert_eq!(detour, (0, 1, 1));
+    drop((slot, backend));
+    assert_clean(&sim);
+}
+
+#[test]
 fn a_graph_that_is_chosen_has_to_do_what_the_launches_do() {
     let program = Program::new();
     for inner in devices() {

@@ -254,7 +254,7 @@ impl<W: Workload> Engine<W> {
         self.shared.sizes.to_vec()
     }
 
-    /// What [`Mode::Auto`](crate::Mode::Auto) chose so far, by device and bucket;
+    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far, by device and bucket;
     /// nothing under another policy.
     pub fn chosen(&self) -> Vec<Chosen> {
         Choices::of_devices(&self.choices)

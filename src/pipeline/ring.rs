@@ -137,7 +137,7 @@ impl<B> Ring<B> {
         self.in_flight.insert(slot);
     }
 
-    /// What [`Mode::Auto`](crate::Mode::Auto) chose so far, by bucket; nothing under
+    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far, by bucket; nothing under
     /// another policy.
     pub fn chosen(&self) -> Vec<Chosen> {
         Choices::of_devices(&self.choices)

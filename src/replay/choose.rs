@@ -341,8 +341,8 @@ mod tests {
     use crate::replay::Mode;
 
     fn tried(periods_ns: [Option<u64>; 4]) -> Vec<Tried> {
-        let ways = Policy::of(Mode::Auto).ways();
-        let pairs = ways.zip(periods_ns);
+        let policy = Policy::of(Mode::Auto);
+        let pairs = policy.ways().zip(periods_ns);
         pairs
             .map(|(way, period_ns)| Tried { way, period_ns })
             .collect()
