@@ -101,6 +101,9 @@ fn a_captured_graph_is_a_line_and_copies_beside_it_are_drawn_so() {
         });
         let expected: Vec<_> = inside.chain(&line).copied().collect();
         assert_eq!(edges(&kernels), named(&expected));
+        let open = dot(&backend, Policy::of(Mode::Auto));
+        assert!(open.contains("captured graph, not chosen yet, 9 operations"));
+        assert_eq!(edges(&open), edges(&captured));
         let launches = dot(&backend, Policy::of(Mode::Stream));
         assert!(launches.contains(": launches, 9 operations"));
     }

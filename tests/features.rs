@@ -241,6 +241,7 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
         (1, 512, 1, Mode::Graph, Wait::Block),
         (2, 301, 3, Mode::Stream, Wait::Spin),
         (5, 4096, 2, Mode::Graph, Wait::Spin),
+        (2, 777, 2, Mode::Auto, Wait::Block),
     ] {
         let mut config = EngineConfig::new(Features::capacity(residues));
         (config.slots, config.policy.mode, config.wait) = (slots, mode, wait);

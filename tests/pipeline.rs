@@ -426,6 +426,15 @@ fn the_legal_policies_are_those_of_the_table() {
         assert!(!per_stage || policy.scope == Scope::Kernels);
         assert!(!per_stage || policy.transfer != Transfer::Mapped);
         assert!(policy.mode == Mode::Graph || policy.build == Build::Capture);
+        // Auto goes with what one of its ways goes with.
+        let (mode, scope) = (Mode::Auto, Scope::Batch);
+        let auto = Policy {
+            mode,
+            scope,
+            ..*policy
+        };
+        auto.check().unwrap();
+        assert_ne!(policy.mode, mode, "it is one of the others");
     }
     let refused = Policy {
         streams: Streams::PerStage,

@@ -6,7 +6,7 @@ mod seeds;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, TWIN_PANICS, doubled, vectors};
-use seeds::program::{assert_clean, device_with, policies};
+use seeds::program::{assert_clean, auto_policies, device_with};
 use seeds::{Random, each_seed};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,12 @@ fn supervised(seed: u64, faults: Vec<Fault>) -> (Arc<SimBackend>, Arc<dyn Backen
         supervised: true,
         ..SimOptions::seeded(seed)
     })
+}
+
+fn all_policies() -> Vec<Policy> {
+    let mut all = seeds::program::policies();
+    all.extend(auto_policies());
+    all
 }
 
 fn config(random: &mut Random, policy: Policy) -> EngineConfig {
@@ -131,7 +137,7 @@ fn run_either(
 
 #[test]
 fn every_item_comes_back_right_but_those_that_lose_the_device() {
-    let policies = policies();
+    let policies = all_policies();
     each_seed(2000, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
@@ -148,7 +154,7 @@ fn every_item_comes_back_right_but_those_that_lose_the_device() {
 
 #[test]
 fn a_fault_that_does_not_come_again_costs_a_restart_and_nothing_else() {
-    let policies = policies();
+    let policies = all_policies();
     each_seed(3000, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
@@ -177,7 +183,7 @@ fn a_fault_that_does_not_come_again_costs_a_restart_and_nothing_else() {
 
 #[test]
 fn a_kernel_that_never_ends_is_given_up_after_the_deadline() {
-    let policies = policies();
+    let policies = all_policies();
     each_seed(60, |seed| {
         let mut random = Random::new(seed);
         let mut policy = policies[seed as usize % policies.len()];
@@ -195,7 +201,7 @@ fn a_kernel_that_never_ends_is_given_up_after_the_deadline() {
 
 #[test]
 fn without_supervision_the_batch_and_its_stage_are_told_and_the_items_handed_back() {
-    let policies = policies();
+    let policies = all_policies();
     each_seed(60, |seed| {
         let mut random = Random::new(seed);
         let mut policy = policies[seed as usize % policies.len()];

@@ -9,7 +9,7 @@ mod seeds;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, doubled, vectors};
 use seeds::Random;
-use seeds::program::{Input, Program, policies};
+use seeds::program::{Input, Program, auto_policies, policies};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -212,7 +212,7 @@ fn every_policy_gives_the_results_of_a_device_in_this_process() {
     let (worker, backend) = open();
     let first = worker.process_id();
     let items = vectors(40);
-    for policy in policies() {
+    for policy in policies().into_iter().chain(auto_policies()) {
         let mut config = EngineConfig::new([64, 8]);
         config.buckets = [[16, 8], [64, 8]].map(Extent::from).to_vec();
         config.policy = policy;

@@ -111,7 +111,7 @@ pub(super) struct Overrides {
     /// Which of the visible GPUs: a number, a UUID or its beginning, most_free.
     #[arg(long, value_name = "WHICH")]
     device: Option<String>,
-    /// How batches reach the device: graph, stream.
+    /// How batches reach the device: graph, stream, auto.
     #[arg(long, value_name = "NAME")]
     mode: Option<String>,
     /// Batches on the way at once.

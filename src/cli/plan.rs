@@ -6,6 +6,7 @@ use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
+use crate::replay::Mode;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -117,8 +118,12 @@ impl Plan {
             .flat_map(|table| self.config.features.columns(table))
             .map(|column| column.name)
             .collect();
+        let mode = match self.engine.policy.mode {
+            Mode::Auto => "# Mode auto chooses with the first batch of each bucket.\n",
+            Mode::Graph | Mode::Stream => "",
+        };
         Ok(format!(
-            "# The config as resolved.\n{}\n# Backend {} ({}): {}.\n# {} threads.\n\
+            "# The config as resolved.\n{}\n# Backend {} ({}): {}.\n# {} threads.\n{mode}\
              # Feature columns: {}.\n# Memory of the engine:\n# {memory_lines}\n",
             self.config.to_toml(),
             device.backend,

@@ -7,6 +7,7 @@ use super::tally::Counts;
 use super::{FAILED, GOOD, REJECTED};
 use crate::error::{Error, Result};
 use crate::pipeline::{Counters, Latencies, MemoryPlan, Shrunk, Statistics};
+use crate::replay::Chosen;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,6 +24,8 @@ pub(super) struct Outcome {
     pub(super) memory: MemoryPlan,
     /// What the engine did without.
     pub(super) shrunk: Vec<Shrunk>,
+    /// What mode auto chose.
+    pub(super) chosen: Vec<Chosen>,
     pub(super) written: Written,
     pub(super) interrupted: bool,
     pub(super) error: Option<Error>,
@@ -114,6 +117,7 @@ impl Outcome {
                 "driver_version": device.driver_version,
             },
             "mode": plan.config.policy.mode.name(),
+            "chosen": self.chosen.iter().map(chosen_json).collect::<Vec<_>>(),
             "slots": self.memory.slots,
             "shrunk": self.shrunk.iter().map(Shrunk::to_string).collect::<Vec<_>>(),
             "threads": plan.pool.current_num_threads(),
@@ -133,6 +137,7 @@ impl Outcome {
                 "batches_in_larger_bucket": self.counters.batches_in_larger_bucket,
                 "batches_as_launches": self.counters.batches_as_launches,
                 "verified_batches": self.counters.verified_batches,
+                "tried_batches": self.counters.tried_batches,
                 "copied_bytes": self.counters.copied_bytes,
                 "padding_bytes": self.counters.padding_bytes,
                 "restarts": self.counters.restarts,
@@ -209,6 +214,9 @@ impl Outcome {
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
         let _ = writeln!(text, "{}", self.statistics.sentence());
+        for chosen in &self.chosen {
+            let _ = writeln!(text, "mode auto: {chosen}");
+        }
         let _ = writeln!(text, "results: {folder}");
         if !self.shrunk.is_empty() {
             let steps: Vec<String> = self.shrunk.iter().map(Shrunk::to_string).collect();
@@ -248,6 +256,23 @@ impl Outcome {
         }
         text
     }
+}
+
+/// What mode auto chose for the batches of a bucket.
+fn chosen_json(chosen: &Chosen) -> Json {
+    let tried = chosen.tried.iter().map(|tried| {
+        json!({
+            "mode": tried.way.mode.name(),
+            "scope": tried.way.scope.name(),
+            "seconds": tried.period_ns.map(|ns| ns as f64 / 1e9),
+        })
+    });
+    json!({
+        "capacity": chosen.capacity.as_slice(),
+        "mode": chosen.way.mode.name(),
+        "scope": chosen.way.scope.name(),
+        "tried": tried.collect::<Vec<_>>(),
+    })
 }
 
 /// Where the time went, in seconds and shares of the wall time.

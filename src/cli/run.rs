@@ -110,6 +110,7 @@ pub(super) fn compute(
         statistics: engine.statistics(),
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
+        chosen: engine.chosen(),
         written,
         interrupted: interrupt.has_stopped(),
         error,

@@ -12,7 +12,7 @@ use super::sync::Mutex;
 use super::timeline::Sampler;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
-use crate::replay::Buckets;
+use crate::replay::{Buckets, Choices};
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
 use std::fmt;
@@ -52,6 +52,8 @@ impl fmt::Display for Shrunk {
 pub(super) struct Built<W: Workload> {
     pub(super) shared: Shared<W>,
     pub(super) slots: Vec<Slot<Free>>,
+    /// Of each device.
+    pub(super) choices: Vec<Choices>,
     pub(super) memory: MemoryPlan,
     pub(super) shrunk: Vec<Shrunk>,
 }
@@ -95,7 +97,7 @@ pub(super) fn build<W: Workload>(
         let memory = MemoryPlan::new(buffers, in_all, device.shares_host_memory);
         memory.within_budget(config.memory_bytes_max)?;
         let error = match open(backends, &buckets, size.slots, config) {
-            Ok(slots) => {
+            Ok((slots, choices)) => {
                 let shared = Shared {
                     batch_target: config.batch,
                     batch_max: buckets.largest().capacity,
@@ -116,6 +118,7 @@ pub(super) fn build<W: Workload>(
                 return Ok(Built {
                     shared,
                     slots,
+                    choices,
                     memory,
                     shrunk,
                 });
@@ -140,12 +143,11 @@ fn open(
     buckets: &Arc<Buckets>,
     count: usize,
     config: &EngineConfig,
-) -> Result<Vec<Slot<Free>>> {
+) -> Result<(Vec<Slot<Free>>, Vec<Choices>)> {
     let mut slots = Vec::with_capacity(count * backends.len());
-    for backend in backends {
-        open_slots(backend, buckets, count, &config.policy, &mut slots)?;
-    }
-    Ok(slots)
+    let open = |backend| open_slots(backend, buckets, count, &config.policy, &mut slots);
+    let choices = backends.iter().map(open).collect::<Result<_>>()?;
+    Ok((slots, choices))
 }
 
 /// The error of memory that does not do for the least, with the sum.

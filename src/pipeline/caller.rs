@@ -13,6 +13,7 @@ use super::timeline::Timeline;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::record::Scalar;
+use crate::replay::Chosen;
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
 use std::collections::VecDeque;
@@ -73,10 +74,11 @@ impl<W: Workload> Pipeline<W> {
         let Built {
             shared,
             slots,
+            choices,
             memory,
             shrunk,
         } = build(workload, backends, pool, config)?;
-        let ring = Ring::of(slots, &shared.program.buckets(), config.wait);
+        let ring = Ring::of(slots, &shared.program.buckets(), choices, config.wait);
         Ok(Pipeline {
             batcher: shared.batcher(),
             shared,
@@ -200,6 +202,11 @@ impl<W: Workload> Pipeline<W> {
     /// As [`Engine::fit_buckets`](super::Engine::fit_buckets).
     pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
         self.shared.fit_buckets(count)
+    }
+
+    /// As [`Engine::chosen`](super::Engine::chosen).
+    pub fn chosen(&self) -> Vec<Chosen> {
+        self.ring.chosen()
     }
 
     /// What was done so far.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// What a bucket of a workload replays on a device, in Graphviz's DOT; of the bucket
 /// that an ordinary batch runs in where none is given. Takes the memory of one slot
-/// for it. See [`Executor::dot`].
+/// for it. Mode auto has chosen nothing yet: it is drawn as the graph that it starts
+/// from. See [`Executor::dot`].
 ///
 /// # Errors
 /// What is wrong with the configuration or the recording, a bucket that is not

@@ -14,7 +14,7 @@ use super::timeline::{Timeline, TimelineConfig};
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Scalar;
-use crate::replay::Policy;
+use crate::replay::{Choices, Chosen, Policy};
 use crate::workload::{DeviceInfo, Extent, Sink, Workload};
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -102,6 +102,7 @@ pub struct Engine<W: Workload> {
     shared: Arc<Shared<W>>,
     intake: Option<Intake<W>>,
     threads: Vec<JoinHandle<()>>,
+    choices: Vec<Choices>,
     memory: MemoryPlan,
     shrunk: Vec<Shrunk>,
     device: DeviceInfo,
@@ -145,6 +146,7 @@ impl<W: Workload> Engine<W> {
         let Built {
             shared,
             slots,
+            choices,
             memory,
             shrunk,
         } = build(workload, backends, pool, config)?;
@@ -155,6 +157,7 @@ impl<W: Workload> Engine<W> {
             shared,
             intake: Some(intake),
             threads,
+            choices,
             memory,
             shrunk,
             device,
@@ -249,6 +252,12 @@ impl<W: Workload> Engine<W> {
     /// The sizes of the latest batches, at most 1,024 of them, oldest first.
     pub fn sizes_seen(&self) -> Vec<Extent> {
         self.shared.sizes.to_vec()
+    }
+
+    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far, by device and bucket;
+    /// nothing under another policy.
+    pub fn chosen(&self) -> Vec<Chosen> {
+        Choices::of_devices(&self.choices)
     }
 
     /// What the engine did so far.

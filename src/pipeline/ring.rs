@@ -3,7 +3,7 @@
 use super::slot::{Done, Failed, Filling, Free, InFlight, Progress, Slot, open_slots};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::replay::{Buckets, Policy, Replay};
+use crate::replay::{Buckets, Choices, Chosen, Policy, Replay};
 use crate::workload::Extent;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Ring<B> {
     free: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
     buckets: Arc<Buckets>,
+    /// Of each device.
+    choices: Vec<Choices>,
     wait: Wait,
 }
 
@@ -49,16 +51,22 @@ impl<B> Ring<B> {
         wait: Wait,
     ) -> Result<Self> {
         let mut free = Vec::with_capacity(slots);
-        open_slots(backend, buckets, slots, policy, &mut free)?;
-        Ok(Ring::of(free, buckets, wait))
+        let choices = open_slots(backend, buckets, slots, policy, &mut free)?;
+        Ok(Ring::of(free, buckets, vec![choices], wait))
     }
 
     /// A ring of open slots.
-    pub(crate) fn of(free: Vec<Slot<Free>>, buckets: &Arc<Buckets>, wait: Wait) -> Self {
+    pub(crate) fn of(
+        free: Vec<Slot<Free>>,
+        buckets: &Arc<Buckets>,
+        choices: Vec<Choices>,
+        wait: Wait,
+    ) -> Self {
         Ring {
             in_flight: InFlightSet::with_capacity(free.len()),
             free,
             buckets: Arc::clone(buckets),
+            choices,
             wait,
         }
     }
@@ -151,6 +159,12 @@ impl<B> Ring<B> {
 
     pub(crate) fn insert(&mut self, slot: Slot<InFlight<B>>) {
         self.in_flight.insert(slot);
+    }
+
+    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far, by bucket; nothing under
+    /// another policy.
+    pub fn chosen(&self) -> Vec<Chosen> {
+        Choices::of_devices(&self.choices)
     }
 
     /// Batches that the device has.

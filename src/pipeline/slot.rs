@@ -8,7 +8,7 @@ use super::upload::write_header;
 use crate::backend::{Backend, Block, BlockView, HostViews, Lane, Stamps};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, View};
-use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung, give_up};
+use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung, give_up};
 use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
@@ -76,14 +76,16 @@ pub(crate) enum Progress<B> {
     Failed(Box<Failed<B>>),
 }
 
-/// Opens `count` slots on a backend and makes their buckets ready.
+/// Opens `count` slots on a backend and makes their buckets ready. Returns what they
+/// will choose.
 pub(crate) fn open_slots(
     backend: &Arc<dyn Backend>,
     buckets: &Arc<Buckets>,
     count: usize,
     policy: &Policy,
     slots: &mut Vec<Slot<Free>>,
-) -> Result<()> {
+) -> Result<Choices> {
+    let choices = Choices::default();
     let buffers = buckets.largest().recording.buffers();
     let lanes = {
         let _span = debug_span!("memory", slots = count).entered();
@@ -92,7 +94,7 @@ pub(crate) fn open_slots(
     for mut lane in lanes {
         let index = slots.len();
         let _span = debug_span!("graphs", slot = index).entered();
-        let executor = Executor::new(backend, &mut *lane, buckets, policy)
+        let executor = Executor::choosing(backend, &mut *lane, buckets, policy, &choices)
             .within(|| format!("slot {index}"))?;
         slots.push(Slot {
             core: Box::new(Core {
@@ -103,7 +105,7 @@ pub(crate) fn open_slots(
             state: Free(()),
         });
     }
-    Ok(())
+    Ok(choices)
 }
 
 impl Core {

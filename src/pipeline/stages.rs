@@ -129,13 +129,19 @@ impl<W: Workload> Shared<W> {
                     0 => &self.counters.submit_ns,
                     _ => &self.counters.verify_ns,
                 };
-                let end = add_since(spent, filled_at);
+                // The batch comes after its trial.
+                let begun = filled_at + Duration::from_nanos(replay.trial_ns);
+                let end = add_since(spent, begun);
+                if replay.tried > 0 {
+                    slot.batch_mut().submitted_at = Some(begun);
+                    self.meter.tried(begun);
+                }
                 self.counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
                     let of = (number, place);
                     sampler.add(of, SpanKind::Stall, closed_at, start);
                     sampler.add(of, SpanKind::Fill, start, filled_at);
-                    sampler.add(of, SpanKind::Submit, filled_at, end);
+                    sampler.add(of, SpanKind::Submit, begun, end);
                     slot.batch_mut().timed = replay.timed;
                 }
                 Given::Submitted(Ok(slot))

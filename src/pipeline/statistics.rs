@@ -114,8 +114,8 @@ impl fmt::Debug for Latencies {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// From the first closed batch to the last one's results, or to now while one
-    /// is on the device; without the time that batches were verified in. Shares are of
-    /// this.
+    /// is on the device; without the time that batches were verified in, or ways to
+    /// replay tried. Shares are of this.
     pub wall_ns: u64,
     /// Stage one at work: writing items, and giving batches to the device.
     pub fill: StageTime,
@@ -289,6 +289,11 @@ impl Meter {
         flight.in_flight += 1;
     }
 
+    /// The last one was tried until `begun`, and is on the device only from there.
+    pub(super) fn tried(&self, begun: Instant) {
+        self.flight.lock().last_submitted = Some(begun);
+    }
+
     /// The device did not take it.
     pub(super) fn refused(&self) {
         let mut flight = self.flight.lock();
@@ -349,9 +354,9 @@ fn statistics(
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };
-    // A batch that is verified is waited for by stage one, in flight all the while.
-    let verified = Duration::from_nanos(counters.verify_ns);
-    let wall_ns = ns(wall.saturating_sub(verified));
+    // It is waited for by stage one, in flight all the while.
+    let aside = Duration::from_nanos(counters.aside_ns());
+    let wall_ns = ns(wall.saturating_sub(aside));
     let drained = match (flight.last_submitted, last) {
         (Some(given), Some(last)) => last.saturating_duration_since(given),
         _ => Duration::ZERO,
@@ -364,7 +369,7 @@ fn statistics(
         batches,
     };
     let fill = time(counters.fill_ns + counters.submit_ns, counters.batches);
-    let busy = flight.busy.saturating_sub(verified);
+    let busy = flight.busy.saturating_sub(aside);
     let device = time(ns(busy), flight.latencies.count());
     let unpack = time(counters.unpack_ns, items.batches);
     let stall = time(counters.stall_ns, counters.batches);
@@ -383,7 +388,7 @@ fn statistics(
         input: time(wall_ns.saturating_sub(busy), counters.batches),
         output,
         slots,
-        slots_in_flight: share(ns(flight.slot_time.saturating_sub(verified))),
+        slots_in_flight: share(ns(flight.slot_time.saturating_sub(aside))),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
         bound: None,

@@ -55,6 +55,9 @@ counters! {
     batches_as_launches,
     /// Batches that ran twice and came out the same.
     verified_batches,
+    /// Batches that were replayed each way first, as mode auto had to choose. What
+    /// that took is in no other count.
+    tried_batches,
     /// Bytes that copies moved.
     copied_bytes,
     /// Bytes among them that only fill up a bucket.
@@ -67,7 +70,10 @@ counters! {
     submit_ns,
     /// Time that batches ran twice to be compared, and were waited for.
     verify_ns,
-    /// Time from submission to the moment the batch was seen done.
+    /// Time that batches were replayed each way to choose one.
+    trial_ns,
+    /// Time from submission, or the trial before it, to the moment the batch was seen
+    /// done.
     compute_ns,
     /// Time that results were read out.
     unpack_ns,
@@ -88,6 +94,14 @@ pub(crate) fn add_between(counter: &AtomicU64, start: Instant, end: Instant) {
     counter.fetch_add(time.as_nanos() as u64, Relaxed);
 }
 
+impl Counters {
+    /// Time that batches were on the device for something else than their results
+    /// alone. Stage one waits meanwhile.
+    pub(crate) fn aside_ns(&self) -> u64 {
+        self.verify_ns + self.trial_ns
+    }
+}
+
 impl AtomicCounters {
     /// Counts a batch that was given to the device.
     pub(crate) fn add_replay(&self, replay: &Replay) {
@@ -100,6 +114,8 @@ impl AtomicCounters {
         add(&self.batches_in_larger_bucket, replay.larger_bucket);
         add(&self.batches_as_launches, replay.as_launches);
         add(&self.verified_batches, replay.verified);
+        add(&self.tried_batches, replay.tried);
+        self.trial_ns.fetch_add(replay.trial_ns, Relaxed);
         add(&self.copied_bytes, replay.copied_bytes);
         add(&self.padding_bytes, replay.padding_bytes);
     }

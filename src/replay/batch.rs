@@ -10,6 +10,7 @@ use crate::workload::Extent;
 
 /// Lowered commands: those that the graph holds, and the copies around it.
 pub(super) struct Batch {
+    pub(super) scope: Scope,
     pub(super) before: Vec<Copy>,
     pub(super) body: Vec<Lowered>,
     pub(super) after: Vec<Copy>,
@@ -29,6 +30,7 @@ pub(super) struct Copy {
 impl Batch {
     pub(super) fn new(bindings: &Bindings, scope: Scope) -> Self {
         let mut batch = Batch {
+            scope,
             before: Vec::new(),
             body: Vec::new(),
             after: Vec::new(),

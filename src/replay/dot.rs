@@ -23,12 +23,22 @@ impl Executor {
     /// Graphviz's DOT: kernels are boxes, uploads and downloads trapezia, memsets
     /// ellipses; edges carry the buffers that one leaves to the other, and are dotted
     /// where they are mere order. A graph is read back from the device. Makes the
-    /// bucket ready first.
+    /// bucket ready first; where [`Mode::Auto`](super::Mode::Auto) has not chosen, as
+    /// the graph that it takes unless another way is faster, which the title says.
     ///
     /// # Errors
     /// As [`Executor::new`].
     pub fn dot(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<String> {
-        self.make_ready(lane, bucket)?;
+        self.check_bucket(lane, bucket)?;
+        let is_open = self.ways[bucket].is_none();
+        match is_open {
+            true => {
+                self.drop_ready(lane, bucket);
+                self.make_room(lane);
+                self.prepare(lane, bucket, self.policy.first_way())?;
+            }
+            false => self.make_ready(lane, bucket)?,
+        }
         let bindings = self.bindings[bucket].clone().expect("made ready above");
         let capacity = self.buckets().as_slice()[bucket].capacity;
         let build = self.policy.build;
@@ -47,7 +57,8 @@ impl Executor {
         let nodes = nodes(ready, &held);
         let edges = edges(&nodes, bindings.recording(), is_line);
         let count = nodes.len();
-        let title = format!("bucket {bucket} of {capacity}: {way}, {count} operations");
+        let open = if is_open { ", not chosen yet" } else { "" };
+        let title = format!("bucket {bucket} of {capacity}: {way}{open}, {count} operations");
         Ok(draw(&nodes, &edges, &bindings, &title))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::audit::{Audit, Memory};
 use super::batch::Batch;
+use super::choose::{Choices, Chosen};
 use super::declared::Declared;
 use super::fallback::Past;
 use super::graph::make_graph;
@@ -9,20 +10,23 @@ use super::timed::{
     BEGUN, COMPUTED, DOWNLOADED, TimedGraph, Times, UPLOADED, enqueue_all, holds_uploads,
 };
 use super::verify::give_twice;
-use super::{Bindings, Buckets, Mode, Policy, Updates};
+use super::{Bindings, Buckets, Mode, Policy, Updates, Way};
 use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
 use crate::error::{Context, Error, Result};
 use crate::workload::Extent;
 use std::sync::Arc;
 
-/// Replays batches on one lane. Each bucket is made ready (lowered, and in graph
-/// mode turned into a graph) when the executor is made or at its first batch.
+/// Replays batches on one lane. Each bucket is made ready (lowered, and where a graph
+/// replays it turned into one) when the executor is made or at its first batch.
 pub struct Executor {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) policy: Policy,
     pub(super) updates: Updates,
     lane: LaneId,
     buckets: Arc<Buckets>,
+    /// How each bucket is replayed; open until [`Mode::Auto`] has chosen.
+    pub(super) ways: Vec<Option<Way>>,
+    pub(super) choices: Choices,
     /// What each bucket was bound to; a bucket that is dropped keeps it.
     pub(super) bindings: Vec<Option<Bindings>>,
     ready: Vec<Option<Ready>>,
@@ -43,7 +47,8 @@ pub(super) struct Ready {
 /// What one replay did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replay {
-    /// Driver calls that gave work or marks.
+    /// Driver calls that gave work or marks, those of a trial ([`Replay::tried`])
+    /// aside.
     pub calls: usize,
     /// Bytes that copies moved.
     pub copied_bytes: usize,
@@ -61,6 +66,10 @@ pub struct Replay {
     pub as_launches: usize,
     /// 1 where the batch ran twice, was waited for, and came out the same.
     pub verified: usize,
+    /// 1 where the batch was replayed each way first, as [`Mode::Auto`] had to choose.
+    pub tried: usize,
+    /// How long that took, in nanoseconds.
+    pub trial_ns: u64,
     /// Whether the lane's stamps will be of this batch.
     pub timed: bool,
 }
@@ -77,6 +86,20 @@ impl Executor {
         buckets: &Arc<Buckets>,
         policy: &Policy,
     ) -> Result<Self> {
+        Executor::choosing(backend, lane, buckets, policy, &Choices::default())
+    }
+
+    /// An executor that knows what others chose, and tells them what it chooses.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub(crate) fn choosing(
+        backend: &Arc<dyn Backend>,
+        lane: &mut dyn Lane,
+        buckets: &Arc<Buckets>,
+        policy: &Policy,
+        choices: &Choices,
+    ) -> Result<Self> {
         policy.check()?;
         let mut executor = Executor {
             backend: Arc::clone(backend),
@@ -84,6 +107,8 @@ impl Executor {
             updates: Updates::default(),
             lane: lane.id(),
             buckets: Arc::clone(buckets),
+            ways: Vec::new(),
+            choices: choices.clone(),
             bindings: Vec::new(),
             ready: Vec::new(),
             past: Vec::new(),
@@ -124,6 +149,10 @@ impl Executor {
         self.ready = std::iter::repeat_with(|| None).take(count).collect();
         self.bindings = vec![None; count];
         self.past = std::iter::repeat_with(Past::default).take(count).collect();
+        self.ways = match self.policy.mode {
+            Mode::Auto => self.choices.start(buckets),
+            Mode::Graph | Mode::Stream => vec![Some(self.policy.first_way()); count],
+        };
         if self.policy.warm_up {
             for index in 0..count.min(self.policy.ready_max) {
                 self.warm(lane, index, is_new, &mut replay)?;
@@ -153,6 +182,11 @@ impl Executor {
     /// The device that it replays on.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
+    }
+
+    /// What [`Mode::Auto`] chose so far, by bucket; nothing under another policy.
+    pub fn chosen(&self) -> Vec<Chosen> {
+        self.choices.to_vec()
     }
 
     /// How often each way of updating was taken.
@@ -188,7 +222,7 @@ impl Executor {
             )));
         }
         let mut replay = Replay::default();
-        let bucket = self.ready_for_batch(lane, bucket, &mut replay)?;
+        let bucket = self.ready_for_batch(lane, bucket, live, &mut replay)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
         let is_checked = self.is_checked(bucket);
@@ -244,34 +278,46 @@ impl Executor {
         self.ready[bucket].as_mut()
     }
 
-    /// Makes a bucket ready as `mode` has it.
-    pub(super) fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize, mode: Mode) -> Result<()> {
-        let place = || format!("bucket {bucket}");
-        let recording = &self.buckets.as_slice()[bucket].recording;
+    /// Makes a bucket ready to be replayed in this way.
+    pub(super) fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize, way: Way) -> Result<()> {
+        self.bind(lane, bucket)?;
+        self.ready[bucket] = Some(self.make(lane, bucket, way)?);
+        Ok(())
+    }
+
+    /// Binds a bucket as recorded, unless it is bound.
+    pub(super) fn bind(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
         if self.bindings[bucket].is_none() {
+            let recording = &self.buckets.as_slice()[bucket].recording;
             let bindings = Bindings::new(recording, &*self.backend, lane, &self.policy);
-            self.bindings[bucket] = Some(bindings.within(place)?);
+            self.bindings[bucket] = Some(bindings.within(|| format!("bucket {bucket}"))?);
         }
-        let bindings = self.bindings[bucket].as_ref().expect("made above");
-        let batch = Batch::new(bindings, self.policy.scope);
+        Ok(())
+    }
+
+    /// A bucket that is bound, ready to be replayed in this way.
+    pub(super) fn make(&self, lane: &mut dyn Lane, bucket: usize, way: Way) -> Result<Ready> {
+        let place = || format!("bucket {bucket}");
+        let bindings = self.bindings[bucket].as_ref();
+        let bindings = bindings.expect("bound by the caller");
+        let batch = Batch::new(bindings, way.scope);
         let memory = self.memory(lane, bindings);
         let audit = batch.check(&memory).within(place)?;
-        let graph = match mode {
-            Mode::Stream => None,
+        let graph = match way.mode {
             Mode::Graph => {
                 let build = self.policy.build;
                 let made = make_graph(lane, &memory, &batch.body, build, None);
                 Some(made.within(place)?.0)
             }
+            _ => None,
         };
-        self.ready[bucket] = Some(Ready {
+        Ok(Ready {
             batch,
             graph,
             audit,
             timed: TimedGraph::default(),
             last_used: self.replays,
-        });
-        Ok(())
+        })
     }
 
     /// What the operations of a bucket with these bindings may use.
@@ -293,12 +339,13 @@ impl Executor {
 
     pub(super) fn drop_ready(&mut self, lane: &mut dyn Lane, bucket: usize) {
         self.drop_timed(lane, bucket);
-        let Some(ready) = self.ready[bucket].take() else {
-            return;
-        };
-        if let Some(graph) = ready.graph {
-            lane.drop_graph(graph);
+        if let Some(ready) = self.ready[bucket].take() {
+            ready.discard(lane);
         }
+    }
+
+    pub(super) fn set_ready(&mut self, bucket: usize, ready: Ready) {
+        self.ready[bucket] = Some(ready);
     }
 
     /// Takes the lane's right to those of `blocks` that no bucket uses.
@@ -319,6 +366,18 @@ impl Executor {
 }
 
 impl Ready {
+    /// Whether it is replayed in this way.
+    pub(super) fn is_of(&self, way: Way) -> bool {
+        (self.batch.scope, self.graph.is_some()) == (way.scope, way.mode == Mode::Graph)
+    }
+
+    /// Drops its graph.
+    pub(super) fn discard(self, lane: &mut dyn Lane) {
+        if let Some(graph) = self.graph {
+            lane.drop_graph(graph);
+        }
+    }
+
     /// Whether a launch is given an address in a block.
     pub(super) fn points_into(&self, block: &Block) -> bool {
         let args = self

@@ -6,9 +6,10 @@
 //! bucket stands in for it.
 
 use super::executor::{Executor, Replay};
-use super::{Fallback, Mode};
+use super::{Fallback, Mode, Way};
 use crate::backend::Lane;
 use crate::error::{Error, ErrorKind, Result};
+use crate::workload::Extent;
 
 /// How many batches of a bucket go another way before its graph is tried again:
 /// after the first failure, and at most.
@@ -54,22 +55,27 @@ impl Past {
 }
 
 impl Executor {
-    /// Makes a bucket ready for a batch, or what stands in for it. Returns the
-    /// bucket that the batch runs in.
+    /// Makes a bucket ready for a batch that spans `live`, or what stands in for it.
+    /// Returns the bucket that the batch runs in.
     pub(super) fn ready_for_batch(
         &mut self,
         lane: &mut dyn Lane,
         bucket: usize,
+        live: Extent,
         replay: &mut Replay,
     ) -> Result<usize> {
+        self.choose(lane, bucket, live, replay)?;
         let Some(error) = self.try_ready(lane, bucket, replay)? else {
             return Ok(bucket);
         };
         if !is_of_capture(&error) {
             for larger in bucket + 1..self.past.len() {
                 // Other bindings are other work.
-                let same = !self.past[bucket].rebound && !self.past[larger].rebound;
-                if same && self.try_ready(lane, larger, replay)?.is_none() {
+                if self.past[bucket].rebound || self.past[larger].rebound {
+                    continue;
+                }
+                self.choose(lane, larger, live, replay)?;
+                if self.try_ready(lane, larger, replay)?.is_none() {
                     replay.larger_bucket = 1;
                     return Ok(larger);
                 }
@@ -81,7 +87,7 @@ impl Executor {
     }
 
     /// Makes a bucket ready, with its graph or, where the policy allows it,
-    /// without.
+    /// without; as launches while it is open how it is replayed.
     ///
     /// # Errors
     /// As [`Executor::new`].
@@ -105,7 +111,11 @@ impl Executor {
         }
         match self.ready_mut(bucket) {
             Some(_) => Ok(()),
-            None => self.prepare(lane, bucket, Mode::Stream),
+            None => {
+                let mode = Mode::Stream;
+                let way = self.ways[bucket].unwrap_or(self.policy.first_way());
+                self.prepare(lane, bucket, Way { mode, ..way })
+            }
         }
     }
 
@@ -118,10 +128,11 @@ impl Executor {
         replay: &mut Replay,
     ) -> Result<Option<Error>> {
         self.check_bucket(lane, bucket)?;
-        let graphless = self.policy.mode == Mode::Stream;
-        if let Some(ready) = self.ready_mut(bucket)
-            && (graphless || ready.graph.is_some())
-        {
+        let way = self.ways[bucket].unwrap_or(Way {
+            mode: Mode::Stream,
+            ..self.policy.first_way()
+        });
+        if self.ready_ref(bucket).is_some_and(|ready| ready.is_of(way)) {
             return Ok(None);
         }
         if let Some(error) = self.past[bucket].wait() {
@@ -129,7 +140,7 @@ impl Executor {
         }
         self.drop_ready(lane, bucket);
         replay.dropped += self.make_room(lane);
-        match self.prepare(lane, bucket, self.policy.mode) {
+        match self.prepare(lane, bucket, way) {
             Ok(()) => {
                 replay.made += 1;
                 self.past[bucket].refused = None;
@@ -143,7 +154,8 @@ impl Executor {
         }
     }
 
-    /// Makes a bucket ready before there is a batch for it. A graph that the
+    /// Makes a bucket ready before there is a batch for it, unless it is open how it is
+    /// replayed. A graph that the
     /// device refuses is left to the bucket's first batch: while the executor is
     /// made only a capture that failed, and if the policy has a way around it.
     pub(super) fn warm(
@@ -154,7 +166,10 @@ impl Executor {
         replay: &mut Replay,
     ) -> Result<()> {
         let around = self.policy.fallback == Fallback::Launches;
-        match self.prepare(lane, bucket, self.policy.mode) {
+        let Some(way) = self.ways[bucket] else {
+            return Ok(());
+        };
+        match self.prepare(lane, bucket, way) {
             Ok(()) => replay.made += 1,
             Err(error) => {
                 let later = match is_new {
@@ -178,7 +193,7 @@ impl Executor {
 }
 
 /// Whether a device refused a graph, and may still take other work.
-fn is_of_graph(error: &Error) -> bool {
+pub(super) fn is_of_graph(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Device)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::backend::Streams;
 use crate::error::{Error, Result};
+use std::fmt;
 use std::time::Duration;
 
 /// Declares an enum with the names that configs and reports use.
@@ -31,6 +32,9 @@ named! {
         Graph = "graph",
         /// One call for each command.
         Stream = "stream",
+        /// Whichever of the two, with whichever [`Scope`], is fastest with the first
+        /// batch of each bucket; see [`Chosen`](super::Chosen).
+        Auto = "auto",
     }
 }
 
@@ -98,6 +102,21 @@ named! {
     }
 }
 
+/// What [`Mode::Auto`] chooses: calls or a graph, and which bytes are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// [`Mode::Graph`] or [`Mode::Stream`].
+    pub mode: Mode,
+    /// As [`Policy::scope`].
+    pub scope: Scope,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.mode.name(), self.scope.name())
+    }
+}
+
 /// How batches are replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -105,7 +124,8 @@ pub struct Policy {
     pub mode: Mode,
     /// How graphs are made; without meaning to [`Mode::Stream`].
     pub build: Build,
-    /// What a graph holds; [`Mode::Stream`] moves the same bytes.
+    /// What a graph holds; [`Mode::Stream`] moves the same bytes. Without meaning to
+    /// [`Mode::Auto`], which chooses it.
     pub scope: Scope,
     /// Which streams work goes to.
     pub streams: Streams,
@@ -117,7 +137,8 @@ pub struct Policy {
     /// one is dropped. At least 1.
     pub ready_max: usize,
     /// Makes all buckets ready when the engine is built, up to
-    /// [`Policy::ready_max`]; otherwise each at its first batch.
+    /// [`Policy::ready_max`]; otherwise each at its first batch, as under
+    /// [`Mode::Auto`] those for which nothing is chosen yet.
     pub warm_up: bool,
     /// The longest that a batch may take from its submission on, batches before it
     /// included. A device that takes longer is given up: it is started again where
@@ -169,9 +190,9 @@ impl Policy {
     }
 
     /// Every combination of settings that go together, with the other fields at
-    /// their defaults.
+    /// their defaults. Without [`Mode::Auto`], which is one or the other of them.
     pub fn legal() -> impl Iterator<Item = Policy> {
-        let all = Mode::ALL.iter().flat_map(|&mode| {
+        let all = [Mode::Graph, Mode::Stream].into_iter().flat_map(|mode| {
             Build::ALL.iter().flat_map(move |&build| {
                 Scope::ALL.iter().flat_map(move |&scope| {
                     Streams::ALL.iter().flat_map(move |&streams| {
@@ -196,7 +217,7 @@ impl Policy {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config), naming the legal choices.
     pub fn check(&self) -> Result<()> {
         let refused = |message: &str, fix: &str| Err(Error::config(message).fix(fix));
-        if self.streams == Streams::PerStage && self.scope != Scope::Kernels {
+        if self.mode != Mode::Auto && !self.streams_take(self.scope) {
             return refused(
                 "streams = \"per_stage\" with scope = \"batch\": a whole batch is one graph on \
                  one stream",
@@ -213,13 +234,44 @@ impl Policy {
         if self.mode == Mode::Stream && self.build == Build::Explicit {
             return refused(
                 "build = \"explicit\" with mode = \"stream\": there is no graph to build",
-                "set mode = \"graph\", or leave build out",
+                "set mode = \"graph\" or \"auto\", or leave build out",
             );
         }
         if self.ready_max == 0 {
             return refused("ready_max = 0 keeps no bucket ready", "set at least 1");
         }
         Ok(())
+    }
+
+    fn streams_take(&self, scope: Scope) -> bool {
+        self.streams != Streams::PerStage || scope == Scope::Kernels
+    }
+
+    /// The way that a bucket is replayed; under [`Mode::Auto`] unless another is
+    /// faster.
+    pub(super) fn first_way(&self) -> Way {
+        match (self.mode, self.streams) {
+            (Mode::Auto, Streams::PerSlot) => Way {
+                mode: Mode::Graph,
+                scope: Scope::Batch,
+            },
+            (Mode::Auto, Streams::PerStage) => Way {
+                mode: Mode::Graph,
+                scope: Scope::Kernels,
+            },
+            (mode, _) => Way {
+                mode,
+                scope: self.scope,
+            },
+        }
+    }
+
+    /// What [`Mode::Auto`] chooses among, its [`Policy::first_way`] first.
+    pub(super) fn ways(&self) -> impl Iterator<Item = Way> {
+        let scopes = Scope::ALL.iter().copied();
+        let scopes = scopes.filter(|scope| self.streams_take(*scope));
+        let of = |mode| scopes.clone().map(move |scope| Way { mode, scope });
+        of(Mode::Graph).chain(of(Mode::Stream))
     }
 
     /// Whether a buffer of this size may stay on the host.

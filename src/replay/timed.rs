@@ -70,7 +70,7 @@ impl Executor {
         let Some(ready) = self.ready_ref(bucket) else {
             return Times::None;
         };
-        if ready.graph.is_none() || self.policy.scope == Scope::Kernels {
+        if ready.graph.is_none() || ready.batch.scope == Scope::Kernels {
             return Times::Calls;
         }
         let timed = match ready.timed {

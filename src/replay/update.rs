@@ -57,7 +57,8 @@ impl Executor {
     }
 
     /// Replays a bucket with other bindings from here on. Launches that are in
-    /// flight keep theirs.
+    /// flight keep theirs. Before [`Mode::Auto`](super::Mode::Auto) has chosen there is
+    /// no graph to change; what it chooses is then measured with these.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another
@@ -101,7 +102,8 @@ impl Executor {
             self.disown_unused(lane, bindings.blocks());
             return Err(error.within(place()));
         }
-        let batch = Batch::new(&bindings, self.policy.scope);
+        let ready = self.ready_ref(bucket).expect("made ready above");
+        let batch = Batch::new(&bindings, ready.batch.scope);
         // Before the device is told of any of it.
         let audited = batch.check(&self.memory(lane, &bindings));
         let climbed = audited.and_then(|audit| {

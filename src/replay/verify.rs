@@ -7,7 +7,7 @@
 use super::deadline::wait_within;
 use super::executor::{Executor, Ready, Replay, mark_all};
 use super::timed::Times;
-use super::{Bindings, Mode, Policy, Verify};
+use super::{Bindings, Policy, Verify};
 use crate::backend::{Lane, Op, Queue, Streams};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{BufferId, Command, DType, Recording, View};
@@ -21,13 +21,12 @@ impl Executor {
         let every = u64::from(policy.shadow_every);
         let shadowed = every > 0 && self.replays.is_multiple_of(every);
         let shares_memory = self.backend.device().shares_host_memory;
-        let first = policy.mode == Mode::Graph
-            && match policy.verify {
-                // There a graph is the same calls.
-                Verify::Auto => !shares_memory,
-                Verify::First => true,
-                Verify::Off => false,
-            };
+        let first = match policy.verify {
+            // There a graph is the same calls.
+            Verify::Auto => !shares_memory,
+            Verify::First => true,
+            Verify::Off => false,
+        };
         let has_graph = self
             .ready_mut(bucket)
             .is_some_and(|ready| ready.graph.is_some());
@@ -35,9 +34,7 @@ impl Executor {
         if !is_first && !shadowed {
             return false;
         }
-        let recording = &self.buckets().as_slice()[bucket].recording;
-        let mut commands = recording.commands().iter();
-        let once = commands.any(|command| command.writes_declared() == Some(true));
+        let once = self.runs_once(bucket);
         if once && is_first {
             // Said once.
             self.past[bucket].verified = true;
@@ -47,6 +44,14 @@ impl Executor {
             );
         }
         !once
+    }
+
+    /// Whether a batch of a bucket may not run a second time: what its kernels may
+    /// write is the embedder's.
+    pub(super) fn runs_once(&self, bucket: usize) -> bool {
+        let recording = &self.buckets().as_slice()[bucket].recording;
+        let mut commands = recording.commands().iter();
+        commands.any(|command| command.writes_declared() == Some(true))
     }
 }
 
@@ -87,7 +92,7 @@ pub(super) fn give_twice(
 
 /// Uploaded buffers that kernels change and that lie in one place on both sides, so
 /// that uploading again would not bring them back.
-fn updated_inputs(lane: &dyn Lane, bindings: &Bindings) -> Vec<(BufferId, Vec<u8>)> {
+pub(super) fn updated_inputs(lane: &dyn Lane, bindings: &Bindings) -> Vec<(BufferId, Vec<u8>)> {
     let recording = bindings.recording();
     let mut written = Vec::new();
     for command in recording.commands() {
@@ -106,6 +111,13 @@ fn updated_inputs(lane: &dyn Lane, bindings: &Bindings) -> Vec<(BufferId, Vec<u8
     written.into_iter().map(bytes).collect()
 }
 
+/// Brings inputs back as they were, where the host may write.
+pub(super) fn restore(lane: &mut dyn Lane, inputs: &[(BufferId, Vec<u8>)]) {
+    for (id, bytes) in inputs {
+        lane.host_mut(&[*id])[0].copy_from_slice(bytes);
+    }
+}
+
 /// Sets what an earlier run left to zero, so that nothing of it passes for a result
 /// of the next. What embedders bound is theirs, and uploads run again.
 fn reset(
@@ -114,9 +126,7 @@ fn reset(
     inputs: &[(BufferId, Vec<u8>)],
     replay: &mut Replay,
 ) -> Result<()> {
-    for (id, bytes) in inputs {
-        lane.host_mut(&[*id])[0].copy_from_slice(bytes);
-    }
+    restore(lane, inputs);
     let recording = bindings.recording();
     let made = |view: View| view != View::Upload;
     for (id, decl) in recording

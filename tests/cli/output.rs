@@ -28,6 +28,37 @@ fn a_dry_run_prints_a_config_and_the_memory_and_makes_nothing() {
 }
 
 #[test]
+fn mode_auto_is_planned_and_drawn_before_it_has_chosen() {
+    let plan = |mode: &str| {
+        let args = ["-i", SAMPLES, "-o", "out", "--dry-run", "--mode", mode];
+        text(&run_well(&args).stdout)
+    };
+    let told = "# Mode auto chooses with the first batch of each bucket.";
+    let auto = plan("auto");
+    assert!(
+        auto.contains("mode = \"auto\"") && auto.contains(told),
+        "{auto}"
+    );
+    // Its graphs are made as those of mode graph.
+    assert!(auto.contains("build = \"explicit\""), "{auto}");
+    assert!(!plan("graph").contains(told));
+    let graph = [
+        "graph",
+        "--backend",
+        "cpu",
+        "--features",
+        "rg",
+        "--mode",
+        "auto",
+    ];
+    let drawn = text(&tapeloop(graph).output().unwrap().stdout);
+    assert!(
+        drawn.contains("explicit graph, not chosen yet, "),
+        "{drawn}"
+    );
+}
+
+#[test]
 fn the_manual_lists_the_features_as_they_are() {
     let listed = tapeloop(["features", "--markdown"]).output().unwrap();
     let listed = text(&listed.stdout);

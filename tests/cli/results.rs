@@ -169,6 +169,8 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
         &["--slots", "1", "--threads", "1"][..],
         &["--slots", "7", "--threads", "5", "--set", "wait=spin"],
         &["--mode", "stream"],
+        &["--mode", "auto"],
+        &["--mode", "auto", "--set", "streams=per_stage"],
         #[cfg(target_os = "linux")]
         &[
             "--set",
@@ -193,6 +195,45 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
     ] {
         assert!(write(options) == expected, "other bytes with {options:?}");
     }
+}
+
+#[test]
+fn a_run_under_mode_auto_says_what_it_chose_and_what_it_measured() {
+    let out = tempfile::tempdir().unwrap();
+    let args = ["-i", SAMPLES, "--mode", "auto", "-o", str_of(out.path())];
+    let summary = text(&run_well(&args).stdout);
+    let record = record(out.path());
+    assert_eq!(record["mode"], "auto");
+    let chosen = record["chosen"].as_array().unwrap();
+    assert!(!chosen.is_empty());
+    assert_eq!(record["counts"]["tried_batches"], chosen.len());
+    let (mut wanted, line) = (Vec::new(), "mode auto: bucket [");
+    for bucket in chosen {
+        let way = |of: &serde_json::Value| {
+            let name = |key: &str| of[key].as_str().unwrap().to_owned();
+            (name("mode"), name("scope"))
+        };
+        let tried = bucket["tried"].as_array().unwrap();
+        let seconds = |of: &serde_json::Value| of["seconds"].as_f64().unwrap();
+        assert!(tried.iter().all(|of| seconds(of) > 0.0), "{tried:?}");
+        let ways: Vec<_> = tried.iter().map(way).collect();
+        assert_eq!(ways.len(), 4);
+        assert!(ways.contains(&way(bucket)));
+        let (mode, scope) = way(bucket);
+        wanted.push(format!("]: {mode}/{scope} "));
+    }
+    let lines: Vec<&str> = summary.lines().filter(|it| it.starts_with(line)).collect();
+    assert_eq!(lines.len(), wanted.len(), "{summary}");
+    for (line, wanted) in lines.iter().zip(wanted) {
+        assert!(
+            line.contains(&wanted) && line.contains(" us a batch; "),
+            "{line}"
+        );
+    }
+    let plain = tempfile::tempdir().unwrap();
+    let output = run_well(&["-i", SAMPLES, "-o", str_of(plain.path())]);
+    assert_eq!(super::record(plain.path())["chosen"], serde_json::json!([]));
+    assert!(!text(&output.stdout).contains("mode auto"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tapeloop::backend::Lane;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Streams};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch, Unit};
-use tapeloop::replay::{Bucket, Buckets, Executor, Policy};
+use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Scope};
 use tapeloop::workload::Extent;
 
 /// Elements that one block computes.
@@ -201,6 +201,19 @@ pub(crate) fn policies() -> Vec<Policy> {
         ..policy
     };
     Policy::legal().map(small).collect()
+}
+
+/// Mode auto with all that it goes with; `auto` maps the small buffers only.
+pub(crate) fn auto_policies() -> Vec<Policy> {
+    let of_kernels = policies()
+        .into_iter()
+        .filter(|policy| (policy.mode, policy.scope) == (Mode::Graph, Scope::Kernels));
+    let auto = |policy| Policy {
+        mode: Mode::Auto,
+        scope: Scope::Batch,
+        ..policy
+    };
+    of_kernels.map(auto).collect()
 }
 
 /// A device without faults. Every second seed starts its memory poisoned.

@@ -1,8 +1,10 @@
-//! A device that holds, or does, something else than it was given.
+//! A device that holds, or does, something else than it was given, or takes its time.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use tapeloop::Result;
 use tapeloop::backend::{
     Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
@@ -13,13 +15,27 @@ use tapeloop::record::{BufferDecl, BufferId, Kernel};
 /// A change of a graph's operations.
 pub(crate) type Change = fn(&mut Vec<Op>);
 
-/// What is wrong with the device.
+/// What a call gives to the device: an operation, or a graph with those that it holds.
+pub(crate) enum Call<'a> {
+    Op(&'a Op),
+    Graph(&'a [Op]),
+}
+
+/// How long a call takes, beside what it takes anyway.
+pub(crate) type Price = fn(Call<'_>) -> Duration;
+
+/// What is wrong with the device, and what it was asked.
 #[derive(Default)]
 pub(crate) struct Tamper {
     /// What graphs hold in place of what they were given.
     held: Mutex<Option<Change>>,
     /// What they do in place of what they hold. Operations stay of their kind.
     done: Mutex<Option<Change>>,
+    price: Mutex<Option<Price>>,
+    /// Launches of graphs.
+    launches: AtomicUsize,
+    /// Graphs that there are.
+    graphs: AtomicUsize,
 }
 
 impl Tamper {
@@ -29,6 +45,27 @@ impl Tamper {
 
     pub(crate) fn run(&self, change: Change) {
         *self.done.lock() = Some(change);
+    }
+
+    pub(crate) fn charge(&self, price: Price) {
+        *self.price.lock() = Some(price);
+    }
+
+    pub(crate) fn launches(&self) -> usize {
+        self.launches.load(Relaxed)
+    }
+
+    pub(crate) fn graphs(&self) -> usize {
+        self.graphs.load(Relaxed)
+    }
+
+    fn pay(&self, call: Call<'_>) {
+        let price = *self.price.lock();
+        let price = price.map_or(Duration::ZERO, |price| price(call));
+        let start = Instant::now();
+        while start.elapsed() < price {
+            std::hint::spin_loop();
+        }
     }
 
     pub(crate) fn clear(&self) {
@@ -125,6 +162,9 @@ impl TamperingLane {
                 self.inner.set_params(graph, node, done)?;
             }
         }
+        if !self.held.iter().any(|(known, _)| *known == graph) {
+            self.tamper.graphs.fetch_add(1, Relaxed);
+        }
         self.held.insert(0, (graph, given));
         Ok((graph, built))
     }
@@ -160,6 +200,7 @@ impl Lane for TamperingLane {
     }
 
     fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        self.tamper.pay(Call::Op(op));
         self.inner.enqueue(queue, op)
     }
 
@@ -199,10 +240,16 @@ impl Lane for TamperingLane {
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
+        self.tamper.graphs.fetch_sub(1, Relaxed);
+        self.held.retain(|(known, _)| *known != graph);
         self.inner.drop_graph(graph);
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.tamper.launches.fetch_add(1, Relaxed);
+        let held = self.held.iter().find(|(known, _)| *known == graph);
+        let held = held.expect("made before");
+        self.tamper.pay(Call::Graph(&held.1));
         self.inner.launch_graph(graph)
     }
 

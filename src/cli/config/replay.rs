@@ -13,7 +13,7 @@ pub(super) fn resolve_policy(form: &mut Form) -> Policy {
     // unless the file says otherwise.
     let (explicit, capture) = (Build::Explicit, Build::Capture);
     let builds = match mode {
-        Mode::Graph => [explicit, capture],
+        Mode::Graph | Mode::Auto => [explicit, capture],
         Mode::Stream => [capture, explicit],
     };
     let build = form.choice("build", &builds.map(|it| (it.name(), it)));

@@ -167,6 +167,21 @@ fn options_win_over_the_file_and_later_ones_over_earlier_ones() {
 }
 
 #[test]
+fn mode_auto_takes_what_goes_with_one_of_its_ways() {
+    let policy = |text: &str| resolve(text).unwrap().policy;
+    let auto = policy("mode = \"auto\"\nstreams = \"per_stage\"");
+    assert_eq!(auto.mode, crate::replay::Mode::Auto);
+    assert_eq!(auto.build, crate::replay::Build::Explicit);
+    let captured = policy("mode = \"auto\"\nbuild = \"capture\"");
+    assert_eq!(captured.build, crate::replay::Build::Capture);
+    let refused = message("mode = \"auto\"\nstreams = \"per_stage\"\ntransfer = \"mapped\"");
+    assert!(
+        refused.contains("`streams`: streams = \"per_stage\" with transfer"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_mistake_in_an_option_names_the_option() {
     let mut written = Written::default();
     written.set_assignment("batch.residue=1").unwrap();

@@ -44,7 +44,7 @@ fn what_stage_one_mostly_does_says_what_bounds() {
 }
 
 #[test]
-fn batches_that_are_verified_are_nobodys_time() {
+fn batches_that_are_verified_or_tried_are_nobodys_time() {
     let start = Instant::now();
     let mut flight = Meter::new(3).flight.into_inner();
     flight.first = Some(start);
@@ -54,7 +54,8 @@ fn batches_that_are_verified_are_nobodys_time() {
     let counters = Counters {
         fill_ns: 230_000_000,
         stall_ns: 750_000_000,
-        verify_ns: 4_000_000_000,
+        verify_ns: 3_000_000_000,
+        trial_ns: 1_000_000_000,
         ..Counters::default()
     };
     let found = statistics(flight, Items::default(), &counters, 3, Threads::Own);
@@ -94,6 +95,24 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
     let statistics = meter.statistics(&counters, Threads::Own);
     assert_eq!(statistics.bound, Some(Stage::Device));
     assert_eq!(statistics.input.busy_ns, 0);
+}
+
+#[test]
+fn a_trial_is_no_end_of_a_run() {
+    let (meter, start) = (Meter::new(2), Instant::now());
+    let at = |ms: u64| start + Duration::from_millis(ms);
+    meter.submitted(at(0), at(60));
+    meter.tried(at(1060));
+    meter.seen(at(1060), at(1070));
+    let counters = Counters {
+        fill_ns: 60_000_000,
+        trial_ns: 1_000_000_000,
+        ..Counters::default()
+    };
+    let statistics = meter.statistics(&counters, Threads::Own);
+    assert_eq!(statistics.wall_ns, 70_000_000);
+    assert_eq!(statistics.bound, Some(Stage::Fill));
+    assert_eq!(statistics.device.busy_ns, 10_000_000);
 }
 
 #[test]
