@@ -98,10 +98,16 @@ fn every_front_mode_and_workload_is_measured() {
     }
     let of = |index: usize| (&records[index].point, figures(&records[index]));
     let (point, base) = of(0);
-    assert_eq!((point.kernels, point.upload_bytes, point.download_bytes), (3, 400, 400));
+    assert_eq!(
+        (point.kernels, point.upload_bytes, point.download_bytes),
+        (3, 400, 400)
+    );
     // Launch and mark.
     assert_eq!(base.calls, 2.0);
-    assert_eq!(base.open.iter().map(|open| open.load).collect::<Vec<_>>(), [0.3, 0.6]);
+    assert_eq!(
+        base.open.iter().map(|open| open.load).collect::<Vec<_>>(),
+        [0.3, 0.6]
+    );
     assert!(!base.spans.is_empty());
     let (_, stream) = of(3);
     // Upload, three kernels, download, mark.
@@ -139,7 +145,11 @@ fn a_result_that_is_read_too_early_is_refused() {
     tamper.hurry();
     let points = [Front::Ring, Front::Pipeline].map(|front| Point { front, ..small() });
     for record in measure(&mut session, &points) {
-        assert!(refusal(&record).starts_with("wrong outputs"), "{}", refusal(&record));
+        assert!(
+            refusal(&record).starts_with("wrong outputs"),
+            "{}",
+            refusal(&record)
+        );
     }
 }
 
@@ -149,7 +159,11 @@ fn a_result_that_comes_late_only_while_nobody_looks_is_refused() {
     let tamper = Arc::new(Tamper::default());
     tamper.hurry_after(20);
     let record = &measure(&mut session(&tamper), &[small()])[0];
-    assert!(refusal(record).starts_with("wrong outputs"), "{}", refusal(record));
+    assert!(
+        refusal(record).starts_with("wrong outputs"),
+        "{}",
+        refusal(record)
+    );
 }
 
 #[test]
@@ -162,7 +176,10 @@ fn an_engine_that_sleeps_is_flagged() {
         let records = measure(&mut session, &[Point { front, ..small() }]);
         let asleep = figures(&records[0]);
         assert!(asleep.busy < 0.5 * awake, "{} of {awake}", asleep.busy);
-        let said = asleep.flags.iter().any(|flag| flag.contains("something sleeps"));
+        let said = asleep
+            .flags
+            .iter()
+            .any(|flag| flag.contains("something sleeps"));
         assert!(said, "{:?}", asleep.flags);
     }
 }
@@ -184,11 +201,16 @@ fn other_programs_are_asked_between_repetitions_and_compared() {
             ((x * 2.0 + 1.0) * 0.5 + 1.0) * 2.0 + 1.0
         })
     });
-    let hash = outputs.flat_map(f32::to_le_bytes).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
+    let hash = outputs
+        .flat_map(f32::to_le_bytes)
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
     let mut session = session(&Arc::default());
-    session.references = vec![program("one", &format!("{hash:016x}")), program("two", "00")];
+    session.references = vec![
+        program("one", &format!("{hash:016x}")),
+        program("two", "00"),
+    ];
     let records = measure(&mut session, &[small()]);
     let figures = figures(&records[0]);
     let [right, wrong] = &figures.references[..] else {
@@ -197,7 +219,12 @@ fn other_programs_are_asked_between_repetitions_and_compared() {
     assert_eq!(right.name, "one 1");
     assert_eq!(right.period_ns, [50.5; 3]);
     assert_eq!((right.agrees, wrong.agrees), (Some(true), Some(false)));
-    assert!(figures.flags.iter().any(|flag| flag.contains("two 1 comes to other outputs")));
+    assert!(
+        figures
+            .flags
+            .iter()
+            .any(|flag| flag.contains("two 1 comes to other outputs"))
+    );
 }
 
 #[test]
@@ -205,7 +232,11 @@ fn the_default_points_are_few_and_each_is_there_once() {
     for on_device in [false, true] {
         let of_work = |work| Space::of(work, on_device).one_at_a_time(&Axis::ALL);
         let points: Vec<Point> = Work::ALL.into_iter().flat_map(of_work).collect();
-        assert!((60..=POINTS_MAX).contains(&points.len()), "{}", points.len());
+        assert!(
+            (60..=POINTS_MAX).contains(&points.len()),
+            "{}",
+            points.len()
+        );
         check_count(points.len()).unwrap();
         for (index, point) in points.iter().enumerate() {
             assert!(point.is_legal(), "{point}");
@@ -213,7 +244,10 @@ fn the_default_points_are_few_and_each_is_there_once() {
             assert!(!points[..index].iter().any(same), "twice: {point}");
         }
         for axis in Axis::ALL {
-            assert!(points.iter().any(|point| point.axis == Some(axis)), "{axis:?}");
+            assert!(
+                points.iter().any(|point| point.axis == Some(axis)),
+                "{axis:?}"
+            );
         }
     }
     assert!(check_count(POINTS_MAX + 1).is_err());
@@ -223,7 +257,10 @@ fn the_default_points_are_few_and_each_is_there_once() {
 fn a_product_holds_every_legal_combination_once() {
     let space = Space::of(Work::Compute, false);
     let points = space.product(&[Axis::Mode, Axis::Slots, Axis::Kernels]);
-    assert_eq!(points.len(), space.modes.len() * space.slots.len() * space.kernels.len());
+    assert_eq!(
+        points.len(),
+        space.modes.len() * space.slots.len() * space.kernels.len()
+    );
     let all = Space::of(Work::Launch, false).product(&Axis::ALL);
     assert!(all.len() > 1_000 && all.iter().all(Point::is_legal));
 }
@@ -231,7 +268,13 @@ fn a_product_holds_every_legal_combination_once() {
 #[test]
 fn a_run_that_is_ended_keeps_what_it_measured() {
     let mut session = session(&Arc::default());
-    let points = [small(), Point { slots: 1, ..small() }];
+    let points = [
+        small(),
+        Point {
+            slots: 1,
+            ..small()
+        },
+    ];
     let subject = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
     let records = session.measure(&points, subject, |number, _, _| number < 1);
     assert_eq!(records.len(), 1);
@@ -247,7 +290,7 @@ fn a_history_is_read_as_it_was_written_and_grows() {
     record::append(&path, &records).unwrap();
     record::append(&path, &records).unwrap();
     let read = record::read(&path).unwrap();
-    assert_eq!(read, [&records[..], &records].concat());
+    assert!(read == [&records[..], &records].concat());
     std::fs::write(&path, "{}\n").unwrap();
     let error = record::read(&path).unwrap_err().to_string();
     assert!(error.contains("history.jsonl, line 1"), "{error}");

@@ -275,7 +275,10 @@ mod tests {
             amounts: Amounts::default(),
             ..figures()
         });
-        assert!(unexplained.contains("more than 20% of the time"), "{unexplained}");
+        assert!(
+            unexplained.contains("more than 20% of the time"),
+            "{unexplained}"
+        );
         let spread = flag(Figures {
             period_ns: vec![10_000.0, 14_000.0, 10_000.0],
             ..figures()
@@ -305,6 +308,9 @@ mod tests {
             }],
             ..figures()
         });
-        assert!(disagrees.contains("other comes to other outputs"), "{disagrees}");
+        assert!(
+            disagrees.contains("other comes to other outputs"),
+            "{disagrees}"
+        );
     }
 }

@@ -138,6 +138,7 @@ impl Session {
             }
         }
         rig.check()?;
+        measured.figures.chosen = rig.chosen();
         drop(rig);
         if !point.is_mixed {
             self.ask(measured, &**subject);

@@ -283,7 +283,10 @@ impl Space {
         };
         let sizes = |sizes: &[u32], unit: u32| sizes.iter().map(|size| size * unit).collect();
         Space {
-            modes: vec![Mode::Graph, Mode::Stream],
+            modes: match work {
+                Work::Compute => vec![Mode::Graph, Mode::Stream],
+                _ => vec![Mode::Graph, Mode::Stream, Mode::Auto],
+            },
             builds: match work {
                 Work::Launch | Work::Features => Build::ALL.to_vec(),
                 Work::Copy | Work::Compute => Vec::new(),
@@ -339,14 +342,14 @@ impl Space {
         let mut points = vec![self.base];
         for &axis in axes {
             let first = self.base;
-            // What is compared along these axes is the modes.
-            let modes: &[Mode] = match axis {
-                Axis::Batch => &self.modes,
-                Axis::Kernels if first.work == Work::Launch => &self.modes,
-                _ => &[first.policy.mode],
-            };
+            // What is compared along these axes is the modes that are ways by themselves.
+            let mut modes = vec![first.policy.mode];
+            if axis == Axis::Batch || axis == Axis::Kernels && first.work == Work::Launch {
+                modes.clone_from(&self.modes);
+                modes.retain(|mode| *mode != Mode::Auto);
+            }
             for point in self.varied(axis, &[first]) {
-                for &mode in modes {
+                for &mode in &modes {
                     let point = Point {
                         axis: Some(axis),
                         ..point.in_mode(mode)
@@ -376,7 +379,9 @@ impl Space {
         let mut seen = HashSet::new();
         points.retain(|point| seen.insert(point.to_string()));
         for point in &mut points {
-            point.axis = (*point != self.base).then(|| axes.first().copied()).flatten();
+            point.axis = (*point != self.base)
+                .then(|| axes.first().copied())
+                .flatten();
         }
         points
     }

@@ -156,6 +156,9 @@ pub struct Figures {
     pub shares: Vec<Share>,
     /// What bounds it, in words.
     pub bound: String,
+    /// What mode auto chose, a sentence for each bucket.
+    #[serde(default)]
+    pub chosen: Vec<String>,
     /// What makes the figures doubtful, in sentences.
     pub flags: Vec<String>,
     /// Other programs, measured between the repetitions.

@@ -6,16 +6,20 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A program that has not answered by then is stopped.
 const ANSWER_MAX: Duration = Duration::from_secs(300);
+
+/// One that has not ended by then after it was asked to.
+const END_MAX: Duration = Duration::from_secs(5);
 
 /// A reference program, running.
 pub struct ReferenceProgram {
     name: String,
     child: Child,
-    requests: ChildStdin,
+    /// Closed when the program is to end.
+    requests: Option<ChildStdin>,
     answers: Receiver<String>,
     /// Why it is asked nothing any more.
     lost: Option<String>,
@@ -51,8 +55,8 @@ impl ReferenceProgram {
             .within(place)?;
         let (sender, answers) = unbounded();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let (Some(requests), Some(stdout)) = (stdin, stdout) else {
-            return Err(Error::new(ErrorKind::Io, "it has no standard streams")).within(place);
+        let Some(stdout) = stdout else {
+            return Err(Error::new(ErrorKind::Io, "it has no output")).within(place);
         };
         // It ends with the program's output.
         std::thread::spawn(move || {
@@ -65,7 +69,7 @@ impl ReferenceProgram {
         let mut program = ReferenceProgram {
             name: String::new(),
             child,
-            requests,
+            requests: stdin,
             answers,
             lost: None,
         };
@@ -95,9 +99,7 @@ impl ReferenceProgram {
         if let Some(lost) = &self.lost {
             return Answer::Not(lost.clone());
         }
-        let sent = writeln!(self.requests, "{request}").and_then(|()| self.requests.flush());
-        let sent = sent.map_err(|error| Error::new(ErrorKind::Io, error.to_string()));
-        match sent.and_then(|()| self.answer()) {
+        match self.send(request).and_then(|()| self.answer()) {
             Ok(line) => parse(&line),
             Err(error) => {
                 tracing::warn!(name = self.name, %error, request, "a reference is lost");
@@ -106,6 +108,12 @@ impl ReferenceProgram {
                 Answer::Not(error.message().to_owned())
             }
         }
+    }
+
+    fn send(&mut self, request: &str) -> Result<()> {
+        let requests = self.requests.as_mut();
+        let sent = requests.map_or(Ok(()), |requests| writeln!(requests, "{request}"));
+        sent.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
     }
 
     fn answer(&mut self) -> Result<String> {
@@ -123,11 +131,16 @@ impl ReferenceProgram {
 
 impl Drop for ReferenceProgram {
     fn drop(&mut self) {
-        let asked = writeln!(self.requests, "quit");
-        // One that does not take that will not end by itself.
-        if asked.is_err() || self.lost.is_some() {
-            let _ = self.child.kill();
+        let _ = self.send("quit");
+        self.requests = None;
+        let start = Instant::now();
+        while start.elapsed() < END_MAX && self.lost.is_none() {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

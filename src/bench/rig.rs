@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::{Counters, EngineConfig, Packer, Wait};
 use crate::record::View;
-use crate::replay::Buckets;
+use crate::replay::{Buckets, Chosen};
 use crate::workload::Workload;
 use hdrhistogram::Histogram;
 use rayon::ThreadPool;
@@ -42,6 +42,9 @@ pub struct Machine {
 pub trait Rig {
     /// What a batch of it is.
     fn about(&self) -> About;
+
+    /// What mode auto chose, a sentence for each bucket.
+    fn chosen(&self) -> Vec<String>;
 
     /// Runs a batch of new items in every slot, and looks at all outputs.
     ///
@@ -249,9 +252,8 @@ impl Stopwatch {
 
     fn stop(self) -> (Duration, f64) {
         let elapsed = self.start.elapsed();
-        let on_core = thread_time()
-            .zip(self.process)
-            .map(|(now, then)| now - then);
+        let on_core = thread_time().zip(self.on_core);
+        let on_core = on_core.map(|(now, then)| now.saturating_sub(then));
         let share = |time: Duration| time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
         (elapsed, on_core.map_or(1.0, share))
     }
@@ -282,6 +284,10 @@ fn closed(
 fn sum<S: Subject>(subject: &S, items: &[ItemOf<S>]) -> Amounts {
     let amounts = items.iter().map(|item| subject.amounts(item));
     amounts.fold(Amounts::default(), |sum, one| sum + one)
+}
+
+fn sentences(chosen: Vec<Chosen>) -> Vec<String> {
+    chosen.iter().map(Chosen::to_string).collect()
 }
 
 fn lost() -> Error {

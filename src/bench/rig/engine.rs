@@ -2,7 +2,7 @@
 
 use super::{
     About, Closed, ItemOf, Machine, Rig, Stopwatch, about, add_latency, closed, engine_config,
-    latencies, load,
+    latencies, load, sentences,
 };
 use crate::bench::point::Point;
 use crate::bench::subject::Subject;
@@ -42,6 +42,10 @@ impl<S: Subject> EngineRig<S> {
 impl<S: Subject> Rig for EngineRig<S> {
     fn about(&self) -> About {
         self.about
+    }
+
+    fn chosen(&self) -> Vec<String> {
+        sentences(self.engine.chosen())
     }
 
     fn check(&mut self) -> Result<()> {

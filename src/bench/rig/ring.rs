@@ -2,7 +2,7 @@
 
 use super::{
     About, Closed, Machine, Opened, Rig, Stopwatch, TimedBatch, about_buckets, add_latency, fill,
-    latencies, lost, sum,
+    latencies, lost, sentences, sum,
 };
 use crate::backend::host_ns;
 use crate::bench::point::Point;
@@ -133,6 +133,10 @@ impl<S: Subject> RingRig<S> {
 impl<S: Subject> Rig for RingRig<S> {
     fn about(&self) -> About {
         self.about
+    }
+
+    fn chosen(&self) -> Vec<String> {
+        sentences(self.ring.chosen())
     }
 
     fn check(&mut self) -> Result<()> {
