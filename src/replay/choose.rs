@@ -29,9 +29,9 @@ const BURST_MAX: u64 = 4;
 const BURST_NS: u64 = 2_000_000;
 /// Turns that count: at least so many, and more while they take no longer than
 /// [`TURNS_NS`].
-const TURNS_MIN: u32 = 3;
+const TURNS_MIN: u32 = 2;
 const TURNS_MAX: u32 = 9;
-const TURNS_NS: u128 = 5_000_000;
+const TURNS_NS: u128 = 20_000_000;
 
 /// What [`Mode::Auto`](super::Mode::Auto) chose for the batches of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ impl fmt::Display for Chosen {
             return f.write_str(", not measured: its kernels may write declared memory");
         }
         let time = |tried: &Tried| match tried.period_ns {
+            Some(ns) if ns >= 10_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
             Some(ns) => format!("{:.1} us", ns as f64 / 1e3),
             None => "refused".to_owned(),
         };
@@ -364,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_was_chosen_is_told_in_words_with_figures() {
-        let tried = tried([Some(1_030_000), None, Some(900_500), Some(812_000)]);
+        let tried = tried([Some(1_030_000), None, Some(90_040_000), Some(812_000)]);
         let mut chosen = Chosen {
             device: 0,
             bucket: 1,
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(
             chosen.to_string(),
             "bucket [16384, 64]: stream/kernels 812.0 us a batch; graph/batch 1030.0 us, \
-             graph/kernels refused, stream/batch 900.5 us"
+             graph/kernels refused, stream/batch 90.0 ms"
         );
         (chosen.way, chosen.tried) = (chosen.tried[0].way, Vec::new());
         assert_eq!(
