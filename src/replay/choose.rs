@@ -4,7 +4,8 @@
 //! waited for, so that both what the host's calls take and what the device takes
 //! count, the ways in turns, so that a change of clocks or of other work meets all of
 //! them. What disturbs only adds time, so the least time of a way is the one to
-//! compare. The slots of a device share what was chosen.
+//! compare. The policy's deadline holds for each replay. The slots of a device share
+//! what was chosen.
 
 use super::deadline::wait_within;
 use super::executor::{Executor, Ready, Replay, mark_all};
@@ -176,7 +177,8 @@ impl Executor {
             replay.tried = 1;
             replay.trial_ns += start.elapsed().as_nanos() as u64;
         }
-        tracing::info!("mode auto: {chosen}");
+        let device = self.backend.device();
+        tracing::info!(device = device.name, "mode auto: {chosen}");
         self.ways[bucket] = Some(chosen.way);
         self.choices.add(self.buckets(), chosen);
         Ok(())
