@@ -118,6 +118,7 @@ impl Outcome {
             },
             "mode": plan.config.policy.mode.name(),
             "chosen": self.chosen.iter().map(chosen_json).collect::<Vec<_>>(),
+            "trial_seconds": self.counters.trial_ns as f64 / 1e9,
             "slots": self.memory.slots,
             "shrunk": self.shrunk.iter().map(Shrunk::to_string).collect::<Vec<_>>(),
             "threads": plan.pool.current_num_threads(),

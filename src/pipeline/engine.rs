@@ -254,8 +254,8 @@ impl<W: Workload> Engine<W> {
         self.shared.sizes.to_vec()
     }
 
-    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far, by device and bucket;
-    /// nothing under another policy.
+    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far for the
+    /// buckets as they are, by device and bucket; nothing under another policy.
     pub fn chosen(&self) -> Vec<Chosen> {
         Choices::of_devices(&self.choices)
     }

@@ -4,7 +4,8 @@
 //! waited for, so that both what the host's calls take and what the device takes
 //! count, the ways in turns, so that a change of clocks or of other work meets all of
 //! them. What disturbs only adds time, so the least time of a way is the one to
-//! compare. The slots of a device share what was chosen.
+//! compare. The policy's deadline holds for each replay. The slots of a device share
+//! what was chosen.
 
 use super::deadline::wait_within;
 use super::executor::{Executor, Ready, Replay, mark_all};
@@ -29,9 +30,9 @@ const BURST_MAX: u64 = 4;
 const BURST_NS: u64 = 2_000_000;
 /// Turns that count: at least so many, and more while they take no longer than
 /// [`TURNS_NS`].
-const TURNS_MIN: u32 = 3;
+const TURNS_MIN: u32 = 2;
 const TURNS_MAX: u32 = 9;
-const TURNS_NS: u128 = 5_000_000;
+const TURNS_NS: u128 = 20_000_000;
 
 /// What [`Mode::Auto`](super::Mode::Auto) chose for the batches of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl fmt::Display for Chosen {
             return f.write_str(", not measured: its kernels may write declared memory");
         }
         let time = |tried: &Tried| match tried.period_ns {
+            Some(ns) if ns >= 10_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
             Some(ns) => format!("{:.1} us", ns as f64 / 1e3),
             None => "refused".to_owned(),
         };
@@ -175,7 +177,8 @@ impl Executor {
             replay.tried = 1;
             replay.trial_ns += start.elapsed().as_nanos() as u64;
         }
-        tracing::info!("mode auto: {chosen}");
+        let device = self.backend.device();
+        tracing::info!(device = device.name, "mode auto: {chosen}");
         self.ways[bucket] = Some(chosen.way);
         self.choices.add(self.buckets(), chosen);
         Ok(())
@@ -364,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_was_chosen_is_told_in_words_with_figures() {
-        let tried = tried([Some(1_030_000), None, Some(900_500), Some(812_000)]);
+        let tried = tried([Some(1_030_000), None, Some(90_040_000), Some(812_000)]);
         let mut chosen = Chosen {
             device: 0,
             bucket: 1,
@@ -375,7 +378,7 @@ mod tests {
         assert_eq!(
             chosen.to_string(),
             "bucket [16384, 64]: stream/kernels 812.0 us a batch; graph/batch 1030.0 us, \
-             graph/kernels refused, stream/batch 900.5 us"
+             graph/kernels refused, stream/batch 90.0 ms"
         );
         (chosen.way, chosen.tried) = (chosen.tried[0].way, Vec::new());
         assert_eq!(

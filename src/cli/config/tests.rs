@@ -56,7 +56,7 @@ fn mistakes_name_file_line_key_and_neighbour() {
     );
     assert_eq!(
         message("mode = \"grpah\""),
-        "jobs/run.toml:1: `mode`: \"grpah\" is none of \"graph\", \"stream\" (did you mean \"graph\"?)"
+        "jobs/run.toml:1: `mode`: \"grpah\" is none of \"graph\", \"stream\", \"auto\" (did you mean \"graph\"?)"
     );
     assert_eq!(
         message("scope = \"batch\"\nstreams = \"per_stage\""),
