@@ -1,0 +1,164 @@
+//! Bars or dots in rows, under headings.
+
+use super::axis::{Axis, Ruler};
+use super::canvas::{Canvas, LETTER, Room, Stand, cut, svg};
+use super::style::{Ink, Look};
+use crate::error::Result;
+
+pub(super) struct Row {
+    /// Stands above the row.
+    pub(super) heading: Option<String>,
+    pub(super) label: String,
+    pub(super) look: Look,
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// The value in words, at the row's end.
+    pub(super) text: String,
+}
+
+pub(super) struct Rows {
+    pub(super) axis: Axis,
+    /// Bars from the axis' beginning, or dots.
+    pub(super) bars: bool,
+    /// A line across all rows.
+    pub(super) rule: Option<f64>,
+    /// What the axis has to hold besides the rows.
+    pub(super) holds: Vec<f64>,
+    pub(super) rows: Vec<Row>,
+}
+
+const FOOT: f64 = 46.0;
+const HEADING: f64 = 28.0;
+
+/// Where rows stand, in pixels.
+struct Frame {
+    axis: Axis,
+    ruler: Ruler,
+    room: Room,
+    left: f64,
+    right: f64,
+    /// Where the texts at the ends begin or, in little room, end.
+    end: f64,
+}
+
+impl Frame {
+    fn at(&self, value: f64) -> Option<f64> {
+        let part = (self.axis.place(value)? - self.ruler.low) / (self.ruler.high - self.ruler.low);
+        Some(self.left + part * (self.right - self.left))
+    }
+
+    fn row(&self) -> f64 {
+        self.room.choose(25.0, 40.0)
+    }
+}
+
+impl Rows {
+    /// Whether anything can be drawn.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.iter().all(|row| self.axis.place(row.value).is_none())
+    }
+
+    pub(super) fn svg(&self, room: Room, label: &str) -> Result<String> {
+        let frame = self.frame(room);
+        let headings = self.rows.iter().filter(|row| row.heading.is_some()).count();
+        let row = room.choose(25.0, 40.0);
+        let height = FOOT + 4.0 + headings as f64 * HEADING + self.rows.len() as f64 * row;
+        svg((room.width(), height), Some(label), |canvas| match frame {
+            None => Ok(()),
+            Some(frame) => self.draw(canvas, &frame, height),
+        })
+    }
+
+    fn frame(&self, room: Room) -> Option<Frame> {
+        let rows = self.rows.iter();
+        let values = rows.flat_map(|row| [row.low, row.value, row.high]);
+        let values = values.chain(self.rule).chain(self.holds.iter().copied());
+        let ruler = self.axis.ruler(values, room.choose(7, 4))?;
+        let longest = |text: fn(&Row) -> &str| {
+            let lengths = self.rows.iter().map(|row| text(row).chars().count());
+            lengths.max().unwrap_or(0) as f64 * LETTER
+        };
+        let left = (longest(|row| &row.label) + 12.0).clamp(80.0, 290.0);
+        let end = (longest(|row| &row.text) + 14.0).clamp(60.0, 250.0);
+        let (left, right) = room.choose((left, room.width() - end), (4.0, room.width() - 24.0));
+        Some(Frame {
+            axis: self.axis,
+            ruler,
+            room,
+            left,
+            right,
+            end: room.choose(right + 12.0, room.width() - 2.0),
+        })
+    }
+
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, height: f64) -> Result<()> {
+        let bottom = height - FOOT;
+        for (place, text) in &frame.ruler.ticks {
+            let part = (place - frame.ruler.low) / (frame.ruler.high - frame.ruler.low);
+            let x = frame.left + part * (frame.right - frame.left);
+            canvas.line(&[(x, 4.0), (x, bottom)], Ink::Grid, 1.0)?;
+            canvas.text((x.max(12.0), bottom + 12.0), text, Stand::Middle, Ink::Quiet)?;
+        }
+        let under = ((frame.left + frame.right) / 2.0, height - 9.0);
+        canvas.text(under, self.axis.title, Stand::Middle, Ink::Text)?;
+        if let Some(x) = self.rule.and_then(|rule| frame.at(rule)) {
+            canvas.line(&[(x, 2.0), (x, bottom)], Ink::Quiet, 1.6)?;
+        }
+        let mut y = 4.0;
+        for row in &self.rows {
+            if let Some(heading) = &row.heading {
+                let heading = cut(heading, frame.room.choose(100, 46));
+                let at = y + HEADING / 2.0 + 3.0;
+                canvas.heading((2.0, at), &heading)?;
+                y += HEADING;
+            }
+            self.row(canvas, frame, row, y)?;
+            y += frame.row();
+        }
+        Ok(())
+    }
+
+    fn row(&self, canvas: &Canvas<'_>, frame: &Frame, row: &Row, top: f64) -> Result<()> {
+        let middle = match frame.room {
+            Room::Wide => {
+                let middle = top + frame.row() / 2.0;
+                let letters = ((frame.left - 12.0) / LETTER) as usize + 1;
+                let label = cut(&row.label, letters);
+                canvas.text((frame.left - 10.0, middle), &label, Stand::Left, Ink::Text)?;
+                canvas.text((frame.end, middle), &row.text, Stand::Right, Ink::Quiet)?;
+                middle
+            }
+            Room::Narrow => {
+                let words = top + 11.0;
+                let letters = 48_usize.saturating_sub(row.text.chars().count());
+                let label = cut(&row.label, letters);
+                canvas.text((frame.left, words), &label, Stand::Right, Ink::Text)?;
+                canvas.text((frame.end, words), &row.text, Stand::Left, Ink::Quiet)?;
+                top + 27.0
+            }
+        };
+        let Some(x) = frame.at(row.value) else {
+            return Ok(());
+        };
+        let ends = (frame.at(row.low), frame.at(row.high));
+        if self.bars {
+            let half = frame.room.choose(7.0, 6.0);
+            let (up, down) = (middle - half, middle + half);
+            canvas.bar((frame.left, up), (frame.right, down), Ink::Track)?;
+            canvas.bar((frame.left, up), (x.max(frame.left + 1.0), down), row.look.ink)?;
+        } else {
+            let track = [(frame.left, middle), (frame.right, middle)];
+            canvas.line(&track, Ink::Track, 2.0)?;
+            if let (Some(low), Some(high)) = ends {
+                canvas.line(&[(low, middle), (high, middle)], row.look.ink, 2.0)?;
+            }
+            canvas.marker((x, middle), row.look)?;
+        }
+        if let Some(x) = self.rule.and_then(|rule| frame.at(rule)) {
+            let across = [(x, middle - 9.0), (x, middle + 9.0)];
+            canvas.line(&across, Ink::Quiet, 1.6)?;
+        }
+        Ok(())
+    }
+}
