@@ -4,5 +4,6 @@
 pub mod compare;
 mod points;
 pub mod record;
+pub mod report;
 mod statistics;
 mod units;

@@ -135,6 +135,11 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// As [`percent`], for a tick.
+pub(crate) fn percent_tick(share: f64) -> String {
+    format!("{}%", short(share * 100.0))
+}
+
 /// `+5.2%` of a ratio of 1.052.
 pub(crate) fn change(ratio: f64) -> String {
     match ratio.is_finite() {

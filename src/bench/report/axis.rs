@@ -1,5 +1,8 @@
 //! Where values stand on an axis, and its ticks.
 
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
+
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
@@ -121,6 +124,39 @@ impl Axis {
             high: high * 1.03,
             ticks: at.take(ticks).map(|(place, share)| (place, (self.tick)(share))).collect(),
         }
+    }
+}
+
+/// A ruler is a coordinate of plotters, over places.
+impl Ranged for Ruler {
+    type ValueType = f64;
+    type FormatOption = NoDefaultFormatting;
+
+    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
+        let part = (place - self.low) / (self.high - self.low);
+        from + (part * f64::from(to - from)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match hint.weight().allow_light_points() {
+            true => Vec::new(),
+            false => self.ticks.iter().map(|(place, _)| *place).collect(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Ruler {
+    fn format(place: &f64) -> String {
+        place.to_string()
+    }
+
+    fn format_ext(&self, place: &f64) -> String {
+        let tick = self.ticks.iter().find(|(tick, _)| tick == place);
+        tick.map_or_else(|| Self::format(place), |(_, text)| text.clone())
     }
 }
 

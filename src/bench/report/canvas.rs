@@ -63,8 +63,11 @@ pub(super) fn sharp(pixels: f64) -> i32 {
 
 /// A font of so many pixels: plotters counts sizes by another measure than SVG does.
 pub(super) fn font(pixels: f64, ink: Ink) -> TextStyle<'static> {
-    let style = ("sans-serif", pixels * SHARP * 1.24).into_text_style(&(1, 1));
-    style.color(&colour(ink))
+    let font = ("sans-serif", pixels * SHARP * 1.24).into_font();
+    TextStyle {
+        color: colour(ink).to_backend_color(),
+        ..TextStyle::from(font)
+    }
 }
 
 pub(super) fn colour(ink: Ink) -> RGBColor {
@@ -188,8 +191,11 @@ impl Canvas<'_> {
     }
 
     pub(super) fn heading(&self, (x, y): (f64, f64), text: &str) -> Result<()> {
-        let bold = ("sans-serif", LETTERS * SHARP * 1.24, FontStyle::Bold);
-        let style = bold.into_text_style(&(1, 1)).color(&colour(Ink::Text));
+        let bold = ("sans-serif", LETTERS * SHARP * 1.24, FontStyle::Bold).into_font();
+        let style = TextStyle {
+            font: bold,
+            ..font(LETTERS, Ink::Text)
+        };
         self.write((x, y), text, Stand::Right, style)
     }
 

@@ -4,7 +4,6 @@ use super::axis::{Axis, Ruler};
 use super::canvas::{Canvas, LETTER, LETTERS, Room, Stand, colour, drawn, font, sharp, svg, wrap};
 use super::style::{Ink, Look, Shape};
 use crate::error::Result;
-use plotters::coord::combinators::BindKeyPoints;
 use plotters::prelude::*;
 
 /// A point with its spread.
@@ -122,9 +121,6 @@ impl Plot {
 
     fn grid(&self, canvas: &Canvas<'_>, frame: &Frame, size: (f64, f64)) -> Result<()> {
         let Frame { across, up, .. } = frame;
-        let places = |ruler: &Ruler| ruler.ticks.iter().map(|(place, _)| *place).collect();
-        let x = (across.low..across.high).with_key_points(places(across));
-        let y = (up.low..up.high).with_key_points(places(up));
         let mut chart = ChartBuilder::on(&canvas.area);
         chart
             .margin_top(sharp(frame.top))
@@ -132,11 +128,7 @@ impl Plot {
             .margin_bottom(sharp(size.1 - frame.bottom - 24.0))
             .x_label_area_size(sharp(24.0))
             .y_label_area_size(sharp(frame.left));
-        let mut chart = drawn(chart.build_cartesian_2d(x, y))?;
-        let text = |ruler: &Ruler, place: f64| {
-            let tick = ruler.ticks.iter().find(|(tick, _)| *tick == place);
-            tick.map_or_else(String::new, |(_, text)| text.clone())
-        };
+        let mut chart = drawn(chart.build_cartesian_2d(across.clone(), up.clone()))?;
         let mesh = chart
             .configure_mesh()
             .disable_axes()
@@ -145,8 +137,6 @@ impl Plot {
             .x_labels(across.ticks.len())
             .y_labels(up.ticks.len())
             .label_style(font(LETTERS, Ink::Quiet))
-            .x_label_formatter(&|place| text(across, *place))
-            .y_label_formatter(&|place| text(up, *place))
             .draw();
         drawn(mesh)?;
         let floor = [(frame.left, frame.bottom), (frame.right, frame.bottom)];

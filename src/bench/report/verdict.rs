@@ -1,0 +1,240 @@
+//! What the run says, in words: only what its figures bear out.
+
+use super::charts::{bases, capital, launch_slopes, workload};
+use super::sweeps::{Sweep, by_size, pairs};
+use crate::bench::points::{Point, size, title};
+use crate::bench::record::{Figures, PointFacts, Reference, Run, Share};
+use crate::bench::statistics::{Change, Told, median};
+use crate::bench::units;
+
+pub(super) struct Words {
+    pub(super) headline: String,
+    pub(super) says: Vec<String>,
+}
+
+/// From this share of a limit on it is what bounds a point.
+const BOUND: f64 = 0.5;
+
+/// How many times as fast the engine is as another program; more than 1 is faster.
+pub(super) fn against(own: &Figures, other: &Reference) -> Option<Change> {
+    Change::of(&own.period_ns, &other.period_ns)
+}
+
+pub(super) fn words(run: &Run, points: &[Point]) -> Words {
+    let sweeps = by_size(points);
+    let replay = replay(run, points);
+    let bound: Vec<(String, String)> = copy_bound(&sweeps);
+    let mut says = Vec::new();
+    // The first of either makes the headline.
+    let headline = match (replay.first(), bound.first()) {
+        (Some(replay), Some((_, bound))) => format!("{replay}; {bound}"),
+        (Some(replay), None) => replay.clone(),
+        (None, Some((workload, bound))) => format!("{workload}: {bound}"),
+        (None, None) => plain(points),
+    };
+    says.extend(replay.iter().skip(1).map(|words| format!("{words}.")));
+    says.extend(bound.iter().map(|(name, words)| format!("{name}: {words}.")));
+    if run.backend == "cpu" && !replay.is_empty() {
+        says.push("On the CPU a graph is the same calls as launches are.".to_owned());
+    }
+    says.extend(launches(points));
+    says.extend(latency(points));
+    says.extend(bounds(points));
+    says.extend(others(points));
+    Words { headline, says }
+}
+
+/// Where there is nothing to compare: what was measured.
+fn plain(points: &[Point]) -> String {
+    let best = bases(points).into_iter().find_map(|base| {
+        let period = base.period()?;
+        let rate = units::per_s(period.rate(1.0).median);
+        Some(format!("{}: {rate} batches", title(&base.facts)))
+    });
+    best.unwrap_or_else(|| "no point has figures".to_owned())
+}
+
+/// What a point is of, without its mode.
+fn what(facts: &PointFacts) -> String {
+    let kernels = match facts.kernels {
+        0 => String::new(),
+        1 => "1 kernel, ".to_owned(),
+        many => format!("{many} kernels, "),
+    };
+    format!("{kernels}{}", size(facts))
+}
+
+/// Graphs against launches: of base points, or of the first pairs of their workloads.
+/// Launches come first, since they are what a graph saves.
+fn replay(run: &Run, points: &[Point]) -> Vec<String> {
+    let pairs = pairs(points);
+    let mut chosen: Vec<&(&Point, &Point)> = Vec::new();
+    for pair in &pairs {
+        let workload = &pair.0.facts.workload;
+        let base = |pair: &&(&Point, &Point)| pair.0.is_base() || pair.1.is_base();
+        let group = || pairs.iter().filter(|pair| pair.0.facts.workload == *workload);
+        if chosen.iter().all(|pair| pair.0.facts.workload != *workload) {
+            chosen.extend(group().find(base).or_else(|| group().next()));
+        }
+    }
+    chosen.sort_by_key(|pair| pair.0.facts.workload != "launch");
+    let sentence = |pair: &&(&Point, &Point)| {
+        let (graph, stream) = (pair.0.figures()?, pair.1.figures()?);
+        let change = Change::of(&graph.period_ns, &stream.period_ns)?;
+        let workload = match pair.0.facts.workload.as_str() {
+            "launch" => String::new(),
+            name => format!("{}, ", workload(name)),
+        };
+        Some(format!("{workload}{}: {}", what(&pair.0.facts), carries(run, &change)))
+    };
+    chosen.iter().filter_map(sentence).collect()
+}
+
+fn carries(run: &Run, change: &Change) -> String {
+    let times = units::times;
+    let range = format!("{} to {}", times(change.low), times(change.high));
+    match change.told {
+        Told::More => format!("replay carries {} ({range})", times(change.ratio)),
+        Told::Less => format!("replay carries only {} ({range})", times(change.ratio)),
+        Told::Same if run.backend == "cpu" => {
+            "no difference between replay and launches that can be told, as it should be on \
+             the CPU"
+                .to_owned()
+        }
+        Told::Same => "no difference between replay and launches that can be told".to_owned(),
+        Told::Unclear => {
+            format!("replay against launches is unclear: {range}, too few repetitions or too much spread")
+        }
+    }
+}
+
+/// What is the largest of the limits' shares.
+fn largest(figures: &Figures) -> Option<&Share> {
+    let shares = figures.shares.iter().filter(|share| share.share.is_finite());
+    shares.max_by(|one, other| one.share.total_cmp(&other.share))
+}
+
+fn is_copy_bound(figures: &Figures) -> Option<bool> {
+    let share = largest(figures)?;
+    let copies = ["upload", "download"].contains(&share.limit.as_str());
+    Some(copies && share.share >= BOUND)
+}
+
+/// From which size on the link is what bounds; of each workload the first sweep.
+fn copy_bound(sweeps: &[Sweep<'_>]) -> Vec<(String, String)> {
+    let mut said: Vec<(String, String)> = Vec::new();
+    for sweep in sweeps.iter().filter(|sweep| sweep.facts.mode != "stream") {
+        let name = capital(&workload(&sweep.facts.workload));
+        if said.iter().any(|(known, _)| *known == name) {
+            continue;
+        }
+        let bound: Option<Vec<bool>> = sweep
+            .points
+            .iter()
+            .map(|(.., figures)| is_copy_bound(figures))
+            .collect();
+        let Some(bound) = bound else { continue };
+        let size = |place: usize| size(&sweep.points[place].1.facts);
+        // From there on without an exception.
+        let free = bound.iter().rposition(|bound| !bound).map_or(0, |last| last + 1);
+        let words = match free {
+            0 => format!("you are copy-bound at every size measured, from {}", size(0)),
+            all if all == bound.len() => {
+                format!("you are not copy-bound up to {}", size(all - 1))
+            }
+            from => format!("you are copy-bound from {}", size(from)),
+        };
+        said.push((name, words));
+    }
+    // What launches do is the headline's.
+    said.sort_by_key(|(name, _)| name != "Launch");
+    said
+}
+
+fn launches(points: &[Point]) -> Option<String> {
+    let (graph, stream) = launch_slopes(points)?;
+    Some(format!(
+        "A further kernel adds {} to a batch that is launched, {} to one that is replayed.",
+        units::time(stream),
+        units::time(graph.max(0.0))
+    ))
+}
+
+/// Of the first base point that has latencies.
+fn latency(points: &[Point]) -> Option<String> {
+    let base = bases(points).into_iter().find(|base| {
+        base.figures().is_some_and(|figures| figures.closed.count > 0)
+    })?;
+    let figures = base.figures()?;
+    let closed = format!(
+        "{}: half of the batches are back within {}, 99 of 100 within {}",
+        capital(&title(&base.facts)),
+        units::time(figures.closed.p50_ns as f64),
+        units::time(figures.closed.p99_ns as f64),
+    );
+    let open = figures.open.iter().rfind(|open| open.load < 0.95);
+    let open = open.map(|open| {
+        let p99 = units::time(open.latency.p99_ns as f64);
+        format!("; where they arrive at random at {} of that rate, within {p99}", units::percent(open.load))
+    });
+    Some(format!("{closed}{}.", open.unwrap_or_default()))
+}
+
+/// What bounds the base points.
+fn bounds(points: &[Point]) -> Option<String> {
+    let says = bases(points).into_iter().filter_map(|base| {
+        let figures = base.figures()?;
+        let share = largest(figures)?;
+        let percent = units::percent(share.share);
+        Some(format!("{} {percent} of {}", what(&base.facts), share.limit))
+    });
+    let says: Vec<String> = says.collect();
+    (!says.is_empty()).then(|| format!("The largest share of a limit: {}.", says.join("; ")))
+}
+
+/// Other programs over all points that they were measured beside.
+fn others(points: &[Point]) -> Vec<String> {
+    let mut names: Vec<(&str, Vec<Change>, bool)> = Vec::new();
+    for figures in points.iter().filter_map(Point::figures) {
+        for reference in &figures.references {
+            let Some(change) = against(figures, reference) else {
+                continue;
+            };
+            let wrong = reference.agrees == Some(false);
+            match names.iter_mut().find(|(name, ..)| *name == reference.name) {
+                Some((_, changes, any)) => {
+                    changes.push(change);
+                    *any |= wrong;
+                }
+                None => names.push((&reference.name, vec![change], wrong)),
+            }
+        }
+    }
+    let sentence = |(name, changes, wrong): &(&str, Vec<Change>, bool)| {
+        let told = |told| changes.iter().filter(|change| change.told == told).count();
+        let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
+        let ratio = median(&ratios)?;
+        let wrong = if *wrong { " Its outputs differ." } else { "" };
+        let words = match changes.as_slice() {
+            [one] => match one.told {
+                Told::Same => "no difference that can be told".to_owned(),
+                Told::Unclear => "unclear".to_owned(),
+                _ => format!(
+                    "tapeloop is {} as fast ({} to {})",
+                    units::times(ratio),
+                    units::times(one.low),
+                    units::times(one.high)
+                ),
+            },
+            many => format!(
+                "tapeloop is faster at {} of {} points, slower at {}; {} as fast in the median",
+                told(Told::More),
+                many.len(),
+                told(Told::Less),
+                units::times(ratio)
+            ),
+        };
+        Some(format!("Beside {name}: {words}.{wrong}"))
+    };
+    names.iter().filter_map(sentence).collect()
+}
