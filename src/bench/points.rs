@@ -144,7 +144,7 @@ fn many(count: usize, one: &str, more: &str) -> String {
 pub(crate) fn size(facts: &PointFacts) -> String {
     match (facts.unit.as_str(), facts.upload_bytes) {
         ("elements", bytes) if bytes > 0 => units::bytes(bytes as f64),
-        (unit, _) => format!("{} {unit}", facts.batch),
+        (unit, _) => format!("{} {unit}", units::whole(facts.batch)),
     }
 }
 

@@ -84,9 +84,22 @@ pub(crate) fn per_s_tick(value: f64) -> String {
     scaled(value, 1e3, &["/s", "k/s", "M/s", "G/s", "T/s"], short)
 }
 
-/// `1 k`, `16.4 k`: how many.
+/// `103 k`, `1.20 M`: how many.
 pub(crate) fn count(value: f64) -> String {
-    scaled(value, 1e3, &["", "k", "M", "G", "T"], short)
+    scaled(value, 1e3, &["", "k", "M", "G", "T"], digits)
+}
+
+/// `131,072`: all digits of how many.
+pub(crate) fn whole(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// `fma/s` of a number: `33.5 TFMA/s`.
@@ -103,7 +116,10 @@ pub(crate) fn fma_per_s_tick(value: f64) -> String {
 
 /// A plain number, for a tick.
 pub(crate) fn plain(value: f64) -> String {
-    short(value)
+    match value >= 1e3 && value < 1e15 && value.fract() == 0.0 {
+        true => whole(value as u64),
+        false => short(value),
+    }
 }
 
 /// `5.2x`, with more digits near 1.
@@ -115,6 +131,15 @@ pub(crate) fn times(ratio: f64) -> String {
         r if r >= 99.5 => format!("{r:.0}x"),
         r if r >= 1.995 => format!("{r:.1}x"),
         r => format!("{r:.2}x"),
+    }
+}
+
+/// `5.2x (5.1x to 5.3x)`, the range where it says more.
+pub(crate) fn times_within(ratio: f64, low: f64, high: f64) -> String {
+    let (text, low, high) = (times(ratio), times(low), times(high));
+    match low == high {
+        true => text,
+        false => format!("{text} ({low} to {high})"),
     }
 }
 
@@ -194,6 +219,8 @@ mod tests {
         assert_eq!(bytes_per_s(55.3e9), "55.3 GB/s");
         assert_eq!(per_s(103_092.0), "103 k/s");
         assert_eq!(count(16_384.0), "16.4 k");
+        assert_eq!(whole(131_072), "131,072");
+        assert_eq!(whole(72), "72");
         assert_eq!(times(5.18), "5.2x");
         assert_eq!(percent(0.912), "91%");
         assert_eq!(percent(0.031), "3.1%");

@@ -37,6 +37,8 @@ impl Axis {
     /// Where a value stands; `None` where it has no place.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
+            // What cannot be divided further is nothing.
+            Scale::Linear if value.abs() < 1e-60 => 0.0,
             Scale::Linear => value,
             Scale::Decades => value.log10(),
             Scale::Doublings => value.log2(),
@@ -67,10 +69,15 @@ impl Axis {
         let first = (low / step).ceil() as i64;
         let last = (high / step).floor() as i64;
         let at = (first..=last).map(|tick| tick as f64 * step);
+        // Nothing is nothing in any unit.
+        let text = |value: f64| match value == 0.0 {
+            true => "0".to_owned(),
+            false => (self.tick)(value),
+        };
         Ruler {
             low,
             high: high + (high - low) * 0.06,
-            ticks: at.map(|value| (value, (self.tick)(value))).collect(),
+            ticks: at.map(|value| (value, text(value))).collect(),
         }
     }
 
@@ -118,11 +125,20 @@ impl Axis {
         let high = high.max(1.0);
         let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
         let at = shares.into_iter().filter_map(|share| Some((self.place(share)?, share)));
-        let at = at.filter(|(place, _)| *place <= high);
+        // The first of them stand close.
+        let mut free = 0.0;
+        let apart = |(place, _): &(f64, f64)| {
+            let fits = *place >= free && *place <= high;
+            if fits {
+                free = place + 0.4 * high / ticks.max(1) as f64;
+            }
+            fits
+        };
+        let at = at.filter(apart);
         Ruler {
             low: 0.0,
             high: high * 1.03,
-            ticks: at.take(ticks).map(|(place, share)| (place, (self.tick)(share))).collect(),
+            ticks: at.map(|(place, share)| (place, (self.tick)(share))).collect(),
         }
     }
 }
@@ -209,7 +225,7 @@ mod tests {
         for scale in [Scale::Linear, Scale::Decades, Scale::Doublings, Scale::Tail] {
             let axis = axis(scale, units::plain);
             assert_eq!(axis.ruler([f64::NAN, f64::INFINITY].into_iter(), 5), None);
-            for value in [1e-30, 0.3, 1.0, 7.0, 1e30] {
+            for value in [5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1e300] {
                 let Some(ruler) = axis.ruler([value, value].into_iter(), 5) else {
                     continue;
                 };

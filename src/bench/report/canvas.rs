@@ -13,7 +13,7 @@ const SHARP: f64 = 8.0;
 pub(super) const LETTERS: f64 = 12.5;
 
 /// What a letter takes on average, in the widest of the fonts asked for.
-pub(super) const LETTER: f64 = 7.0;
+pub(super) const LETTER: f64 = 7.4;
 
 /// What the reader's screen has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum Room {
 impl Room {
     pub(super) fn width(self) -> f64 {
         match self {
-            Room::Wide => 820.0,
+            Room::Wide => 900.0,
             Room::Narrow => 360.0,
         }
     }
@@ -232,7 +232,7 @@ impl Canvas<'_> {
             drawn(self.area.draw(&Polygon::new(points, filled)))
         };
         match look.shape {
-            Shape::None => Ok(()),
+            Shape::None | Shape::Block => Ok(()),
             Shape::Disc => {
                 let disc = Circle::new((sharp(x), sharp(y)), sharp(r), filled);
                 drawn(self.area.draw(&disc))

@@ -81,7 +81,7 @@ fn swatch(look: Look) -> Result<String> {
         match (look.dashed, look.shape) {
             (true, _) => canvas.dashes(&line, look.ink, 1.8)?,
             (false, Shape::None) => {}
-            (false, Shape::Square) => return canvas.bar((6.0, 1.0), (22.0, 13.0), look.ink),
+            (false, Shape::Block) => return canvas.bar((6.0, 1.0), (22.0, 13.0), look.ink),
             (false, _) => canvas.line(&line, look.ink, 2.2)?,
         }
         canvas.marker((14.0, 7.0), look)

@@ -37,12 +37,12 @@ pub(super) fn page(content: &Content<'_>) -> Result<Markup> {
             body {
                 main {
                     (refused(content.points))
+                    (flagged(content.points))
                     p.kicker { "tapeloop bench, " (run.device) ", " (units::date(run.started_unix_s)) }
                     h1 { (capital(&content.words.headline)) }
                     @if !content.words.says.is_empty() {
                         ul.says { @for says in &content.words.says { li { (says) } } }
                     }
-                    (flagged(content.points))
                     (machine(run))
                     (limits(&run.limits))
                     @for section in &sections { (section) }
@@ -83,17 +83,26 @@ fn refused(points: &[Point]) -> Markup {
     }
 }
 
+/// What makes figures doubtful, with the points that it is said of.
 fn flagged(points: &[Point]) -> Markup {
-    let flagged = points.iter().filter_map(|point| {
-        let flags = &point.figures()?.flags;
-        (!flags.is_empty()).then(|| (title(&point.facts), flags.join(" ")))
-    });
-    let flagged: Vec<_> = flagged.collect();
+    let mut flags: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut doubtful = 0;
+    for point in points {
+        let said = point.figures().map_or(&[][..], |figures| &figures.flags);
+        doubtful += usize::from(!said.is_empty());
+        for flag in said {
+            let title = title(&point.facts);
+            match flags.iter_mut().find(|(known, _)| known == flag) {
+                Some((_, titles)) => titles.push(title),
+                None => flags.push((flag, vec![title])),
+            }
+        }
+    }
     html! {
-        @if !flagged.is_empty() {
+        @if doubtful > 0 {
             section.box.flagged {
-                h2 { "Doubtful figures at " (many(flagged.len(), "point")) }
-                ul { @for (title, flags) in &flagged { li { b { (title) } ": " (flags) } } }
+                h2 { "Doubtful figures at " (many(doubtful, "point")) }
+                ul { @for (flag, titles) in &flags { li { (flag) " (" (titles.join("; ")) ")" } } }
             }
         }
     }

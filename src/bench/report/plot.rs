@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Ruler};
 use super::canvas::{Canvas, LETTER, LETTERS, Room, Stand, colour, drawn, font, sharp, svg, wrap};
-use super::style::{Ink, Look, Shape};
+use super::style::{Ink, Look};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -106,13 +106,13 @@ impl Plot {
         let ticks = longest(&mut up.ticks.iter().map(|(_, text)| text.chars().count()));
         let names = self.lines.iter().flat_map(|line| wrap(&line.name, LABEL_LETTERS));
         let names = longest(&mut names.map(|name| name.chars().count()));
-        let right = room.choose(names * LETTER + 30.0, 20.0);
+        let right = room.choose(names * LETTER + 42.0, 20.0);
         Some(Frame {
             x: self.x,
             y: self.y,
             across,
             up,
-            left: ticks * LETTER + 12.0,
+            left: ticks * LETTER + 14.0,
             right: width - right.max(26.0),
             top: 32.0,
             bottom: height - 48.0,
@@ -131,7 +131,8 @@ impl Plot {
         let mut chart = drawn(chart.build_cartesian_2d(across.clone(), up.clone()))?;
         let mesh = chart
             .configure_mesh()
-            .disable_axes()
+            .axis_style(TRANSPARENT)
+            .set_all_tick_mark_size(sharp(6.0))
             .bold_line_style(colour(Ink::Grid).stroke_width(sharp(1.0) as u32))
             .light_line_style(TRANSPARENT)
             .x_labels(across.ticks.len())
@@ -181,13 +182,17 @@ impl Plot {
         marked.iter().try_for_each(|place| canvas.marker(*place, line.look))
     }
 
-    /// Names to the right, each beside its line's end or as near as the others allow.
+    /// Names to the right, with their signs, each beside its line's end or as near as the
+    /// others allow.
     fn names(&self, canvas: &Canvas<'_>, frame: &Frame) -> Result<()> {
         let mut names: Vec<(f64, (f64, f64), &Line)> = Vec::new();
         for line in &self.lines {
             let places = line.dots.iter().filter_map(|dot| frame.at(dot.x, dot.y));
             if let Some(end) = places.max_by(|one, other| one.0.total_cmp(&other.0)) {
-                names.push((end.1, end, line));
+                // Lines that end together stand in the order that they come in.
+                let start = line.dots.iter().find_map(|dot| frame.at(dot.x, dot.y));
+                let start = start.map_or(end.1, |start| start.1);
+                names.push((end.1 + 0.05 * start, end, line));
             }
         }
         names.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -195,14 +200,16 @@ impl Plot {
             wrap(&line.name, LABEL_LETTERS).len() as f64 * LINE_STEP + 3.0
         });
         let heights: Vec<f64> = heights.collect();
-        let middles: Vec<f64> = names.iter().map(|(y, _, _)| *y).collect();
+        let middles: Vec<f64> = names.iter().map(|(_, end, _)| end.1).collect();
         let middles = spread_out(&middles, &heights, frame.top - 10.0, frame.bottom + 14.0);
-        for ((_, end, line), middle) in names.iter().zip(middles) {
-            let x = frame.right + 18.0;
-            if line.look.shape != Shape::None || line.look.dashed {
-                let lead = [(end.0 + 6.0, end.1), (x - 4.0, middle)];
-                canvas.line(&lead, Ink::Grid, 1.0)?;
+        for ((.., line), middle) in names.iter().zip(middles) {
+            let x = frame.right + 38.0;
+            let sign = [(x - 28.0, middle), (x - 6.0, middle)];
+            match line.look.dashed {
+                true => canvas.dashes(&sign, line.look.ink, 1.8)?,
+                false => canvas.line(&sign, line.look.ink, 2.2)?,
             }
+            canvas.marker((x - 17.0, middle), line.look)?;
             let lines = wrap(&line.name, LABEL_LETTERS);
             let first = middle - (lines.len() - 1) as f64 * LINE_STEP / 2.0;
             for (place, text) in lines.iter().enumerate() {

@@ -6,8 +6,8 @@ use super::style::{Ink, Look};
 use crate::error::Result;
 
 pub(super) struct Row {
-    /// Stands above the row.
-    pub(super) heading: Option<String>,
+    /// Stands above the row, and what is added where there is room.
+    pub(super) heading: Option<(String, String)>,
     pub(super) label: String,
     pub(super) look: Look,
     pub(super) value: f64,
@@ -50,6 +50,11 @@ impl Frame {
 
     fn row(&self) -> f64 {
         self.room.choose(25.0, 40.0)
+    }
+
+    /// Of a bar.
+    fn half(&self) -> f64 {
+        self.room.choose(7.0, 6.0)
     }
 }
 
@@ -94,32 +99,55 @@ impl Rows {
 
     fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, height: f64) -> Result<()> {
         let bottom = height - FOOT;
-        for (place, text) in &frame.ruler.ticks {
-            let part = (place - frame.ruler.low) / (frame.ruler.high - frame.ruler.low);
-            let x = frame.left + part * (frame.right - frame.left);
-            canvas.line(&[(x, 4.0), (x, bottom)], Ink::Grid, 1.0)?;
+        let part = |place: f64| (place - frame.ruler.low) / (frame.ruler.high - frame.ruler.low);
+        let x = |place: f64| frame.left + part(place) * (frame.right - frame.left);
+        let ticks: Vec<(f64, &String)> = frame
+            .ruler
+            .ticks
+            .iter()
+            .map(|(place, text)| (x(*place), text))
+            .collect();
+        for (x, text) in &ticks {
             canvas.text((x.max(12.0), bottom + 12.0), text, Stand::Middle, Ink::Quiet)?;
         }
         let under = ((frame.left + frame.right) / 2.0, height - 9.0);
         canvas.text(under, self.axis.title, Stand::Middle, Ink::Text)?;
-        if let Some(x) = self.rule.and_then(|rule| frame.at(rule)) {
-            canvas.line(&[(x, 2.0), (x, bottom)], Ink::Quiet, 1.6)?;
-        }
         let mut y = 4.0;
+        let mut marks = Vec::new();
         for row in &self.rows {
-            if let Some(heading) = &row.heading {
-                let heading = cut(heading, frame.room.choose(100, 46));
-                let at = y + HEADING / 2.0 + 3.0;
-                canvas.heading((2.0, at), &heading)?;
+            if let Some((heading, more)) = &row.heading {
+                let heading = frame.room.choose(format!("{heading}{more}"), heading.clone());
+                let heading = cut(&heading, frame.room.choose(100, 44));
+                canvas.heading((2.0, y + HEADING / 2.0 + 3.0), &heading)?;
                 y += HEADING;
             }
-            self.row(canvas, frame, row, y)?;
+            marks.push((row, self.words(canvas, frame, row, y)?));
             y += frame.row();
+        }
+        let rule = self.rule.and_then(|rule| frame.at(rule));
+        for (row, middle) in marks {
+            // Not through words.
+            let half = frame.room.choose(12.5, 9.0);
+            let across = |x: f64| [(x, middle - half), (x, middle + half)];
+            for (x, _) in &ticks {
+                canvas.line(&across(*x), Ink::Grid, 1.0)?;
+            }
+            // Above bars, which would hide it, and below dots, which it would hide.
+            if self.bars {
+                self.mark(canvas, frame, row, middle)?;
+            }
+            if let Some(x) = rule {
+                canvas.line(&across(x), Ink::Quiet, 1.6)?;
+            }
+            if !self.bars {
+                self.mark(canvas, frame, row, middle)?;
+            }
         }
         Ok(())
     }
 
-    fn row(&self, canvas: &Canvas<'_>, frame: &Frame, row: &Row, top: f64) -> Result<()> {
+    /// What a row says, and its track; returns where its middle is.
+    fn words(&self, canvas: &Canvas<'_>, frame: &Frame, row: &Row, top: f64) -> Result<f64> {
         let middle = match frame.room {
             Room::Wide => {
                 let middle = top + frame.row() / 2.0;
@@ -131,34 +159,31 @@ impl Rows {
             }
             Room::Narrow => {
                 let words = top + 11.0;
-                let letters = 48_usize.saturating_sub(row.text.chars().count());
+                let letters = 46_usize.saturating_sub(row.text.chars().count());
                 let label = cut(&row.label, letters);
                 canvas.text((frame.left, words), &label, Stand::Right, Ink::Text)?;
                 canvas.text((frame.end, words), &row.text, Stand::Left, Ink::Quiet)?;
                 top + 27.0
             }
         };
+        let half = if self.bars { frame.half() } else { 1.0 };
+        let (from, to) = ((frame.left, middle - half), (frame.right, middle + half));
+        canvas.bar(from, to, Ink::Track)?;
+        Ok(middle)
+    }
+
+    fn mark(&self, canvas: &Canvas<'_>, frame: &Frame, row: &Row, middle: f64) -> Result<()> {
         let Some(x) = frame.at(row.value) else {
             return Ok(());
         };
-        let ends = (frame.at(row.low), frame.at(row.high));
         if self.bars {
-            let half = frame.room.choose(7.0, 6.0);
-            let (up, down) = (middle - half, middle + half);
-            canvas.bar((frame.left, up), (frame.right, down), Ink::Track)?;
-            canvas.bar((frame.left, up), (x.max(frame.left + 1.0), down), row.look.ink)?;
-        } else {
-            let track = [(frame.left, middle), (frame.right, middle)];
-            canvas.line(&track, Ink::Track, 2.0)?;
-            if let (Some(low), Some(high)) = ends {
-                canvas.line(&[(low, middle), (high, middle)], row.look.ink, 2.0)?;
-            }
-            canvas.marker((x, middle), row.look)?;
+            let (up, down) = (middle - frame.half(), middle + frame.half());
+            let end = x.max(frame.left + 1.0);
+            return canvas.bar((frame.left, up), (end, down), row.look.ink);
         }
-        if let Some(x) = self.rule.and_then(|rule| frame.at(rule)) {
-            let across = [(x, middle - 9.0), (x, middle + 9.0)];
-            canvas.line(&across, Ink::Quiet, 1.6)?;
+        if let (Some(low), Some(high)) = (frame.at(row.low), frame.at(row.high)) {
+            canvas.line(&[(low, middle), (high, middle)], row.look.ink, 2.0)?;
         }
-        Ok(())
+        canvas.marker((x, middle), row.look)
     }
 }

@@ -45,22 +45,16 @@ impl Slots {
         slots
     }
 
-    /// In little room, only the first half: bars have to be seen.
-    fn shown(&self, room: Room) -> u64 {
-        let end = self.spans.iter().map(|span| span.end_ns).max().unwrap_or(0);
-        room.choose(end, end / 2)
-    }
-
     pub(super) fn svg(&self, room: Room, label: &str) -> Result<String> {
         let slots = self.slots();
         let slot_height = LANE * STAGES.len() as f64 + GAP;
         let height = FOOT + slots.len() as f64 * slot_height;
-        let end = self.shown(room);
+        let end = self.spans.iter().map(|span| span.end_ns).max().unwrap_or(0);
         let ruler = AXIS.ruler([end as f64].into_iter(), room.choose(8, 4));
         svg((room.width(), height), Some(label), |canvas| {
             let Some(ruler) = ruler else { return Ok(()) };
             let (left, right) = (room.choose(56.0, 44.0), room.width() - 18.0);
-            let at = |ns: f64| left + ns.min(end as f64) / end.max(1) as f64 * (right - left);
+            let at = |ns: f64| left + ns / end.max(1) as f64 * (right - left);
             let bottom = height - FOOT;
             for (place, slot) in slots.iter().enumerate() {
                 let top = place as f64 * slot_height + GAP / 2.0;
@@ -76,7 +70,7 @@ impl Slots {
             }
             let under = ((left + right) / 2.0, height - 9.0);
             canvas.text(under, AXIS.title, Stand::Middle, Ink::Text)?;
-            for span in self.spans.iter().filter(|span| span.start_ns < end) {
+            for span in &self.spans {
                 let slot = slots.iter().position(|slot| *slot == span.slot);
                 let lane = STAGES.iter().position(|(name, ..)| *name == span.stage);
                 if let (Some(slot), Some(lane)) = (slot, lane) {

@@ -81,6 +81,8 @@ pub(super) enum Shape {
     Triangle,
     Diamond,
     Cross,
+    /// Of bars, not of points.
+    Block,
     None,
 }
 
@@ -99,6 +101,9 @@ impl Look {
 
     /// What a machine can do.
     pub(super) const LIMIT: Look = Look::new(Ink::Quiet, Shape::None, true);
+
+    /// Another program where all of them are named.
+    pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Shape::Diamond, false);
 
     /// Of the engine's own figures: `place` of the lines beside each other, of which the
     /// first of a mode has the mode's colour on each chart.
@@ -136,8 +141,9 @@ impl Look {
         LOOKS[place % LOOKS.len()]
     }
 
+    /// Of a bar.
     pub(super) const fn solid(ink: Ink) -> Self {
-        Look::new(ink, Shape::Square, false)
+        Look::new(ink, Shape::Block, false)
     }
 }
 
@@ -167,9 +173,7 @@ const PAGE: &str = "\
 html { -webkit-text-size-adjust: 100% }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif }
-main { max-width: 1120px; margin: 0 auto; padding: 28px 20px 64px }
-main > * { max-width: 860px; margin-left: auto; margin-right: auto }
-main > .wide { max-width: 1120px }
+main { max-width: 980px; margin: 0 auto; padding: 28px 20px 64px }
 .kicker { color: var(--quiet); font-size: 14px; margin-bottom: 4px; margin-top: 0 }
 h1 { font-size: 28px; line-height: 1.25; margin-top: 0; margin-bottom: 16px; text-wrap: balance }
 h2 { font-size: 21px; line-height: 1.3; margin-top: 48px; margin-bottom: 8px }
@@ -184,7 +188,7 @@ ul.says li { margin: 4px 0 }
 .refused h2 { color: var(--red) }
 .flagged { background: var(--amber-ground); border-color: var(--amber-edge) }
 .flagged h2 { color: var(--amber) }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(230px, 1fr)); gap: 10px 24px;
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 10px 24px;
   margin: 0 }
 dl div { min-width: 0 }
 dt { color: var(--quiet); font-size: 13px }
@@ -192,31 +196,33 @@ dd { margin: 0; overflow-wrap: anywhere }
 details { margin-top: 12px }
 summary { cursor: pointer; color: var(--link) }
 pre { overflow-x: auto; margin: 8px 0 0; font: 13px/1.45 ui-monospace, 'DejaVu Sans Mono', monospace }
-figure { margin-top: 32px; margin-bottom: 0 }
-figcaption { color: var(--quiet); margin: 2px 0 8px }
+figure { margin: 32px 0 0 }
+figcaption { color: var(--quiet); max-width: 75ch; margin: 2px 0 8px }
 svg { display: block; width: 100%; height: auto; overflow: visible }
 svg text { font-family: system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif }
-.narrow { display: none }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 0 0 6px; padding: 0;
   list-style: none; font-size: 14px }
 .legend li { display: flex; align-items: center; gap: 6px }
+.narrow, .legend.narrow { display: none }
 .legend svg { width: 28px; height: 14px; flex: none }
 .scroll { overflow-x: auto; border: 1px solid var(--edge); border-radius: 8px; margin: 8px 0 20px }
-table { border-collapse: collapse; font-size: 13.5px; line-height: 1.35; width: 100%;
+table { border-collapse: separate; border-spacing: 0; font-size: 13.5px; line-height: 1.35; width: 100%;
   font-variant-numeric: tabular-nums }
 th, td { padding: 6px 12px; text-align: right; white-space: nowrap; vertical-align: top }
 th { font-weight: 600; color: var(--quiet); border-bottom: 1px solid var(--edge); vertical-align: bottom }
 th:first-child, td:first-child, .words { text-align: left }
 td:first-child { font-weight: 600 }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--ground) }
 tr + tr td { border-top: 1px solid var(--edge) }
 td small, th small { display: block; color: var(--quiet); font-size: 12px; font-weight: 400 }
-tr.refused-point td { color: var(--red); background: var(--red-ground) }
-caption { text-align: left }
+tr.refused-point td:nth-child(n) { color: var(--red); background: var(--red-ground) }
 @media (max-width: 719px) {
   main { padding: 20px 14px 48px }
   h1 { font-size: 23px }
+  dl { grid-template-columns: repeat(auto-fill, minmax(135px, 1fr)); gap: 10px 16px }
   .wide-drawing { display: none }
   .narrow { display: block; max-width: 460px; margin: 0 auto }
+  .legend.narrow { display: flex; max-width: none; margin: 0 0 6px }
 }
 ";
 

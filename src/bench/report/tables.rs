@@ -113,7 +113,7 @@ fn groups<'a, K: PartialEq>(
 pub(super) fn tables(records: &[&Record]) -> Markup {
     html! {
         @for (name, group) in groups(records, |record| &record.point.workload) {
-            section.wide id={ "table-" (name) } {
+            section id={ "table-" (name) } {
                 h3 { (capital(&workload(name))) }
                 @for (axis, group) in groups(&group, |record| &record.point.axis) {
                     (table(axis, &group))

@@ -1,6 +1,6 @@
 //! What the run says, in words: only what its figures bear out.
 
-use super::charts::{bases, capital, launch_slopes, workload};
+use super::charts::{bases, capital, is_of_files, launch_slopes, workload};
 use super::sweeps::{Sweep, by_size, pairs};
 use crate::bench::points::{Point, size, title};
 use crate::bench::record::{Figures, PointFacts, Reference, Run, Share};
@@ -32,8 +32,13 @@ pub(super) fn words(run: &Run, points: &[Point]) -> Words {
         (None, Some((workload, bound))) => format!("{workload}: {bound}"),
         (None, None) => plain(points),
     };
-    says.extend(replay.iter().skip(1).map(|words| format!("{words}.")));
-    says.extend(bound.iter().map(|(name, words)| format!("{name}: {words}.")));
+    says.extend(replay.iter().skip(1).map(|words| capital(&format!("{words}."))));
+    // The headline has the first, if it has a replay.
+    let rest = bound.iter().skip(1);
+    let rest: Vec<String> = rest.map(|(name, words)| format!("{name}: {words}")).collect();
+    if !rest.is_empty() {
+        says.push(capital(&format!("{}.", rest.join("; "))));
+    }
     if run.backend == "cpu" && !replay.is_empty() {
         says.push("On the CPU a graph is the same calls as launches are.".to_owned());
     }
@@ -41,6 +46,7 @@ pub(super) fn words(run: &Run, points: &[Point]) -> Words {
     says.extend(latency(points));
     says.extend(bounds(points));
     says.extend(others(points));
+    says.extend(files(points));
     Words { headline, says }
 }
 
@@ -48,8 +54,8 @@ pub(super) fn words(run: &Run, points: &[Point]) -> Words {
 fn plain(points: &[Point]) -> String {
     let best = bases(points).into_iter().find_map(|base| {
         let period = base.period()?;
-        let rate = units::per_s(period.rate(1.0).median);
-        Some(format!("{}: {rate} batches", title(&base.facts)))
+        let rate = units::count(period.rate(1.0).median);
+        Some(format!("{}: {rate} batches/s", title(&base.facts)))
     });
     best.unwrap_or_else(|| "no point has figures".to_owned())
 }
@@ -92,10 +98,10 @@ fn replay(run: &Run, points: &[Point]) -> Vec<String> {
 
 fn carries(run: &Run, change: &Change) -> String {
     let times = units::times;
-    let range = format!("{} to {}", times(change.low), times(change.high));
+    let within = units::times_within(change.ratio, change.low, change.high);
     match change.told {
-        Told::More => format!("replay carries {} ({range})", times(change.ratio)),
-        Told::Less => format!("replay carries only {} ({range})", times(change.ratio)),
+        Told::More => format!("replay carries {within}"),
+        Told::Less => format!("replay carries only {within}"),
         Told::Same if run.backend == "cpu" => {
             "no difference between replay and launches that can be told, as it should be on \
              the CPU"
@@ -103,7 +109,8 @@ fn carries(run: &Run, change: &Change) -> String {
         }
         Told::Same => "no difference between replay and launches that can be told".to_owned(),
         Told::Unclear => {
-            format!("replay against launches is unclear: {range}, too few repetitions or too much spread")
+            let range = format!("{} to {}", times(change.low), times(change.high));
+            format!("replay against launches is unclear: {range}")
         }
     }
 }
@@ -124,7 +131,7 @@ fn is_copy_bound(figures: &Figures) -> Option<bool> {
 fn copy_bound(sweeps: &[Sweep<'_>]) -> Vec<(String, String)> {
     let mut said: Vec<(String, String)> = Vec::new();
     for sweep in sweeps.iter().filter(|sweep| sweep.facts.mode != "stream") {
-        let name = capital(&workload(&sweep.facts.workload));
+        let name = workload(&sweep.facts.workload);
         if said.iter().any(|(known, _)| *known == name) {
             continue;
         }
@@ -147,7 +154,7 @@ fn copy_bound(sweeps: &[Sweep<'_>]) -> Vec<(String, String)> {
         said.push((name, words));
     }
     // What launches do is the headline's.
-    said.sort_by_key(|(name, _)| name != "Launch");
+    said.sort_by_key(|(name, _)| name != "launch");
     said
 }
 
@@ -182,20 +189,67 @@ fn latency(points: &[Point]) -> Option<String> {
 
 /// What bounds the base points.
 fn bounds(points: &[Point]) -> Option<String> {
-    let says = bases(points).into_iter().filter_map(|base| {
-        let figures = base.figures()?;
-        let share = largest(figures)?;
-        let percent = units::percent(share.share);
-        Some(format!("{} {percent} of {}", what(&base.facts), share.limit))
-    });
-    let says: Vec<String> = says.collect();
-    (!says.is_empty()).then(|| format!("The largest share of a limit: {}.", says.join("; ")))
+    let mut seen: Vec<&str> = Vec::new();
+    let mut says: Vec<String> = Vec::new();
+    for base in bases(points) {
+        let name = base.facts.workload.as_str();
+        let share = base.figures().and_then(largest);
+        if let (Some(share), false) = (share, seen.contains(&name)) {
+            seen.push(name);
+            let percent = units::percent(share.share);
+            says.push(format!("{} {percent} of {}", workload(name), share.limit));
+        }
+    }
+    (!says.is_empty()).then(|| format!("Largest shares of a limit, at the base points: {}.", says.join("; ")))
 }
 
-/// Other programs over all points that they were measured beside.
+/// Work on files, beside the fastest other program at it: a sentence for each work.
+fn files(points: &[Point]) -> Vec<String> {
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    for point in points.iter().filter(|point| is_of_files(&point.facts)) {
+        let name = capital(&workload(&point.facts.workload));
+        let Some(words) = beside_the_fastest(point) else {
+            continue;
+        };
+        match said.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, all)) => all.push(words),
+            None => said.push((name, vec![words])),
+        }
+    }
+    let said = said.into_iter();
+    said.map(|(name, words)| format!("{name}, beside the fastest other program: {}.", words.join("; ")))
+        .collect()
+}
+
+fn beside_the_fastest(point: &Point) -> Option<String> {
+    let figures = point.figures()?;
+    let changes = figures.references.iter();
+    let changes = changes.filter_map(|reference| Some((reference, against(figures, reference)?)));
+    let (reference, change) =
+        changes.min_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio))?;
+    let words = match change.told {
+        Told::More | Told::Less => {
+            let within = units::times_within(change.ratio, change.low, change.high);
+            format!("{within} as fast as {}", reference.name)
+        }
+        Told::Same => format!("no difference to {} that can be told", reference.name),
+        Told::Unclear => format!("unclear beside {}", reference.name),
+    };
+    Some(match point.facts.threads {
+        1 => format!("on one thread {words}"),
+        threads => format!("on {threads} threads {words}"),
+    })
+}
+
+/// Other programs over all points that they were measured beside, but for files, and for
+/// launches where there are graphs: those are there to compare with.
 fn others(points: &[Point]) -> Vec<String> {
     let mut names: Vec<(&str, Vec<Change>, bool)> = Vec::new();
-    for figures in points.iter().filter_map(Point::figures) {
+    let replayed = points.iter().any(|point| point.facts.mode != "stream");
+    let points = points.iter().filter(|point| {
+        !is_of_files(&point.facts) && !(replayed && point.facts.mode == "stream")
+    });
+    for figures in points.filter_map(Point::figures) {
         for reference in &figures.references {
             let Some(change) = against(figures, reference) else {
                 continue;
@@ -219,20 +273,23 @@ fn others(points: &[Point]) -> Vec<String> {
             [one] => match one.told {
                 Told::Same => "no difference that can be told".to_owned(),
                 Told::Unclear => "unclear".to_owned(),
-                _ => format!(
-                    "tapeloop is {} as fast ({} to {})",
-                    units::times(ratio),
-                    units::times(one.low),
-                    units::times(one.high)
-                ),
+                _ => {
+                    let within = units::times_within(ratio, one.low, one.high);
+                    format!("tapeloop is {within} as fast")
+                }
             },
-            many => format!(
-                "tapeloop is faster at {} of {} points, slower at {}; {} as fast in the median",
-                told(Told::More),
-                many.len(),
-                told(Told::Less),
-                units::times(ratio)
-            ),
+            many => {
+                let slower = match told(Told::Less) {
+                    0 => String::new(),
+                    slower => format!(", slower at {slower}"),
+                };
+                format!(
+                    "tapeloop is faster at {} of {} points{slower}; {} as fast in the median",
+                    told(Told::More),
+                    many.len(),
+                    units::times(ratio)
+                )
+            }
         };
         Some(format!("Beside {name}: {words}.{wrong}"))
     };

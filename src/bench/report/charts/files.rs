@@ -49,7 +49,7 @@ fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
             continue;
         };
         let atoms = figures.amounts.atoms;
-        if !(atoms > 0.0) {
+        if atoms.is_nan() || atoms <= 0.0 {
             continue;
         }
         let own = period.rate(atoms);
@@ -59,19 +59,18 @@ fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
             mode => format!("tapeloop, {mode}"),
         };
         let mut group = vec![row(&backend, Look::own("graph", 0), own, None)];
-        for (place, reference) in figures.references.iter().enumerate() {
+        for reference in &figures.references {
             if let Some(spread) = Spread::of(&reference.period_ns) {
                 let rate = spread.rate(atoms);
-                let ratio = rate.median / own.median;
-                let look = Look::reference(place);
-                group.push(row(&reference.name, look, rate, Some(ratio)));
+                let ratio = own.median / rate.median;
+                group.push(row(&reference.name, Look::OTHER, rate, Some(ratio)));
             }
         }
         // The fastest first.
         group.sort_by(|one, other| other.value.total_cmp(&one.value));
         if let Some(first) = group.first_mut() {
             says.push(format!("{name}: {}", first.label));
-            first.heading = Some(capital(&name));
+            first.heading = Some((capital(&name), String::new()));
         }
         rows.extend(group);
     }
@@ -94,8 +93,8 @@ fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
         id: format!("files-{threads}"),
         title: format!("The work on files, {words}"),
         caption: format!(
-            "The fastest at {}. Ratios are to tapeloop; bars show the least and the most of the \
-             repetitions.",
+            "The fastest at {}. Ratios are tapeloop's rate by that of the program; bars show the \
+             least and the most of the repetitions.",
             says.join("; ")
         ),
         legend: Vec::new(),

@@ -17,6 +17,7 @@ const TIME: Axis = Axis {
 
 pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     let mut figures = Vec::new();
+    let mut closed = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     for base in bases(points) {
         let Some(measured) = base.figures() else {
@@ -26,10 +27,48 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
             continue;
         }
         seen.push(&base.facts.workload);
+        if measured.open.is_empty() {
+            closed.push((base, measured));
+            continue;
+        }
         figures.extend(distribution(base, measured));
         figures.extend(load(base, points));
     }
+    figures.extend(closed_loops(&closed));
     figures
+}
+
+/// Workloads that have been measured in a closed loop alone.
+fn closed_loops(bases: &[(&Point, &Figures)]) -> Option<Figure> {
+    let lines = bases.iter().enumerate().map(|(place, (base, figures))| Line {
+        name: workload(&base.facts.workload),
+        look: Look::nth(place),
+        dots: curve(&figures.closed),
+    });
+    let lines: Vec<Line> = lines.filter(|line| !line.dots.is_empty()).collect();
+    let says = bases.iter().filter(|(_, figures)| figures.closed.count > 0);
+    let says = says.map(|(base, figures)| {
+        let p99 = units::time(figures.closed.p99_ns as f64);
+        format!("{} {p99}", title(&base.facts))
+    });
+    let says: Vec<String> = says.collect();
+    let caption = format!("99 of 100 batches take no longer than this: {}.", says.join("; "));
+    let plot = distributions(lines);
+    let title = "Distribution of latencies in a closed loop".to_owned();
+    Figure::plot("latency-closed".to_owned(), title, caption, plot)
+}
+
+fn distributions(lines: Vec<Line>) -> Plot {
+    Plot {
+        x: Axis {
+            title: "share of the batches that are no slower",
+            scale: Scale::Tail,
+            tick: share,
+        },
+        y: TIME,
+        lines,
+        shaded: None,
+    }
 }
 
 /// Up to the last share that a count of latencies can tell.
@@ -61,23 +100,14 @@ fn distribution(base: &Point, figures: &Figures) -> Option<Figure> {
     let closed = &figures.closed;
     let caption = format!(
         "{}: in a closed loop half of the batches take at most {}, 99 of 100 at most {}, and the \
-         slowest of {} took {}; under a load, from their arrival.",
+         slowest of {} took {}. Where batches arrive at random, from their arrival.",
         capital(&title(&base.facts)),
         units::time(closed.p50_ns as f64),
         units::time(closed.p99_ns as f64),
-        closed.count,
+        units::whole(closed.count),
         units::time(closed.max_ns as f64),
     );
-    let plot = Plot {
-        x: Axis {
-            title: "share of the batches that are no slower",
-            scale: Scale::Tail,
-            tick: share,
-        },
-        y: TIME,
-        lines,
-        shaded: None,
-    };
+    let plot = distributions(lines);
     let name = &base.facts.workload;
     let title = format!("{}: distribution of latencies", capital(&workload(name)));
     Figure::plot(format!("latency-{name}"), title, caption, plot)

@@ -31,7 +31,7 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
                 _ => "",
             };
             rows.push(Row {
-                heading: first.then(|| capital(&title(&base.facts))),
+                heading: first.then(|| (capital(&title(&base.facts)), String::new())),
                 label: reference.name.clone(),
                 look: Look::own(&base.facts.mode, 0),
                 value: change.ratio,

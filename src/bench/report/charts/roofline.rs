@@ -30,7 +30,7 @@ fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
             continue;
         };
         let (x, rate) = (intensity(figures), period.rate(figures.amounts.fma));
-        if !(x.is_finite() && x > 0.0) {
+        if !x.is_finite() || x <= 0.0 {
             continue;
         }
         let dot = Dot {
@@ -59,7 +59,7 @@ fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
     let x: Vec<f64> = lines.iter().flat_map(|line| &line.dots).map(|dot| dot.x).collect();
     let low = x.iter().copied().fold(f64::INFINITY, f64::min);
     let high = x.iter().copied().fold(0.0, f64::max);
-    if !(high > low * 1.5) {
+    if high <= low * 1.5 {
         return None;
     }
     let best = lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y / peak.min(dot.x * link));

@@ -20,7 +20,7 @@ struct Measure {
 
 const ATOMS: Measure = Measure {
     axis: axis("atoms a second", units::per_s_tick),
-    text: |value| format!("{} atoms", units::per_s(value)),
+    text: |value| format!("{} atoms/s", units::count(value)),
     amount: |figures| figures.amounts.atoms,
 };
 
@@ -32,7 +32,7 @@ const BYTES: Measure = Measure {
 
 const BATCHES: Measure = Measure {
     axis: axis("batches a second", units::per_s_tick),
-    text: |value| format!("{} batches", units::per_s(value)),
+    text: |value| format!("{} batches/s", units::count(value)),
     amount: |_| 1.0,
 };
 
