@@ -182,6 +182,11 @@ fn parts(facts: &PointFacts) -> [String; 13] {
     ]
 }
 
+/// Places among the parts.
+const MODE: usize = 2;
+const BUILD: usize = 4;
+const SCOPE: usize = 5;
+
 /// A point in a few words, by itself: `launch, 12 kernels, 16 KiB, graph`.
 pub(crate) fn title(facts: &PointFacts) -> String {
     let parts = parts(facts);
@@ -198,7 +203,17 @@ pub(crate) fn title(facts: &PointFacts) -> String {
 /// alone or nothing tells them apart.
 pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
     let parts: Vec<[String; 13]> = all.iter().map(|facts| parts(facts)).collect();
-    let differs = |place: usize| parts.iter().any(|p| p[place] != parts[0][place]);
+    // How a graph is made tells graphs apart, not graphs from launches.
+    let of_graphs = |place: usize| place == BUILD || place == SCOPE;
+    let comparable =
+        |place, p: &[String; 13], q: &[String; 13]| !of_graphs(place) || p[MODE] == q[MODE];
+    let differs = |place: usize| {
+        let others = |p: &[String; 13]| {
+            let mut others = parts.iter().filter(|q| comparable(place, p, q));
+            others.any(|q| q[place] != p[place])
+        };
+        parts.iter().any(others)
+    };
     let mut places: Vec<usize> = (0..12).filter(|place| differs(*place)).collect();
     let told = |places: &[usize]| {
         let name = |p: &[String; 13]| -> Vec<String> {
@@ -226,4 +241,58 @@ pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
         }
     };
     names.into_iter().map(or_none).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(edit: impl Fn(&mut PointFacts)) -> PointFacts {
+        let mut facts = PointFacts {
+            workload: "sasa_kernel".to_owned(),
+            mode: "graph".to_owned(),
+            build: "capture".to_owned(),
+            scope: "batch".to_owned(),
+            unit: "elements".to_owned(),
+            kernels: 12,
+            upload_bytes: 16_384,
+            ..PointFacts::default()
+        };
+        edit(&mut facts);
+        facts
+    }
+
+    fn named(all: &[PointFacts]) -> Vec<String> {
+        names(&all.iter().collect::<Vec<_>>(), "one")
+    }
+
+    #[test]
+    fn points_are_named_by_what_they_differ_in() {
+        let graph = facts(|_| ());
+        let stream = facts(|facts| {
+            facts.mode = "stream".to_owned();
+            facts.build = String::new();
+            facts.scope = String::new();
+        });
+        let explicit = facts(|facts| facts.build = "explicit".to_owned());
+        let many = facts(|facts| facts.slots = 4);
+        let back = facts(|facts| facts.download_bytes = 2048);
+        assert_eq!(named(&[graph.clone()]), ["one"]);
+        assert_eq!(named(&[graph.clone(), stream.clone()]), ["graph", "stream"]);
+        assert_eq!(
+            named(&[stream, graph.clone(), explicit]),
+            ["stream", "graph, capture", "graph, explicit"]
+        );
+        assert_eq!(named(&[graph.clone(), many]), ["0 slots", "4 slots"]);
+        assert_eq!(named(&[graph.clone(), back]), ["0 B back", "2 KiB back"]);
+        assert_eq!(title(&graph), "sasa kernel, 12 kernels, 16 KiB, graph");
+    }
+
+    #[test]
+    fn a_point_is_the_same_whatever_it_was_measured_for() {
+        let one = facts(|facts| facts.axis = "slots".to_owned());
+        let other = facts(|facts| facts.axis = BASE.to_owned());
+        assert!(same(&one, &other));
+        assert!(!same(&one, &facts(|facts| facts.threads = 9)));
+    }
 }

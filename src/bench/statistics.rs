@@ -148,21 +148,6 @@ impl Change {
             told,
         })
     }
-
-    /// The other way round.
-    pub(crate) fn inverse(self) -> Self {
-        Change {
-            ratio: 1.0 / self.ratio,
-            low: 1.0 / self.high,
-            high: 1.0 / self.low,
-            floor: self.floor,
-            told: match self.told {
-                Told::Less => Told::More,
-                Told::More => Told::Less,
-                other => other,
-            },
-        }
-    }
 }
 
 /// How many pairs of each end lie outside of the interval, less one, so the place of

@@ -94,7 +94,7 @@ pub(crate) fn whole(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -102,7 +102,7 @@ pub(crate) fn whole(value: u64) -> String {
     text
 }
 
-/// `fma/s` of a number: `33.5 TFMA/s`.
+/// `33.5 TFMA/s`.
 pub(crate) fn fma_per_s(value: f64) -> String {
     const UNITS: [&str; 5] = ["FMA/s", "kFMA/s", "MFMA/s", "GFMA/s", "TFMA/s"];
     scaled(value, 1e3, &UNITS, digits)
@@ -116,7 +116,7 @@ pub(crate) fn fma_per_s_tick(value: f64) -> String {
 
 /// A plain number, for a tick.
 pub(crate) fn plain(value: f64) -> String {
-    match value >= 1e3 && value < 1e15 && value.fract() == 0.0 {
+    match (1e3..1e15).contains(&value) && value.fract() == 0.0 {
         true => whole(value as u64),
         false => short(value),
     }

@@ -130,14 +130,27 @@ fn share(limit: &str, reached: f64, of: f64, unit: &str) -> Share {
 fn figures(random: &mut Random, facts: &PointFacts, noise: f64) -> Figures {
     let period = period(facts);
     let (up, down) = (facts.upload_bytes as f64, facts.download_bytes as f64);
-    let host = if facts.mode == "stream" { period * 0.96 } else { 1_900.0 };
+    let host = if facts.mode == "stream" {
+        period * 0.96
+    } else {
+        1_900.0
+    };
     let rate = 1e9 / period;
-    let launches = if facts.mode == "stream" { 3_310.0 * facts.kernels as f64 } else { 1_430.0 };
+    let launches = if facts.mode == "stream" {
+        3_310.0 * facts.kernels as f64
+    } else {
+        1_430.0
+    };
     let mut shares = vec![
         share("upload", up * rate, BOTH, "B/s"),
         share("download", down * rate, 49.8e9, "B/s"),
         share("launches", launches, period, "ns"),
-        share("device memory", 2.0 * up * rate * facts.kernels as f64, 3.92e12, "B/s"),
+        share(
+            "device memory",
+            2.0 * up * rate * facts.kernels as f64,
+            3.92e12,
+            "B/s",
+        ),
     ];
     shares.sort_by(|one, other| other.share.total_cmp(&one.share));
     Figures {
@@ -151,7 +164,11 @@ fn figures(random: &mut Random, facts: &PointFacts, noise: f64) -> Figures {
         closed: latency(period * 3.4, 0.6, 90_000),
         open: Vec::new(),
         host_ns: random.around(host, noise),
-        calls: if facts.mode == "stream" { facts.kernels as f64 + 3.0 } else { 2.0 },
+        calls: if facts.mode == "stream" {
+            facts.kernels as f64 + 3.0
+        } else {
+            2.0
+        },
         stages: Some(Stages {
             upload_ns: 1_900.0 + up / UP * 1e9,
             kernels_ns: 2_100.0 * facts.kernels as f64,
@@ -171,7 +188,11 @@ fn opens(median: f64, period: f64) -> Vec<Open> {
         load,
         arrivals_per_s: load * 1e9 / period,
         done_per_s: load * 1e9 / period,
-        latency: latency(median * (0.5 + 0.25 / (1.0 - load)), 0.4 / (1.0 - load), 40_000),
+        latency: latency(
+            median * (0.5 + 0.25 / (1.0 - load)),
+            0.4 / (1.0 - load),
+            40_000,
+        ),
     };
     [0.3, 0.5, 0.7, 0.9].into_iter().map(at).collect()
 }
@@ -216,8 +237,18 @@ fn references(random: &mut Random, facts: &PointFacts) -> Vec<Reference> {
     let link = facts.upload_bytes as f64 / BOTH * 1e9;
     let of = |host: f64| (host.powi(4) + link.powi(4)).powf(0.25);
     vec![
-        reference(random, "PyTorch 2.9.1, eager, 4 streams", of(123_000.0), Some(true)),
-        reference(random, "PyTorch 2.9.1, CUDA graphs, 4 streams", of(21_000.0), Some(true)),
+        reference(
+            random,
+            "PyTorch 2.9.1, eager, 4 streams",
+            of(123_000.0),
+            Some(true),
+        ),
+        reference(
+            random,
+            "PyTorch 2.9.1, CUDA graphs, 4 streams",
+            of(21_000.0),
+            Some(true),
+        ),
         reference(random, "CUDA C++ by hand", of(9_750.0), Some(true)),
     ]
 }
@@ -247,20 +278,40 @@ fn features(random: &mut Random, mode: &str, residues: u64) -> (PointFacts, Figu
         share("upload", moved, BOTH, "B/s"),
         share("host memory", moved * 4.0, 188e9, "B/s"),
     ];
-    measured.shares.sort_by(|one, other| other.share.total_cmp(&one.share));
+    measured
+        .shares
+        .sort_by(|one, other| other.share.total_cmp(&one.share));
     measured.bound = "bound by the kernels".to_owned();
     (point, measured)
 }
 
 fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
-    let peers: [(&str, f64, &[(&str, f64)]); 3] = [
-        ("read", 25.6, &[("Biopython 1.86", 0.09), ("pdbtbx 0.12", 0.82), ("gemmi 0.7.3", 5.2)]),
-        ("contacts", 22.0, &[("Biotite 1.6.0, cell list", 3.1), ("MDAnalysis 2.10", 2.2)]),
-        ("sasa_files", 2.9, &[("FreeSASA 2.2.1", 0.17), ("RustSASA 0.9.2", 0.24), ("zsasa 0.2", 3.0)]),
+    type Peer = (&'static str, f64);
+    let peers: [(Peer, &[Peer]); 3] = [
+        (
+            ("read", 25.6),
+            &[
+                ("Biopython 1.86", 0.09),
+                ("pdbtbx 0.12", 0.82),
+                ("gemmi 0.7.3", 5.2),
+            ],
+        ),
+        (
+            ("contacts", 22.0),
+            &[("Biotite 1.6.0, cell list", 3.1), ("MDAnalysis 2.10", 2.2)],
+        ),
+        (
+            ("sasa_files", 2.9),
+            &[
+                ("FreeSASA 2.2.1", 0.17),
+                ("RustSASA 0.9.2", 0.24),
+                ("zsasa 0.2", 3.0),
+            ],
+        ),
     ];
     let mut points = Vec::new();
     for threads in [1, 16] {
-        for (workload, own, others) in peers {
+        for ((workload, own), others) in peers {
             let mut point = facts(workload, "");
             point.front = "program".to_owned();
             point.unit = "structures".to_owned();
@@ -268,9 +319,9 @@ fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
             let atoms = 0.96e6;
             let many = (threads as f64).powf(0.9);
             let period = |rate: f64| atoms / (rate * 1e6 * many) * 1e9;
-            let references = others.iter().map(|(name, rate)| {
-                reference(random, name, period(*rate), None)
-            });
+            let references = others
+                .iter()
+                .map(|(name, rate)| reference(random, name, period(*rate), None));
             let references = references.collect();
             let measured = Figures {
                 period_ns: random.around(period(own), 0.02),

@@ -68,11 +68,7 @@ fn a_shift_is_told_if_it_stands_out_of_the_noise() {
 #[test]
 fn only_a_worse_point_fails_the_gate() {
     let of = |median| record("graph", around(median, 0.01));
-    let code = |old, new| {
-        compare(&[old], &[new], Machines::Same)
-            .unwrap()
-            .exit_code()
-    };
+    let code = |old, new| compare(&[old], &[new], Machines::Same).unwrap().exit_code();
     assert_eq!(code(of(1e4), of(1.1e4)), 1);
     assert_eq!(code(of(1e4), of(0.9e4)), 0);
     assert_eq!(code(of(1e4), of(1e4)), 0);
@@ -215,8 +211,14 @@ fn the_table_is_aligned_and_ends_in_words() {
     let compared = compare(&of(1e4), &of(1.1e4), Machines::Same).unwrap();
     let text = compared.to_string();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[3], "        point              old      new    time         interval");
-    assert_eq!(lines[4], "SLOWER  launch graph   10.0 us  11.0 us  +10.0%  +8.9% to +11.1%");
+    assert_eq!(
+        lines[3],
+        "        point              old      new    time         interval"
+    );
+    assert_eq!(
+        lines[4],
+        "SLOWER  launch graph   10.0 us  11.0 us  +10.0%  +8.9% to +11.1%"
+    );
     assert_eq!(
         lines[7],
         "Of 2 points: 1 slower, 1 with no difference that can be told."

@@ -83,7 +83,9 @@ impl Axis {
 
     fn decades(&self, low: f64, high: f64, ticks: usize) -> Ruler {
         // At least a third of a decade, so that noise does not fill a chart.
-        let spare = ((0.35 - (high - low)) / 2.0).max(0.04 * (high - low)).max(0.05);
+        let spare = ((0.35 - (high - low)) / 2.0)
+            .max(0.04 * (high - low))
+            .max(0.05);
         let (low, high) = (low - spare, high + spare);
         let decades = low.floor() as i32..=high.ceil() as i32;
         let of = |parts: &[f64], every: usize| -> Vec<f64> {
@@ -112,19 +114,25 @@ impl Axis {
     fn doublings(&self, low: f64, high: f64, ticks: usize) -> Ruler {
         let spare = (0.03 * (high - low)).max(0.25);
         let (first, last) = (low.ceil() as i64, high.floor() as i64);
-        let every = ((last - first + 1) as f64 / ticks.max(1) as f64).ceil().max(1.0) as i64;
+        let every = ((last - first + 1) as f64 / ticks.max(1) as f64)
+            .ceil()
+            .max(1.0) as i64;
         let at = (first..=last).filter(|power| power.rem_euclid(every) == 0);
         Ruler {
             low: low - spare,
             high: high + spare,
-            ticks: at.map(|p| (p as f64, (self.tick)((p as f64).exp2()))).collect(),
+            ticks: at
+                .map(|p| (p as f64, (self.tick)((p as f64).exp2())))
+                .collect(),
         }
     }
 
     fn tail(&self, high: f64, ticks: usize) -> Ruler {
         let high = high.max(1.0);
         let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
-        let at = shares.into_iter().filter_map(|share| Some((self.place(share)?, share)));
+        let at = shares
+            .into_iter()
+            .filter_map(|share| Some((self.place(share)?, share)));
         // The first of them stand close.
         let mut free = 0.0;
         let apart = |(place, _): &(f64, f64)| {
@@ -138,7 +146,9 @@ impl Axis {
         Ruler {
             low: 0.0,
             high: high * 1.03,
-            ticks: at.map(|(place, share)| (place, (self.tick)(share))).collect(),
+            ticks: at
+                .map(|(place, share)| (place, (self.tick)(share)))
+                .collect(),
         }
     }
 }
@@ -180,7 +190,9 @@ impl ValueFormatter<f64> for Ruler {
 fn step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let round = [1.0, 2.0, 5.0, 10.0].into_iter();
-    let fits = round.map(|part| part * power).find(|step| *step >= least * 0.999);
+    let fits = round
+        .map(|part| part * power)
+        .find(|step| *step >= least * 0.999);
     fits.unwrap_or(10.0 * power)
 }
 
@@ -217,7 +229,10 @@ mod tests {
         let linear = axis(Scale::Linear, units::time_tick);
         assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 us", "40 us", "60 us"]);
         let tail = axis(Scale::Tail, share);
-        assert_eq!(texts(&tail, &[0.5, 0.9995], 9), ["0%", "50%", "90%", "99%", "99.9%"]);
+        assert_eq!(
+            texts(&tail, &[0.5, 0.9995], 9),
+            ["0%", "50%", "90%", "99%", "99.9%"]
+        );
     }
 
     #[test]

@@ -162,10 +162,7 @@ impl Canvas<'_> {
     }
 
     pub(super) fn bar(&self, from: (f64, f64), to: (f64, f64), ink: Ink) -> Result<()> {
-        let corners = [
-            (sharp(from.0), sharp(from.1)),
-            (sharp(to.0), sharp(to.1)),
-        ];
+        let corners = [(sharp(from.0), sharp(from.1)), (sharp(to.0), sharp(to.1))];
         drawn(
             self.area
                 .draw(&Rectangle::new(corners, colour(ink).filled())),
@@ -217,10 +214,7 @@ impl Canvas<'_> {
             Stand::Middle => HPos::Center,
         };
         let style = style.pos(Pos::new(across, VPos::Center));
-        drawn(
-            self.area
-                .draw_text(text, &style, (sharp(x), sharp(y))),
-        )
+        drawn(self.area.draw_text(text, &style, (sharp(x), sharp(y))))
     }
 
     pub(super) fn marker(&self, (x, y): (f64, f64), look: Look) -> Result<()> {

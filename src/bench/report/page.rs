@@ -148,15 +148,35 @@ fn limits(limits: &Limits) -> Markup {
     let all = [
         ("upload, alone", rate(limits.upload_bytes_per_s)),
         ("download, alone", rate(limits.download_bytes_per_s)),
-        ("upload, both ways at once", rate(limits.upload_both_bytes_per_s)),
-        ("download, both ways at once", rate(limits.download_both_bytes_per_s)),
-        ("device memory, read and written", rate(limits.device_bytes_per_s)),
-        ("host memory, read and written", rate(limits.host_bytes_per_s)),
-        ("arithmetic, single precision", limits.fma_per_s.map(units::fma_per_s)),
+        (
+            "upload, both ways at once",
+            rate(limits.upload_both_bytes_per_s),
+        ),
+        (
+            "download, both ways at once",
+            rate(limits.download_both_bytes_per_s),
+        ),
+        (
+            "device memory, read and written",
+            rate(limits.device_bytes_per_s),
+        ),
+        (
+            "host memory, read and written",
+            rate(limits.host_bytes_per_s),
+        ),
+        (
+            "arithmetic, single precision",
+            limits.fma_per_s.map(units::fma_per_s),
+        ),
         ("launch of a kernel, host time", time(limits.launch_ns)),
-        ("launch of a graph of 12, host time", time(limits.graph_launch_ns)),
+        (
+            "launch of a graph of 12, host time",
+            time(limits.graph_launch_ns),
+        ),
     ];
-    let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let known = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
     let known: Vec<(&str, String)> = known.collect();
     html! {
         @if !known.is_empty() {

@@ -104,7 +104,10 @@ impl Plot {
         let up = self.y.ruler(y, room.choose(6, 5))?;
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64;
         let ticks = longest(&mut up.ticks.iter().map(|(_, text)| text.chars().count()));
-        let names = self.lines.iter().flat_map(|line| wrap(&line.name, LABEL_LETTERS));
+        let names = self
+            .lines
+            .iter()
+            .flat_map(|line| wrap(&line.name, LABEL_LETTERS));
         let names = longest(&mut names.map(|name| name.chars().count()));
         let right = room.choose(names * LETTER + 42.0, 20.0);
         Some(Frame {
@@ -179,7 +182,9 @@ impl Plot {
             count if count > MARKED_MAX => &places[count - 1..],
             _ => &places[..],
         };
-        marked.iter().try_for_each(|place| canvas.marker(*place, line.look))
+        marked
+            .iter()
+            .try_for_each(|place| canvas.marker(*place, line.look))
     }
 
     /// Names to the right, with their signs, each beside its line's end or as near as the
@@ -196,9 +201,9 @@ impl Plot {
             }
         }
         names.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let heights = names.iter().map(|(_, _, line)| {
-            wrap(&line.name, LABEL_LETTERS).len() as f64 * LINE_STEP + 3.0
-        });
+        let heights = names
+            .iter()
+            .map(|(_, _, line)| wrap(&line.name, LABEL_LETTERS).len() as f64 * LINE_STEP + 3.0);
         let heights: Vec<f64> = heights.collect();
         let middles: Vec<f64> = names.iter().map(|(_, end, _)| end.1).collect();
         let middles = spread_out(&middles, &heights, frame.top - 10.0, frame.bottom + 14.0);

@@ -61,7 +61,9 @@ impl Frame {
 impl Rows {
     /// Whether anything can be drawn.
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.iter().all(|row| self.axis.place(row.value).is_none())
+        self.rows
+            .iter()
+            .all(|row| self.axis.place(row.value).is_none())
     }
 
     pub(super) fn svg(&self, room: Room, label: &str) -> Result<String> {
@@ -108,7 +110,12 @@ impl Rows {
             .map(|(place, text)| (x(*place), text))
             .collect();
         for (x, text) in &ticks {
-            canvas.text((x.max(12.0), bottom + 12.0), text, Stand::Middle, Ink::Quiet)?;
+            canvas.text(
+                (x.max(12.0), bottom + 12.0),
+                text,
+                Stand::Middle,
+                Ink::Quiet,
+            )?;
         }
         let under = ((frame.left + frame.right) / 2.0, height - 9.0);
         canvas.text(under, self.axis.title, Stand::Middle, Ink::Text)?;
@@ -116,7 +123,9 @@ impl Rows {
         let mut marks = Vec::new();
         for row in &self.rows {
             if let Some((heading, more)) = &row.heading {
-                let heading = frame.room.choose(format!("{heading}{more}"), heading.clone());
+                let heading = frame
+                    .room
+                    .choose(format!("{heading}{more}"), heading.clone());
                 let heading = cut(&heading, frame.room.choose(100, 44));
                 canvas.heading((2.0, y + HEADING / 2.0 + 3.0), &heading)?;
                 y += HEADING;

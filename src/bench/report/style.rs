@@ -105,15 +105,27 @@ impl Look {
     /// Another program where all of them are named.
     pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Shape::Diamond, false);
 
-    /// Of the engine's own figures: `place` of the lines beside each other, of which the
-    /// first of a mode has the mode's colour on each chart.
-    pub(super) fn own(mode: &str, place: usize) -> Self {
-        match (mode, place) {
-            ("graph", 0) => Look::new(Ink::Blue, Shape::Disc, false),
-            ("stream", 0) => Look::new(Ink::Vermilion, Shape::Square, false),
-            ("auto", 0) => Look::new(Ink::Green, Shape::Triangle, false),
-            (_, place) => Self::nth(place),
-        }
+    /// Of the engine's own figures: a mode has its look on each chart, unless it is
+    /// `used` there.
+    pub(super) fn own(mode: &str, used: &[Look]) -> Self {
+        const OTHERS: [Look; 6] = [
+            Look::new(Ink::Sky, Shape::Diamond, false),
+            Look::new(Ink::Orange, Shape::Triangle, false),
+            Look::new(Ink::Pink, Shape::Square, false),
+            Look::new(Ink::Navy, Shape::Cross, false),
+            Look::new(Ink::Quiet, Shape::Disc, false),
+            Look::new(Ink::Text, Shape::Diamond, false),
+        ];
+        let look = match mode {
+            "stream" => Look::new(Ink::Vermilion, Shape::Square, false),
+            "auto" => Look::new(Ink::Green, Shape::Triangle, false),
+            _ => Look::new(Ink::Blue, Shape::Disc, false),
+        };
+        let free = [look]
+            .into_iter()
+            .chain(OTHERS)
+            .find(|look| !used.contains(look));
+        free.unwrap_or(OTHERS[used.len() % OTHERS.len()])
     }
 
     /// Of lines that are alike in kind.

@@ -86,14 +86,14 @@ pub(super) fn pairs(points: &[Point]) -> Vec<(&Point, &Point)> {
 }
 
 /// A graph is built in some way and of some part of a batch; launches are not.
-fn alike_but_for_mode(graph: &PointFacts, stream: &PointFacts) -> bool {
+pub(super) fn alike_but_for_mode(one: &PointFacts, other: &PointFacts) -> bool {
     PointFacts {
-        mode: stream.mode.clone(),
-        axis: stream.axis.clone(),
-        build: stream.build.clone(),
-        scope: stream.scope.clone(),
-        ..graph.clone()
-    } == *stream
+        mode: other.mode.clone(),
+        axis: other.axis.clone(),
+        build: other.build.clone(),
+        scope: other.scope.clone(),
+        ..one.clone()
+    } == *other
 }
 
 /// The names of other programs in these figures, each once.

@@ -65,10 +65,18 @@ fn largest_share(figures: &Figures) -> Cell {
 
 const COLUMNS: [Column; 19] = [
     ("batches", "a second", |f| rate(f, 1.0, units::per_s)),
-    ("structures", "a second", |f| rate(f, f.amounts.structures, units::per_s)),
-    ("atoms", "a second", |f| rate(f, f.amounts.atoms, units::per_s)),
-    ("up", "", |f| rate(f, f.amounts.upload_bytes, units::bytes_per_s)),
-    ("down", "", |f| rate(f, f.amounts.download_bytes, units::bytes_per_s)),
+    ("structures", "a second", |f| {
+        rate(f, f.amounts.structures, units::per_s)
+    }),
+    ("atoms", "a second", |f| {
+        rate(f, f.amounts.atoms, units::per_s)
+    }),
+    ("up", "", |f| {
+        rate(f, f.amounts.upload_bytes, units::bytes_per_s)
+    }),
+    ("down", "", |f| {
+        rate(f, f.amounts.download_bytes, units::bytes_per_s)
+    }),
     ("time a batch", "least to most", period),
     ("latency", "50%", |f| latency(f, |l| l.p50_ns)),
     ("latency", "90%", |f| latency(f, |l| l.p90_ns)),
@@ -79,7 +87,8 @@ const COLUMNS: [Column; 19] = [
     ("kernels", "on the device", |f| stage(f, |s| s.kernels_ns)),
     ("download", "on the device", |f| stage(f, |s| s.download_ns)),
     ("overlap", "stages at once", |f| {
-        f.stages.map_or_else(nothing, |s| one(units::digits(s.overlap)))
+        f.stages
+            .map_or_else(nothing, |s| one(units::digits(s.overlap)))
     }),
     ("calls", "a batch", |f| match f.calls > 0.0 {
         true => one(units::digits(f.calls)),
@@ -131,10 +140,13 @@ fn table(axis: &str, records: &[&Record]) -> Markup {
         short.map_or_else(String::new, |(_, short)| short.to_owned())
     };
     let names = names(&facts, "");
-    let names = names.into_iter().zip(&facts).map(|(name, facts)| match name.as_str() {
-        "" => alone(facts),
-        _ => name,
-    });
+    let names = names
+        .into_iter()
+        .zip(&facts)
+        .map(|(name, facts)| match name.as_str() {
+            "" => alone(facts),
+            _ => name,
+        });
     let figures = || records.iter().filter_map(|record| record.figures());
     let says = |column: &&Column| figures().any(|figures| !column.2(figures).0.is_empty());
     let columns: Vec<&Column> = COLUMNS.iter().filter(says).collect();

@@ -32,10 +32,17 @@ pub(super) fn words(run: &Run, points: &[Point]) -> Words {
         (None, Some((workload, bound))) => format!("{workload}: {bound}"),
         (None, None) => plain(points),
     };
-    says.extend(replay.iter().skip(1).map(|words| capital(&format!("{words}."))));
+    says.extend(
+        replay
+            .iter()
+            .skip(1)
+            .map(|words| capital(&format!("{words}."))),
+    );
     // The headline has the first, if it has a replay.
     let rest = bound.iter().skip(1);
-    let rest: Vec<String> = rest.map(|(name, words)| format!("{name}: {words}")).collect();
+    let rest: Vec<String> = rest
+        .map(|(name, words)| format!("{name}: {words}"))
+        .collect();
     if !rest.is_empty() {
         says.push(capital(&format!("{}.", rest.join("; "))));
     }
@@ -78,7 +85,11 @@ fn replay(run: &Run, points: &[Point]) -> Vec<String> {
     for pair in &pairs {
         let workload = &pair.0.facts.workload;
         let base = |pair: &&(&Point, &Point)| pair.0.is_base() || pair.1.is_base();
-        let group = || pairs.iter().filter(|pair| pair.0.facts.workload == *workload);
+        let group = || {
+            pairs
+                .iter()
+                .filter(|pair| pair.0.facts.workload == *workload)
+        };
         if chosen.iter().all(|pair| pair.0.facts.workload != *workload) {
             chosen.extend(group().find(base).or_else(|| group().next()));
         }
@@ -91,7 +102,11 @@ fn replay(run: &Run, points: &[Point]) -> Vec<String> {
             "launch" => String::new(),
             name => format!("{}, ", workload(name)),
         };
-        Some(format!("{workload}{}: {}", what(&pair.0.facts), carries(run, &change)))
+        Some(format!(
+            "{workload}{}: {}",
+            what(&pair.0.facts),
+            carries(run, &change)
+        ))
     };
     chosen.iter().filter_map(sentence).collect()
 }
@@ -117,7 +132,10 @@ fn carries(run: &Run, change: &Change) -> String {
 
 /// What is the largest of the limits' shares.
 fn largest(figures: &Figures) -> Option<&Share> {
-    let shares = figures.shares.iter().filter(|share| share.share.is_finite());
+    let shares = figures
+        .shares
+        .iter()
+        .filter(|share| share.share.is_finite());
     shares.max_by(|one, other| one.share.total_cmp(&other.share))
 }
 
@@ -143,9 +161,15 @@ fn copy_bound(sweeps: &[Sweep<'_>]) -> Vec<(String, String)> {
         let Some(bound) = bound else { continue };
         let size = |place: usize| size(&sweep.points[place].1.facts);
         // From there on without an exception.
-        let free = bound.iter().rposition(|bound| !bound).map_or(0, |last| last + 1);
+        let free = bound
+            .iter()
+            .rposition(|bound| !bound)
+            .map_or(0, |last| last + 1);
         let words = match free {
-            0 => format!("you are copy-bound at every size measured, from {}", size(0)),
+            0 => format!(
+                "you are copy-bound at every size measured, from {}",
+                size(0)
+            ),
             all if all == bound.len() => {
                 format!("you are not copy-bound up to {}", size(all - 1))
             }
@@ -170,7 +194,8 @@ fn launches(points: &[Point]) -> Option<String> {
 /// Of the first base point that has latencies.
 fn latency(points: &[Point]) -> Option<String> {
     let base = bases(points).into_iter().find(|base| {
-        base.figures().is_some_and(|figures| figures.closed.count > 0)
+        base.figures()
+            .is_some_and(|figures| figures.closed.count > 0)
     })?;
     let figures = base.figures()?;
     let closed = format!(
@@ -182,7 +207,10 @@ fn latency(points: &[Point]) -> Option<String> {
     let open = figures.open.iter().rfind(|open| open.load < 0.95);
     let open = open.map(|open| {
         let p99 = units::time(open.latency.p99_ns as f64);
-        format!("; where they arrive at random at {} of that rate, within {p99}", units::percent(open.load))
+        format!(
+            "; where they arrive at random at {} of that rate, within {p99}",
+            units::percent(open.load)
+        )
     });
     Some(format!("{closed}{}.", open.unwrap_or_default()))
 }
@@ -200,7 +228,12 @@ fn bounds(points: &[Point]) -> Option<String> {
             says.push(format!("{} {percent} of {}", workload(name), share.limit));
         }
     }
-    (!says.is_empty()).then(|| format!("Largest shares of a limit, at the base points: {}.", says.join("; ")))
+    (!says.is_empty()).then(|| {
+        format!(
+            "Largest shares of a limit, at the base points: {}.",
+            says.join("; ")
+        )
+    })
 }
 
 /// Work on files, beside the fastest other program at it: a sentence for each work.
@@ -217,8 +250,13 @@ fn files(points: &[Point]) -> Vec<String> {
         }
     }
     let said = said.into_iter();
-    said.map(|(name, words)| format!("{name}, beside the fastest other program: {}.", words.join("; ")))
-        .collect()
+    said.map(|(name, words)| {
+        format!(
+            "{name}, beside the fastest other program: {}.",
+            words.join("; ")
+        )
+    })
+    .collect()
 }
 
 fn beside_the_fastest(point: &Point) -> Option<String> {
@@ -246,9 +284,9 @@ fn beside_the_fastest(point: &Point) -> Option<String> {
 fn others(points: &[Point]) -> Vec<String> {
     let mut names: Vec<(&str, Vec<Change>, bool)> = Vec::new();
     let replayed = points.iter().any(|point| point.facts.mode != "stream");
-    let points = points.iter().filter(|point| {
-        !is_of_files(&point.facts) && !(replayed && point.facts.mode == "stream")
-    });
+    let points = points
+        .iter()
+        .filter(|point| !(is_of_files(&point.facts) || replayed && point.facts.mode == "stream"));
     for figures in points.filter_map(Point::figures) {
         for reference in &figures.references {
             let Some(change) = against(figures, reference) else {

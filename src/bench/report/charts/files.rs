@@ -19,9 +19,8 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     }
     threads.sort_unstable();
     for threads in threads {
-        let of_threads = |point: &&Point| {
-            is_of_files(&point.facts) && point.facts.threads == threads
-        };
+        let of_threads =
+            |point: &&Point| is_of_files(&point.facts) && point.facts.threads == threads;
         let of_threads: Vec<&Point> = points.iter().filter(of_threads).collect();
         figures.extend(figure(threads, &of_threads));
     }
@@ -58,7 +57,7 @@ fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
             "" => "tapeloop".to_owned(),
             mode => format!("tapeloop, {mode}"),
         };
-        let mut group = vec![row(&backend, Look::own("graph", 0), own, None)];
+        let mut group = vec![row(&backend, Look::own("graph", &[]), own, None)];
         for reference in &figures.references {
             if let Some(spread) = Spread::of(&reference.period_ns) {
                 let rate = spread.rate(atoms);

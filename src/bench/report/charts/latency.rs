@@ -4,6 +4,7 @@ use super::super::axis::{Axis, Scale, share};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::{Look, Shape};
+use super::super::sweeps::alike_but_for_mode;
 use super::{bases, capital, workload};
 use crate::bench::points::{Point, names, title};
 use crate::bench::record::{Figures, Latency, PointFacts};
@@ -40,11 +41,14 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
 
 /// Workloads that have been measured in a closed loop alone.
 fn closed_loops(bases: &[(&Point, &Figures)]) -> Option<Figure> {
-    let lines = bases.iter().enumerate().map(|(place, (base, figures))| Line {
-        name: workload(&base.facts.workload),
-        look: Look::nth(place),
-        dots: curve(&figures.closed),
-    });
+    let lines = bases
+        .iter()
+        .enumerate()
+        .map(|(place, (base, figures))| Line {
+            name: workload(&base.facts.workload),
+            look: Look::nth(place),
+            dots: curve(&figures.closed),
+        });
     let lines: Vec<Line> = lines.filter(|line| !line.dots.is_empty()).collect();
     let says = bases.iter().filter(|(_, figures)| figures.closed.count > 0);
     let says = says.map(|(base, figures)| {
@@ -52,7 +56,10 @@ fn closed_loops(bases: &[(&Point, &Figures)]) -> Option<Figure> {
         format!("{} {p99}", title(&base.facts))
     });
     let says: Vec<String> = says.collect();
-    let caption = format!("99 of 100 batches take no longer than this: {}.", says.join("; "));
+    let caption = format!(
+        "99 of 100 batches take no longer than this: {}.",
+        says.join("; ")
+    );
     let plot = distributions(lines);
     let title = "Distribution of latencies in a closed loop".to_owned();
     Figure::plot("latency-closed".to_owned(), title, caption, plot)
@@ -83,7 +90,7 @@ fn curve(latency: &Latency) -> Vec<Dot> {
 fn distribution(base: &Point, figures: &Figures) -> Option<Figure> {
     let closed = Line {
         name: "closed loop".to_owned(),
-        look: Look::own("graph", 0),
+        look: Look::own("graph", &[]),
         dots: curve(&figures.closed),
     };
     let mut lines = vec![closed];
@@ -116,12 +123,10 @@ fn distribution(base: &Point, figures: &Figures) -> Option<Figure> {
 /// Points that differ from the base point in the mode alone have lines of their own.
 fn load(base: &Point, points: &[Point]) -> Option<Figure> {
     let alike = points.iter().filter(|point| {
-        let open = point.figures().is_some_and(|figures| figures.open.len() > 1);
-        open && PointFacts {
-            mode: base.facts.mode.clone(),
-            axis: base.facts.axis.clone(),
-            ..point.facts.clone()
-        } == base.facts
+        let open = point
+            .figures()
+            .is_some_and(|figures| figures.open.len() > 1);
+        open && alike_but_for_mode(&point.facts, &base.facts)
     });
     let alike: Vec<&Point> = alike.collect();
     let facts: Vec<&PointFacts> = alike.iter().map(|point| &point.facts).collect();
@@ -137,7 +142,7 @@ fn load(base: &Point, points: &[Point]) -> Option<Figure> {
                 dots: dots.collect(),
             }
         };
-        let look = Look::own(&point.facts.mode, 0);
+        let look = Look::own(&point.facts.mode, &[]);
         let hollow = Look {
             dashed: true,
             shape: Shape::Diamond,

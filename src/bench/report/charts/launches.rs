@@ -83,8 +83,8 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
         }
     };
     let lines = vec![
-        line("stream: launches", stream, Look::own("stream", 0)),
-        line("graph: replay", graph, Look::own("graph", 0)),
+        line("stream: launches", stream, Look::own("stream", &[])),
+        line("graph: replay", graph, Look::own("graph", &[])),
     ];
     let (of_graph, of_stream) = (medians(graph), medians(stream));
     let saved = of_graph.iter().filter_map(|(kernels, graph)| {
@@ -118,7 +118,12 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
         shaded: Some((0, 1)),
     };
     let name = capital(&workload(&graph.facts.workload));
-    Figure::plot(id, format!("{name}: time a batch against its kernels"), caption, plot)
+    Figure::plot(
+        id,
+        format!("{name}: time a batch against its kernels"),
+        caption,
+        plot,
+    )
 }
 
 #[cfg(test)]

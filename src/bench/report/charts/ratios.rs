@@ -14,7 +14,10 @@ use crate::bench::units;
 pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     let mut rows = Vec::new();
     let (mut faster, mut slower, mut total) = (0, 0, 0);
-    for base in bases(points).into_iter().filter(|base| !is_of_files(&base.facts)) {
+    for base in bases(points)
+        .into_iter()
+        .filter(|base| !is_of_files(&base.facts))
+    {
         let Some(figures) = base.figures() else {
             continue;
         };
@@ -33,7 +36,7 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
             rows.push(Row {
                 heading: first.then(|| (capital(&title(&base.facts)), String::new())),
                 label: reference.name.clone(),
-                look: Look::own(&base.facts.mode, 0),
+                look: Look::own(&base.facts.mode, &[]),
                 value: change.ratio,
                 low: change.low,
                 high: change.high,

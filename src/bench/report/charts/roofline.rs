@@ -21,8 +21,12 @@ pub(super) fn figures(points: &[Point], limits: &Limits) -> Vec<Figure> {
 
 fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
     let peak = limits.fma_per_s.filter(|peak| *peak > 0.0)?;
-    let upload = limits.upload_both_bytes_per_s.or(limits.upload_bytes_per_s)?;
-    let download = limits.download_both_bytes_per_s.or(limits.download_bytes_per_s)?;
+    let upload = limits
+        .upload_both_bytes_per_s
+        .or(limits.upload_bytes_per_s)?;
+    let download = limits
+        .download_both_bytes_per_s
+        .or(limits.download_bytes_per_s)?;
     let link = upload + download;
     let mut lines: Vec<Line> = Vec::new();
     for point in points {
@@ -43,11 +47,10 @@ fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.dots.push(dot),
             None => {
-                let place = lines.len();
-                let known = lines.iter().any(|line| line.name.ends_with(&point.facts.mode));
+                let used: Vec<Look> = lines.iter().map(|line| line.look).collect();
                 lines.push(Line {
                     name,
-                    look: Look::own(&point.facts.mode, if known { place + 1 } else { 0 }),
+                    look: Look::own(&point.facts.mode, &used),
                     dots: vec![dot],
                 });
             }
@@ -56,13 +59,20 @@ fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
     for line in &mut lines {
         line.dots.sort_by(|one, other| one.x.total_cmp(&other.x));
     }
-    let x: Vec<f64> = lines.iter().flat_map(|line| &line.dots).map(|dot| dot.x).collect();
+    let x: Vec<f64> = lines
+        .iter()
+        .flat_map(|line| &line.dots)
+        .map(|dot| dot.x)
+        .collect();
     let low = x.iter().copied().fold(f64::INFINITY, f64::min);
     let high = x.iter().copied().fold(0.0, f64::max);
     if high <= low * 1.5 {
         return None;
     }
-    let best = lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y / peak.min(dot.x * link));
+    let best = lines
+        .iter()
+        .flat_map(|line| &line.dots)
+        .map(|dot| dot.y / peak.min(dot.x * link));
     let best = best.fold(0.0, f64::max);
     let ridge = peak / link;
     let mut roof = vec![low, high];
@@ -72,7 +82,10 @@ fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
     lines.push(Line {
         name: "the machine's roof".to_owned(),
         look: Look::LIMIT,
-        dots: roof.into_iter().map(|x| Dot::bare(x, peak.min(x * link))).collect(),
+        dots: roof
+            .into_iter()
+            .map(|x| Dot::bare(x, peak.min(x * link)))
+            .collect(),
     });
     let caption = format!(
         "Up to {} multiply-adds a byte the link is the roof ({} both ways in all), from there on \

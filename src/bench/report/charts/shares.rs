@@ -16,7 +16,10 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
         let Some(figures) = base.figures() else {
             continue;
         };
-        let shares = figures.shares.iter().filter(|share| share.share.is_finite());
+        let shares = figures
+            .shares
+            .iter()
+            .filter(|share| share.share.is_finite());
         for (place, share) in shares.enumerate() {
             rows.push(Row {
                 heading: (place == 0).then(|| heading(base, &figures.bound)),
@@ -37,7 +40,9 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
             }
         }
     }
-    let says = bounds.iter().map(|(name, share)| format!("{} {share}", workload(name)));
+    let says = bounds
+        .iter()
+        .map(|(name, share)| format!("{} {share}", workload(name)));
     let says: Vec<String> = says.collect();
     let rows = Rows {
         axis: Axis {

@@ -58,28 +58,29 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         _ if all().all(|(.., figures)| figures.amounts.atoms > 0.0) => ATOMS,
         _ => BATCHES,
     };
-    let facts: Vec<PointFacts> = sweeps.iter().map(|sweep| without_size(sweep.facts)).collect();
+    let facts: Vec<PointFacts> = sweeps
+        .iter()
+        .map(|sweep| without_size(sweep.facts))
+        .collect();
     let names = names(&facts.iter().collect::<Vec<_>>(), "tapeloop");
     let mut lines: Vec<Line> = Vec::new();
     for (sweep, name) in sweeps.iter().zip(names) {
-        let mode = &sweep.facts.mode;
-        let place = match lines.len() {
-            // The first of its mode has the mode's look.
-            count if sweeps[..count].iter().all(|s| s.facts.mode != *mode) => 0,
-            count => count,
-        };
+        let used: Vec<Look> = lines.iter().map(|line| line.look).collect();
         let dots = sweep.points.iter().filter_map(|(key, point, figures)| {
             let rate = point.period()?.rate((measure.amount)(figures));
             Some(dot(*key, rate))
         });
         lines.push(Line {
             name,
-            look: Look::own(mode, place),
+            look: Look::own(&sweep.facts.mode, &used),
             dots: dots.collect(),
         });
     }
     let caption = caption(&measure, first, &lines);
-    for (place, program) in programs(all().map(|(.., figures)| *figures)).into_iter().enumerate() {
+    for (place, program) in programs(all().map(|(.., figures)| *figures))
+        .into_iter()
+        .enumerate()
+    {
         lines.push(reference(program, place, sweeps, &measure));
     }
     let roof = limits.upload_both_bytes_per_s.or(limits.upload_bytes_per_s);
@@ -94,7 +95,10 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
     }
     let bytes = first.facts.unit == "elements" && first.facts.upload_bytes > 0;
     let x = match (bytes, first.facts.unit.as_str()) {
-        (true, _) => ("size of a batch, to the device", units::bytes as fn(f64) -> String),
+        (true, _) => (
+            "size of a batch, to the device",
+            units::bytes as fn(f64) -> String,
+        ),
         (false, "residues") => ("residues a batch", units::plain as fn(f64) -> String),
         (false, "structures") => ("structures a batch", units::plain as fn(f64) -> String),
         (false, _) => ("size of a batch", units::plain as fn(f64) -> String),
@@ -109,7 +113,10 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         lines,
         shaded: None,
     };
-    let title = format!("{}: throughput against batch size", capital(&workload(name)));
+    let title = format!(
+        "{}: throughput against batch size",
+        capital(&workload(name))
+    );
     Figure::plot(format!("throughput-{name}"), title, caption, plot)
 }
 
@@ -145,9 +152,9 @@ fn reference(program_name: &str, place: usize, sweeps: &[&Sweep<'_>], measure: &
         }
     }
     of_key.sort_by_key(|(key, ..)| *key);
-    let dots = of_key.iter().filter_map(|(key, periods, amount)| {
-        Some(dot(*key, Spread::of(periods)?.rate(*amount)))
-    });
+    let dots = of_key
+        .iter()
+        .filter_map(|(key, periods, amount)| Some(dot(*key, Spread::of(periods)?.rate(*amount))));
     Line {
         name: program_name.to_owned(),
         look: Look::reference(place),
@@ -162,7 +169,11 @@ fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
             let text = (measure.text)(dot(line)?.y);
             Some(format!("{} {text}", line.name))
         });
-        format!("at {}, {}", size(facts), figures.collect::<Vec<_>>().join(", "))
+        format!(
+            "at {}, {}",
+            size(facts),
+            figures.collect::<Vec<_>>().join(", ")
+        )
     };
     let (Some(small), Some(large)) = (first.points.first(), first.points.last()) else {
         return String::new();

@@ -12,7 +12,10 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     for point in points {
         let name = &point.facts.workload;
         let id = format!("timeline-{name}");
-        let known = figures.iter().filter(|figure| figure.id.starts_with(&id)).count();
+        let known = figures
+            .iter()
+            .filter(|figure| figure.id.starts_with(&id))
+            .count();
         let Some(measured) = point.figures().filter(|f| has_spans(f)) else {
             continue;
         };
