@@ -321,6 +321,11 @@ impl Side {
     }
 }
 
+/// What is no more than two runs of anything differ by.
+fn is_steady(ratio: f64) -> bool {
+    (0.98..=1.02).contains(&ratio)
+}
+
 impl Comparison {
     /// How many points have a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
@@ -339,7 +344,7 @@ impl Comparison {
         let ratios: Vec<f64> = self.points.iter().filter_map(|point| point.ratio).collect();
         let all = median(&ratios)?;
         let machine = self.machine.references.or(self.machine.limits)?;
-        let moved = !(0.98..=1.02).contains(&machine);
+        let moved = !is_steady(machine);
         let with = (0.97..=1.03).contains(&(all / machine));
         let each = ratios.iter().all(|r| (0.9..=1.1).contains(&(r / all)));
         (moved && with && each).then_some(machine)
@@ -377,10 +382,11 @@ impl Comparison {
                 units::change(by)
             );
         } else if let Some(by) = self.machine.references {
-            words += &format!(
-                " Other programs in the same runs changed by {} in time.",
-                units::change(by)
-            );
+            let change = units::change(by);
+            words += &match is_steady(by) {
+                true => format!(" Other programs in the same runs took the same time ({change})."),
+                false => format!(" Other programs in the same runs changed by {change} in time."),
+            };
         }
         words
     }

@@ -27,18 +27,16 @@ pub(super) fn words(run: &Run, points: &[Point]) -> Words {
     let mut says = Vec::new();
     // The first of either makes the headline.
     let headline = match (replay.first(), bound.first()) {
-        (Some(replay), Some((_, bound))) => format!("{replay}; {bound}"),
-        (Some(replay), None) => replay.clone(),
-        (None, Some((workload, bound))) => format!("{workload}: {bound}"),
+        (Some((one, replay)), Some((other, bound))) if one == other => {
+            format!("{replay}; {bound}")
+        }
+        (Some((_, replay)), Some((name, bound))) => format!("{replay}; {name}: {bound}"),
+        (Some((_, replay)), None) => replay.clone(),
+        (None, Some((name, bound))) => format!("{name}: {bound}"),
         (None, None) => plain(points),
     };
-    says.extend(
-        replay
-            .iter()
-            .skip(1)
-            .map(|words| capital(&format!("{words}."))),
-    );
-    // The headline has the first, if it has a replay.
+    let more = replay.iter().skip(1);
+    says.extend(more.map(|(_, words)| capital(&format!("{words}."))));
     let rest = bound.iter().skip(1);
     let rest: Vec<String> = rest
         .map(|(name, words)| format!("{name}: {words}"))
@@ -79,7 +77,7 @@ fn what(facts: &PointFacts) -> String {
 
 /// Graphs against launches: of base points, or of the first pairs of their workloads.
 /// Launches come first, since they are what a graph saves.
-fn replay(run: &Run, points: &[Point]) -> Vec<String> {
+fn replay(run: &Run, points: &[Point]) -> Vec<(String, String)> {
     let pairs = pairs(points);
     let mut chosen: Vec<&(&Point, &Point)> = Vec::new();
     for pair in &pairs {
@@ -98,15 +96,13 @@ fn replay(run: &Run, points: &[Point]) -> Vec<String> {
     let sentence = |pair: &&(&Point, &Point)| {
         let (graph, stream) = (pair.0.figures()?, pair.1.figures()?);
         let change = Change::of(&graph.period_ns, &stream.period_ns)?;
-        let workload = match pair.0.facts.workload.as_str() {
+        let name = workload(&pair.0.facts.workload);
+        let of = match name.as_str() {
             "launch" => String::new(),
-            name => format!("{}, ", workload(name)),
+            name => format!("{name}, "),
         };
-        Some(format!(
-            "{workload}{}: {}",
-            what(&pair.0.facts),
-            carries(run, &change)
-        ))
+        let words = carries(run, &change);
+        Some((name, format!("{of}{}: {words}", what(&pair.0.facts))))
     };
     chosen.iter().filter_map(sentence).collect()
 }
@@ -114,19 +110,16 @@ fn replay(run: &Run, points: &[Point]) -> Vec<String> {
 fn carries(run: &Run, change: &Change) -> String {
     let times = units::times;
     let within = units::times_within(change.ratio, change.low, change.high);
+    let range = format!("{} to {}", times(change.low), times(change.high));
+    let same = "no difference between replay and launches that can be told";
     match change.told {
         Told::More => format!("replay carries {within}"),
         Told::Less => format!("replay carries only {within}"),
         Told::Same if run.backend == "cpu" => {
-            "no difference between replay and launches that can be told, as it should be on \
-             the CPU"
-                .to_owned()
+            format!("{same} ({range}), as it should be on the CPU")
         }
-        Told::Same => "no difference between replay and launches that can be told".to_owned(),
-        Told::Unclear => {
-            let range = format!("{} to {}", times(change.low), times(change.high));
-            format!("replay against launches is unclear: {range}")
-        }
+        Told::Same => format!("{same} ({range})"),
+        Told::Unclear => format!("replay against launches is unclear: {range}"),
     }
 }
 

@@ -162,18 +162,24 @@ fn reference(program_name: &str, place: usize, sweeps: &[&Sweep<'_>], measure: &
     }
 }
 
-/// What the lines do at their ends.
+/// What the lines do at their ends: each of two, or the outer ones of more.
 fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
     let at = |facts: &PointFacts, dot: fn(&Line) -> Option<&Dot>| {
-        let figures = lines.iter().filter_map(|line| {
-            let text = (measure.text)(dot(line)?.y);
-            Some(format!("{} {text}", line.name))
-        });
-        format!(
-            "at {}, {}",
-            size(facts),
-            figures.collect::<Vec<_>>().join(", ")
-        )
+        let rates = lines
+            .iter()
+            .filter_map(|line| Some((dot(line)?.y, &line.name)));
+        let mut rates: Vec<(f64, &String)> = rates.collect();
+        rates.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let text = |(rate, name): &(f64, &String)| format!("{} ({name})", (measure.text)(*rate));
+        let words = match rates.as_slice() {
+            [] => units::NONE.to_owned(),
+            [one] => (measure.text)(one.0),
+            [most, .., least] => {
+                let link = if rates.len() > 2 { "to" } else { "and" };
+                format!("{} {link} {}", text(most), text(least))
+            }
+        };
+        format!("at {}: {words}", size(facts))
     };
     let (Some(small), Some(large)) = (first.points.first(), first.points.last()) else {
         return String::new();
