@@ -7,14 +7,19 @@
 //! and with [`reference`] programs, against the [`limits`] of the machine; every point
 //! is a [`record`].
 
+pub mod compare;
 pub(crate) mod judge;
 pub mod limits;
 pub mod machine;
 pub mod measure;
 pub mod point;
+mod points;
 pub mod record;
 pub mod reference;
+pub mod report;
 pub mod rig;
+mod statistics;
 pub mod structures;
 pub mod subject;
 pub mod synthetic;
+mod units;

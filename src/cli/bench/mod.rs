@@ -10,13 +10,14 @@ use super::interrupt::{EXIT_CODE, Interrupt};
 use super::plan::thread_pool;
 use super::{FAILED, GOOD, REJECTED, say};
 use crate::backend::select_with;
+use crate::bench::compare::{Machines, compare};
 use crate::bench::measure::Session;
 use crate::bench::point::{self, Point, Work};
 use crate::bench::record::{self, Record};
 use crate::bench::rig::Machine;
 use crate::bench::structures::StructureSet;
 use crate::bench::synthetic::Synthetic;
-use crate::bench::{limits, machine};
+use crate::bench::{limits, machine, report};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::structure::{Reader, Structure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -29,11 +30,23 @@ use std::sync::Arc;
 /// The history, to which each run adds.
 const HISTORY: &str = "bench.jsonl";
 
+/// The page of the latest run.
+const REPORT: &str = "report.html";
+
 /// Measures, or compares; returns the exit code.
 ///
 /// # Errors
 /// What is wrong with the config or the files, a device that cannot be used.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
+    if let [old, new] = &args.compare[..] {
+        let machines = match args.any_machine {
+            true => Machines::Any,
+            false => Machines::Same,
+        };
+        let comparison = compare(&record::read(old)?, &record::read(new)?, machines)?;
+        say(&format!("{comparison}\n"));
+        return Ok(comparison.exit_code());
+    }
     let config = args.resolve()?;
     let pool = thread_pool(config.threads)?;
     let selected = select_with(config.backend, &pool, &config.cuda)?;
@@ -129,6 +142,15 @@ fn measure(
             bar.finish_and_clear();
         }
     }
+    if records.is_empty() {
+        return Ok(EXIT_CODE);
+    }
+    let page = config.output.join(REPORT);
+    write(&page, &report::html(&records)?)?;
+    if !quiet {
+        say(&report::text(&records)?);
+        say(&format!("\n{}\n", page.display()));
+    }
     let refused = records.iter().filter(|record| record.figures().is_none());
     Ok(match (refused.count(), interrupt.has_stopped()) {
         (_, true) => EXIT_CODE,
@@ -140,6 +162,12 @@ fn measure(
 fn synthetic(point: &Point) -> Arc<Synthetic> {
     let subject = Synthetic::of(point);
     Arc::new(subject.unwrap_or_else(|| unreachable!("work of structures has its own")))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text)
+        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+        .within(|| path.display().to_string())
 }
 
 fn make_folder(path: &Path) -> Result<()> {

@@ -1,0 +1,302 @@
+//! The points of a run: records of the same point put together, and their names.
+
+use super::record::{Figures, Outcome, PointFacts, Record, Reference, Run};
+use super::statistics::Spread;
+use super::units;
+use crate::error::{Error, Result};
+
+/// A point, with what all its records say.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    /// Of the first of its records, or of the base point if that is among them.
+    pub(crate) facts: PointFacts,
+    /// Refused if one of its records is: outputs are not right most of the time.
+    pub(crate) outcome: Outcome,
+}
+
+/// What a base point's axis is called.
+const BASE: &str = "base";
+
+/// The run of the last record.
+pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
+    let Some(last) = records.last() else {
+        return Err(Error::config("no records, so nothing was measured")
+            .fix("give a file that `tapeloop bench` wrote"));
+    };
+    let of_run = records.iter().filter(|record| record.run.id == last.run.id);
+    Ok((&last.run, of_run.collect()))
+}
+
+/// The points of a run, in the order of their first records.
+pub(crate) fn points(records: &[&Record]) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for record in records {
+        let known = points
+            .iter_mut()
+            .find(|point| same(&point.facts, &record.point));
+        match known {
+            Some(point) => point.add(record),
+            None => points.push(Point {
+                facts: record.point.clone(),
+                outcome: record.outcome.clone(),
+            }),
+        }
+    }
+    points
+}
+
+/// Whether two points are the same: all but the axis.
+pub(crate) fn same(one: &PointFacts, other: &PointFacts) -> bool {
+    let axis = other.axis.clone();
+    PointFacts {
+        axis,
+        ..one.clone()
+    } == *other
+}
+
+impl Point {
+    fn add(&mut self, record: &Record) {
+        if record.point.axis == BASE {
+            self.facts.axis = BASE.to_owned();
+        }
+        match (&mut self.outcome, &record.outcome) {
+            (Outcome::Measured(figures), Outcome::Measured(more)) => figures.add(more),
+            (Outcome::Measured(_), Outcome::Refused(_)) => self.outcome = record.outcome.clone(),
+            (Outcome::Refused(_), _) => {}
+        }
+    }
+
+    pub(crate) fn is_base(&self) -> bool {
+        self.facts.axis == BASE
+    }
+
+    pub(crate) fn figures(&self) -> Option<&Figures> {
+        match &self.outcome {
+            Outcome::Measured(figures) => Some(figures),
+            Outcome::Refused(_) => None,
+        }
+    }
+
+    /// Nanoseconds a batch.
+    pub(crate) fn period(&self) -> Option<Spread> {
+        Spread::of(&self.figures()?.period_ns)
+    }
+}
+
+impl Figures {
+    /// More repetitions of the same point. What is no list stays that of the first
+    /// record that has it.
+    fn add(&mut self, more: &Figures) {
+        self.period_ns.extend(&more.period_ns);
+        self.host_ns.extend(&more.host_ns);
+        self.batches += more.batches;
+        if self.closed.count < more.closed.count {
+            self.closed = more.closed.clone();
+        }
+        if self.open.is_empty() {
+            self.open.clone_from(&more.open);
+        }
+        if self.spans.is_empty() {
+            self.spans.clone_from(&more.spans);
+        }
+        if self.shares.is_empty() {
+            self.shares.clone_from(&more.shares);
+            self.bound.clone_from(&more.bound);
+        }
+        self.stages = self.stages.or(more.stages);
+        for flag in &more.flags {
+            if !self.flags.contains(flag) {
+                self.flags.push(flag.clone());
+            }
+        }
+        for reference in &more.references {
+            let known = self
+                .references
+                .iter_mut()
+                .find(|known| known.name == reference.name);
+            match known {
+                Some(known) => known.add(reference),
+                None => self.references.push(reference.clone()),
+            }
+        }
+    }
+}
+
+impl Reference {
+    fn add(&mut self, more: &Reference) {
+        self.period_ns.extend(&more.period_ns);
+        // Once different is different.
+        self.agrees = match (self.agrees, more.agrees) {
+            (Some(one), Some(other)) => Some(one && other),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+fn many(count: usize, one: &str, more: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {more}"),
+    }
+}
+
+/// How large a batch is, in words: bytes where its elements are nothing but bytes.
+pub(crate) fn size(facts: &PointFacts) -> String {
+    match (facts.unit.as_str(), facts.upload_bytes) {
+        ("elements", bytes) if bytes > 0 => units::bytes(bytes as f64),
+        (unit, _) => format!("{} {unit}", units::whole(facts.batch)),
+    }
+}
+
+/// All that a point's name may say, in the order that it says it.
+fn parts(facts: &PointFacts) -> [String; 13] {
+    let transfer = match facts.transfer.as_str() {
+        "copy" => "copies".to_owned(),
+        "mapped" => "mapped memory".to_owned(),
+        other => format!("transfer {other}"),
+    };
+    let fill = match facts.fill.as_str() {
+        "" => String::new(),
+        fill => format!("{fill} batches"),
+    };
+    let scope = match facts.scope.as_str() {
+        "batch" => "graph of the batch".to_owned(),
+        "kernels" => "graph of the kernels".to_owned(),
+        other => other.to_owned(),
+    };
+    let rounds = match facts.rounds {
+        0 => String::new(),
+        rounds => format!(" of {}", many(rounds, "round", "rounds")),
+    };
+    [
+        many(facts.kernels, "kernel", "kernels") + &rounds,
+        size(facts),
+        facts.mode.clone(),
+        facts.front.clone(),
+        facts.build.clone(),
+        scope,
+        facts.streams.replace('_', " "),
+        transfer,
+        many(facts.slots, "slot", "slots"),
+        many(facts.buckets, "bucket", "buckets"),
+        fill,
+        many(facts.threads, "thread", "threads"),
+        // Batches of a size may still differ in what comes back.
+        format!("{} back", units::bytes(facts.download_bytes as f64)),
+    ]
+}
+
+/// Places among the parts.
+const MODE: usize = 2;
+const BUILD: usize = 4;
+const SCOPE: usize = 5;
+
+/// A point in a few words, by itself: `launch, 12 kernels, 16 KiB, graph`.
+pub(crate) fn title(facts: &PointFacts) -> String {
+    let parts = parts(facts);
+    let short = match facts.kernels {
+        0 => &parts[1..3],
+        _ => &parts[..3],
+    };
+    let short = short.iter().filter(|part| !part.trim().is_empty());
+    let short: Vec<&str> = short.map(String::as_str).collect();
+    format!("{}, {}", facts.workload.replace('_', " "), short.join(", "))
+}
+
+/// The names of points beside each other: what they differ in, or `none` where one is
+/// alone or nothing tells them apart.
+pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
+    let parts: Vec<[String; 13]> = all.iter().map(|facts| parts(facts)).collect();
+    // How a graph is made tells graphs apart, not graphs from launches.
+    let of_graphs = |place: usize| place == BUILD || place == SCOPE;
+    let comparable =
+        |place, p: &[String; 13], q: &[String; 13]| !of_graphs(place) || p[MODE] == q[MODE];
+    let differs = |place: usize| {
+        let others = |p: &[String; 13]| {
+            let mut others = parts.iter().filter(|q| comparable(place, p, q));
+            others.any(|q| q[place] != p[place])
+        };
+        parts.iter().any(others)
+    };
+    let mut places: Vec<usize> = (0..12).filter(|place| differs(*place)).collect();
+    let told = |places: &[usize]| {
+        let name = |p: &[String; 13]| -> Vec<String> {
+            let named = places.iter().map(|place| p[*place].clone());
+            named.filter(|part| !part.is_empty()).collect()
+        };
+        parts
+            .iter()
+            .map(|p| name(p).join(", "))
+            .collect::<Vec<String>>()
+    };
+    let names = told(&places);
+    let twice = (0..names.len()).any(|i| names[..i].contains(&names[i]));
+    let names = if twice && differs(12) {
+        places.push(12);
+        told(&places)
+    } else {
+        names
+    };
+    let or_none = |name: String| {
+        if name.is_empty() {
+            none.to_owned()
+        } else {
+            name
+        }
+    };
+    names.into_iter().map(or_none).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(edit: impl Fn(&mut PointFacts)) -> PointFacts {
+        let mut facts = PointFacts {
+            workload: "sasa_kernel".to_owned(),
+            mode: "graph".to_owned(),
+            build: "capture".to_owned(),
+            scope: "batch".to_owned(),
+            unit: "elements".to_owned(),
+            kernels: 12,
+            upload_bytes: 16_384,
+            ..PointFacts::default()
+        };
+        edit(&mut facts);
+        facts
+    }
+
+    fn named(all: &[PointFacts]) -> Vec<String> {
+        names(&all.iter().collect::<Vec<_>>(), "one")
+    }
+
+    #[test]
+    fn points_are_named_by_what_they_differ_in() {
+        let graph = facts(|_| ());
+        let stream = facts(|facts| {
+            facts.mode = "stream".to_owned();
+            facts.build = String::new();
+            facts.scope = String::new();
+        });
+        let explicit = facts(|facts| facts.build = "explicit".to_owned());
+        let many = facts(|facts| facts.slots = 4);
+        let back = facts(|facts| facts.download_bytes = 2048);
+        assert_eq!(named(&[graph.clone()]), ["one"]);
+        assert_eq!(named(&[graph.clone(), stream.clone()]), ["graph", "stream"]);
+        assert_eq!(
+            named(&[stream, graph.clone(), explicit]),
+            ["stream", "graph, capture", "graph, explicit"]
+        );
+        assert_eq!(named(&[graph.clone(), many]), ["0 slots", "4 slots"]);
+        assert_eq!(named(&[graph.clone(), back]), ["0 B back", "2 KiB back"]);
+        assert_eq!(title(&graph), "sasa kernel, 12 kernels, 16 KiB, graph");
+    }
+
+    #[test]
+    fn a_point_is_the_same_whatever_it_was_measured_for() {
+        let one = facts(|facts| facts.axis = "slots".to_owned());
+        let other = facts(|facts| facts.axis = BASE.to_owned());
+        assert!(same(&one, &other));
+        assert!(!same(&one, &facts(|facts| facts.threads = 9)));
+    }
+}

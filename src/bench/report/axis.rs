@@ -1,0 +1,252 @@
+//! Where values stand on an axis, and its ticks.
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
+
+/// How an axis is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// From zero, evenly.
+    Linear,
+    /// Powers of ten.
+    Decades,
+    /// Powers of two.
+    Doublings,
+    /// Shares near 1: 90%, 99% and 99.9% at even distances.
+    Tail,
+}
+
+/// An axis before its range is known.
+#[derive(Clone, Copy)]
+pub(super) struct Axis {
+    pub(super) title: &'static str,
+    pub(super) scale: Scale,
+    /// Writes a tick's value.
+    pub(super) tick: fn(f64) -> String,
+}
+
+/// An axis with range and ticks, all by [`Axis::place`].
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ruler {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// Where a value stands; `None` where it has no place.
+    pub(super) fn place(&self, value: f64) -> Option<f64> {
+        let place = match self.scale {
+            // What cannot be divided further is nothing.
+            Scale::Linear if value.abs() < 1e-60 => 0.0,
+            Scale::Linear => value,
+            Scale::Decades => value.log10(),
+            Scale::Doublings => value.log2(),
+            Scale::Tail => -(1.0 - value).log10(),
+        };
+        // Beyond this nothing is left of a value when ranges are divided.
+        (place.is_finite() && place.abs() < 1e60).then_some(place)
+    }
+
+    /// A ruler for all of `values`, with at most `ticks` ticks.
+    pub(super) fn ruler(&self, values: impl Iterator<Item = f64>, ticks: usize) -> Option<Ruler> {
+        let places: Vec<f64> = values.filter_map(|value| self.place(value)).collect();
+        let first = *places.first()?;
+        let low = places.iter().copied().fold(first, f64::min);
+        let high = places.iter().copied().fold(first, f64::max);
+        let ruler = match self.scale {
+            Scale::Linear => self.linear(low.min(0.0), high, ticks),
+            Scale::Decades => self.decades(low, high, ticks),
+            Scale::Doublings => self.doublings(low, high, ticks),
+            Scale::Tail => self.tail(high, ticks),
+        };
+        Some(ruler)
+    }
+
+    fn linear(&self, low: f64, high: f64, ticks: usize) -> Ruler {
+        let high = if high > low { high } else { low + 1.0 };
+        let step = step((high - low) / ticks.max(1) as f64);
+        let first = (low / step).ceil() as i64;
+        let last = (high / step).floor() as i64;
+        let at = (first..=last).map(|tick| tick as f64 * step);
+        // Nothing is nothing in any unit.
+        let text = |value: f64| match value == 0.0 {
+            true => "0".to_owned(),
+            false => (self.tick)(value),
+        };
+        Ruler {
+            low,
+            high: high + (high - low) * 0.06,
+            ticks: at.map(|value| (value, text(value))).collect(),
+        }
+    }
+
+    fn decades(&self, low: f64, high: f64, ticks: usize) -> Ruler {
+        // At least a third of a decade, so that noise does not fill a chart.
+        let spare = ((0.35 - (high - low)) / 2.0)
+            .max(0.04 * (high - low))
+            .max(0.05);
+        let (low, high) = (low - spare, high + spare);
+        let decades = low.floor() as i32..=high.ceil() as i32;
+        let of = |parts: &[f64], every: usize| -> Vec<f64> {
+            let steps = decades.clone().filter(|d| d.rem_euclid(every as i32) == 0);
+            let values = steps.flat_map(|d| parts.iter().map(move |part| part * 10_f64.powi(d)));
+            let fits = |value: &f64| (low..=high).contains(&value.log10());
+            values.filter(fits).collect()
+        };
+        const FINE: [f64; 9] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 5.0, 7.0, 8.5];
+        let mut choices = vec![of(&FINE, 1), of(&[1.0, 2.0, 5.0], 1), of(&[1.0, 3.0], 1)];
+        choices.extend((1..40).map(|every| of(&[1.0], every)));
+        // Fine ones only where there would be next to none else.
+        let plain = choices.iter().skip(1).find(|c| c.len() <= ticks);
+        let chosen = match plain {
+            Some(plain) if plain.len() >= 3 || choices[0].len() > ticks => plain.clone(),
+            _ => choices[0].clone(),
+        };
+        let text = |value: f64| (value.log10(), (self.tick)(value));
+        Ruler {
+            low,
+            high,
+            ticks: chosen.into_iter().map(text).collect(),
+        }
+    }
+
+    fn doublings(&self, low: f64, high: f64, ticks: usize) -> Ruler {
+        let spare = (0.03 * (high - low)).max(0.25);
+        let (first, last) = (low.ceil() as i64, high.floor() as i64);
+        let every = ((last - first + 1) as f64 / ticks.max(1) as f64)
+            .ceil()
+            .max(1.0) as i64;
+        let at = (first..=last).filter(|power| power.rem_euclid(every) == 0);
+        Ruler {
+            low: low - spare,
+            high: high + spare,
+            ticks: at
+                .map(|p| (p as f64, (self.tick)((p as f64).exp2())))
+                .collect(),
+        }
+    }
+
+    fn tail(&self, high: f64, ticks: usize) -> Ruler {
+        let high = high.max(1.0);
+        let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
+        let at = shares
+            .into_iter()
+            .filter_map(|share| Some((self.place(share)?, share)));
+        // The first of them stand close.
+        let mut free = 0.0;
+        let apart = |(place, _): &(f64, f64)| {
+            let fits = *place >= free && *place <= high;
+            if fits {
+                free = place + 0.4 * high / ticks.max(1) as f64;
+            }
+            fits
+        };
+        let at = at.filter(apart);
+        Ruler {
+            low: 0.0,
+            high: high * 1.03,
+            ticks: at
+                .map(|(place, share)| (place, (self.tick)(share)))
+                .collect(),
+        }
+    }
+}
+
+/// A ruler is a coordinate of plotters, over places.
+impl Ranged for Ruler {
+    type ValueType = f64;
+    type FormatOption = NoDefaultFormatting;
+
+    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
+        let part = (place - self.low) / (self.high - self.low);
+        from + (part * f64::from(to - from)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match hint.weight().allow_light_points() {
+            true => Vec::new(),
+            false => self.ticks.iter().map(|(place, _)| *place).collect(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Ruler {
+    fn format(place: &f64) -> String {
+        place.to_string()
+    }
+
+    fn format_ext(&self, place: &f64) -> String {
+        let tick = self.ticks.iter().find(|(tick, _)| tick == place);
+        tick.map_or_else(|| Self::format(place), |(_, text)| text.clone())
+    }
+}
+
+/// The next round step: 1, 2 or 5 of a power of ten.
+fn step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let round = [1.0, 2.0, 5.0, 10.0].into_iter();
+    let fits = round
+        .map(|part| part * power)
+        .find(|step| *step >= least * 0.999);
+    fits.unwrap_or(10.0 * power)
+}
+
+/// `99.9%` of a share.
+pub(super) fn share(value: f64) -> String {
+    let text = format!("{:.4}", value * 100.0);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::units;
+
+    fn texts(axis: &Axis, values: &[f64], ticks: usize) -> Vec<String> {
+        let ruler = axis.ruler(values.iter().copied(), ticks).unwrap();
+        ruler.ticks.into_iter().map(|(_, text)| text).collect()
+    }
+
+    fn axis(scale: Scale, tick: fn(f64) -> String) -> Axis {
+        let title = "";
+        Axis { title, scale, tick }
+    }
+
+    #[test]
+    fn ticks_are_round_and_no_more_than_fit() {
+        let bytes = axis(Scale::Doublings, units::bytes);
+        assert_eq!(
+            texts(&bytes, &[1024.0, 16_777_216.0], 5),
+            ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB"]
+        );
+        let time = axis(Scale::Decades, units::time_tick);
+        assert_eq!(texts(&time, &[8e3, 3e6], 5), ["10 us", "100 us", "1 ms"]);
+        let linear = axis(Scale::Linear, units::time_tick);
+        assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 us", "40 us", "60 us"]);
+        let tail = axis(Scale::Tail, share);
+        assert_eq!(
+            texts(&tail, &[0.5, 0.9995], 9),
+            ["0%", "50%", "90%", "99%", "99.9%"]
+        );
+    }
+
+    #[test]
+    fn any_values_have_a_ruler_or_none() {
+        for scale in [Scale::Linear, Scale::Decades, Scale::Doublings, Scale::Tail] {
+            let axis = axis(scale, units::plain);
+            assert_eq!(axis.ruler([f64::NAN, f64::INFINITY].into_iter(), 5), None);
+            for value in [5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1e300] {
+                let Some(ruler) = axis.ruler([value, value].into_iter(), 5) else {
+                    continue;
+                };
+                assert!(ruler.high > ruler.low, "{scale:?} {value}");
+                assert!(ruler.ticks.len() <= 9, "{scale:?} {value}: {ruler:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The charts, each of which is there if the records have what it shows.
+
+mod files;
+mod latency;
+mod launches;
+mod ratios;
+mod roofline;
+mod shares;
+mod throughput;
+mod timeline;
+
+use super::figure::Figure;
+use crate::bench::points::Point;
+use crate::bench::record::{Limits, PointFacts};
+
+pub(super) use launches::slopes as launch_slopes;
+
+/// A heading and what stands under it.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    pub(super) figures: Vec<Figure>,
+}
+
+/// All charts of a run.
+pub(super) fn sections(points: &[Point], limits: &Limits) -> Vec<Section> {
+    let sections = [
+        ("Throughput", throughput::figures(points, limits)),
+        ("Launches saved", launches::figures(points)),
+        ("Latency", latency::figures(points)),
+        ("Slots and stages", timeline::figures(points)),
+        ("Share of the limits", {
+            let mut figures = shares::figures(points);
+            figures.extend(roofline::figures(points, limits));
+            figures
+        }),
+        ("Other programs", ratios::figures(points)),
+        ("Files", files::figures(points)),
+    ];
+    let sections = sections.into_iter();
+    sections
+        .map(|(title, figures)| Section { title, figures })
+        .filter(|section| !section.figures.is_empty())
+        .collect()
+}
+
+/// A workload in words.
+pub(super) fn workload(name: &str) -> String {
+    match name {
+        "read" => "reading files".to_owned(),
+        "sasa_kernel" => "areas, kernel alone".to_owned(),
+        "sasa_files" => "areas, files to results".to_owned(),
+        "all_files" => "all features, files to results".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// The first letter large.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+/// What files take part in.
+pub(super) fn is_of_files(facts: &PointFacts) -> bool {
+    let of_files = ["read", "contacts", "sasa_kernel", "sasa_files", "all_files"];
+    of_files.contains(&facts.workload.as_str())
+}
+
+/// Base points, or where none is marked the first of each workload.
+pub(super) fn bases(points: &[Point]) -> Vec<&Point> {
+    let mut bases: Vec<&Point> = Vec::new();
+    for point in points {
+        let workload = &point.facts.workload;
+        let marked = points
+            .iter()
+            .any(|point| point.facts.workload == *workload && point.is_base());
+        let first = !bases.iter().any(|base| base.facts.workload == *workload);
+        if point.is_base() || (!marked && first) {
+            bases.push(point);
+        }
+    }
+    bases
+}

@@ -1,0 +1,88 @@
+//! How much of each limit the base points reach.
+
+use super::super::axis::{Axis, Scale};
+use super::super::figure::{Drawing, Figure};
+use super::super::rows::{Row, Rows};
+use super::super::style::{Ink, Look};
+use super::{bases, capital, workload};
+use crate::bench::points::{Point, title};
+use crate::bench::record::Share;
+use crate::bench::units;
+
+pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
+    let mut rows = Vec::new();
+    let mut bounds = Vec::new();
+    for base in bases(points) {
+        let Some(figures) = base.figures() else {
+            continue;
+        };
+        let shares = figures
+            .shares
+            .iter()
+            .filter(|share| share.share.is_finite());
+        for (place, share) in shares.enumerate() {
+            rows.push(Row {
+                heading: (place == 0).then(|| heading(base, &figures.bound)),
+                label: share.limit.clone(),
+                // The largest says what to look at.
+                look: Look::solid(if place == 0 { Ink::Blue } else { Ink::Sky }),
+                value: share.share,
+                low: share.share,
+                high: share.share,
+                text: text(share),
+            });
+            let named = |known: &(String, String)| known.0 == base.facts.workload;
+            if place == 0 && !bounds.iter().any(named) {
+                let limit = &share.limit;
+                let percent = units::percent(share.share);
+                let workload = base.facts.workload.clone();
+                bounds.push((workload, format!("{percent} of {limit}")));
+            }
+        }
+    }
+    let says = bounds
+        .iter()
+        .map(|(name, share)| format!("{} {share}", workload(name)));
+    let says: Vec<String> = says.collect();
+    let rows = Rows {
+        axis: Axis {
+            title: "share of the limit as measured in this run",
+            scale: Scale::Linear,
+            tick: units::percent_tick,
+        },
+        bars: true,
+        rule: Some(1.0),
+        holds: vec![1.0],
+        rows,
+    };
+    let figure = Figure {
+        id: "shares".to_owned(),
+        title: "What the base points reach of what the machine can do".to_owned(),
+        caption: format!("The largest shares: {}.", says.join("; ")),
+        legend: Vec::new(),
+        drawing: Drawing::Rows(rows),
+    };
+    match &figure.drawing {
+        Drawing::Rows(rows) if rows.is_empty() => Vec::new(),
+        _ => vec![figure],
+    }
+}
+
+fn heading(base: &Point, bound: &str) -> (String, String) {
+    let bound = match bound {
+        "" => String::new(),
+        bound => format!(": {bound}"),
+    };
+    (capital(&title(&base.facts)), bound)
+}
+
+fn text(share: &Share) -> String {
+    let value = |value: f64| match share.unit.as_str() {
+        "B/s" => units::bytes_per_s(value),
+        "FMA/s" => units::fma_per_s(value),
+        "ns" => units::time(value),
+        unit => format!("{} {unit}", units::digits(value)),
+    };
+    let (reached, of) = (value(share.reached), value(share.of));
+    format!("{}: {reached} of {of}", units::percent(share.share))
+}

@@ -1,0 +1,191 @@
+//! Throughput against the size of batches, a line for each mode.
+
+use super::super::axis::{Axis, Scale};
+use super::super::figure::Figure;
+use super::super::plot::{Dot, Line, Plot};
+use super::super::style::Look;
+use super::super::sweeps::{Sweep, by_size, program, programs, workloads};
+use super::{capital, workload};
+use crate::bench::points::{Point, names, size};
+use crate::bench::record::{Figures, Limits, PointFacts};
+use crate::bench::statistics::Spread;
+use crate::bench::units;
+
+/// What of a batch is counted.
+struct Measure {
+    axis: Axis,
+    text: fn(f64) -> String,
+    amount: fn(&Figures) -> f64,
+}
+
+const ATOMS: Measure = Measure {
+    axis: axis("atoms a second", units::per_s_tick),
+    text: |value| format!("{} atoms/s", units::count(value)),
+    amount: |figures| figures.amounts.atoms,
+};
+
+const BYTES: Measure = Measure {
+    axis: axis("bytes a second to the device", units::bytes_per_s_tick),
+    text: units::bytes_per_s,
+    amount: |figures| figures.amounts.upload_bytes,
+};
+
+const BATCHES: Measure = Measure {
+    axis: axis("batches a second", units::per_s_tick),
+    text: |value| format!("{} batches/s", units::count(value)),
+    amount: |_| 1.0,
+};
+
+const fn axis(title: &'static str, tick: fn(f64) -> String) -> Axis {
+    let scale = Scale::Decades;
+    Axis { title, scale, tick }
+}
+
+pub(super) fn figures(points: &[Point], limits: &Limits) -> Vec<Figure> {
+    let sweeps = by_size(points);
+    let of_workload = |name: &&str| {
+        let group = sweeps.iter().filter(|sweep| sweep.facts.workload == **name);
+        figure(name, &group.collect::<Vec<_>>(), limits)
+    };
+    workloads(&sweeps).iter().filter_map(of_workload).collect()
+}
+
+fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> {
+    let first = sweeps.first()?;
+    let all = || sweeps.iter().flat_map(|sweep| &sweep.points);
+    let measure = match name {
+        "copy" => BYTES,
+        _ if all().all(|(.., figures)| figures.amounts.atoms > 0.0) => ATOMS,
+        _ => BATCHES,
+    };
+    let facts: Vec<PointFacts> = sweeps
+        .iter()
+        .map(|sweep| without_size(sweep.facts))
+        .collect();
+    let names = names(&facts.iter().collect::<Vec<_>>(), "tapeloop");
+    let mut lines: Vec<Line> = Vec::new();
+    for (sweep, name) in sweeps.iter().zip(names) {
+        let used: Vec<Look> = lines.iter().map(|line| line.look).collect();
+        let dots = sweep.points.iter().filter_map(|(key, point, figures)| {
+            let rate = point.period()?.rate((measure.amount)(figures));
+            Some(dot(*key, rate))
+        });
+        lines.push(Line {
+            name,
+            look: Look::own(&sweep.facts.mode, &used),
+            dots: dots.collect(),
+        });
+    }
+    let caption = caption(&measure, first, &lines);
+    for (place, program) in programs(all().map(|(.., figures)| *figures))
+        .into_iter()
+        .enumerate()
+    {
+        lines.push(reference(program, place, sweeps, &measure));
+    }
+    let roof = limits.upload_both_bytes_per_s.or(limits.upload_bytes_per_s);
+    if let ("copy", Some(roof)) = (name, roof) {
+        let keys: Vec<u64> = all().map(|(key, ..)| *key).collect();
+        let ends = [keys.iter().min()?, keys.iter().max()?];
+        lines.push(Line {
+            name: format!("limit, {}", units::bytes_per_s(roof)),
+            look: Look::LIMIT,
+            dots: ends.map(|key| Dot::bare(*key as f64, roof)).to_vec(),
+        });
+    }
+    let bytes = first.facts.unit == "elements" && first.facts.upload_bytes > 0;
+    let x = match (bytes, first.facts.unit.as_str()) {
+        (true, _) => (
+            "size of a batch, to the device",
+            units::bytes as fn(f64) -> String,
+        ),
+        (false, "residues") => ("residues a batch", units::plain as fn(f64) -> String),
+        (false, "structures") => ("structures a batch", units::plain as fn(f64) -> String),
+        (false, _) => ("size of a batch", units::plain as fn(f64) -> String),
+    };
+    let plot = Plot {
+        x: Axis {
+            title: x.0,
+            scale: Scale::Doublings,
+            tick: x.1,
+        },
+        y: measure.axis,
+        lines,
+        shaded: None,
+    };
+    let title = format!(
+        "{}: throughput against batch size",
+        capital(&workload(name))
+    );
+    Figure::plot(format!("throughput-{name}"), title, caption, plot)
+}
+
+fn without_size(facts: &PointFacts) -> PointFacts {
+    PointFacts {
+        batch: 0,
+        upload_bytes: 0,
+        download_bytes: 0,
+        ..facts.clone()
+    }
+}
+
+fn dot(key: u64, rate: Spread) -> Dot {
+    Dot {
+        x: key as f64,
+        y: rate.median,
+        low: rate.low,
+        high: rate.high,
+    }
+}
+
+/// Another program over all sizes: whatever of it was measured beside any of the lines.
+fn reference(program_name: &str, place: usize, sweeps: &[&Sweep<'_>], measure: &Measure) -> Line {
+    let mut of_key: Vec<(u64, Vec<f64>, f64)> = Vec::new();
+    for (key, _, figures) in sweeps.iter().flat_map(|sweep| &sweep.points) {
+        let Some(reference) = program(figures, program_name) else {
+            continue;
+        };
+        let amount = (measure.amount)(figures);
+        match of_key.iter_mut().find(|(known, ..)| known == key) {
+            Some((_, periods, _)) => periods.extend(&reference.period_ns),
+            None => of_key.push((*key, reference.period_ns.clone(), amount)),
+        }
+    }
+    of_key.sort_by_key(|(key, ..)| *key);
+    let dots = of_key
+        .iter()
+        .filter_map(|(key, periods, amount)| Some(dot(*key, Spread::of(periods)?.rate(*amount))));
+    Line {
+        name: program_name.to_owned(),
+        look: Look::reference(place),
+        dots: dots.collect(),
+    }
+}
+
+/// What the lines do at their ends: each of two, or the outer ones of more.
+fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
+    let at = |facts: &PointFacts, dot: fn(&Line) -> Option<&Dot>| {
+        let rates = lines
+            .iter()
+            .filter_map(|line| Some((dot(line)?.y, &line.name)));
+        let mut rates: Vec<(f64, &String)> = rates.collect();
+        rates.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let text = |(rate, name): &(f64, &String)| format!("{} ({name})", (measure.text)(*rate));
+        let words = match rates.as_slice() {
+            [] => units::NONE.to_owned(),
+            [one] => (measure.text)(one.0),
+            [most, .., least] => {
+                let link = if rates.len() > 2 { "to" } else { "and" };
+                format!("{} {link} {}", text(most), text(least))
+            }
+        };
+        format!("at {}: {words}", size(facts))
+    };
+    let (Some(small), Some(large)) = (first.points.first(), first.points.last()) else {
+        return String::new();
+    };
+    let small = at(&small.1.facts, |line| line.dots.first());
+    let large = at(&large.1.facts, |line| line.dots.last());
+    let spread = "Bars show the least and the most of the repetitions.";
+    format!("{}; {large}. {spread}", capital(&small))
+}

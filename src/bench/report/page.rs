@@ -1,0 +1,189 @@
+//! The page around the charts.
+
+use super::charts::{Section, capital};
+use super::style;
+use super::verdict::Words;
+use crate::bench::points::{Point, title};
+use crate::bench::record::{Limits, Outcome, Record, Run};
+use crate::bench::units;
+use crate::error::Result;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// All that the page shows.
+pub(super) struct Content<'a> {
+    pub(super) run: &'a Run,
+    pub(super) records: &'a [&'a Record],
+    pub(super) points: &'a [Point],
+    pub(super) words: Words,
+    pub(super) sections: Vec<Section>,
+}
+
+pub(super) fn page(content: &Content<'_>) -> Result<Markup> {
+    let run = content.run;
+    let mut sections = Vec::new();
+    for section in &content.sections {
+        sections.push(drawn(section)?);
+    }
+    Ok(html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "tapeloop bench: " (run.device) ", " (units::date(run.started_unix_s)) }
+                style { (PreEscaped(style::sheet())) }
+            }
+            body {
+                main {
+                    (refused(content.points))
+                    (flagged(content.points))
+                    p.kicker { "tapeloop bench, " (run.device) ", " (units::date(run.started_unix_s)) }
+                    h1 { (capital(&content.words.headline)) }
+                    @if !content.words.says.is_empty() {
+                        ul.says { @for says in &content.words.says { li { (says) } } }
+                    }
+                    (machine(run))
+                    (limits(&run.limits))
+                    @for section in &sections { (section) }
+                    h2 { "All points" }
+                    p { "Each as it was measured; charts put together what was measured more than once. "
+                        "Times and rates are medians of the repetitions." }
+                    (super::tables::tables(content.records))
+                }
+            }
+        }
+    })
+}
+
+fn drawn(section: &Section) -> Result<Markup> {
+    let mut figures = Vec::new();
+    for figure in &section.figures {
+        figures.push(figure.markup()?);
+    }
+    Ok(html! {
+        h2 { (section.title) }
+        @for figure in &figures { (figure) }
+    })
+}
+
+fn refused(points: &[Point]) -> Markup {
+    let refused = points.iter().filter_map(|point| match &point.outcome {
+        Outcome::Refused(reason) => Some((title(&point.facts), reason)),
+        Outcome::Measured(_) => None,
+    });
+    let refused: Vec<_> = refused.collect();
+    html! {
+        @if !refused.is_empty() {
+            section.box.refused role="alert" {
+                h2 { (many(refused.len(), "point")) " refused: wrong outputs" }
+                ul { @for (title, reason) in &refused { li { b { (title) } ": " (reason) } } }
+            }
+        }
+    }
+}
+
+/// What makes figures doubtful, with the points that it is said of.
+fn flagged(points: &[Point]) -> Markup {
+    let mut flags: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut doubtful = 0;
+    for point in points {
+        let said = point.figures().map_or(&[][..], |figures| &figures.flags);
+        doubtful += usize::from(!said.is_empty());
+        for flag in said {
+            let title = title(&point.facts);
+            match flags.iter_mut().find(|(known, _)| known == flag) {
+                Some((_, titles)) => titles.push(title),
+                None => flags.push((flag, vec![title])),
+            }
+        }
+    }
+    html! {
+        @if doubtful > 0 {
+            section.box.flagged {
+                h2 { "Doubtful figures at " (many(doubtful, "point")) }
+                ul { @for (flag, titles) in &flags { li { (flag) " (" (titles.join("; ")) ")" } } }
+            }
+        }
+    }
+}
+
+fn many(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+fn machine(run: &Run) -> Markup {
+    let or_none = |text: &str| match text {
+        "" => units::NONE.to_owned(),
+        text => text.to_owned(),
+    };
+    let facts = [
+        ("device", or_none(&run.device)),
+        ("driver", or_none(&run.driver)),
+        ("backend", or_none(&run.backend)),
+        ("processor", or_none(&run.cpu)),
+        ("cores", run.cores.to_string()),
+        ("operating system", or_none(&run.os)),
+        ("tapeloop", or_none(&run.version)),
+        ("commit", or_none(&run.commit)),
+        ("started", units::date(run.started_unix_s)),
+    ];
+    html! {
+        section.box id="machine" {
+            h2 { "Machine" }
+            dl { @for (name, value) in &facts { div { dt { (name) } dd { (value) } } } }
+            @if !run.config.is_empty() {
+                details { summary { "The config as resolved" } pre { (run.config) } }
+            }
+        }
+    }
+}
+
+fn limits(limits: &Limits) -> Markup {
+    let rate = |value: Option<f64>| value.map(units::bytes_per_s);
+    let time = |value: Option<f64>| value.map(units::time);
+    let all = [
+        ("upload, alone", rate(limits.upload_bytes_per_s)),
+        ("download, alone", rate(limits.download_bytes_per_s)),
+        (
+            "upload, both ways at once",
+            rate(limits.upload_both_bytes_per_s),
+        ),
+        (
+            "download, both ways at once",
+            rate(limits.download_both_bytes_per_s),
+        ),
+        (
+            "device memory, read and written",
+            rate(limits.device_bytes_per_s),
+        ),
+        (
+            "host memory, read and written",
+            rate(limits.host_bytes_per_s),
+        ),
+        (
+            "arithmetic, single precision",
+            limits.fma_per_s.map(units::fma_per_s),
+        ),
+        ("launch of a kernel, host time", time(limits.launch_ns)),
+        (
+            "launch of a graph of 12, host time",
+            time(limits.graph_launch_ns),
+        ),
+    ];
+    let known = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let known: Vec<(&str, String)> = known.collect();
+    html! {
+        @if !known.is_empty() {
+            section.box id="limits" {
+                h2 { "Limits, as measured in this run" }
+                dl { @for (name, value) in &known { div { dt { (name) } dd { (value) } } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! All points in tables, by workload and by the setting that they vary.
+
+use super::charts::{capital, workload};
+use super::verdict::against;
+use crate::bench::points::names;
+use crate::bench::record::{Figures, Latency, Outcome, PointFacts, Record};
+use crate::bench::statistics::{Spread, median};
+use crate::bench::units;
+use maud::{Markup, html};
+
+/// A cell: what it says, and what stands small under it.
+type Cell = (String, String);
+
+type Column = (&'static str, &'static str, fn(&Figures) -> Cell);
+
+fn one(text: String) -> Cell {
+    (text, String::new())
+}
+
+fn nothing() -> Cell {
+    one(String::new())
+}
+
+/// A rate of something of which there may be none.
+fn rate(figures: &Figures, amount: f64, text: fn(f64) -> String) -> Cell {
+    match Spread::of(&figures.period_ns) {
+        Some(period) if amount > 0.0 => one(text(period.rate(amount).median)),
+        _ => nothing(),
+    }
+}
+
+fn latency(figures: &Figures, ns: fn(&Latency) -> u64) -> Cell {
+    match figures.closed.count {
+        0 => nothing(),
+        _ => one(units::time(ns(&figures.closed) as f64)),
+    }
+}
+
+fn period(figures: &Figures) -> Cell {
+    match Spread::of(&figures.period_ns) {
+        None => one(units::NONE.to_owned()),
+        Some(spread) => {
+            let (low, high) = (units::time(spread.low), units::time(spread.high));
+            let median = units::time(spread.median);
+            (median, format!("{low} to {high}"))
+        }
+    }
+}
+
+fn host(figures: &Figures) -> Cell {
+    median(&figures.host_ns).map_or_else(nothing, |ns| one(units::time(ns)))
+}
+
+fn stage(figures: &Figures, ns: fn(&crate::bench::record::Stages) -> f64) -> Cell {
+    let stages = figures.stages.as_ref();
+    stages.map_or_else(nothing, |stages| one(units::time(ns(stages))))
+}
+
+fn largest_share(figures: &Figures) -> Cell {
+    let share = figures.shares.first();
+    share.map_or_else(nothing, |share| {
+        (units::percent(share.share), share.limit.clone())
+    })
+}
+
+const COLUMNS: [Column; 19] = [
+    ("batches", "a second", |f| rate(f, 1.0, units::per_s)),
+    ("structures", "a second", |f| {
+        rate(f, f.amounts.structures, units::per_s)
+    }),
+    ("atoms", "a second", |f| {
+        rate(f, f.amounts.atoms, units::per_s)
+    }),
+    ("up", "", |f| {
+        rate(f, f.amounts.upload_bytes, units::bytes_per_s)
+    }),
+    ("down", "", |f| {
+        rate(f, f.amounts.download_bytes, units::bytes_per_s)
+    }),
+    ("time a batch", "least to most", period),
+    ("latency", "50%", |f| latency(f, |l| l.p50_ns)),
+    ("latency", "90%", |f| latency(f, |l| l.p90_ns)),
+    ("latency", "99%", |f| latency(f, |l| l.p99_ns)),
+    ("latency", "longest", |f| latency(f, |l| l.max_ns)),
+    ("host", "a batch", host),
+    ("upload", "on the device", |f| stage(f, |s| s.upload_ns)),
+    ("kernels", "on the device", |f| stage(f, |s| s.kernels_ns)),
+    ("download", "on the device", |f| stage(f, |s| s.download_ns)),
+    ("overlap", "stages at once", |f| {
+        f.stages
+            .map_or_else(nothing, |s| one(units::digits(s.overlap)))
+    }),
+    ("calls", "a batch", |f| match f.calls > 0.0 {
+        true => one(units::digits(f.calls)),
+        false => nothing(),
+    }),
+    ("thread", "on its core", |f| match f.busy > 0.0 {
+        true => one(units::digits(f.busy)),
+        false => nothing(),
+    }),
+    ("largest share", "of a limit", largest_share),
+    ("bound by", "", |f| (f.bound.clone(), f.chosen.join("; "))),
+];
+
+/// Groups of things in the order of their first.
+fn groups<'a, K: PartialEq>(
+    records: &[&'a Record],
+    key: impl Fn(&'a Record) -> K,
+) -> Vec<(K, Vec<&'a Record>)> {
+    let mut groups: Vec<(K, Vec<&'a Record>)> = Vec::new();
+    for record in records {
+        let key = key(record);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(record),
+            None => groups.push((key, vec![record])),
+        }
+    }
+    groups
+}
+
+/// The tables of all records of a run.
+pub(super) fn tables(records: &[&Record]) -> Markup {
+    html! {
+        @for (name, group) in groups(records, |record| &record.point.workload) {
+            section id={ "table-" (name) } {
+                h3 { (capital(&workload(name))) }
+                @for (axis, group) in groups(&group, |record| &record.point.axis) {
+                    (table(axis, &group))
+                }
+            }
+        }
+    }
+}
+
+fn table(axis: &str, records: &[&Record]) -> Markup {
+    let facts: Vec<&PointFacts> = records.iter().map(|record| &record.point).collect();
+    let alone = |facts: &PointFacts| {
+        let title = crate::bench::points::title(facts);
+        let short = title.split_once(", ");
+        short.map_or_else(String::new, |(_, short)| short.to_owned())
+    };
+    let names = names(&facts, "");
+    let names = names
+        .into_iter()
+        .zip(&facts)
+        .map(|(name, facts)| match name.as_str() {
+            "" => alone(facts),
+            _ => name,
+        });
+    let figures = || records.iter().filter_map(|record| record.figures());
+    let says = |column: &&Column| figures().any(|figures| !column.2(figures).0.is_empty());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(says).collect();
+    let programs = super::sweeps::programs(figures());
+    html! {
+        div.scroll tabindex="0" role="region" aria-label={ "Points by " (axis) } {
+            table {
+                thead {
+                    tr {
+                        th { (heading(axis)) }
+                        @for (head, under, _) in &columns {
+                            th { (head) @if !under.is_empty() { small { (under) } } }
+                        }
+                        @for program in &programs {
+                            th { "beside" small { (program) } }
+                        }
+                    }
+                }
+                tbody {
+                    @for (record, name) in records.iter().zip(names) {
+                        (row(record, &name, &columns, &programs))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn heading(axis: &str) -> String {
+    match axis {
+        "base" => "base point".to_owned(),
+        "" => "point".to_owned(),
+        axis => axis.replace('_', " "),
+    }
+}
+
+fn row(record: &Record, name: &str, columns: &[&Column], programs: &[&str]) -> Markup {
+    match &record.outcome {
+        Outcome::Refused(reason) => html! {
+            tr.refused-point {
+                td { (name) }
+                td.words colspan=(columns.len() + programs.len()) { "refused: " (reason) }
+            }
+        },
+        Outcome::Measured(figures) => html! {
+            tr {
+                td { (name) }
+                @for (.., cell) in columns {
+                    @let (text, small) = cell(figures);
+                    td { (text) @if !small.is_empty() { small { (small) } } }
+                }
+                @for program in programs {
+                    @let (text, small) = beside(figures, program);
+                    td { (text) @if !small.is_empty() { small { (small) } } }
+                }
+            }
+        },
+    }
+}
+
+/// How many times as fast as a program, with the range and what it says of outputs.
+fn beside(figures: &Figures, program: &str) -> Cell {
+    let Some(reference) = super::sweeps::program(figures, program) else {
+        return nothing();
+    };
+    let Some(change) = against(figures, reference) else {
+        return nothing();
+    };
+    let agrees = match reference.agrees {
+        Some(true) => ", same outputs",
+        Some(false) => ", OTHER OUTPUTS",
+        None => "",
+    };
+    let (low, high) = (units::times(change.low), units::times(change.high));
+    let ratio = units::times(change.ratio);
+    (ratio, format!("{low} to {high}{agrees}"))
+}

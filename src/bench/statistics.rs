@@ -1,0 +1,198 @@
+//! Whether two sets of repetitions differ, and by how much.
+//!
+//! The means of benchmarks are not normal and their outliers are all on one side, so
+//! ranks are compared: the difference of two sets is the one that Mann and Whitney's
+//! test ("On a test of whether one of two random variables is stochastically larger
+//! than the other", 1947) tells, with the interval that Hodges and Lehmann (1963) read
+//! from it. Repetitions of one run agree with each other better than two runs do
+//! (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013), so a
+//! difference has to be beyond a floor as well, which follows the spread within the
+//! runs.
+
+/// What is too small to be told, however quiet the runs.
+const FLOOR: f64 = 0.02;
+
+/// What has to be tellable for "same" to mean something.
+const TELLABLE: f64 = 0.1;
+
+/// With fewer repetitions nothing is told.
+const REPETITIONS_MIN: usize = 3;
+
+/// Of each tail: the interval is one of 99%.
+const TAIL: f64 = 0.005;
+
+/// Beyond this many pairs the normal approximation is as good.
+const PAIRS_EXACT: usize = 400;
+
+/// Repetitions in short.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) low: f64,
+    pub(crate) median: f64,
+    pub(crate) high: f64,
+}
+
+/// What is a figure: finite and more than nothing.
+fn sound(values: &[f64]) -> Vec<f64> {
+    let sound = |value: &f64| value.is_finite() && *value > 0.0;
+    let mut values: Vec<f64> = values.iter().copied().filter(sound).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn middle(sorted: &[f64]) -> Option<f64> {
+    let half = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[half]),
+        _ => Some((sorted[half - 1] + sorted[half]) / 2.0),
+    }
+}
+
+/// The median of what is a figure.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    middle(&sound(values))
+}
+
+impl Spread {
+    /// Of what is a figure, if anything is.
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+        let sorted = sound(values);
+        Some(Spread {
+            low: *sorted.first()?,
+            median: middle(&sorted)?,
+            high: *sorted.last()?,
+        })
+    }
+
+    /// `amount` of something in each period.
+    pub(crate) fn rate(self, amount: f64) -> Self {
+        let rate = |period_ns: f64| amount * 1e9 / period_ns;
+        Spread {
+            low: rate(self.high),
+            median: rate(self.median),
+            high: rate(self.low),
+        }
+    }
+}
+
+/// The spread of single repetitions by their median: of a normal distribution its
+/// standard deviation. Few repetitions are not enough to tell an outlier, so all count.
+fn noise(sorted: &[f64], median: f64) -> f64 {
+    if sorted.len() < 8 {
+        let squares = sorted.iter().map(|value| (value - median).powi(2));
+        let free = sorted.len().saturating_sub(1).max(1) as f64;
+        return (squares.sum::<f64>() / free).sqrt() / median;
+    }
+    let mut away: Vec<f64> = sorted.iter().map(|value| (value - median).abs()).collect();
+    away.sort_by(f64::total_cmp);
+    1.4826 * middle(&away).unwrap_or(0.0) / median
+}
+
+/// What can be said of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Less,
+    More,
+    /// No difference that can be told, and one of a tenth could be.
+    Same,
+    /// Not even that.
+    Unclear,
+}
+
+/// One set of repetitions by another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Change {
+    /// Of the medians.
+    pub(crate) ratio: f64,
+    /// Where the ratio lies, by the ranks: 99%, or all where there are too few for that.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// What it has to exceed.
+    pub(crate) floor: f64,
+    pub(crate) told: Told,
+}
+
+impl Change {
+    /// `new` by `old`, if both have figures.
+    pub(crate) fn of(old: &[f64], new: &[f64]) -> Option<Self> {
+        let (old, new) = (sound(old), sound(new));
+        let (old_median, new_median) = (middle(&old)?, middle(&new)?);
+        let ratio = new_median / old_median;
+        let pairs = old.iter().flat_map(|o| new.iter().map(move |n| n / o));
+        let mut pairs: Vec<f64> = pairs.collect();
+        pairs.sort_by(f64::total_cmp);
+        let tail = tail(old.len(), new.len());
+        let at = tail.unwrap_or(0);
+        let (low, high) = (pairs[at], pairs[pairs.len() - 1 - at]);
+        let noise = noise(&old, old_median).max(noise(&new, new_median));
+        // Where complete separation is all there is to ask for, chance gives it in up
+        // to one of ten pairs of runs.
+        let floor = FLOOR.max(noise * if tail.is_some() { 1.0 } else { 3.0 });
+        let few = old.len().min(new.len()) < REPETITIONS_MIN;
+        let apart = low > 1.0 || high < 1.0;
+        let beyond = ratio > 1.0 + floor || ratio < 1.0 / (1.0 + floor);
+        let width = (high / ratio - 1.0).max(1.0 - low / ratio);
+        let told = match () {
+            () if few => Told::Unclear,
+            () if apart && beyond && ratio < 1.0 => Told::Less,
+            () if apart && beyond => Told::More,
+            () if floor.max(width) > TELLABLE => Told::Unclear,
+            () => Told::Same,
+        };
+        Some(Change {
+            ratio,
+            low,
+            high,
+            floor,
+            told,
+        })
+    }
+}
+
+/// How many pairs of each end lie outside of the interval, less one, so the place of
+/// its ends among the sorted; `None` where even the outermost are within.
+fn tail(n: usize, m: usize) -> Option<usize> {
+    if n * m > PAIRS_EXACT {
+        let (n, m) = (n as f64, m as f64);
+        let deviation = (n * m * (n + m + 1.0) / 12.0).sqrt();
+        return Some((n * m / 2.0 - 2.576 * deviation) as usize);
+    }
+    let mut below = 0.0;
+    let chances = chances(n, m);
+    let outside = chances.iter().take_while(|chance| {
+        below += **chance;
+        below <= TAIL
+    });
+    outside.count().checked_sub(1)
+}
+
+/// The chance of each number of pairs in the wrong order, between `n` and `m` values
+/// of one distribution: the largest value is one of the `n`, and above all `m`, or one
+/// of the `m`.
+fn chances(n: usize, m: usize) -> Vec<f64> {
+    let length = n * m + 1;
+    let certain = || {
+        let mut row = vec![0.0; length];
+        row[0] = 1.0;
+        row
+    };
+    let mut rows: Vec<Vec<f64>> = (0..=m).map(|_| certain()).collect();
+    for i in 1..=n {
+        let mut next = vec![certain()];
+        for j in 1..=m {
+            let of_n = i as f64 / (i + j) as f64;
+            let chance = |u: usize| {
+                let above = u.checked_sub(j).map_or(0.0, |u| rows[j][u]);
+                of_n * above + (1.0 - of_n) * next[j - 1][u]
+            };
+            let row = (0..length).map(chance).collect();
+            next.push(row);
+        }
+        rows = next;
+    }
+    rows.swap_remove(m)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use super::*;
+
+/// A small generator: the same numbers on each machine.
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Normal enough: a sum of twelve.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
+    fn runs(&mut self, count: usize, median: f64, noise: f64) -> Vec<f64> {
+        // One of twelve is an outlier, as other work on a machine makes them.
+        let one = |_| {
+            let outlier = if self.unit() < 1.0 / 12.0 { 5.0 } else { 0.0 };
+            median * (1.0 + noise * (self.normal() + outlier)).max(0.01)
+        };
+        (0..count).map(one).collect()
+    }
+}
+
+fn share_told(repetitions: usize, shift: f64, noise: f64) -> f64 {
+    let mut random = Random(repetitions as u64);
+    let tries = 1000;
+    let told = (0..tries).filter(|_| {
+        let old = random.runs(repetitions, 1e4, noise);
+        let new = random.runs(repetitions, 1e4 * shift, noise);
+        let told = Change::of(&old, &new).unwrap().told;
+        matches!(told, Told::Less | Told::More)
+    });
+    told.count() as f64 / f64::from(tries)
+}
+
+#[test]
+fn chances_are_those_of_the_tables() {
+    // Of the 20 ways to deal 3 and 3, by pairs in the wrong order.
+    let ways: Vec<f64> = chances(3, 3).iter().map(|c| (c * 20.0).round()).collect();
+    assert_eq!(ways, [1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 2.0, 1.0, 1.0]);
+    assert!((chances(7, 4).iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    // Critical values of U for 1%, two-sided: 16 for 10 and 10, 0 for 5 and 5.
+    assert_eq!(tail(10, 10), Some(16));
+    assert_eq!(tail(5, 5), Some(0));
+    assert_eq!(tail(4, 4), None);
+    // The approximation takes over without a jump.
+    let (exact, next) = (tail(20, 20).unwrap(), tail(21, 20).unwrap());
+    assert!(next >= exact && next - exact < 20, "{exact} {next}");
+}
+
+#[test]
+fn equal_runs_are_seldom_told_apart() {
+    for repetitions in [3, 4, 5, 7, 8, 10, 21] {
+        for noise in [0.005, 0.02, 0.05, 0.2] {
+            let share = share_told(repetitions, 1.0, noise);
+            assert!(share < 0.02, "{repetitions} of {noise}: {share}");
+        }
+    }
+}
+
+#[test]
+fn a_shift_beyond_the_noise_is_told_and_one_within_is_not() {
+    assert!(share_told(10, 1.05, 0.01) > 0.95);
+    assert!(share_told(5, 1.05, 0.005) > 0.5);
+    assert!(share_told(10, 0.95, 0.01) > 0.95);
+    assert!(share_told(10, 1.05, 0.2) < 0.05);
+    assert!(share_told(21, 1.01, 0.001) < 0.02);
+}
+
+#[test]
+fn same_and_unclear_are_two_things() {
+    let told = |old: &[f64], new: &[f64]| Change::of(old, new).unwrap().told;
+    let quiet = [100.0, 101.0, 99.0, 100.5, 99.5];
+    assert_eq!(told(&quiet, &quiet), Told::Same);
+    assert_eq!(told(&quiet[..2], &quiet), Told::Unclear);
+    let loud = [100.0, 140.0, 70.0, 120.0, 85.0];
+    assert_eq!(told(&loud, &loud), Told::Unclear);
+    assert_eq!(told(&quiet, &quiet.map(|ns| ns * 1.2)), Told::More);
+    assert_eq!(told(&quiet, &quiet.map(|ns| ns / 1.2)), Told::Less);
+}
+
+#[test]
+fn ties_count_for_no_difference() {
+    assert_eq!(
+        Change::of(&[5.0; 10], &[5.0; 10]).map(|c| c.told),
+        Some(Told::Same)
+    );
+}
+
+#[test]
+fn what_is_no_figure_is_left_out() {
+    let wrong = [f64::NAN, f64::INFINITY, 0.0, -1.0];
+    assert_eq!(Change::of(&wrong, &[1.0; 5]), None);
+    assert_eq!(Spread::of(&wrong), None);
+    assert_eq!(median(&[f64::NAN, 2.0]), Some(2.0));
+    assert_eq!(median(&[3.0, 1.0, 2.0, 10.0]), Some(2.5));
+}
