@@ -208,7 +208,7 @@ fn what_is_chosen_is_replayed_as_under_a_policy_that_says_so() {
 #[test]
 fn results_are_right_and_no_rule_is_broken_whatever_goes_with_it() {
     let program = Program::new();
-    each_seed(40, |seed| {
+    each_seed(10, |seed| {
         for policy in auto_policies() {
             let (sim, backend) = device(seed);
             let verify = [Verify::First, Verify::Off][seed as usize % 2];

@@ -354,7 +354,7 @@ fn statistics(
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };
-    // It is waited for by stage one, in flight all the while.
+    // Stage one waits meanwhile, and the batch counts as in flight.
     let aside = Duration::from_nanos(counters.aside_ns());
     let wall_ns = ns(wall.saturating_sub(aside));
     let drained = match (flight.last_submitted, last) {

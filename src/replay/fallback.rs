@@ -155,9 +155,9 @@ impl Executor {
     }
 
     /// Makes a bucket ready before there is a batch for it, unless it is open how it is
-    /// replayed. A graph that the
-    /// device refuses is left to the bucket's first batch: while the executor is
-    /// made only a capture that failed, and if the policy has a way around it.
+    /// replayed. A graph that the device refuses is left to the bucket's first batch:
+    /// while the executor is made only a capture that failed, and if the policy has a
+    /// way around it.
     pub(super) fn warm(
         &mut self,
         lane: &mut dyn Lane,
