@@ -30,6 +30,8 @@
 //! worker process (Linux).
 
 pub mod backend;
+#[cfg(feature = "bench")]
+pub mod bench;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod error;

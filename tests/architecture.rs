@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("structure", &["error", "record", "workload"]),
     ("features", &["error", "record", "workload", "structure"]),
+    ("bench", &["error"]),
     (
         "cli",
         &[
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pipeline",
             "structure",
             "features",
+            "bench",
         ],
     ),
     ("bin", &[]),
