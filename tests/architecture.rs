@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pipeline",
             "structure",
             "features",
+            "bench",
         ],
     ),
     (

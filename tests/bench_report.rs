@@ -173,6 +173,21 @@ fn refused_and_doubtful_points_come_before_all_else() {
 }
 
 #[test]
+fn what_there_is_to_say_of_another_program_is_said_once() {
+    let note = "Its copies are of pageable memory.";
+    let noted = page(&edited(|figures| {
+        for reference in &mut figures.references {
+            reference.note = note.to_owned();
+        }
+    }));
+    assert_eq!(
+        noted.matches("<b>CUDA C++ by hand</b>: Its copies").count(),
+        1
+    );
+    assert!(!page(&full()).contains("About the other programs"));
+}
+
+#[test]
 fn names_cannot_become_markup() {
     let bad = "<script>alert('\"&')</script>";
     let mut records = troubled();

@@ -149,7 +149,9 @@ pub(crate) fn size(facts: &PointFacts) -> String {
 }
 
 /// All that a point's name may say, in the order that it says it.
-fn parts(facts: &PointFacts) -> [String; 13] {
+type Parts = [String; 13];
+
+fn parts(facts: &PointFacts) -> Parts {
     let transfer = match facts.transfer.as_str() {
         "copy" => "copies".to_owned(),
         "mapped" => "mapped memory".to_owned(),
@@ -190,6 +192,7 @@ fn parts(facts: &PointFacts) -> [String; 13] {
 const MODE: usize = 2;
 const BUILD: usize = 4;
 const SCOPE: usize = 5;
+const DOWNLOAD: usize = 12;
 
 /// A point in a few words, by itself: `launch, 12 kernels, 16 KiB, graph`.
 pub(crate) fn title(facts: &PointFacts) -> String {
@@ -206,21 +209,20 @@ pub(crate) fn title(facts: &PointFacts) -> String {
 /// The names of points beside each other: what they differ in, or `none` where one is
 /// alone or nothing tells them apart.
 pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
-    let parts: Vec<[String; 13]> = all.iter().map(|facts| parts(facts)).collect();
+    let parts: Vec<Parts> = all.iter().map(|facts| parts(facts)).collect();
     // How a graph is made tells graphs apart, not graphs from launches.
     let of_graphs = |place: usize| place == BUILD || place == SCOPE;
-    let comparable =
-        |place, p: &[String; 13], q: &[String; 13]| !of_graphs(place) || p[MODE] == q[MODE];
+    let comparable = |place, p: &Parts, q: &Parts| !of_graphs(place) || p[MODE] == q[MODE];
     let differs = |place: usize| {
-        let others = |p: &[String; 13]| {
+        let others = |p: &Parts| {
             let mut others = parts.iter().filter(|q| comparable(place, p, q));
             others.any(|q| q[place] != p[place])
         };
         parts.iter().any(others)
     };
-    let mut places: Vec<usize> = (0..12).filter(|place| differs(*place)).collect();
+    let mut places: Vec<usize> = (0..DOWNLOAD).filter(|place| differs(*place)).collect();
     let told = |places: &[usize]| {
-        let name = |p: &[String; 13]| -> Vec<String> {
+        let name = |p: &Parts| -> Vec<String> {
             let named = places.iter().map(|place| p[*place].clone());
             named.filter(|part| !part.is_empty()).collect()
         };
@@ -231,8 +233,8 @@ pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
     };
     let names = told(&places);
     let twice = (0..names.len()).any(|i| names[..i].contains(&names[i]));
-    let names = if twice && differs(12) {
-        places.push(12);
+    let names = if twice && differs(DOWNLOAD) {
+        places.push(DOWNLOAD);
         told(&places)
     } else {
         names
@@ -281,7 +283,7 @@ mod tests {
         let explicit = facts(|facts| facts.build = "explicit".to_owned());
         let many = facts(|facts| facts.slots = 4);
         let back = facts(|facts| facts.download_bytes = 2048);
-        assert_eq!(named(&[graph.clone()]), ["one"]);
+        assert_eq!(named(std::slice::from_ref(&graph)), ["one"]);
         assert_eq!(named(&[graph.clone(), stream.clone()]), ["graph", "stream"]);
         assert_eq!(
             named(&[stream, graph.clone(), explicit]),

@@ -38,7 +38,7 @@ impl StructureSet {
     pub fn new(
         structures: Vec<Structure>,
         config: FeatureConfig,
-        pool: &ThreadPool,
+        pool: &Arc<ThreadPool>,
     ) -> Result<Self> {
         if structures.is_empty() {
             return Err(
@@ -47,7 +47,7 @@ impl StructureSet {
             );
         }
         let alone = |(index, structure): (usize, &Structure)| {
-            expected(structure, &config).within(|| format!("structure {index}"))
+            expected(structure, &config, pool).within(|| format!("structure {index}"))
         };
         let expected: Result<Vec<FeatureTable>> =
             pool.install(|| structures.par_iter().enumerate().map(alone).collect());
@@ -62,7 +62,7 @@ impl StructureSet {
     ///
     /// # Errors
     /// As [`StructureSet::new`].
-    pub fn with_features(&self, config: FeatureConfig, pool: &ThreadPool) -> Result<Self> {
+    pub fn with_features(&self, config: FeatureConfig, pool: &Arc<ThreadPool>) -> Result<Self> {
         StructureSet::new(self.structures.clone(), config, pool)
     }
 
@@ -132,18 +132,17 @@ fn lost() -> Error {
 }
 
 /// One structure as a batch of its own.
-fn expected(structure: &Structure, config: &FeatureConfig) -> Result<FeatureTable> {
+fn expected(
+    structure: &Structure,
+    config: &FeatureConfig,
+    pool: &Arc<ThreadPool>,
+) -> Result<FeatureTable> {
     let features = Features::new(config.clone())?;
     let input = input(0, structure);
     let capacity = features.extent(&input)?;
     let capacity = capacity.max(Features::capacity(structure.residues.len().max(1) as u32));
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
-        .use_current_thread()
-        .build();
-    let pool = pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
-    let packer = Packer::new(features, &[capacity], &backend, Arc::new(pool))?;
+    let packer = Packer::new(features, &[capacity], &backend, Arc::clone(pool))?;
     let policy = Policy::of(Mode::Stream);
     let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
     let mut slot = ring.acquire().ok_or_else(lost)?;

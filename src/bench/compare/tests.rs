@@ -1,6 +1,7 @@
 use super::*;
 use crate::bench::record::{FORMAT, Figures, Reference};
 use crate::error::ErrorKind;
+use std::slice::from_ref;
 
 /// Repetitions a little around `median`, the same each time.
 fn around(median: f64, noise: f64) -> Vec<f64> {
@@ -85,7 +86,7 @@ fn a_point_that_is_refused_now_is_the_worst() {
         (&wrong, &wrong, Verdict::StillRefused, 0),
     ];
     for (old, new, verdict, code) in pairs {
-        let compared = compare(&[old.clone()], &[new.clone()], Machines::Same).unwrap();
+        let compared = compare(from_ref(old), from_ref(new), Machines::Same).unwrap();
         assert_eq!(compared.points[0].verdict, verdict);
         assert_eq!(compared.exit_code(), code);
     }
@@ -103,10 +104,10 @@ fn other_machines_are_refused_by_name_unless_asked_for() {
     ] {
         let mut new = old.clone();
         change(&mut new.run);
-        let error = compare(&[old.clone()], &[new.clone()], Machines::Same).unwrap_err();
+        let error = compare(from_ref(&old), from_ref(&new), Machines::Same).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert!(error.message().contains("\"Other\""), "{error}");
-        let compared = compare(&[old.clone()], &[new], Machines::Any).unwrap();
+        let compared = compare(from_ref(&old), &[new], Machines::Any).unwrap();
         assert_eq!(compared.warnings.len(), 1);
     }
     let mut new = old.clone();

@@ -130,25 +130,22 @@ impl Axis {
     fn tail(&self, high: f64, ticks: usize) -> Ruler {
         let high = high.max(1.0);
         let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
-        let at = shares
-            .into_iter()
-            .filter_map(|share| Some((self.place(share)?, share)));
-        // The first of them stand close.
-        let mut free = 0.0;
-        let apart = |(place, _): &(f64, f64)| {
-            let fits = *place >= free && *place <= high;
-            if fits {
-                free = place + 0.4 * high / ticks.max(1) as f64;
+        let mut kept: Vec<(f64, String)> = Vec::new();
+        for share in shares {
+            let Some(place) = self.place(share).filter(|place| *place <= high) else {
+                continue;
+            };
+            // The first stand close, and the last have many letters.
+            let text = (self.tick)(share);
+            let room = 0.12 * text.chars().count() as f64 / ticks.max(1) as f64 * high;
+            if kept.last().is_none_or(|(last, _)| place - last >= room) {
+                kept.push((place, text));
             }
-            fits
-        };
-        let at = at.filter(apart);
+        }
         Ruler {
             low: 0.0,
             high: high * 1.03,
-            ticks: at
-                .map(|(place, share)| (place, (self.tick)(share)))
-                .collect(),
+            ticks: kept,
         }
     }
 }
@@ -229,6 +226,10 @@ mod tests {
         let linear = axis(Scale::Linear, units::time_tick);
         assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 us", "40 us", "60 us"]);
         let tail = axis(Scale::Tail, share);
+        assert_eq!(
+            texts(&tail, &[0.5, 0.99999], 4),
+            ["0%", "90%", "99%", "99.9%", "99.99%"]
+        );
         assert_eq!(
             texts(&tail, &[0.5, 0.9995], 9),
             ["0%", "50%", "90%", "99%", "99.9%"]

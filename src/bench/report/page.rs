@@ -46,6 +46,7 @@ pub(super) fn page(content: &Content<'_>) -> Result<Markup> {
                     (machine(run))
                     (limits(&run.limits))
                     @for section in &sections { (section) }
+                    (notes(content.points))
                     h2 { "All points" }
                     p { "Each as it was measured; charts put together what was measured more than once. "
                         "Times and rates are medians of the repetitions." }
@@ -104,6 +105,24 @@ fn flagged(points: &[Point]) -> Markup {
                 h2 { "Doubtful figures at " (many(doubtful, "point")) }
                 ul { @for (flag, titles) in &flags { li { (flag) " (" (titles.join("; ")) ")" } } }
             }
+        }
+    }
+}
+
+/// What else there is to say of other programs.
+fn notes(points: &[Point]) -> Markup {
+    let mut notes: Vec<(&str, &str)> = Vec::new();
+    let figures = points.iter().filter_map(Point::figures);
+    for reference in figures.flat_map(|figures| &figures.references) {
+        let note = (reference.name.as_str(), reference.note.as_str());
+        if !note.1.is_empty() && !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    html! {
+        @if !notes.is_empty() {
+            h2 { "About the other programs" }
+            ul.says { @for (name, note) in &notes { li { b { (name) } ": " (note) } } }
         }
     }
 }

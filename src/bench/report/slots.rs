@@ -19,7 +19,7 @@ pub(super) const STAGES: [(&str, &str, Ink); 4] = [
     ("download", "download", Ink::Green),
 ];
 
-const LANE: f64 = 12.0;
+const LANE: f64 = 15.0;
 const GAP: f64 = 10.0;
 const FOOT: f64 = 46.0;
 
@@ -98,7 +98,7 @@ fn draw(
     if stage == "kernels" && to - from > 8.0 * text.len() as f64 + 2.0 {
         // Dark on orange on either ground.
         let middle = ((from + to) / 2.0, top + LANE / 2.0);
-        return canvas.number(middle, &text, 10.0, Ink::Number);
+        return canvas.number(middle, &text, 11.5, Ink::Number);
     }
     Ok(())
 }

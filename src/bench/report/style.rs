@@ -228,12 +228,12 @@ th:first-child, td:first-child { position: sticky; left: 0; background: var(--gr
 tr + tr td { border-top: 1px solid var(--edge) }
 td small, th small { display: block; color: var(--quiet); font-size: 12px; font-weight: 400 }
 tr.refused-point td:nth-child(n) { color: var(--red); background: var(--red-ground) }
-@media (max-width: 719px) {
+@media (max-width: 819px) {
   main { padding: 20px 14px 48px }
   h1 { font-size: 23px }
   dl { grid-template-columns: repeat(auto-fill, minmax(135px, 1fr)); gap: 10px 16px }
   .wide-drawing { display: none }
-  .narrow { display: block; max-width: 460px; margin: 0 auto }
+  .narrow { display: block; max-width: 520px; margin: 0 auto }
   .legend.narrow { display: flex; max-width: none; margin: 0 0 6px }
 }
 ";
