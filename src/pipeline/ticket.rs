@@ -3,7 +3,11 @@
 use super::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The most cells that are kept to be used again.
+const CELLS_MAX: usize = 4096;
 
 /// A claim on one item's result.
 pub struct Ticket<W: Workload> {
@@ -19,6 +23,44 @@ enum State<W: Workload> {
     Pending,
     Ready(Completion<W>),
     Lost,
+    /// The ticket was dropped before.
+    Unwanted,
+}
+
+/// The cells of an engine's tickets, in the order of their use. A cell that both of
+/// its ends have let go is used again, so that in the long run tickets allocate none.
+pub(crate) struct Cells<W: Workload>(parking_lot::Mutex<VecDeque<Arc<Cell<W>>>>);
+
+impl<W: Workload> Cells<W> {
+    pub(crate) fn new() -> Self {
+        Cells(parking_lot::Mutex::new(VecDeque::new()))
+    }
+
+    /// A cell that is pending.
+    fn take(&self) -> Arc<Cell<W>> {
+        let mut cells = self.0.lock();
+        let mut cell = cells.pop_front().unwrap_or_else(Cell::new);
+        if Arc::get_mut(&mut cell).is_none() {
+            // Its ticket may be kept for long: the next one's turn.
+            if cells.len() < CELLS_MAX {
+                cells.push_back(cell);
+            }
+            cell = Cell::new();
+        }
+        cells.push_back(Arc::clone(&cell));
+        drop(cells);
+        *cell.state.lock() = State::Pending;
+        cell
+    }
+}
+
+impl<W: Workload> Cell<W> {
+    fn new() -> Arc<Self> {
+        Arc::new(Cell {
+            state: Mutex::new(State::Pending),
+            changed: Condvar::new(),
+        })
+    }
 }
 
 /// The engine's end of a ticket, or nothing where the results go to the caller.
@@ -32,11 +74,8 @@ pub(crate) struct TicketReply<W: Workload> {
 }
 
 impl<W: Workload> Ticket<W> {
-    pub(crate) fn new() -> (Self, Reply<W>) {
-        let cell = Arc::new(Cell {
-            state: Mutex::new(State::Pending),
-            changed: Condvar::new(),
-        });
+    pub(crate) fn new(cells: &Cells<W>) -> (Self, Reply<W>) {
+        let cell = cells.take();
         let reply = TicketReply {
             cell: Arc::clone(&cell),
         };
@@ -58,7 +97,7 @@ impl<W: Workload> Ticket<W> {
         loop {
             match std::mem::replace(&mut *state, State::Lost) {
                 State::Ready(completion) => return Ok(completion),
-                State::Lost => {
+                State::Lost | State::Unwanted => {
                     return Err(Error::new(
                         ErrorKind::Closed,
                         "the engine ended before this item",
@@ -79,10 +118,21 @@ impl<W: Workload> Reply<W> {
         match self {
             Reply::Caller => Some(completion),
             Reply::Ticket(ticket) => {
-                *ticket.cell.state.lock() = State::Ready(completion);
+                let mut state = ticket.cell.state.lock();
+                if !matches!(*state, State::Unwanted) {
+                    *state = State::Ready(completion);
+                }
                 None
             }
         }
+    }
+}
+
+impl<W: Workload> Drop for Ticket<W> {
+    // Its cell outlives it, and keeps no result that nobody will ask for.
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut *self.cell.state.lock(), State::Unwanted);
+        drop(state);
     }
 }
 
