@@ -26,11 +26,14 @@ use launches::{Launches, Noting};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use run::{Run, assert_agree};
 use sample::{again, atoms, batches, peptide, structures, tiled};
+use std::collections::BTreeSet;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
-use tapeloop::features::{FeatureConfig, FeatureName, Features, Fusion, Input, Reals, twins};
+use tapeloop::features::{
+    Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Reals, twins,
+};
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::replay::{Build, Mode, Policy, Scope};
 use tapeloop::structure::Structure;
@@ -144,32 +147,39 @@ fn features(c: &mut Criterion) {
     sizes(c, &bench);
 }
 
-/// Each CPU kernel: what its launches take of one batch of all features.
-fn twin(c: &mut Criterion, bench: &Bench) {
+/// Settings that launch every kernel between them.
+fn configs_of_all_kernels() -> Vec<FeatureConfig> {
     let separate = FeatureConfig {
         fusion: Fusion::Off,
+        cluster: Cluster {
+            select: vec!["H".to_owned()],
+        },
         ..FeatureConfig::default()
     };
     let narrow = |reals| FeatureConfig {
         reals,
         ..separate.clone()
     };
+    let areas = FeatureConfig {
+        features: vec![FeatureName::Sasa],
+        ..separate.clone()
+    };
     let fused = FeatureConfig {
         fusion: Fusion::On,
         ..separate.clone()
     };
-    let configs = [
-        separate.clone(),
-        narrow(Reals::F16),
-        narrow(Reals::Bf16),
-        fused,
-    ];
+    let (f16, bf16) = (narrow(Reals::F16), narrow(Reals::Bf16));
+    vec![separate, f16, bf16, areas, fused]
+}
+
+/// Each CPU kernel: what its launches take of one batch, with all features.
+fn twin(c: &mut Criterion, bench: &Bench) {
     let filled = batches(&bench.structures, SMALL.1).swap_remove(0);
-    let mut left: Vec<String> = twins().unwrap().into_iter().map(|(name, _)| name).collect();
     let mut group = c.benchmark_group("twin");
     group.sampling_mode(SamplingMode::Flat);
     group.throughput(Throughput::Elements(atoms(slice::from_ref(&filled))));
-    for config in &configs {
+    let mut timed = BTreeSet::new();
+    for config in &configs_of_all_kernels() {
         let launches = Arc::new(Launches::default());
         let noting = Noting::new(Arc::clone(&bench.cpu), &launches);
         let noting: Arc<dyn Backend> = Arc::new(noting);
@@ -177,10 +187,9 @@ fn twin(c: &mut Criterion, bench: &Bench) {
         let batch = vec![again(&filled)];
         let mut run = Run::open(&noting, &bench.pool, config, &policy, SMALL.1, batch);
         for kernel in launches.kernels() {
-            let Some(place) = left.iter().position(|name| *name == kernel) else {
+            if !timed.insert(kernel.clone()) {
                 continue;
-            };
-            left.swap_remove(place);
+            }
             group.bench_function(&kernel, |bencher| {
                 bencher.iter_custom(|rounds| {
                     let before = launches.time(&kernel);
@@ -191,7 +200,9 @@ fn twin(c: &mut Criterion, bench: &Bench) {
             });
         }
     }
-    assert!(left.is_empty(), "twins that nothing launches: {left:?}");
+    for (kernel, _) in twins().unwrap() {
+        assert!(timed.contains(&kernel), "{kernel} was not launched");
+    }
 }
 
 /// Stages one and three, without a device: structures into a slot's memory, and

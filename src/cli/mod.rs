@@ -26,7 +26,7 @@ mod read;
 mod report;
 mod run;
 mod sink;
-mod tables;
+pub mod tables;
 mod tally;
 mod timeline;
 mod validate;
