@@ -298,7 +298,8 @@ pub(super) fn run_ordered<W: Workload, S>(
 where
     S: Iterator<Item = W::Item> + Send,
 {
-    let (results, completions) = bounded(1);
+    // Room for every slot's, so that batches change threads several at a time.
+    let (results, completions) = bounded(shared.meter.slots());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let produce = || -> Result<u64> {
