@@ -7,7 +7,6 @@ use empty::{EmptyBackend, Nothing};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use tapeloop::backend::Backend;
 use tapeloop::pipeline::{Pipeline, Ring, Wait};
 use tapeloop::replay::{Executor, Mode, Policy};
 use tapeloop::workload::{Completion, Extent};
@@ -172,7 +171,7 @@ fn runs(policy: &Policy, items: u32) {
     let source = (0..).take_while(|_| !is_over.load(Relaxed));
     let mut sink = |completion: Completion<Nothing>| {
         completion.result?;
-        let ends_spell = (completion.item + 1) % (BATCHES * items) == 0;
+        let ends_spell = (completion.item + 1).is_multiple_of(BATCHES * items);
         if ends_spell && !is_over.load(Relaxed) {
             is_over.store(!spells.goes_on(), Relaxed);
         }

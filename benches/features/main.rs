@@ -31,9 +31,7 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
-use tapeloop::features::{
-    Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Reals, twins,
-};
+use tapeloop::features::{FeatureConfig, FeatureName, Features, Fusion, Input, twins};
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::replay::{Build, Mode, Policy, Scope};
 use tapeloop::structure::Structure;
@@ -147,31 +145,6 @@ fn features(c: &mut Criterion) {
     sizes(c, &bench);
 }
 
-/// Settings that launch every kernel between them.
-fn configs_of_all_kernels() -> Vec<FeatureConfig> {
-    let separate = FeatureConfig {
-        fusion: Fusion::Off,
-        cluster: Cluster {
-            select: vec!["H".to_owned()],
-        },
-        ..FeatureConfig::default()
-    };
-    let narrow = |reals| FeatureConfig {
-        reals,
-        ..separate.clone()
-    };
-    let areas = FeatureConfig {
-        features: vec![FeatureName::Sasa],
-        ..separate.clone()
-    };
-    let fused = FeatureConfig {
-        fusion: Fusion::On,
-        ..separate.clone()
-    };
-    let (f16, bf16) = (narrow(Reals::F16), narrow(Reals::Bf16));
-    vec![separate, f16, bf16, areas, fused]
-}
-
 /// Each CPU kernel: what its launches take of one batch, with all features.
 fn twin(c: &mut Criterion, bench: &Bench) {
     let filled = batches(&bench.structures, SMALL.1).swap_remove(0);
@@ -179,7 +152,7 @@ fn twin(c: &mut Criterion, bench: &Bench) {
     group.sampling_mode(SamplingMode::Flat);
     group.throughput(Throughput::Elements(atoms(slice::from_ref(&filled))));
     let mut timed = BTreeSet::new();
-    for config in &configs_of_all_kernels() {
+    for config in &FeatureConfig::of_all_kernels() {
         let launches = Arc::new(Launches::default());
         let noting = Noting::new(Arc::clone(&bench.cpu), &launches);
         let noting: Arc<dyn Backend> = Arc::new(noting);

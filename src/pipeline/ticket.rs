@@ -146,3 +146,85 @@ impl<W: Workload> Drop for TicketReply<W> {
         self.cell.changed.notify_all();
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::record::Recorder;
+    use crate::workload::{DeviceInfo, Extent, ReadViews, WriteViews};
+
+    /// Items that tell who still has them.
+    struct Counted;
+
+    impl Workload for Counted {
+        type Item = Arc<()>;
+        type Output = u32;
+        type Buffers = ();
+
+        fn axes(&self) -> &'static [&'static str] {
+            &["items"]
+        }
+        fn extent(&self, _: &Arc<()>) -> Result<Extent> {
+            Ok(Extent::from([1]))
+        }
+        fn record(&self, _: &mut Recorder, _: &DeviceInfo) -> Result<()> {
+            Ok(())
+        }
+        fn write(&self, (): &(), _: &Arc<()>, _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
+            Ok(())
+        }
+        fn read(&self, (): &(), _: &Arc<()>, _: Extent, _: &ReadViews<'_>) -> Result<u32> {
+            Ok(0)
+        }
+    }
+
+    fn deliver(reply: Reply<Counted>, item: &Arc<()>, output: u32) {
+        let item = Arc::clone(item);
+        let result = Ok(output);
+        assert!(reply.deliver(Completion { item, result }).is_none());
+    }
+
+    #[test]
+    fn a_cell_is_used_again_once_both_ends_let_it_go() {
+        let (cells, item) = (Cells::new(), Arc::new(()));
+        let (first, reply) = Ticket::new(&cells);
+        let cell = Arc::as_ptr(&first.cell);
+        deliver(reply, &item, 1);
+        let (second, second_reply) = Ticket::new(&cells);
+        assert_ne!(Arc::as_ptr(&second.cell), cell, "the first still has it");
+        assert_eq!(first.wait().unwrap().result.unwrap(), 1);
+        let (third, third_reply) = Ticket::new(&cells);
+        assert_eq!(Arc::as_ptr(&third.cell), cell);
+        assert!(!third.is_done());
+        deliver(second_reply, &item, 2);
+        assert!(!third.is_done());
+        deliver(third_reply, &item, 3);
+        assert_eq!(third.wait().unwrap().result.unwrap(), 3);
+        assert_eq!(second.wait().unwrap().result.unwrap(), 2);
+    }
+
+    #[test]
+    fn a_cell_keeps_no_result_of_a_ticket_that_was_dropped() {
+        let (cells, item) = (Cells::new(), Arc::new(()));
+        let (before, reply) = Ticket::new(&cells);
+        drop(before);
+        deliver(reply, &item, 1);
+        assert_eq!(Arc::strong_count(&item), 1);
+        let (after, reply) = Ticket::new(&cells);
+        deliver(reply, &item, 2);
+        assert_eq!(Arc::strong_count(&item), 2);
+        drop(after);
+        assert_eq!(Arc::strong_count(&item), 1);
+    }
+
+    #[test]
+    fn a_ticket_without_an_answer_is_lost() {
+        let cells = Cells::<Counted>::new();
+        for _ in 0..2 {
+            let (ticket, reply) = Ticket::new(&cells);
+            drop(reply);
+            assert!(ticket.is_done());
+            assert_eq!(ticket.wait().err().unwrap().kind(), ErrorKind::Closed);
+        }
+    }
+}
