@@ -96,9 +96,10 @@ fn engine(backend: &Arc<dyn Backend>, config: &EngineConfig) -> Engine<Nothing> 
 fn run(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
     let mut engine = engine(backend, config);
     let items = config.batch[0];
+    let batches = (BATCHES / items).max(64);
     let mut sink = |completion: Completion<Nothing>| completion.result.map(drop);
-    time(group, name, BATCHES, || {
-        engine.run(0..BATCHES * items, &mut sink).unwrap();
+    time(group, name, batches, || {
+        engine.run(0..batches * items, &mut sink).unwrap();
     });
 }
 
