@@ -1,178 +1,183 @@
-//! What the engine itself costs, without a device: replays and items of a kernel
-//! that does nothing, on the CPU backend.
+//! What the engine itself costs, a batch: on a device that does nothing and is done
+//! at once (`empty`), and with kernels that do nothing on the CPU backend (`cpu`).
+//! Batches are of one item, unless the name says otherwise; rates are batches a
+//! second.
 //!
 //! ```sh
 //! cargo bench --no-default-features --bench overhead
+//! cargo bench --no-default-features --bench overhead -- empty/engine
 //! ```
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rayon::ThreadPool;
+#[path = "../tests/empty/mod.rs"]
+mod empty;
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use empty::{EmptyBackend, Nothing};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
+use tapeloop::backend::Backend;
 use tapeloop::backend::cpu::CpuBackend;
-use tapeloop::backend::{Backend, Lane};
-use tapeloop::pipeline::{Pipeline, TimelineConfig, Wait};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
-use tapeloop::replay::{Buckets, Executor, Mode, Policy};
-use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
-use tapeloop::{Engine, EngineConfig, Result};
+use tapeloop::pipeline::{Pipeline, Ring, TimelineConfig, Wait};
+use tapeloop::replay::{Executor, Mode, Policy};
+use tapeloop::workload::{Completion, Extent};
+use tapeloop::{Engine, EngineConfig};
 
-/// A chain of kernels that do nothing, over one number.
-struct Nothing {
-    kernels: usize,
-    kernel: Kernel,
+/// Batches that are timed at a time, where a single one is not.
+const BATCHES: u32 = 4096;
+
+/// Kernels of a batch, in a chain.
+const KERNELS: usize = 4;
+
+/// Tickets that their producer holds before it waits for the oldest.
+const TICKETS: usize = 16;
+
+type Group<'a> = BenchmarkGroup<'a, WallTime>;
+
+fn pool() -> Arc<ThreadPool> {
+    Arc::new(ThreadPoolBuilder::new().build().unwrap())
 }
 
-fn nothing(_: &mut TwinLaunch<'_>) {}
+/// Times batches, so many at once.
+fn time(group: &mut Group<'_>, name: &str, at_once: u32, mut batches: impl FnMut()) {
+    group.throughput(Throughput::Elements(at_once.into()));
+    group.bench_function(name, |bencher| bencher.iter(&mut batches));
+}
 
-impl Nothing {
-    fn new(kernels: usize) -> Self {
-        let kernel = Kernel::new("nothing", &Image::cuda("nothing.cu", ""))
-            .reads::<u32>("x")
-            .updates::<u32>("y")
-            .twin(nothing);
-        Nothing { kernels, kernel }
+fn replay(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode, kernels: usize) {
+    let buckets = Nothing::new(kernels).single(backend.device());
+    let policy = Policy::of(mode);
+    let buffers = buckets.largest().recording.buffers();
+    let mut lanes = backend.open_lanes(buffers, 1, policy.streams).unwrap();
+    let lane = &mut *lanes[0];
+    let mut executor = Executor::new(backend, lane, &buckets, &policy).unwrap();
+    let name = format!("replay/{}/{kernels} kernels", mode.name());
+    time(group, &name, 1, || {
+        executor.replay(lane, 0, Extent::from([1])).unwrap();
+        lane.wait().unwrap();
+    });
+}
+
+fn ring(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode) {
+    let buckets = Nothing::new(KERNELS).single(backend.device());
+    let mut ring = Ring::new(backend, &buckets, 3, &Policy::of(mode), Wait::Spin).unwrap();
+    time(group, &format!("ring/{}", mode.name()), 1, || {
+        let slot = ring.acquire().unwrap();
+        ring.submit(slot, Extent::from([1]), ()).unwrap();
+        let finished = ring.poll().unwrap();
+        assert!(ring.release(finished).1.is_none());
+    });
+}
+
+fn config(mode: Mode, items: u32) -> EngineConfig {
+    EngineConfig {
+        policy: Policy::of(mode),
+        ..EngineConfig::new([items])
     }
 }
 
-impl Workload for Nothing {
-    type Item = u32;
-    type Output = u32;
-    type Buffers = (Buffer<u32>, Buffer<u32>);
+fn pipeline(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
+    let backends = [Arc::clone(backend)];
+    let mut pipeline = Pipeline::new(Nothing::new(KERNELS), &backends, pool(), config).unwrap();
+    time(group, name, 1, || {
+        pipeline.submit(7).unwrap();
+        pipeline.wait().unwrap().result.unwrap();
+    });
+}
 
-    fn axes(&self) -> &'static [&'static str] {
-        &["numbers"]
-    }
+fn engine(backend: &Arc<dyn Backend>, config: &EngineConfig) -> Engine<Nothing> {
+    let backends = [Arc::clone(backend)];
+    Engine::new(Nothing::new(KERNELS), &backends, pool(), config).unwrap()
+}
 
-    fn extent(&self, _: &u32) -> Result<Extent> {
-        Ok(Extent::from([1]))
-    }
+/// A source on a thread, results on another, in order.
+fn run(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
+    let mut engine = engine(backend, config);
+    let items = config.batch[0];
+    let batches = (BATCHES / items).max(64);
+    let mut sink = |completion: Completion<Nothing>| completion.result.map(drop);
+    time(group, name, batches, || {
+        engine.run(0..batches * items, &mut sink).unwrap();
+    });
+}
 
-    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Self::Buffers> {
-        let x = recorder.upload_buffer::<u32>("x", 0, 1);
-        let y = recorder.download_buffer::<u32>("y", 0, 1);
-        recorder.upload(x);
-        recorder.memset(y, 0);
-        for _ in 0..self.kernels {
-            recorder.launch(&self.kernel, 1, &[x.into(), y.into()]);
+/// One producer, which takes the results itself.
+fn tickets(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
+    let engine = engine(backend, config);
+    let items = config.batch[0];
+    let mut open = VecDeque::with_capacity(TICKETS);
+    time(group, name, BATCHES, || {
+        for item in 0..BATCHES * items {
+            if open.len() == TICKETS {
+                let oldest: tapeloop::Ticket<Nothing> = open.pop_front().unwrap();
+                oldest.wait().unwrap().result.unwrap();
+            }
+            open.push_back(engine.submit(item).unwrap());
         }
-        recorder.download(y);
-        Ok((x, y))
-    }
-
-    fn write(
-        &self,
-        (x, _): &Self::Buffers,
-        item: &u32,
-        _: Extent,
-        views: &mut WriteViews<'_>,
-    ) -> Result<()> {
-        views.take(*x)[0] = *item;
-        Ok(())
-    }
-
-    fn read(
-        &self,
-        (_, y): &Self::Buffers,
-        _: &u32,
-        _: Extent,
-        views: &ReadViews<'_>,
-    ) -> Result<u32> {
-        Ok(views.get(*y)[0])
-    }
+        engine.flush().unwrap();
+        for ticket in open.drain(..) {
+            ticket.wait().unwrap().result.unwrap();
+        }
+    });
 }
 
-fn backend() -> (Arc<ThreadPool>, Arc<dyn Backend>) {
-    let pool = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
-    let backend = Arc::new(CpuBackend::new(Arc::clone(&pool)));
-    (pool, backend)
-}
-
-fn replays(criterion: &mut Criterion) {
-    let (pool, backend) = backend();
-    let mut group = criterion.benchmark_group("replay");
+fn empty(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("empty");
+    let backend = EmptyBackend::shared();
     for mode in [Mode::Graph, Mode::Stream] {
         for kernels in [1, 12] {
-            let mut recorder = Recorder::new(&[1]);
-            Nothing::new(kernels)
-                .record(&mut recorder, backend.device())
-                .unwrap();
-            let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
-            let policy = Policy::of(mode);
-            let buffers = buckets.largest().recording.buffers();
-            let mut lanes = backend.open_lanes(buffers, 1, policy.streams).unwrap();
-            let lane: &mut dyn Lane = &mut *lanes[0];
-            let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
-            let live = Extent::from([1]);
-            let mut run = |replays: u64| {
-                let start = Instant::now();
-                for _ in 0..replays {
-                    executor.replay(lane, 0, live).unwrap();
-                    lane.wait().unwrap();
-                }
-                start.elapsed()
-            };
-            group.bench_function(BenchmarkId::new(mode.name(), kernels), |bencher| {
-                // Inside the pool, so that twins are called and not handed over.
-                bencher.iter_custom(|replays| pool.install(|| run(replays)));
-            });
+            replay(&mut group, &backend, mode, kernels);
         }
+        ring(&mut group, &backend, mode);
+        let single = config(mode, 1);
+        let name = |front: &str| format!("{front}/{}", mode.name());
+        pipeline(&mut group, &backend, &name("pipeline"), &single);
+        run(&mut group, &backend, &name("engine/run"), &single);
+        tickets(&mut group, &backend, &name("engine/tickets"), &single);
     }
-    group.finish();
-}
-
-fn items(criterion: &mut Criterion) {
-    const ITEMS: u32 = 10_000;
-    let (pool, backend) = backend();
-    let mut group = criterion.benchmark_group("engine");
-    group.throughput(Throughput::Elements(ITEMS.into()));
-    group.sample_size(10);
-    for batch in [1, 16, 256] {
+    for slots in [1, 8, 64] {
         let config = EngineConfig {
-            wait: Wait::Spin,
-            ..EngineConfig::new([batch])
+            slots,
+            ..config(Mode::Graph, 1)
         };
-        let backends = [Arc::clone(&backend)];
-        let mut engine =
-            Engine::new(Nothing::new(1), &backends, Arc::clone(&pool), &config).unwrap();
-        group.bench_function(BenchmarkId::new("items_a_batch", batch), |bencher| {
-            bencher.iter(|| {
-                let mut sink = |completion: Completion<Nothing>| completion.result.map(drop);
-                engine.run(0..ITEMS, &mut sink).unwrap();
-            });
-        });
+        let name = format!("engine/run/graph/{slots} slots");
+        run(&mut group, &backend, &name, &config);
     }
-    group.finish();
+    let sampled = EngineConfig {
+        timeline: Some(TimelineConfig::default()),
+        ..config(Mode::Graph, 1)
+    };
+    pipeline(
+        &mut group,
+        &backend,
+        "pipeline/graph/with a timeline",
+        &sampled,
+    );
 }
 
-/// Batches of one item on one thread: what the stages cost, and what a timeline adds.
-fn batches(criterion: &mut Criterion) {
-    const BATCHES: u32 = 4096;
-    let pool = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
-    let mut group = criterion.benchmark_group("pipeline");
-    group.throughput(Throughput::Elements(BATCHES.into()));
-    for (case, timeline) in [
-        ("plain", None),
-        ("sampled", Some(TimelineConfig::default())),
-    ] {
-        let config = EngineConfig {
-            timeline,
-            ..EngineConfig::new([1])
-        };
-        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
-        let pool = Arc::clone(&pool);
-        let mut pipeline = Pipeline::new(Nothing::new(1), &[backend], pool, &config).unwrap();
-        group.bench_function(case, |bencher| {
-            bencher.iter(|| {
-                for item in 0..BATCHES {
-                    pipeline.submit(item).unwrap();
-                    pipeline.wait().unwrap().result.unwrap();
-                }
-            });
-        });
+fn cpu(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cpu");
+    let inline: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+    for mode in [Mode::Graph, Mode::Stream] {
+        replay(&mut group, &inline, mode, KERNELS);
+        let name = format!("pipeline/{}", mode.name());
+        pipeline(&mut group, &inline, &name, &config(mode, 1));
     }
-    group.finish();
+    let pooled: Arc<dyn Backend> = Arc::new(CpuBackend::new(pool()));
+    for items in [1, 16, 256] {
+        let name = format!("engine/run/graph/{items} items a batch");
+        run(&mut group, &pooled, &name, &config(Mode::Graph, items));
+    }
 }
 
-criterion_group!(benches, replays, items, batches);
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = empty, cpu
+}
 criterion_main!(benches);

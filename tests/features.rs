@@ -10,13 +10,14 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Fusion,
-    Input, NULL_COUNT, TableName, virtual_c_beta,
+    Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features,
+    Fusion, Input, NULL_COUNT, Reals, TableName, twins, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
+use tapeloop::record::Recorder;
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{AtomClass, MISSING, Residue, Structure};
-use tapeloop::workload::Extent;
+use tapeloop::workload::{Extent, Workload};
 
 fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
     (0..3)
@@ -600,4 +601,38 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
             .unwrap_err()
             .contains("a chain that the structure does not list")
     );
+}
+
+/// A worker process finds twins by the names of their kernels.
+#[test]
+fn the_list_of_twins_has_every_kernel_that_features_launch() {
+    let twins = twins().unwrap();
+    let backend = CpuBackend::inline();
+    let mut configs = Vec::new();
+    for (_, reals) in Reals::NAMES {
+        for (_, fusion) in Fusion::NAMES {
+            let all = FeatureConfig {
+                reals,
+                fusion,
+                cluster: Cluster {
+                    select: vec!["H".to_owned()],
+                },
+                ..FeatureConfig::default()
+            };
+            configs.extend(FeatureName::ALL.iter().map(|&name| FeatureConfig {
+                features: vec![name],
+                ..all.clone()
+            }));
+            configs.push(all);
+        }
+    }
+    for config in configs {
+        let mut recorder = Recorder::new(Features::capacity(16).as_slice());
+        let features = Features::new(config.clone()).unwrap();
+        features.record(&mut recorder, backend.device()).unwrap();
+        for kernel in recorder.finish().unwrap().kernels() {
+            let is_known = twins.iter().any(|(name, _)| *name == kernel.name);
+            assert!(is_known, "{} of {:?}", kernel.name, config.features);
+        }
+    }
 }

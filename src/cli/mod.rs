@@ -27,7 +27,7 @@ mod read;
 mod report;
 mod run;
 mod sink;
-mod tables;
+pub mod tables;
 mod tally;
 mod timeline;
 mod validate;

@@ -215,6 +215,32 @@ impl FeatureName {
 }
 
 impl FeatureConfig {
+    /// Settings that launch every kernel between them.
+    pub fn of_all_kernels() -> Vec<Self> {
+        let separate = FeatureConfig {
+            fusion: Fusion::Off,
+            cluster: Cluster {
+                select: vec!["H".to_owned()],
+            },
+            ..FeatureConfig::default()
+        };
+        let narrow = |reals| FeatureConfig {
+            reals,
+            ..separate.clone()
+        };
+        // Beside interfaces, areas come from another kernel.
+        let areas = FeatureConfig {
+            features: vec![FeatureName::Sasa],
+            ..separate.clone()
+        };
+        let fused = FeatureConfig {
+            fusion: Fusion::On,
+            ..separate.clone()
+        };
+        let (f16, bf16) = (narrow(Reals::F16), narrow(Reals::Bf16));
+        vec![separate, f16, bf16, areas, fused]
+    }
+
     /// The features asked for, in the order of their columns.
     fn chosen(&self) -> impl Iterator<Item = &dyn Feature> {
         let names = FeatureName::ALL.iter().copied();

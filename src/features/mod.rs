@@ -141,7 +141,7 @@ impl Features {
 /// has to find them by those.
 ///
 /// # Errors
-/// A recording of all features that cannot be made.
+/// A recording that cannot be made.
 pub fn twins() -> Result<Vec<(String, Twin)>> {
     let device = DeviceInfo {
         backend: "cpu",
@@ -155,11 +155,7 @@ pub fn twins() -> Result<Vec<(String, Twin)>> {
         shares_host_memory: true,
     };
     let mut twins = Vec::new();
-    for fusion in [Fusion::Off, Fusion::On] {
-        let config = FeatureConfig {
-            fusion,
-            ..FeatureConfig::default()
-        };
+    for config in FeatureConfig::of_all_kernels() {
         let capacity = Features::capacity(16);
         let mut recorder = Recorder::new(capacity.as_slice());
         Features::new(config)?.record(&mut recorder, &device)?;

@@ -5,10 +5,12 @@ use super::plan::MemoryPlan;
 use super::program::{Program, record_buckets};
 use super::sizes::SizesSeen;
 use super::slot::{Free, Slot, open_slots};
+use super::spares::Spares;
 use super::stages::Shared;
 use super::statistics::Meter;
 use super::stats::AtomicCounters;
 use super::sync::Mutex;
+use super::ticket::Cells;
 use super::timeline::Sampler;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
@@ -111,6 +113,9 @@ pub(super) fn build<W: Workload>(
                         .timeline
                         .map(|timeline| Sampler::new(&timeline, slots.len())),
                     sizes: SizesSeen::new(),
+                    entries: Spares::new(),
+                    completions: Spares::new(),
+                    cells: Cells::new(),
                     poison: OnceLock::new(),
                     turn: Mutex::new(()),
                     restarts_max: config.restarts_max,

@@ -158,7 +158,7 @@ impl<W: Workload> Upload<W> {
                 deadline,
             } => {
                 for batch in batcher.push(item, extent, reply, Instant::now(), deadline) {
-                    self.dispatch(batch);
+                    self.dispatch(batcher, batch);
                 }
             }
             Message::Flush => {
@@ -177,11 +177,12 @@ impl<W: Workload> Upload<W> {
 
     fn flush(&mut self, batcher: &mut Batcher<W>) {
         if let Some(batch) = batcher.flush() {
-            self.dispatch(batch);
+            self.dispatch(batcher, batch);
         }
     }
 
-    fn dispatch(&mut self, mut batch: Batch<W>) {
+    fn dispatch(&mut self, batcher: &mut Batcher<W>, mut batch: Batch<W>) {
+        batcher.recycle(self.shared.entries.take());
         if let Some(results) = &self.results {
             batch.ordered = Some(Ordered {
                 number: self.ordered_batches,
@@ -260,18 +261,21 @@ fn deliver_one<W: Workload>(
     let taken = shared.take_back(outcome, outputs);
     // The upload stage may be gone when the engine is closing.
     let _ = free.send(taken.slot);
-    let entries = taken.batch.entries.into_iter().zip(outputs.drain(..));
-    let completions = entries
-        .filter_map(|(entry, output)| entry.complete(output))
-        .collect();
-    if let Some(ordered) = taken.batch.ordered {
-        let start = Instant::now();
-        // A run that ended early has nobody left to read.
-        let _ = ordered
-            .results
-            .send(taken.failure.map_or(Ok(completions), Err));
-        add_since(&shared.counters.output_ns, start);
+    let mut entries = taken.batch.entries;
+    let through = entries.drain(..).zip(outputs.drain(..));
+    let completions = through.filter_map(|(entry, output)| entry.complete(output));
+    match taken.batch.ordered {
+        None => completions.for_each(drop),
+        Some(ordered) => {
+            let mut batch = shared.completions.take();
+            batch.extend(completions);
+            let start = Instant::now();
+            // A run that ended early has nobody left to read.
+            let _ = ordered.results.send(taken.failure.map_or(Ok(batch), Err));
+            add_since(&shared.counters.output_ns, start);
+        }
     }
+    shared.entries.give_back(entries);
 }
 
 /// Tells a run's producer to stop, also when its consumer panics.
@@ -294,7 +298,8 @@ pub(super) fn run_ordered<W: Workload, S>(
 where
     S: Iterator<Item = W::Item> + Send,
 {
-    let (results, completions) = bounded(1);
+    // Room for every slot's, so that batches change threads several at a time.
+    let (results, completions) = bounded(shared.meter.slots());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let produce = || -> Result<u64> {
@@ -325,11 +330,13 @@ where
         let mut accepted = 0;
         let mut consumed = Ok(());
         while let (Ok(()), Ok(batch)) = (&consumed, completions.recv()) {
-            consumed = batch.and_then(|batch| {
-                batch.into_iter().try_for_each(|completion| {
+            consumed = batch.and_then(|mut batch| {
+                let taken = batch.drain(..).try_for_each(|completion| {
                     accepted += 1;
                     accept(completion)
-                })
+                });
+                shared.completions.give_back(batch);
+                taken
             });
         }
         drop(stop_producer);

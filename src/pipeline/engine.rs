@@ -196,7 +196,7 @@ impl<W: Workload> Engine<W> {
     /// As [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
         let extent = self.shared.extent(&item);
-        let (ticket, reply) = Ticket::new();
+        let (ticket, reply) = Ticket::new(&self.shared.cells);
         let deadline = match options.urgent {
             true => Some(Instant::now()),
             false => options.deadline,

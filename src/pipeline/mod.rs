@@ -31,6 +31,7 @@ mod recover;
 mod ring;
 mod sizes;
 mod slot;
+mod spares;
 mod stages;
 mod statistics;
 mod stats;

@@ -6,13 +6,15 @@ use super::program::Program;
 use super::ring::Finished;
 use super::sizes::{SizesSeen, fit_buckets};
 use super::slot::{Done, Failed, Free, InFlight, Slot};
+use super::spares::Spares;
 use super::statistics::{Meter, Statistics, Threads};
 use super::stats::{AtomicCounters, add, add_between, add_since};
 use super::sync::Mutex;
+use super::ticket::Cells;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
 use crate::error::{Error, ErrorKind, Result};
-use crate::workload::{Extent, Workload};
+use crate::workload::{Completion, Extent, Workload};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -33,6 +35,11 @@ pub(super) struct Shared<W: Workload> {
     /// Where a timeline is asked for.
     pub(super) sampler: Option<Sampler>,
     pub(super) sizes: SizesSeen,
+    /// Of batches that are through.
+    pub(super) entries: Spares<Entry<W>>,
+    /// Of a run's batches that were taken.
+    pub(super) completions: Spares<Completion<W>>,
+    pub(super) cells: Cells<W>,
     /// Set by the first device failure; nothing is given to the device after.
     pub(super) poison: OnceLock<Error>,
     /// Held while work is given to a device, or while a lost one is brought back.

@@ -280,6 +280,11 @@ impl Meter {
         }
     }
 
+    /// Slots of all devices.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
     /// A batch that closed at `closed_at` is about to go to the device.
     pub(super) fn submitted(&self, closed_at: Instant, now: Instant) {
         let mut flight = self.flight.lock();

@@ -3,7 +3,11 @@
 use super::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The most cells that are kept to be used again.
+const CELLS_MAX: usize = 4096;
 
 /// A claim on one item's result.
 pub struct Ticket<W: Workload> {
@@ -19,6 +23,44 @@ enum State<W: Workload> {
     Pending,
     Ready(Completion<W>),
     Lost,
+    /// The ticket was dropped before.
+    Unwanted,
+}
+
+/// The cells of an engine's tickets, in the order of their use. A cell that both of
+/// its ends have let go is used again, so that in the long run tickets allocate none.
+pub(crate) struct Cells<W: Workload>(parking_lot::Mutex<VecDeque<Arc<Cell<W>>>>);
+
+impl<W: Workload> Cells<W> {
+    pub(crate) fn new() -> Self {
+        Cells(parking_lot::Mutex::new(VecDeque::new()))
+    }
+
+    /// A cell that is pending.
+    fn take(&self) -> Arc<Cell<W>> {
+        let mut cells = self.0.lock();
+        let mut cell = cells.pop_front().unwrap_or_else(Cell::new);
+        if Arc::get_mut(&mut cell).is_none() {
+            // Its ticket may be kept for long: the next one's turn.
+            if cells.len() < CELLS_MAX {
+                cells.push_back(cell);
+            }
+            cell = Cell::new();
+        }
+        cells.push_back(Arc::clone(&cell));
+        drop(cells);
+        *cell.state.lock() = State::Pending;
+        cell
+    }
+}
+
+impl<W: Workload> Cell<W> {
+    fn new() -> Arc<Self> {
+        Arc::new(Cell {
+            state: Mutex::new(State::Pending),
+            changed: Condvar::new(),
+        })
+    }
 }
 
 /// The engine's end of a ticket, or nothing where the results go to the caller.
@@ -32,11 +74,8 @@ pub(crate) struct TicketReply<W: Workload> {
 }
 
 impl<W: Workload> Ticket<W> {
-    pub(crate) fn new() -> (Self, Reply<W>) {
-        let cell = Arc::new(Cell {
-            state: Mutex::new(State::Pending),
-            changed: Condvar::new(),
-        });
+    pub(crate) fn new(cells: &Cells<W>) -> (Self, Reply<W>) {
+        let cell = cells.take();
         let reply = TicketReply {
             cell: Arc::clone(&cell),
         };
@@ -58,7 +97,7 @@ impl<W: Workload> Ticket<W> {
         loop {
             match std::mem::replace(&mut *state, State::Lost) {
                 State::Ready(completion) => return Ok(completion),
-                State::Lost => {
+                State::Lost | State::Unwanted => {
                     return Err(Error::new(
                         ErrorKind::Closed,
                         "the engine ended before this item",
@@ -79,10 +118,21 @@ impl<W: Workload> Reply<W> {
         match self {
             Reply::Caller => Some(completion),
             Reply::Ticket(ticket) => {
-                *ticket.cell.state.lock() = State::Ready(completion);
+                let mut state = ticket.cell.state.lock();
+                if !matches!(*state, State::Unwanted) {
+                    *state = State::Ready(completion);
+                }
                 None
             }
         }
+    }
+}
+
+impl<W: Workload> Drop for Ticket<W> {
+    // Its cell outlives it, and keeps no result that nobody will ask for.
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut *self.cell.state.lock(), State::Unwanted);
+        drop(state);
     }
 }
 
@@ -94,5 +144,87 @@ impl<W: Workload> Drop for TicketReply<W> {
             *state = State::Lost;
         }
         self.cell.changed.notify_all();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::record::Recorder;
+    use crate::workload::{DeviceInfo, Extent, ReadViews, WriteViews};
+
+    /// Items that tell who still has them.
+    struct Counted;
+
+    impl Workload for Counted {
+        type Item = Arc<()>;
+        type Output = u32;
+        type Buffers = ();
+
+        fn axes(&self) -> &'static [&'static str] {
+            &["items"]
+        }
+        fn extent(&self, _: &Arc<()>) -> Result<Extent> {
+            Ok(Extent::from([1]))
+        }
+        fn record(&self, _: &mut Recorder, _: &DeviceInfo) -> Result<()> {
+            Ok(())
+        }
+        fn write(&self, (): &(), _: &Arc<()>, _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
+            Ok(())
+        }
+        fn read(&self, (): &(), _: &Arc<()>, _: Extent, _: &ReadViews<'_>) -> Result<u32> {
+            Ok(0)
+        }
+    }
+
+    fn deliver(reply: Reply<Counted>, item: &Arc<()>, output: u32) {
+        let item = Arc::clone(item);
+        let result = Ok(output);
+        assert!(reply.deliver(Completion { item, result }).is_none());
+    }
+
+    #[test]
+    fn a_cell_is_used_again_once_both_ends_let_it_go() {
+        let (cells, item) = (Cells::new(), Arc::new(()));
+        let (first, reply) = Ticket::new(&cells);
+        let cell = Arc::as_ptr(&first.cell);
+        deliver(reply, &item, 1);
+        let (second, second_reply) = Ticket::new(&cells);
+        assert_ne!(Arc::as_ptr(&second.cell), cell, "the first still has it");
+        assert_eq!(first.wait().unwrap().result.unwrap(), 1);
+        let (third, third_reply) = Ticket::new(&cells);
+        assert_eq!(Arc::as_ptr(&third.cell), cell);
+        assert!(!third.is_done());
+        deliver(second_reply, &item, 2);
+        assert!(!third.is_done());
+        deliver(third_reply, &item, 3);
+        assert_eq!(third.wait().unwrap().result.unwrap(), 3);
+        assert_eq!(second.wait().unwrap().result.unwrap(), 2);
+    }
+
+    #[test]
+    fn a_cell_keeps_no_result_of_a_ticket_that_was_dropped() {
+        let (cells, item) = (Cells::new(), Arc::new(()));
+        let (before, reply) = Ticket::new(&cells);
+        drop(before);
+        deliver(reply, &item, 1);
+        assert_eq!(Arc::strong_count(&item), 1);
+        let (after, reply) = Ticket::new(&cells);
+        deliver(reply, &item, 2);
+        assert_eq!(Arc::strong_count(&item), 2);
+        drop(after);
+        assert_eq!(Arc::strong_count(&item), 1);
+    }
+
+    #[test]
+    fn a_ticket_without_an_answer_is_lost() {
+        let cells = Cells::<Counted>::new();
+        for _ in 0..2 {
+            let (ticket, reply) = Ticket::new(&cells);
+            drop(reply);
+            assert!(ticket.is_done());
+            assert_eq!(ticket.wait().err().unwrap().kind(), ErrorKind::Closed);
+        }
     }
 }

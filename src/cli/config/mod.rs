@@ -101,12 +101,25 @@ pub(super) struct BatchSettings {
 }
 
 /// How the tables are cut and compressed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TableSettings {
-    pub(super) inputs_per_part: u64,
-    pub(super) rows_per_group: usize,
-    /// Of zstd.
-    pub(super) compression_level: i32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSettings {
+    /// A part holds the results of this many inputs, at least 1, counted before any is
+    /// rejected.
+    pub inputs_per_part: u64,
+    /// Rows of a row group, at least 1.
+    pub rows_per_group: usize,
+    /// Of zstd, 1 to 22.
+    pub compression_level: i32,
+}
+
+impl Default for TableSettings {
+    fn default() -> Self {
+        TableSettings {
+            inputs_per_part: 1 << 16,
+            rows_per_group: 1 << 17,
+            compression_level: 3,
+        }
+    }
 }
 
 impl Config {
@@ -152,11 +165,7 @@ impl Config {
             .map(|bytes| bytes as u64);
         let timeline = form.text("timeline").map(|(path, _)| PathBuf::from(path));
         form.note("timeline", json!(timeline));
-        let tables = TableSettings {
-            inputs_per_part: form.integer("tables.inputs_per_part", 65_536, 1..=1 << 32) as u64,
-            rows_per_group: form.integer("tables.rows_per_group", 131_072, 1..=1 << 24) as usize,
-            compression_level: form.integer("tables.compression_level", 3, 1..=22) as i32,
-        };
+        let tables = resolve_tables(&mut form);
         Ok(Config {
             input,
             output,
@@ -299,6 +308,20 @@ fn resolve_annotations(form: &mut Form) -> Vec<PathBuf> {
     });
     form.note("annotations", json!(paths));
     paths
+}
+
+fn resolve_tables(form: &mut Form) -> TableSettings {
+    let TableSettings {
+        inputs_per_part,
+        rows_per_group,
+        compression_level,
+    } = TableSettings::default();
+    let mut count = |key, usual, max| form.integer(key, usual, 1..=max);
+    TableSettings {
+        inputs_per_part: count("tables.inputs_per_part", inputs_per_part as i64, 1 << 32) as u64,
+        rows_per_group: count("tables.rows_per_group", rows_per_group as i64, 1 << 24) as usize,
+        compression_level: count("tables.compression_level", compression_level.into(), 22) as i32,
+    }
 }
 
 fn resolve_batch(form: &mut Form) -> BatchSettings {

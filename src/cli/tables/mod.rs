@@ -3,6 +3,8 @@
 //! Each table is a folder of parts. Parts are cut at fixed ordinals of the input
 //! and row groups at a fixed count of rows, never by batch, so that the same
 //! input gives the same bytes whatever the batches were.
+//!
+//! Public for programs that compute features in a way of their own.
 
 mod audit;
 mod column;
@@ -21,9 +23,10 @@ use schema::ColumnSpec;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) use super::config::TableSettings;
+pub use super::config::TableSettings;
 pub(super) use audit::{AuditedColumn, warnings};
-pub(super) use record::Record;
+pub use record::Record;
+
 /// The tables, each with its folder.
 const TABLES: [(TableName, &str); 3] = [
     (TableName::Residues, "residues"),
@@ -32,7 +35,7 @@ const TABLES: [(TableName, &str); 3] = [
 ];
 
 /// The tables' folders.
-pub(super) fn folders() -> impl Iterator<Item = &'static str> {
+pub fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
 }
 
@@ -53,8 +56,8 @@ pub(super) fn is_part_name(name: &str) -> bool {
     digits.is_some_and(|d| d.len() >= 5 && d.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// All tables.
-pub(super) struct Tables {
+/// All tables. Dropped before [`Tables::finish`], the open parts leave nothing.
+pub struct Tables {
     tables: [Table; TABLES.len()],
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
@@ -64,16 +67,21 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Tables under `folder`, whose subfolders exist, with the columns that
-    /// `features` has for each. `metadata` is what
-    /// the files say of how the values came about. `pool` encodes.
-    pub(super) fn new(
+    /// Tables under `folder`, whose subfolders ([`folders`]) exist, with the columns
+    /// that `features` has for each. `metadata` is what the files say of how the
+    /// values came about. `pool` encodes.
+    ///
+    /// # Panics
+    /// If a setting is out of its range.
+    pub fn new(
         folder: &Path,
         settings: TableSettings,
         features: impl Fn(TableName) -> Vec<ColumnDecl>,
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
+        let cuts = [settings.inputs_per_part, settings.rows_per_group as u64];
+        assert!(!cuts.contains(&0), "parts and row groups hold something");
         let table = |(name, subfolder): (TableName, &str)| {
             let columns = columns::columns(name, &features(name));
             Table::new(name, folder.join(subfolder), columns, settings, metadata)
@@ -92,7 +100,7 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn advance(&mut self, ordinal: u64) -> Result<()> {
+    pub fn advance(&mut self, ordinal: u64) -> Result<()> {
         let part = ordinal / self.inputs_per_part;
         if self.part == Some(part) {
             return Ok(());
@@ -108,7 +116,10 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn append(&mut self, record: &Record<'_>) -> Result<()> {
+    ///
+    /// # Panics
+    /// If it was not come to.
+    pub fn append(&mut self, record: &Record<'_>) -> Result<()> {
         let mut tables = self.tables.iter_mut();
         tables.try_for_each(|table| table.append(record, &self.pool))
     }
@@ -127,7 +138,7 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn finish(mut self) -> Result<Written> {
+    pub fn finish(mut self) -> Result<Written> {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;
         }
@@ -146,9 +157,9 @@ impl Tables {
 
 /// What a run wrote.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub struct Written {
     /// Parts that each table has.
-    pub(super) parts: u64,
+    pub parts: u64,
     pub(super) columns: Vec<AuditedColumn>,
 }
 

@@ -5,7 +5,7 @@ use crate::structure::{Chain, Residue, Structure};
 
 /// A structure with its features, and what identifies it.
 #[derive(Debug)]
-pub(in super::super) struct Record<'a> {
+pub struct Record<'a> {
     pub(in super::super) source: &'a str,
     /// The structure's name.
     pub(in super::super) name: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct ChainRow {
 
 impl<'a> Record<'a> {
     /// The rows of a structure.
-    pub(in super::super) fn new(
+    pub fn new(
         source: &'a str,
         name: &'a str,
         structure: &'a Structure,
