@@ -167,24 +167,6 @@ fn a_result_that_comes_late_only_while_nobody_looks_is_refused() {
 }
 
 #[test]
-fn an_engine_that_sleeps_is_flagged() {
-    let tamper = Arc::new(Tamper::default());
-    let mut session = session(&tamper);
-    let awake = figures(&measure(&mut session, &[small()])[0]).busy;
-    tamper.sleep(Duration::from_millis(2));
-    for front in [Front::Ring, Front::Pipeline] {
-        let records = measure(&mut session, &[Point { front, ..small() }]);
-        let asleep = figures(&records[0]);
-        assert!(asleep.busy < 0.5 * awake, "{} of {awake}", asleep.busy);
-        let said = asleep
-            .flags
-            .iter()
-            .any(|flag| flag.contains("something sleeps"));
-        assert!(said, "{:?}", asleep.flags);
-    }
-}
-
-#[test]
 fn other_programs_are_asked_between_repetitions_and_compared() {
     let program = |name: &str, hash: &str| {
         let script = format!(

@@ -155,12 +155,13 @@ fn flags(figures: &Figures, facts: &Facts<'_>, explained: bool, share: f64) -> V
     let spins = facts.point.front == "ring" || facts.point.front == "pipeline";
     if spins && figures.busy < BUSY_MIN {
         flags.push(format!(
-            "the thread that submits was off its core for {} of the time, though it spins: \
-             something sleeps, or other programs take the cores",
+            "nothing ran for {} of the time, though the loop spins: something sleeps, or other \
+             programs take the cores",
             percent(1.0 - figures.busy)
         ));
     }
-    if spins && !explained {
+    // Of the others the stages are not known.
+    if figures.stages.is_some() && !explained {
         flags.push(format!(
             "nothing that was measured takes more than {} of the time",
             percent(share)
@@ -270,9 +271,10 @@ mod tests {
             busy: 0.5,
             ..figures()
         });
-        assert!(slept.contains("off its core for 50%"), "{slept}");
+        assert!(slept.contains("nothing ran for 50%"), "{slept}");
         let unexplained = flag(Figures {
             amounts: Amounts::default(),
+            stages: Some(Stages::default()),
             ..figures()
         });
         assert!(

@@ -60,15 +60,31 @@ fn os_name() -> String {
         .to_owned()
 }
 
-/// Time that this thread was on a core, as far as it is told.
-pub(super) fn thread_time() -> Option<Duration> {
+/// Time that this thread was on a core, or all `threads` of the process together, as
+/// far as it is told.
+pub(super) fn core_time(threads: Threads) -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
         use rustix::time::{ClockId, clock_gettime};
-        let time = clock_gettime(ClockId::ThreadCPUTime);
+        let time = clock_gettime(match threads {
+            Threads::This => ClockId::ThreadCPUTime,
+            Threads::All => ClockId::ProcessCPUTime,
+        });
         let seconds = Duration::from_secs(u64::try_from(time.tv_sec).ok()?);
         Some(seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).ok()?))
     }
     #[cfg(not(target_os = "linux"))]
-    None
+    {
+        let _ = threads;
+        None
+    }
+}
+
+/// Whose time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Threads {
+    /// The one that asks.
+    This,
+    /// All of the process.
+    All,
 }

@@ -148,6 +148,14 @@ pub(crate) fn size(facts: &PointFacts) -> String {
     }
 }
 
+/// In what a point differs from another, in words; nothing where it does not.
+pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
+    let pairs = parts(facts).into_iter().zip(parts(from));
+    let differing = pairs.filter(|(part, other)| part != other);
+    let words: Vec<String> = differing.map(|(part, _)| part).collect();
+    words.join(", ")
+}
+
 /// All that a point's name may say, in the order that it says it.
 type Parts = [String; 13];
 

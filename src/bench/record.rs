@@ -149,8 +149,9 @@ pub struct Figures {
     pub calls: f64,
     /// Time on the device by stage.
     pub stages: Option<Stages>,
-    /// Time that the thread which submits was on a core, by the time that went by; of the
-    /// best repetition. It spins while it waits, so below 1 something slept.
+    /// Time that the thread which submits was on a core, or on the CPU backend all threads,
+    /// by the time that went by; of the best repetition. It spins while it waits, so below
+    /// 1 something slept.
     pub busy: f64,
     /// What of its limits it reaches, the largest share first.
     pub shares: Vec<Share>,

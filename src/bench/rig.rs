@@ -4,7 +4,7 @@ mod engine;
 mod pipeline;
 mod ring;
 
-use super::machine::thread_time;
+use super::machine::{Threads, core_time};
 use super::point::{Front, Point};
 use super::record::Amounts;
 use super::subject::Subject;
@@ -115,8 +115,8 @@ pub struct Closed {
     pub host: Duration,
     /// Driver calls of all of them.
     pub calls: u64,
-    /// Time that this thread was on a core, by the time that went by; 1 where that is
-    /// not told.
+    /// Time that this thread was on a core, or on the CPU backend all threads, by the time
+    /// that went by; 1 where that is not told.
     pub busy: f64,
     /// Each from its submission to its end.
     pub latencies: Histogram<u64>,
@@ -235,24 +235,31 @@ fn load<S: Subject>(
     (load, total * (1.0 / batches.max(1) as f64))
 }
 
-/// Time that goes by, and the share of it that this thread is on a core.
+/// Time that goes by, and the share of it that the work is on a core.
 struct Stopwatch {
     start: Instant,
+    threads: Threads,
     on_core: Option<Duration>,
 }
 
 impl Stopwatch {
-    fn start() -> Self {
-        let on_core = thread_time();
+    fn start(machine: &Machine) -> Self {
+        // Where the CPU is the device, the thread that waits hands over to those that work.
+        let threads = match machine.backend.device().shares_host_memory {
+            true => Threads::All,
+            false => Threads::This,
+        };
+        let on_core = core_time(threads);
         Stopwatch {
             start: Instant::now(),
+            threads,
             on_core,
         }
     }
 
     fn stop(self) -> (Duration, f64) {
         let elapsed = self.start.elapsed();
-        let on_core = thread_time().zip(self.on_core);
+        let on_core = core_time(self.threads).zip(self.on_core);
         let on_core = on_core.map(|(now, then)| now.saturating_sub(then));
         let share = |time: Duration| time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
         (elapsed, on_core.map_or(1.0, share))

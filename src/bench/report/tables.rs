@@ -94,7 +94,7 @@ const COLUMNS: [Column; 19] = [
         true => one(units::digits(f.calls)),
         false => nothing(),
     }),
-    ("thread", "on its core", |f| match f.busy > 0.0 {
+    ("processor", "cores busy", |f| match f.busy > 0.0 {
         true => one(units::digits(f.busy)),
         false => nothing(),
     }),

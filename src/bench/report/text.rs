@@ -1,11 +1,14 @@
 //! The run in a terminal: what it says, and a line a point.
 
 use super::verdict::{against, words};
-use crate::bench::points::{last_run, names, points};
+use crate::bench::points::{difference, last_run, points, title};
 use crate::bench::record::{Figures, Outcome, PointFacts, Record};
 use crate::bench::statistics::Spread;
 use crate::bench::units;
 use crate::error::Result;
+
+/// Doubts that are said here; the page has all.
+const FLAGS_MAX: usize = 8;
 
 /// The last run among `records`, in lines.
 ///
@@ -15,22 +18,39 @@ pub fn text(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
     let points = points(&records);
     let said = words(run, &points);
-    let facts: Vec<&PointFacts> = points.iter().map(|point| &point.facts).collect();
-    let named = names(&facts, "base");
+    let base = |facts: &PointFacts| {
+        let mut of_work = points.iter().map(|point| &point.facts);
+        of_work
+            .find(|base| base.workload == facts.workload)
+            .cloned()
+    };
+    let name = |facts: &PointFacts| {
+        let differs = base(facts).map(|base| difference(facts, &base));
+        match differs.as_deref() {
+            None | Some("") => title(facts),
+            Some(differs) => format!("  {differs}"),
+        }
+    };
     let head = ["", "a batch", "batches", "p50", "p99", "bound by", "beside"];
     let mut rows = vec![head.map(str::to_owned)];
     let (mut refused, mut flagged) = (Vec::new(), Vec::new());
-    for (point, name) in points.iter().zip(named) {
-        let name = format!("{} {name}", point.facts.workload);
+    for point in &points {
+        let name = name(&point.facts);
         match &point.outcome {
             Outcome::Measured(figures) => {
-                flagged.extend(figures.flags.iter().map(|flag| format!("{name}: {flag}")));
+                let full = format!("{} {}", point.facts.workload, name.trim());
+                flagged.extend(figures.flags.iter().map(|flag| format!("! {full}: {flag}")));
                 rows.push(row(name, figures));
             }
             Outcome::Refused(reason) => refused.push(format!("REFUSED {name}: {reason}")),
         }
     }
     let mut text = table(&rows);
+    let more = flagged.len().saturating_sub(FLAGS_MAX);
+    flagged.truncate(FLAGS_MAX);
+    if more > 0 {
+        flagged.push(format!("! and {more} more doubts, in the report"));
+    }
     let told = [said.headline].into_iter().chain(said.says);
     for line in told.chain(refused).chain(flagged) {
         text += &format!("\n{line}");

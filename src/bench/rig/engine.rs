@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) struct EngineRig<S: Subject> {
+    machine: Machine,
     subject: Arc<S>,
     slots: u64,
     engine: Engine<S::Workload>,
@@ -28,6 +29,7 @@ impl<S: Subject> EngineRig<S> {
         let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
         let mut rig = EngineRig {
+            machine: machine.clone(),
             subject: Arc::clone(subject),
             slots: point.slots as u64,
             engine: Engine::new(subject.workload()?, &backends, pool, &config)?,
@@ -64,7 +66,7 @@ impl<S: Subject> Rig for EngineRig<S> {
         let mut latencies = latencies();
         let mut kept = Vec::new();
         let (mut done, slots) = (0, self.slots);
-        let watch = Stopwatch::start();
+        let watch = Stopwatch::start(&self.machine);
         let mut sink = |completion: Completion<S::Workload>| {
             let output = completion.result?;
             if done + slots >= batches {

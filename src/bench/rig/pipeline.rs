@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) struct PipelineRig<S: Subject> {
+    machine: Machine,
     subject: Arc<S>,
     slots: u64,
     pipeline: Pipeline<S::Workload>,
@@ -28,6 +29,7 @@ impl<S: Subject> PipelineRig<S> {
         let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
         let mut rig = PipelineRig {
+            machine: machine.clone(),
             subject: Arc::clone(subject),
             slots: point.slots as u64,
             pipeline: Pipeline::new(subject.workload()?, &backends, pool, &config)?,
@@ -74,7 +76,7 @@ impl<S: Subject> Rig for PipelineRig<S> {
         let mut begun: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
         let (mut items, mut kept) = (VecDeque::new(), Vec::new());
         let mut done = 0;
-        let watch = Stopwatch::start();
+        let watch = Stopwatch::start(&self.machine);
         while done < batches {
             if items.is_empty()
                 && let Some(batch) = load.pop_front()

@@ -23,6 +23,7 @@ struct Ready<S: Subject> {
 }
 
 pub(super) struct RingRig<S: Subject> {
+    machine: Machine,
     subject: Arc<S>,
     point: Point,
     packer: Packer<S::Workload>,
@@ -40,6 +41,7 @@ impl<S: Subject> RingRig<S> {
         let buckets = packer.buckets();
         let ring = Ring::new(backend, &buckets, point.slots, &point.policy, Wait::Spin)?;
         let mut rig = RingRig {
+            machine: machine.clone(),
             subject: Arc::clone(subject),
             point: *point,
             packer,
@@ -162,7 +164,7 @@ impl<S: Subject> Rig for RingRig<S> {
             submitted_at[index] = before;
             Ok::<(), Error>(())
         };
-        let watch = Stopwatch::start();
+        let watch = Stopwatch::start(&self.machine);
         for ready in ready {
             given(self, ready, &mut submitted_at)?;
         }
