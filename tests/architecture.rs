@@ -18,7 +18,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("structure", &["error", "record", "workload"]),
     ("features", &["error", "record", "workload", "structure"]),
-    ("bench", &["error"]),
     (
         "bench",
         &[
@@ -30,13 +29,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pipeline",
             "structure",
             "features",
-            "bench",
         ],
     ),
     (
         "cli",
         &[
-            "bench",
             "error",
             "record",
             "workload",

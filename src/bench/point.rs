@@ -342,27 +342,27 @@ impl Space {
         let mut points = vec![self.base];
         for &axis in axes {
             let first = self.base;
+            let mut varied = self.varied(axis, &[first]);
             // What is compared along these axes is the modes that are ways by themselves.
-            let mut modes = vec![first.policy.mode];
             if axis == Axis::Batch || axis == Axis::Kernels && first.work == Work::Launch {
-                modes.clone_from(&self.modes);
-                modes.retain(|mode| *mode != Mode::Auto);
+                let modes = self.modes.iter().filter(|mode| **mode != Mode::Auto);
+                let modes: Vec<Mode> = modes.copied().collect();
+                let in_modes = |point: Point| modes.iter().map(move |mode| point.in_mode(*mode));
+                varied = varied.into_iter().flat_map(in_modes).collect();
             }
-            for point in self.varied(axis, &[first]) {
-                for &mode in &modes {
-                    let point = Point {
-                        axis: Some(axis),
-                        ..point.in_mode(mode)
-                    };
-                    let is_new = |known: &Point| {
-                        Point {
-                            axis: known.axis,
-                            ..point
-                        } != *known
-                    };
-                    if point.is_legal() && points.iter().all(is_new) {
-                        points.push(point);
-                    }
+            for point in varied {
+                let point = Point {
+                    axis: Some(axis),
+                    ..point
+                };
+                let is_new = |known: &Point| {
+                    Point {
+                        axis: known.axis,
+                        ..point
+                    } != *known
+                };
+                if point.is_legal() && points.iter().all(is_new) {
+                    points.push(point);
                 }
             }
         }

@@ -2,6 +2,7 @@
 #![cfg(feature = "cli")]
 
 mod annotations;
+mod bench;
 mod devices;
 mod mistakes;
 mod output;

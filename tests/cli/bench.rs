@@ -1,0 +1,181 @@
+//! `tapeloop bench`: what it writes, compares and refuses.
+
+use super::*;
+use tapeloop::bench::record;
+
+/// A benchmark that takes a moment, of one workload in two modes unless `more` says
+/// otherwise.
+fn bench(folder: &Path, more: &[&str]) -> (Output, i32) {
+    let of = |option: &'static str, value: &'static str| match more.contains(&option) {
+        true => vec![],
+        false => vec![option, value],
+    };
+    let usual = [of("--workloads", "launch"), of("--axes", "mode")].concat();
+    let start = [
+        "bench",
+        "--backend",
+        "cpu",
+        "--threads",
+        "1",
+        "--output",
+        str_of(folder),
+    ];
+    let small = [
+        "--set",
+        "rounds=3",
+        "--set",
+        "repetition_ms=1",
+        "--set",
+        "vary.modes=[\"graph\", \"stream\"]",
+        "--set",
+        "launch.elements=100",
+        "--set",
+        "launch.kernels=3",
+    ];
+    let args = start.iter().chain(&small).chain(&usual).chain(more);
+    let output = tapeloop(args).output().unwrap();
+    let code = output.status.code().expect("not killed by a signal");
+    (output, code)
+}
+
+#[test]
+fn a_benchmark_leaves_a_history_and_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, code) = bench(folder.path(), &[]);
+    assert_eq!(code, 0, "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("launch, 3 kernels") && said.contains("report.html"),
+        "{said}"
+    );
+    let history = folder.path().join("bench.jsonl");
+    let records = record::read(&history).unwrap();
+    let modes: Vec<&str> = records.iter().map(|record| &*record.point.mode).collect();
+    assert_eq!(modes, ["graph", "stream"]);
+    for record in &records {
+        assert_eq!(record.figures().unwrap().period_ns.len(), 3);
+        assert_eq!(record.run.backend, "cpu");
+        assert!(record.run.config.contains("launch.kernels = 3"));
+        assert!(record.run.limits.host_bytes_per_s.unwrap() > 0.0);
+    }
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("launch.kernels = 3"));
+    // Another run adds to the history.
+    let (_, code) = bench(folder.path(), &["--quiet"]);
+    assert_eq!(code, 0);
+    assert_eq!(record::read(&history).unwrap().len(), 4);
+}
+
+#[test]
+fn features_of_structures_are_measured_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = [
+        "--workloads",
+        "features",
+        "--axes",
+        "front",
+        "--input",
+        &format!("{SAMPLES}/1ubi.pdb"),
+        "--set",
+        "features=[\"rg\", \"contact_number\"]",
+        "--set",
+        "structures.residues=200",
+    ];
+    let (output, code) = bench(folder.path(), &more);
+    assert_eq!(code, 0, "{}", text(&output.stderr));
+    let records = record::read(&folder.path().join("bench.jsonl")).unwrap();
+    let fronts: Vec<&str> = records.iter().map(|record| &*record.point.front).collect();
+    assert_eq!(fronts, ["ring", "pipeline", "engine"]);
+    for record in &records {
+        let amounts = record.figures().unwrap().amounts;
+        // Two ubiquitins of 76 residues fit.
+        assert_eq!((amounts.structures, amounts.residues), (2.0, 152.0));
+    }
+}
+
+#[test]
+fn runs_are_compared_with_a_verdict_and_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, code) = bench(folder.path(), &["--quiet"]);
+    assert_eq!(code, 0);
+    let history = folder.path().join("bench.jsonl");
+    let compare = |new: &Path| {
+        let args = ["bench", "--compare", str_of(&history), str_of(new)];
+        let output = tapeloop(args).output().unwrap();
+        (output.status.code(), text(&output.stdout))
+    };
+    let (code, said) = compare(&history);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("Of 2 points"), "{said}");
+    // The same at half the speed.
+    let mut slower = record::read(&history).unwrap();
+    for record in &mut slower {
+        let record::Outcome::Measured(figures) = &mut record.outcome else {
+            panic!("refused")
+        };
+        let even = figures.period_ns[0];
+        figures.period_ns = (0..9)
+            .map(|n| even * (1.0 + 0.001 * f64::from(n)))
+            .collect();
+    }
+    let even = folder.path().join("even.jsonl");
+    record::append(&even, &slower).unwrap();
+    for record in &mut slower {
+        let record::Outcome::Measured(figures) = &mut record.outcome else {
+            panic!("refused")
+        };
+        figures.period_ns.iter_mut().for_each(|ns| *ns *= 2.0);
+    }
+    let slow = folder.path().join("slow.jsonl");
+    record::append(&slow, &slower).unwrap();
+    let args = ["bench", "--compare", str_of(&even), str_of(&slow)];
+    let output = tapeloop(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout).contains("SLOWER"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+#[test]
+fn the_points_are_shown_before_they_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, code) = bench(folder.path(), &["--dry-run"]);
+    assert_eq!(code, 0);
+    let lines = text(&output.stdout);
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(!folder.path().join("bench.jsonl").exists());
+}
+
+#[test]
+fn what_is_wrong_with_a_benchmark_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = |more: &[&str], said: &str| {
+        let (output, code) = bench(folder.path(), more);
+        let error = text(&output.stderr);
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains(said), "{error}");
+    };
+    wrong(&["--axes", "mod"], "did you mean");
+    wrong(&["--set", "launch.kernel=3"], "launch.kernels");
+    wrong(&["--set", "repetition_ms=0"], "repetition_ms");
+    wrong(&["--set", "vary.slots=[1, 2.5]"], "wants integers");
+    wrong(&["--set", "vary.modes=[\"grph\"]"], "did you mean `graph`");
+    wrong(&["--references", "/nonexistent.toml"], "/nonexistent.toml");
+    let many = "vary.slots=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";
+    let axes = "slots,batch,kernels,front,buckets,mode,build,scope,streams,transfer";
+    let sizes =
+        "launch.vary_elements=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";
+    let all = ["--axes", axes, "--set", many, "--set", sizes];
+    wrong(&all, "--full");
+    wrong(
+        &[
+            "--workloads",
+            "features",
+            "--input",
+            &format!("{SAMPLES}/none.pdb"),
+        ],
+        "no structures to measure",
+    );
+}
