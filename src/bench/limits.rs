@@ -214,16 +214,17 @@ impl Launches {
 /// else.
 fn arithmetic(machine: &Machine) -> Result<f64> {
     let point = Point {
-        batch: 4 << 20,
-        kernels: 4096,
-        slots: 2,
+        // So long that copies and launches do not count.
+        batch: 1 << 20,
+        kernels: 32_768,
+        slots: 3,
         ..Space::of(Work::Compute, true).base
     };
     let subject = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
     let mut rig = rig::open(machine, &Arc::new(subject), &point)?;
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {
-        let closed = rig.closed(8)?;
+        let closed = rig.closed(6)?;
         let fma = rig.about().amounts.fma * closed.batches as f64;
         best = best.max(fma / closed.elapsed.as_secs_f64());
     }

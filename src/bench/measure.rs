@@ -23,7 +23,7 @@ const TIMED: usize = 8;
 const DRAWN: usize = 3;
 
 /// The fewest and the most arrivals of an open loop.
-const ARRIVALS: (f64, f64) = (24.0, 20_000.0);
+const ARRIVALS: (f64, f64) = (8.0, 20_000.0);
 
 /// Marks of a latency curve: 0, 50%, 75%, 87.5% and so on to 1 - 2^-14.
 const CURVE: i32 = 14;
@@ -60,6 +60,7 @@ struct Measured {
     figures: Figures,
     closed: Histogram<u64>,
     calls: u64,
+    open: Vec<OpenLoop>,
     timed: Vec<TimedBatch>,
     /// What other programs are asked, and the hash of what must come of it.
     request: Option<Option<(String, u64)>>,
@@ -126,16 +127,18 @@ impl Session {
         // Both have the same bounds.
         let _ = measured.closed.add(&closed.latencies);
         if is_last {
-            let period_ns = median(&mut measured.figures.period_ns.clone());
             measured.timed = rig.timed((1 + TIMED) * point.slots)?;
-            let loads = match point.axis {
-                None => &self.settings.base_loads,
-                Some(_) => &self.settings.loads,
-            };
-            for &load in loads {
-                let opened = self.open_loop(&mut *rig, load, period_ns)?;
-                measured.figures.open.extend(opened);
+        }
+        let loads = match point.axis {
+            None => &self.settings.base_loads,
+            Some(_) => &self.settings.loads,
+        };
+        for (index, &load) in loads.iter().enumerate() {
+            if measured.open.len() == index {
+                measured.open.push(OpenLoop::at(load));
             }
+            let period_ns = median(&mut measured.figures.period_ns.clone());
+            measured.open[index].run(&mut *rig, self.settings.repetition, period_ns)?;
         }
         rig.check()?;
         measured.figures.chosen = rig.chosen();
@@ -159,22 +162,6 @@ impl Session {
             }
             batches *= 2;
         }
-    }
-
-    fn open_loop(&self, rig: &mut dyn Rig, load: f64, period_ns: f64) -> Result<Option<Open>> {
-        let wanted = 2.0 * self.settings.repetition.as_nanos() as f64 * load / period_ns;
-        let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;
-        let arrivals = poisson(count, period_ns / load);
-        let Some(opened) = rig.open(&arrivals)? else {
-            return Ok(None);
-        };
-        let per_s = |time: Duration| count as f64 / time.as_secs_f64().max(1e-9);
-        Ok(Some(Open {
-            load,
-            arrivals_per_s: per_s(arrivals.last().copied().unwrap_or_default()),
-            done_per_s: per_s(opened.elapsed),
-            latency: latency(&opened.latencies),
-        }))
     }
 
     /// Asks the other programs for the same work.
@@ -234,6 +221,7 @@ impl Session {
                 figures.amounts = about.amounts;
                 figures.calls = measured.calls as f64 / figures.batches as f64;
                 figures.closed = latency(&measured.closed);
+                figures.open = measured.open.iter().filter_map(OpenLoop::figures).collect();
                 figures.stages = stages(&measured.timed, measured.point.slots);
                 if measured.point.axis.is_none() {
                     figures.spans = spans(&measured.timed, measured.point.slots);
@@ -256,6 +244,54 @@ impl Session {
     }
 }
 
+/// Batches that arrive at a rate, of all repetitions.
+struct OpenLoop {
+    load: f64,
+    /// Of the repetitions so far.
+    runs: u64,
+    arriving: Duration,
+    elapsed: Duration,
+    latencies: Histogram<u64>,
+}
+
+impl OpenLoop {
+    fn at(load: f64) -> Self {
+        OpenLoop {
+            load,
+            runs: 0,
+            arriving: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            latencies: latencies(),
+        }
+    }
+
+    /// One repetition more, where the rig is driven so.
+    fn run(&mut self, rig: &mut dyn Rig, length: Duration, period_ns: f64) -> Result<()> {
+        let wanted = length.as_nanos() as f64 * self.load / period_ns;
+        let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;
+        let arrivals = poisson(self.runs, count, period_ns / self.load);
+        if let Some(opened) = rig.open(&arrivals)? {
+            self.runs += 1;
+            self.arriving += arrivals.last().copied().unwrap_or_default();
+            self.elapsed += opened.elapsed;
+            // Both have the same bounds.
+            let _ = self.latencies.add(&opened.latencies);
+        }
+        Ok(())
+    }
+
+    fn figures(&self) -> Option<Open> {
+        let count = self.latencies.len() as f64;
+        let per_s = |time: Duration| count / time.as_secs_f64().max(1e-9);
+        (self.runs > 0).then(|| Open {
+            load: self.load,
+            arrivals_per_s: per_s(self.arriving),
+            done_per_s: per_s(self.elapsed),
+            latency: latency(&self.latencies),
+        })
+    }
+}
+
 impl Measured {
     fn new(point: &Point) -> Self {
         Measured {
@@ -264,6 +300,7 @@ impl Measured {
             figures: Figures::default(),
             closed: latencies(),
             calls: 0,
+            open: Vec::new(),
             timed: Vec::new(),
             request: None,
             refused: None,
@@ -280,10 +317,10 @@ impl Measured {
 }
 
 /// Moments of arrivals whose distances are random and independent, `mean_ns` on average;
-/// the same ones each time.
-fn poisson(count: usize, mean_ns: f64) -> Vec<Duration> {
+/// the same ones for the same seed.
+fn poisson(seed: u64, count: usize, mean_ns: f64) -> Vec<Duration> {
     // SplitMix64, of Steele, Lea and Flood 2014.
-    let mut state = 0_u64;
+    let mut state = seed << 32;
     let mut uniform = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = state;
@@ -377,7 +414,7 @@ mod tests {
 
     #[test]
     fn arrivals_have_the_mean_and_the_spread_of_a_poisson_process() {
-        let arrivals = poisson(20_000, 1_000.0);
+        let arrivals = poisson(1, 20_000, 1_000.0);
         assert!(arrivals.is_sorted());
         let gaps = arrivals
             .windows(2)

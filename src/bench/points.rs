@@ -148,6 +148,22 @@ pub(crate) fn size(facts: &PointFacts) -> String {
     }
 }
 
+/// A point's title, and in what it differs from the base point of its workload beyond
+/// what that says.
+pub(crate) fn full_title(facts: &PointFacts, points: &[Point]) -> String {
+    let mut all = points.iter().map(|point| &point.facts);
+    let title = title(facts);
+    let Some(base) = all.find(|base| base.workload == facts.workload) else {
+        return title;
+    };
+    let more = difference(facts, base);
+    let more = more
+        .split(", ")
+        .filter(|part| !part.is_empty() && !title.contains(part));
+    let more: String = more.map(|part| format!(", {part}")).collect();
+    title + &more
+}
+
 /// In what a point differs from another, in words; nothing where it does not.
 pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
     let pairs = parts(facts).into_iter().zip(parts(from));

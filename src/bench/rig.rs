@@ -115,8 +115,8 @@ pub struct Closed {
     pub host: Duration,
     /// Driver calls of all of them.
     pub calls: u64,
-    /// Time that this thread was on a core, or on the CPU backend all threads, by the time
-    /// that went by; 1 where that is not told.
+    /// Time that the thread which submits was on a core, or all where others work for it,
+    /// by the time that went by; 1 where that is not told.
     pub busy: f64,
     /// Each from its submission to its end.
     pub latencies: Histogram<u64>,
@@ -243,12 +243,7 @@ struct Stopwatch {
 }
 
 impl Stopwatch {
-    fn start(machine: &Machine) -> Self {
-        // Where the CPU is the device, the thread that waits hands over to those that work.
-        let threads = match machine.backend.device().shares_host_memory {
-            true => Threads::All,
-            false => Threads::This,
-        };
+    fn start(threads: Threads) -> Self {
         let on_core = core_time(threads);
         Stopwatch {
             start: Instant::now(),

@@ -3,7 +3,7 @@
 use super::charts::{Section, capital};
 use super::style;
 use super::verdict::Words;
-use crate::bench::points::{Point, title};
+use crate::bench::points::{Point, full_title};
 use crate::bench::record::{Limits, Outcome, Record, Run};
 use crate::bench::units;
 use crate::error::Result;
@@ -70,7 +70,7 @@ fn drawn(section: &Section) -> Result<Markup> {
 
 fn refused(points: &[Point]) -> Markup {
     let refused = points.iter().filter_map(|point| match &point.outcome {
-        Outcome::Refused(reason) => Some((title(&point.facts), reason)),
+        Outcome::Refused(reason) => Some((full_title(&point.facts, points), reason)),
         Outcome::Measured(_) => None,
     });
     let refused: Vec<_> = refused.collect();
@@ -92,7 +92,7 @@ fn flagged(points: &[Point]) -> Markup {
         let said = point.figures().map_or(&[][..], |figures| &figures.flags);
         doubtful += usize::from(!said.is_empty());
         for flag in said {
-            let title = title(&point.facts);
+            let title = full_title(&point.facts, points);
             match flags.iter_mut().find(|(known, _)| known == flag) {
                 Some((_, titles)) => titles.push(title),
                 None => flags.push((flag, vec![title])),

@@ -1,7 +1,7 @@
 //! The run in a terminal: what it says, and a line a point.
 
 use super::verdict::{against, words};
-use crate::bench::points::{difference, last_run, points, title};
+use crate::bench::points::{difference, full_title, last_run, points, title};
 use crate::bench::record::{Figures, Outcome, PointFacts, Record};
 use crate::bench::statistics::Spread;
 use crate::bench::units;
@@ -38,8 +38,13 @@ pub fn text(records: &[Record]) -> Result<String> {
         let name = name(&point.facts);
         match &point.outcome {
             Outcome::Measured(figures) => {
-                let full = format!("{} {}", point.facts.workload, name.trim());
-                flagged.extend(figures.flags.iter().map(|flag| format!("! {full}: {flag}")));
+                let title = full_title(&point.facts, &points);
+                flagged.extend(
+                    figures
+                        .flags
+                        .iter()
+                        .map(|flag| format!("! {title}: {flag}")),
+                );
                 rows.push(row(name, figures));
             }
             Outcome::Refused(reason) => refused.push(format!("REFUSED {name}: {reason}")),

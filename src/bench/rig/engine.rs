@@ -4,6 +4,7 @@ use super::{
     About, Closed, ItemOf, Machine, Rig, Stopwatch, about, add_latency, closed, engine_config,
     latencies, load, sentences,
 };
+use crate::bench::machine::Threads;
 use crate::bench::point::Point;
 use crate::bench::subject::Subject;
 use crate::error::Result;
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) struct EngineRig<S: Subject> {
-    machine: Machine,
     subject: Arc<S>,
     slots: u64,
     engine: Engine<S::Workload>,
@@ -29,7 +29,6 @@ impl<S: Subject> EngineRig<S> {
         let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
         let mut rig = EngineRig {
-            machine: machine.clone(),
             subject: Arc::clone(subject),
             slots: point.slots as u64,
             engine: Engine::new(subject.workload()?, &backends, pool, &config)?,
@@ -66,7 +65,7 @@ impl<S: Subject> Rig for EngineRig<S> {
         let mut latencies = latencies();
         let mut kept = Vec::new();
         let (mut done, slots) = (0, self.slots);
-        let watch = Stopwatch::start(&self.machine);
+        let watch = Stopwatch::start(Threads::All);
         let mut sink = |completion: Completion<S::Workload>| {
             let output = completion.result?;
             if done + slots >= batches {

@@ -4,6 +4,7 @@ use super::{
     About, Closed, ItemOf, Machine, Rig, Stopwatch, about, add_latency, closed, engine_config,
     latencies, load, sentences,
 };
+use crate::bench::machine::Threads;
 use crate::bench::point::Point;
 use crate::bench::subject::Subject;
 use crate::error::Result;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) struct PipelineRig<S: Subject> {
-    machine: Machine,
     subject: Arc<S>,
     slots: u64,
     pipeline: Pipeline<S::Workload>,
@@ -29,7 +29,6 @@ impl<S: Subject> PipelineRig<S> {
         let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
         let mut rig = PipelineRig {
-            machine: machine.clone(),
             subject: Arc::clone(subject),
             slots: point.slots as u64,
             pipeline: Pipeline::new(subject.workload()?, &backends, pool, &config)?,
@@ -76,7 +75,7 @@ impl<S: Subject> Rig for PipelineRig<S> {
         let mut begun: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
         let (mut items, mut kept) = (VecDeque::new(), Vec::new());
         let mut done = 0;
-        let watch = Stopwatch::start(&self.machine);
+        let watch = Stopwatch::start(Threads::All);
         while done < batches {
             if items.is_empty()
                 && let Some(batch) = load.pop_front()

@@ -5,6 +5,7 @@ use super::{
     latencies, lost, sentences, sum,
 };
 use crate::backend::host_ns;
+use crate::bench::machine::Threads;
 use crate::bench::point::Point;
 use crate::bench::record::Amounts;
 use crate::bench::subject::Subject;
@@ -23,8 +24,9 @@ struct Ready<S: Subject> {
 }
 
 pub(super) struct RingRig<S: Subject> {
-    machine: Machine,
     subject: Arc<S>,
+    /// Whose time counts.
+    threads: Threads,
     point: Point,
     packer: Packer<S::Workload>,
     ring: Ring<Batch<S>>,
@@ -41,8 +43,12 @@ impl<S: Subject> RingRig<S> {
         let buckets = packer.buckets();
         let ring = Ring::new(backend, &buckets, point.slots, &point.policy, Wait::Spin)?;
         let mut rig = RingRig {
-            machine: machine.clone(),
             subject: Arc::clone(subject),
+            // Where the CPU is the device, the thread that waits hands over to others.
+            threads: match backend.device().shares_host_memory {
+                true => Threads::All,
+                false => Threads::This,
+            },
             point: *point,
             packer,
             ring,
@@ -164,7 +170,7 @@ impl<S: Subject> Rig for RingRig<S> {
             submitted_at[index] = before;
             Ok::<(), Error>(())
         };
-        let watch = Stopwatch::start(&self.machine);
+        let watch = Stopwatch::start(self.threads);
         for ready in ready {
             given(self, ready, &mut submitted_at)?;
         }
