@@ -317,7 +317,7 @@ impl Space {
                 Work::Features => sizes(&[1, pick(4, 2), pick(16, 4), pick(64, 8)], 1024),
             },
             kernels: match work {
-                Work::Launch => vec![1, 3, 6, 12, 24, 48, 96],
+                Work::Launch => vec![1, 3, 12, 24, 48, 96],
                 Work::Compute => [64, 16, 4, 1]
                     .iter()
                     .map(|part| base.kernels / part)

@@ -14,6 +14,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(300);
 /// One that has not ended by then after it was asked to.
 const END_MAX: Duration = Duration::from_secs(5);
 
+const ENDED: &str = "it has ended";
+
 /// A reference program, running.
 pub struct ReferenceProgram {
     name: String,
@@ -113,7 +115,7 @@ impl ReferenceProgram {
     fn send(&mut self, request: &str) -> Result<()> {
         let requests = self.requests.as_mut();
         let sent = requests.map_or(Ok(()), |requests| writeln!(requests, "{request}"));
-        sent.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+        sent.map_err(|_| Error::new(ErrorKind::Io, ENDED))
     }
 
     fn answer(&mut self) -> Result<String> {
@@ -122,7 +124,7 @@ impl ReferenceProgram {
                 ErrorKind::Io,
                 match error {
                     RecvTimeoutError::Timeout => "it does not answer",
-                    RecvTimeoutError::Disconnected => "it has ended",
+                    RecvTimeoutError::Disconnected => ENDED,
                 },
             )
         })
