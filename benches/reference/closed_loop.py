@@ -41,7 +41,9 @@ class Work:
 
     @property
     def blocks(self):
-        return -(-self.n // BLOCK)
+        # A thread of `advance` takes four elements.
+        threads = -(-self.n // 4) if self.steps else self.n
+        return -(-threads // BLOCK)
 
 
 def factor(k):

@@ -294,7 +294,7 @@ private:
         unsigned n = work.n;
         unsigned stride = k == 0 ? work.stride : 1;
         void* args[] = {&in, &out, &n, &stride, &a};
-        launch(reinterpret_cast<const void*>(&step), slot, args);
+        launch(reinterpret_cast<const void*>(&step), work.n, slot, args);
     }
 
     void launch_advance(Slot& slot, const float* in, float* out)
@@ -303,12 +303,12 @@ private:
         unsigned steps = work.steps;
         float a = 2.0f, b = 1.0f, c = 0.5f, d = 0.5f;
         void* args[] = {&in, &out, &n, &steps, &a, &b, &c, &d};
-        launch(reinterpret_cast<const void*>(&advance), slot, args);
+        launch(reinterpret_cast<const void*>(&advance), (work.n + 3) / 4, slot, args);
     }
 
-    void launch(const void* kernel, Slot& slot, void** args)
+    void launch(const void* kernel, unsigned threads, Slot& slot, void** args)
     {
-        const dim3 grid((work.n + BLOCK - 1) / BLOCK);
+        const dim3 grid((threads + BLOCK - 1) / BLOCK);
         CHECK(cudaLaunchKernel(kernel, grid, dim3(BLOCK), args, 0, slot.stream));
     }
 };

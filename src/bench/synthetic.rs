@@ -10,8 +10,8 @@ use crate::record::{Arg, Buffer, Kernel, Recorder, TwinLaunch, Unit};
 use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use std::sync::Arc;
 
-/// Threads of a block of these kernels.
-const BLOCK: u32 = 256;
+/// Threads of a block of these kernels, as in the reference programs.
+const BLOCK: u32 = 128;
 
 /// Numbers that an input has: so few that all that is made of them is exact in
 /// single precision.
@@ -270,7 +270,7 @@ impl Workload for Chain {
                     0.5_f32.into(),
                     0.5_f32.into(),
                 ];
-                recorder.launch(&advance_kernel(), n.div_ceil(BLOCK), &args);
+                recorder.launch(&advance_kernel(), n.div_ceil(4 * BLOCK), &args);
             }
         }
         recorder.download(y);
