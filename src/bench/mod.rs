@@ -4,7 +4,7 @@
 //! A [`point`] is a workload with its settings; [`rig`] sets it up over one of the
 //! engine's fronts, and [`subject`] knows what has to come out: [`synthetic`] numbers,
 //! or features of [`structures`]. [`measure`] repeats points by turns with each other
-//! and with [`reference`] programs, against the [`limits`] of the machine; every point
+//! and with [`mod@reference`] programs, against the [`limits`] of the machine; every point
 //! is a [`record`].
 
 pub mod compare;

@@ -50,7 +50,7 @@ pub trait Rig {
     ///
     /// # Errors
     /// What the device says;
-    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a wrong output.
+    /// [`ErrorKind::Mismatch`] for a wrong output.
     fn check(&mut self) -> Result<()>;
 
     /// Batches one after the other, every slot always in use, over items that no run
