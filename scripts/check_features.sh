@@ -15,6 +15,7 @@ sets=(
     "structure"                 # the readers
     "features"                  # the built-in workload, without Arrow
     "features,cuda-13000"
+    "bench,cuda-12040"          # benchmarks, without the program
     "cli"                       # the program, without CUDA
     "cli,cuda-12040"            # the default
     "cli,nvtx,cuda-12040"

@@ -19,6 +19,7 @@
 //! - [`pipeline`]: *when*: batches, slots and stages; [`Engine`]
 //! - `structure`, `features`, `cli`: the feature streamer, each behind its Cargo
 //!   feature of that name
+//! - `bench`: how fast all of that is, behind the feature `bench`
 //!
 //! # Cargo features
 //!
