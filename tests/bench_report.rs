@@ -261,6 +261,40 @@ fn the_last_run_alone_is_shown() {
     assert!(!page.contains("Older"));
 }
 
+/// The drawing of a figure, by its name.
+fn drawing<'a>(page: &'a str, name: &str) -> &'a str {
+    let start = page
+        .split(&format!("<figure id=\"{name}\""))
+        .nth(1)
+        .unwrap();
+    start.split("</figure>").next().unwrap()
+}
+
+#[test]
+fn another_program_is_drawn_in_one_mode_and_not_in_the_middle_of_two() {
+    let with_launches_of = |period: Option<f64>| {
+        let mut records = full();
+        let streams = records
+            .iter_mut()
+            .filter(|record| record.point.mode == "stream");
+        for record in streams {
+            let Outcome::Measured(figures) = &mut record.outcome else {
+                continue;
+            };
+            figures.references = Vec::from_iter(period.map(|period| Reference {
+                name: "CUDA C++ by hand".to_owned(),
+                period_ns: vec![period; 5],
+                ..Reference::default()
+            }));
+        }
+        page(&records)
+    };
+    let [without, slow] = [None, Some(1e9)].map(with_launches_of);
+    let name = "throughput-launch";
+    assert_eq!(drawing(&without, name), drawing(&slow, name));
+    assert!(drawing(&slow, name).contains("CUDA C++ by hand, graph"));
+}
+
 #[test]
 fn figures_that_are_none_are_left_out_and_nothing_panics() {
     for wrong in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300, 5e-324] {

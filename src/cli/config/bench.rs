@@ -133,7 +133,7 @@ impl BenchConfig {
         let settings = Settings {
             rounds: form.integer("rounds", 5, 1..=1_000) as usize,
             repetition: Duration::from_millis(
-                form.integer("repetition_ms", 25, 1..=3_600_000) as u64
+                form.integer("repetition_ms", 20, 1..=3_600_000) as u64
             ),
             loads: loads(&mut form, "loads", &[0.8]),
             base_loads: loads(&mut form, "base_loads", &[0.2, 0.5, 0.8, 0.9, 0.95]),

@@ -77,14 +77,12 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         });
     }
     let caption = caption(&measure, first, &lines);
-    for (place, program) in programs(all().map(|(.., figures)| *figures))
-        .into_iter()
-        .enumerate()
-    {
-        lines.push(reference(program, place, sweeps, &measure));
+    // Others in the first line's mode: launches and graphs are not one line.
+    let beside = first.points.iter().map(|(.., figures)| *figures);
+    for (place, program) in programs(beside).into_iter().enumerate() {
+        lines.push(reference(program, place, first, &measure));
     }
-    let roof = limits.upload_both_bytes_per_s.or(limits.upload_bytes_per_s);
-    if let ("copy", Some(roof)) = (name, roof) {
+    if let ("copy", Some(roof)) = (name, limits.upload_bytes_per_s) {
         let keys: Vec<u64> = all().map(|(key, ..)| *key).collect();
         let ends = [keys.iter().min()?, keys.iter().max()?];
         lines.push(Line {
@@ -138,25 +136,15 @@ fn dot(key: u64, rate: Spread) -> Dot {
     }
 }
 
-/// Another program over all sizes: whatever of it was measured beside any of the lines.
-fn reference(program_name: &str, place: usize, sweeps: &[&Sweep<'_>], measure: &Measure) -> Line {
-    let mut of_key: Vec<(u64, Vec<f64>, f64)> = Vec::new();
-    for (key, _, figures) in sweeps.iter().flat_map(|sweep| &sweep.points) {
-        let Some(reference) = program(figures, program_name) else {
-            continue;
-        };
-        let amount = (measure.amount)(figures);
-        match of_key.iter_mut().find(|(known, ..)| known == key) {
-            Some((_, periods, _)) => periods.extend(&reference.period_ns),
-            None => of_key.push((*key, reference.period_ns.clone(), amount)),
-        }
-    }
-    of_key.sort_by_key(|(key, ..)| *key);
-    let dots = of_key
-        .iter()
-        .filter_map(|(key, periods, amount)| Some(dot(*key, Spread::of(periods)?.rate(*amount))));
+/// Another program over the sizes of a sweep, in its mode.
+fn reference(program_name: &str, place: usize, sweep: &Sweep<'_>, measure: &Measure) -> Line {
+    let dots = sweep.points.iter().filter_map(|(key, _, figures)| {
+        let reference = program(figures, program_name)?;
+        let period = Spread::of(&reference.period_ns)?;
+        Some(dot(*key, period.rate((measure.amount)(figures))))
+    });
     Line {
-        name: program_name.to_owned(),
+        name: format!("{program_name}, {}", sweep.facts.mode),
         look: Look::reference(place),
         dots: dots.collect(),
     }
