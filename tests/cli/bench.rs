@@ -94,6 +94,60 @@ fn features_of_structures_are_measured_and_shown() {
 }
 
 #[test]
+fn tools_of_the_field_stand_beside_the_program_over_the_same_files() {
+    let folder = tempfile::tempdir().unwrap();
+    // It reads, and does nothing else; the list has to name the file.
+    let tool = "echo hello name=tools; while read line; do case $line in tools) echo ok \
+                reader=1.0 zsasa=2.0;; rate*tool=reader*part=read*) list=${line##*list=}; if grep -q \
+                1ubi.pdb $list; then echo ok seconds=0.5 atoms=600 check=1; else echo no \
+                reason=no_file; fi;; *) echo no reason=not_done;; esac; done";
+    let references = folder.path().join("references.toml");
+    let text = format!("[[reference]]\nname = \"tools\"\ncommand = [\"sh\", \"-c\", '{tool}']\n");
+    fs::write(&references, text).unwrap();
+    let more = [
+        "--input",
+        &format!("{SAMPLES}/1ubi.pdb"),
+        "--references",
+        str_of(&references),
+    ];
+    let (output, code) = bench(folder.path(), &more);
+    assert_eq!(code, 0, "{}", text_of(&output));
+    let records = record::read(&folder.path().join("bench.jsonl")).unwrap();
+    let programs = records
+        .iter()
+        .filter(|record| record.point.front == "program");
+    let programs: Vec<_> = programs.collect();
+    let parts: Vec<&str> = programs
+        .iter()
+        .map(|record| &*record.point.workload)
+        .collect();
+    let expected = ["read", "contacts", "sasa_kernel", "sasa_files", "all_files"];
+    assert_eq!(
+        parts,
+        expected.map(|part| [part; 2]).concat(),
+        "at one thread and at all"
+    );
+    for record in programs {
+        let figures = record.figures().unwrap();
+        assert_eq!(figures.period_ns.len(), 3);
+        assert!(figures.period_ns.iter().all(|ns| *ns > 0.0));
+        assert_eq!(
+            (figures.amounts.structures, figures.amounts.residues),
+            (1.0, 76.0)
+        );
+        let named: Vec<&str> = figures.references.iter().map(|one| &*one.name).collect();
+        match record.point.workload.as_str() {
+            "read" => assert_eq!(named, ["reader 1.0"]),
+            _ => assert!(named.is_empty(), "{named:?}"),
+        }
+    }
+}
+
+fn text_of(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+#[test]
 fn runs_are_compared_with_a_verdict_and_an_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let (_, code) = bench(folder.path(), &["--quiet"]);
