@@ -57,6 +57,7 @@ pub struct Session {
 struct Measured {
     point: Point,
     about: About,
+    input: String,
     figures: Figures,
     closed: Histogram<u64>,
     calls: u64,
@@ -124,6 +125,7 @@ impl Session {
         figures.busy = figures.busy.max(closed.busy);
         measured.calls += closed.calls;
         measured.about = rig.about();
+        measured.input = subject.of();
         // Both have the same bounds.
         let _ = measured.closed.add(&closed.latencies);
         if is_last {
@@ -211,6 +213,7 @@ impl Session {
             kernels: about.kernels,
             upload_bytes: about.upload_bytes,
             download_bytes: about.download_bytes,
+            input: measured.input,
             threads: self.machine.pool.current_num_threads(),
             ..measured.point.facts()
         };
@@ -297,6 +300,7 @@ impl Measured {
         Measured {
             point: *point,
             about: About::default(),
+            input: String::new(),
             figures: Figures::default(),
             closed: latencies(),
             calls: 0,

@@ -112,6 +112,10 @@ pub struct PointFacts {
     pub buckets: usize,
     /// How full batches are: `full`, or `mixed` from an eighth to all.
     pub fill: String,
+    /// What it is over, where that is no matter of the other settings:
+    /// `24 structures, 53312 atoms`.
+    #[serde(default)]
+    pub input: String,
     /// Threads of the host that compute, pack and read.
     pub threads: usize,
     /// What a full batch copies to the device.

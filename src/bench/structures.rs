@@ -66,6 +66,16 @@ impl StructureSet {
         StructureSet::new(self.structures.clone(), config, pool)
     }
 
+    /// How many there are: `24 structures, 53312 atoms`.
+    pub fn describe(&self) -> String {
+        let atoms = self.structures.iter().map(|structure| structure.xyz.len());
+        format!(
+            "{} structures, {} atoms",
+            self.structures.len(),
+            atoms.sum::<usize>()
+        )
+    }
+
     /// The structures.
     pub fn structures(&self) -> &[Structure] {
         &self.structures
@@ -221,6 +231,10 @@ impl Subject for StructureBatches {
         let round = self.fitting.iter().copied().cycle().skip(first);
         let room = Features::capacity((f64::from(self.residues) * fill) as u32);
         self.batch_from(round, room)
+    }
+
+    fn of(&self) -> String {
+        self.set.describe()
     }
 
     fn check(&self, item: &Input, output: &FeatureTable) -> Result<()> {

@@ -35,6 +35,11 @@ pub trait Subject: Send + Sync + 'static {
     /// What there is of an item; without bytes, which are those of copies.
     fn amounts(&self, item: &<Self::Workload as Workload>::Item) -> Amounts;
 
+    /// What its items are of, where they are not made: how many there are in all.
+    fn of(&self) -> String {
+        String::new()
+    }
+
     /// The request that asks another program for the same work, and the hash of what
     /// must come out of `slots` batches there; `None` where none does it.
     fn request(&self, slots: usize) -> Option<(String, u64)> {

@@ -1,28 +1,13 @@
 //! What the engine did, counted.
 
 use crate::replay::Replay;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-
-/// A count with cache lines of its own: the stages count on different threads, and
-/// would take each other's lines away.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Count(AtomicU64);
-
-impl Deref for Count {
-    type Target = AtomicU64;
-
-    fn deref(&self) -> &AtomicU64 {
-        &self.0
-    }
-}
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         #[derive(Debug, Default)]
-        pub(crate) struct AtomicCounters { $(pub(crate) $name: Count,)* }
+        pub(crate) struct AtomicCounters { $(pub(crate) $name: AtomicU64,)* }
 
         /// Counts since the engine was built. Times are sums over batches, in
         /// nanoseconds; stages run beside each other, so they add up to more

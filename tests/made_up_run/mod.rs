@@ -77,6 +77,7 @@ fn facts(workload: &str, mode: &str) -> PointFacts {
         rounds: 0,
         buckets: 1,
         fill: "full".to_owned(),
+        input: String::new(),
         threads: 1,
         upload_bytes: if launch { 16_384 } else { 8_388_608 },
         download_bytes: if launch { 16_384 } else { 8_388_608 },

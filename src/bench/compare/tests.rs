@@ -228,3 +228,19 @@ fn the_table_is_aligned_and_ends_in_words() {
     let json = serde_json::to_value(&compared).unwrap();
     assert_eq!(json["points"][0]["verdict"], "slower");
 }
+
+#[test]
+fn points_over_other_structures_are_other_points() {
+    let over = |input: &str| {
+        let mut record = record("graph", around(1e6, 0.01));
+        record.point.workload = "features".to_owned();
+        record.point.input = input.to_owned();
+        record
+    };
+    let same = record("stream", around(1e6, 0.01));
+    let old = [over("24 structures, 53312 atoms"), same.clone()];
+    let new = [over("460 structures, 954834 atoms"), same];
+    let compared = compare(&old, &new, Machines::Same).unwrap();
+    assert_eq!(compared.points.len(), 1);
+    assert_eq!((compared.only_old.len(), compared.only_new.len()), (1, 1));
+}

@@ -198,6 +198,7 @@ impl Files<'_> {
                 mode: "graph".to_owned(),
                 batch: self.paths.len() as u64,
                 unit: "files".to_owned(),
+                input: self.set.describe(),
                 threads: pool.current_num_threads(),
                 ..PointFacts::default()
             },
