@@ -364,3 +364,17 @@ fn tables_have_every_record() {
     assert!(tables.contains("refused: element 1,337"));
     assert!(tables.contains("same outputs"));
 }
+
+#[test]
+fn the_sample_beside_the_documentation_is_of_this_version() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/bench"));
+    let records = tapeloop::bench::record::read(&folder.join("h200.jsonl")).unwrap();
+    assert_eq!(records.len(), 79);
+    assert!(
+        records.iter().all(|record| record.figures().is_some()),
+        "none is refused"
+    );
+    let committed = std::fs::read_to_string(folder.join("h200.html")).unwrap();
+    assert_eq!(headline(&committed), headline(&page(&records)));
+    assert_eq!(figures(&committed), figures(&page(&records)));
+}
