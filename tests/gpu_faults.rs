@@ -7,6 +7,7 @@
 mod gpu;
 
 use gpu::say;
+use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -153,6 +154,7 @@ fn config() -> EngineConfig {
 
 #[test]
 fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
+    let _turn = CARD.lock();
     for (name, fate) in FATES {
         let Some(worker) = worker() else { return };
         let start = Instant::now();
@@ -192,6 +194,7 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
 
 #[test]
 fn without_supervision_the_error_names_batch_and_stage_and_items_come_back() {
+    let _turn = CARD.lock();
     for (name, _) in FATES {
         let output = play("alone", name).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
@@ -255,6 +258,10 @@ fn alone() {
     assert!(start.elapsed() < Duration::from_secs(5));
 }
 
+/// One test at a time: each has processes with memory of the card, which one of them
+/// fills.
+static CARD: Mutex<()> = Mutex::new(());
+
 /// Leaves this much of the card's memory, and a little more than the pages of the
 /// driver.
 const LEFT_BYTES: u64 = 3 << 30;
@@ -284,6 +291,7 @@ impl Drop for KillOnDrop {
 
 #[test]
 fn on_a_card_that_another_process_has_filled_the_engine_takes_less_or_says_what_it_needs() {
+    let _turn = CARD.lock();
     let mut hog = play("hog", "").stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(hog.stdout.take().unwrap()).lines();
     let _hog = KillOnDrop(hog);
@@ -335,6 +343,7 @@ fn on_a_card_that_another_process_has_filled_the_engine_takes_less_or_says_what_
 
 #[test]
 fn a_worker_on_the_card_gives_the_same_in_every_policy() {
+    let _turn = CARD.lock();
     let Some(worker) = worker() else { return };
     let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
     for policy in tapeloop::replay::Policy::legal() {
