@@ -3,6 +3,7 @@
 use super::point::{Point, Space, Work};
 use super::record::Limits;
 use super::rig::{self, Machine};
+use super::subject::Subject;
 use super::synthetic::Synthetic;
 use crate::backend::{Backend, GraphId, Lane, Op, Queue, Space as Memory, Streams};
 use crate::error::Result;
@@ -12,8 +13,6 @@ use crate::workload::Workload;
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use super::subject::Subject;
 
 /// A copy that is long enough for what begins and ends it not to count.
 const COPY_BYTES: usize = 64 << 20;

@@ -326,9 +326,7 @@ impl Record {
 /// A file that cannot be read, a line that is no record, with its number.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let place = || path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
-        .within(place)?;
+    let text = fs::read_to_string(path).within(place)?;
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     lines
@@ -364,6 +362,5 @@ pub fn append(path: &Path, records: &[Record]) -> Result<()> {
     // In one write, so that what is interrupted leaves whole lines.
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
         .within(|| path.display().to_string())
 }

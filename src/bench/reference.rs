@@ -52,9 +52,7 @@ impl ReferenceProgram {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn();
-        let mut child = spawned
-            .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
-            .within(place)?;
+        let mut child = spawned.within(place)?;
         let (sender, answers) = unbounded();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let Some(stdout) = stdout else {

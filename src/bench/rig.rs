@@ -292,6 +292,7 @@ fn sentences(chosen: Vec<Chosen>) -> Vec<String> {
     chosen.iter().map(Chosen::to_string).collect()
 }
 
-fn lost() -> Error {
+/// The error of a ring without a slot that it should have.
+pub(super) fn lost() -> Error {
     Error::new(ErrorKind::Device, "a slot is gone")
 }

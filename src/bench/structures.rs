@@ -1,6 +1,7 @@
 //! Features of real structures, compared with what the CPU makes of each alone.
 
 use super::record::Amounts;
+use super::rig::lost;
 use super::subject::{Subject, halves};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -93,9 +94,7 @@ impl StructureSet {
             residues,
         }
     }
-}
 
-impl StructureSet {
     /// The time that the CPU takes for all structures, in batches as `tapeloop run` makes
     /// them, without reading and packing; looks at every result.
     ///
@@ -135,10 +134,6 @@ impl StructureSet {
         }
         Ok(took)
     }
-}
-
-fn lost() -> Error {
-    Error::new(ErrorKind::Device, "a slot is gone")
 }
 
 /// One structure as a batch of its own.

@@ -18,7 +18,7 @@ use crate::bench::rig::Machine;
 use crate::bench::structures::StructureSet;
 use crate::bench::synthetic::Synthetic;
 use crate::bench::{limits, machine, report};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Result};
 use crate::structure::{Reader, Structure};
 use indicatif::{ProgressBar, ProgressStyle};
 use programs::Files;
@@ -165,15 +165,11 @@ fn synthetic(point: &Point) -> Arc<Synthetic> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text)
-        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
-        .within(|| path.display().to_string())
+    fs::write(path, text).within(|| path.display().to_string())
 }
 
 fn make_folder(path: &Path) -> Result<()> {
-    fs::create_dir_all(path)
-        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
-        .within(|| path.display().to_string())
+    fs::create_dir_all(path).within(|| path.display().to_string())
 }
 
 fn progress(what: &'static str, quiet: bool) -> ProgressBar {

@@ -1,6 +1,7 @@
 //! The features and the program beside tools of the field, on the CPU: the same files,
 //! the same settings, one thread and all threads.
 
+use super::{make_folder, write};
 use crate::bench::judge::spread_flag;
 use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};
 use crate::bench::reference::{Answer, ReferenceProgram};
@@ -10,7 +11,6 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{FeatureConfig, FeatureName};
 use crate::structure::{ReadOptions, Reader, Structure};
 use rayon::prelude::*;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -104,18 +104,14 @@ impl Files<'_> {
         run: &Run,
         mut go_on: impl FnMut(&str) -> bool,
     ) -> Result<Vec<Record>> {
-        fs::create_dir_all(&self.folder)
-            .map_err(io)
-            .within(|| place(&self.folder))?;
+        make_folder(&self.folder)?;
         let list = self.folder.join("files.txt");
         let lines = self
             .paths
             .iter()
             .map(|path| format!("{}\n", path.display()));
-        fs::write(&list, lines.collect::<String>())
-            .map_err(io)
-            .within(|| place(&list))?;
-        let list = list.canonicalize().map_err(io).within(|| place(&list))?;
+        write(&list, &lines.collect::<String>())?;
+        let list = list.canonicalize().within(|| list.display().to_string())?;
         let Answer::Done(tools) = program.ask("tools") else {
             return Ok(Vec::new());
         };
@@ -247,7 +243,7 @@ impl Files<'_> {
         threads: usize,
         list: &Path,
     ) -> Result<f64> {
-        let program = std::env::current_exe().map_err(io)?;
+        let program = std::env::current_exe()?;
         let output = self.folder.join("run");
         let mut command = Command::new(program);
         command
@@ -270,7 +266,7 @@ impl Files<'_> {
             _ => command.status(),
         };
         let seconds = start.elapsed().as_secs_f64();
-        let code = ended.map_err(io)?.code();
+        let code = ended?.code();
         match code {
             Some(code)
                 if [super::GOOD, super::REJECTED]
@@ -323,12 +319,4 @@ fn on_one_core<T>(run: impl FnOnce() -> T) -> T {
 #[cfg(not(target_os = "linux"))]
 fn on_one_core<T>(run: impl FnOnce() -> T) -> T {
     run()
-}
-
-fn io(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string())
-}
-
-fn place(path: &Path) -> String {
-    path.display().to_string()
 }
