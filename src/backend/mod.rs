@@ -26,10 +26,13 @@
 //!    has adopted; any other address is refused. While work that uses a block is
 //!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
 //!    it was made with, whatever happens to the embedder's handles.
-//! 6. After an error from any call but a refused argument, a capture that failed
-//!    and a graph that was refused, the lane takes nothing more; dropping it
-//!    waits for what it can and frees the rest. Where the device was lost or given
-//!    up ([`Lane::abandon`]) nothing of it is waited for, touched or freed any more.
+//! 6. An error says by its [`Scope`](crate::Scope) what it ended. After one of the
+//!    device the lane takes nothing more; dropping it waits for what it can and
+//!    frees the rest. Where the device was lost or given up ([`Lane::abandon`])
+//!    nothing of it is waited for, touched or freed any more. After any other error
+//!    the lane goes on: a call that failed had no effect, and what was given before
+//!    ends as ever. [`Lane::is_done`] and [`Lane::wait`] report an error of a batch
+//!    once; the next call that succeeds says that nothing of the batch is left.
 //! 7. A supervised backend ([`Backend::is_supervised`]) comes back from that by
 //!    [`Backend::revive`]: its lanes take work again, with their graphs, with what
 //!    the host wrote, and with anything at all in memory of the device. Work that

@@ -172,7 +172,7 @@ impl<'a> Launch<'a> {
             let text = panic_text(&*panic);
             let name = &self.kernel.name;
             let message = format!("the twin of kernel {name} panicked: {text}");
-            Error::new(ErrorKind::Device, message)
+            Error::new(ErrorKind::Kernel, message)
         })
     }
 }

@@ -383,7 +383,7 @@ impl Device {
         let ran = self.memory.launch(&kernel, grid, args).ok_or_else(gone)?;
         ran.map_err(|error| match error.kind() {
             // As a kernel that traps: nothing on the device is to be had any more.
-            ErrorKind::Device => error.with_code(719),
+            ErrorKind::Kernel => Error::new(ErrorKind::Device, error.message()).with_code(719),
             _ => error,
         })
     }

@@ -4,6 +4,11 @@
 //! reader can act on it a fix, and the chain of places it passed through,
 //! outermost first: `slot 2: batch 8123: download: buffer out: ...`.
 
+mod code;
+mod scope;
+
+pub use code::Code;
+pub use scope::Scope;
 use std::fmt;
 
 /// What went wrong, coarse enough to branch on.
@@ -25,7 +30,7 @@ pub enum ErrorKind {
     OutOfMemory,
     /// The backend asked for is not there, or is there and cannot be used.
     Unavailable,
-    /// A kernel could not be compiled, loaded or found.
+    /// A kernel could not be compiled, loaded or found, or its CPU twin panicked.
     Kernel,
     /// A device call failed; [`Error::code`] holds the driver's number.
     Device,
@@ -125,6 +130,11 @@ impl Error {
     /// What the reader can do about it, where the error knows.
     pub fn fix_text(&self) -> Option<&str> {
         self.0.fix.as_deref()
+    }
+
+    /// What the error concerns, and so what it ends: see docs/ERRORS.md.
+    pub fn scope(&self) -> Scope {
+        Scope::of(self.0.kind, self.0.code)
     }
 
     /// The driver's number for the failure (a `CUresult`), for device errors.
