@@ -26,7 +26,7 @@
 //!    has adopted; any other address is refused. While work that uses a block is
 //!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
 //!    it was made with, whatever happens to the embedder's handles.
-//! 6. An error says by its [`Scope`](crate::Scope) what it ended. After one of the
+//! 6. An error says by its [`ErrorScope`](crate::ErrorScope) what it ended. After one of the
 //!    device the lane takes nothing more; dropping it waits for what it can and
 //!    frees the rest. Where the device was lost or given up ([`Lane::abandon`])
 //!    nothing of it is waited for, touched or freed any more. After any other error
