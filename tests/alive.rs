@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tapeloop::backend::sim::{Fault, Live, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{Ring, SubmitOptions, Ticket, TrySubmitError, Wait};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Build, Fallback, Policy, Verify};
 use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Engine, EngineConfig, Error, ErrorKind, ErrorScope, Result};
@@ -82,7 +82,7 @@ impl AddOne {
     }
 
     fn with(after: impl Fn(&Item) -> Result<()> + Send + Sync + 'static) -> Self {
-        let kernel = Kernel::new("add_one", &Image::cuda("add_one.cu", ""))
+        let kernel = Kernel::new("add_one")
             .reads::<u32>("x")
             .writes::<u32>("y")
             .twin(add_one);

@@ -121,8 +121,8 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
         is_usage(&lane.build_graph(&nodes, None).unwrap_err());
     }
     let image = source_image(SAXPY);
-    let kernel = Kernel::new("slow", &image).writes::<f32>("out");
-    let function = backend.load(&kernel.scalar::<u32>("n")).unwrap();
+    let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let function = backend.load(&with_code(kernel, &image)).unwrap();
     let launch = |out: u64| Op::Launch {
         function,
         grid: [1, 1, 1],
@@ -310,8 +310,9 @@ fn a_dropped_lane_gives_its_blocks_back_when_its_work_is_done() {
     let mut lane = one_lane(&backend, &saxpy.recording);
     let block = backend.allocate(Space::Pinned, FLOATS).unwrap();
     lane.adopt(&block).unwrap();
-    let kernel = Kernel::new("slow", &source_image(SAXPY)).writes::<f32>("out");
-    let function = backend.load(&kernel.scalar::<u32>("n")).unwrap();
+    let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let kernel = with_code(kernel, &source_image(SAXPY));
+    let function = backend.load(&kernel).unwrap();
     let slow = Op::Launch {
         function,
         grid: [80, 1, 1],

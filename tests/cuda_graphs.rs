@@ -287,8 +287,8 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
 #[test]
 fn launches_in_flight_keep_their_parameters() {
     let Some(backend) = device() else { return };
-    let slow = Kernel::new("slow", &source_image(SAXPY));
-    let slow = slow.writes::<f32>("out").scalar::<u32>("n");
+    let slow = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let slow = with_code(slow, &source_image(SAXPY));
     for build in BUILDS {
         for least in [Rung::Params, Rung::Update, Rung::Instantiate] {
             let mut ladder = Ladder::new(&backend, build);

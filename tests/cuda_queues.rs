@@ -151,8 +151,9 @@ fn two_backends_live_beside_each_other() {
 fn lanes_may_be_dropped_in_flight_whatever_their_streams() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let kernel = Kernel::new("slow", &source_image(SAXPY)).writes::<f32>("out");
-    let function = backend.load(&kernel.scalar::<u32>("n")).unwrap();
+    let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let kernel = with_code(kernel, &source_image(SAXPY));
+    let function = backend.load(&kernel).unwrap();
     for streams in [Streams::PerSlot, Streams::PerStage] {
         let buffers = saxpy.recording.buffers();
         let mut lanes = backend.open_lanes(buffers, 4, streams).unwrap();

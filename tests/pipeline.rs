@@ -12,7 +12,7 @@ use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{
     Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
 };
-use tapeloop::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, HEADER_LEN, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer, Verify};
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
@@ -142,7 +142,7 @@ fn results_that_nobody_takes_do_not_keep_a_batch_open() {
 #[test]
 fn a_slot_whose_batch_failed_is_used_again() {
     let (backend, _pool) = cpu();
-    let kernel = Kernel::new("fails", &Image::cuda("fails.cu", ""))
+    let kernel = Kernel::new("fails")
         .writes::<f32>("y")
         .twin(|_| panic!("planted"));
     let mut recorder = Recorder::new(&[1]);
@@ -377,7 +377,7 @@ impl Workload for Uniformed {
 
 #[test]
 fn a_uniform_changes_between_batches_and_the_graph_does_not() {
-    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+    let kernel = Kernel::new("by_uniform")
         .reads::<u32>("header")
         .reads::<f32>("x")
         .writes::<f32>("y")
@@ -406,7 +406,7 @@ fn a_uniform_changes_between_batches_and_the_graph_does_not() {
 #[test]
 fn a_ring_takes_whole_batches_filled_in_place() {
     let (backend, _pool) = cpu();
-    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+    let kernel = Kernel::new("by_uniform")
         .reads::<u32>("header")
         .reads::<f32>("x")
         .writes::<f32>("y")

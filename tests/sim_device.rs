@@ -12,7 +12,7 @@ use tapeloop::backend::sim::{Fault, Live, SimBackend, SimOptions, ViolationKind}
 use tapeloop::backend::{
     Backend, BlockView, Built, GraphId, Lane, Node, Op, Queue, Space, Streams,
 };
-use tapeloop::record::{Image, Kernel, TwinLaunch};
+use tapeloop::record::{Kernel, TwinLaunch};
 use tapeloop::replay::{Executor, Policy};
 
 fn lanes(backend: &Arc<dyn Backend>, count: usize) -> (Handles, Vec<Box<dyn Lane>>) {
@@ -362,7 +362,7 @@ fn a_lost_device_stays_lost_for_every_lane() {
     each_seed(200, |seed| {
         let (sim, backend) = device(seed);
         let (handles, mut lanes) = lanes(&backend, 2);
-        let kernel = Kernel::new("panics", &Image::cuda("panics.cu", "")).twin(panics);
+        let kernel = Kernel::new("panics").twin(panics);
         let function = backend.load(&kernel).unwrap();
         let launch = Op::Launch {
             function,

@@ -55,7 +55,7 @@ impl Backend for Noting {
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let function = self.inner.load(kernel)?;
         let mut launches = self.launches.0.lock().unwrap();
-        let new = || (kernel.name.clone(), Duration::ZERO);
+        let new = || (kernel.name().to_owned(), Duration::ZERO);
         launches.entry(function.0).or_insert_with(new);
         Ok(function)
     }

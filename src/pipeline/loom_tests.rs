@@ -8,7 +8,7 @@ use super::ticket::Reply;
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
+use crate::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn check(slots: usize, preemptions: usize, test: impl Fn(Engine<Double>) + Send 
     model.preemption_bound = Some(preemptions);
     model.check(move || {
         counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let kernel = Kernel::new("double", &Image::cuda("double.cu", ""))
+        let kernel = Kernel::new("double")
             .reads::<u32>("x")
             .writes::<u32>("y")
             .twin(double);

@@ -3,7 +3,7 @@
 use super::inside::{EngineId, Inside};
 use super::upload::guarded;
 use crate::error::{Context, Error, Result};
-use crate::record::{AXES_MAX, BufferId, Recorder, Scalar, Uniform, View};
+use crate::record::{AXES_MAX, BufferId, Recorder, RecordingId, Scalar, Uniform, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
 use parking_lot::RwLock;
@@ -16,6 +16,8 @@ pub(crate) struct Program<W: Workload> {
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
     device: DeviceInfo,
+    /// Which recordings are its.
+    pub(crate) id: RecordingId,
     /// Uploaded buffers that the host writes, the header among them, by id.
     pub(crate) upload_ids: Vec<BufferId>,
     pub(crate) header: Option<BufferId>,
@@ -44,6 +46,7 @@ impl<W: Workload> Program<W> {
         upload_ids.sort_unstable();
         Program {
             upload_ids,
+            id: largest.id(),
             header,
             uniforms: largest
                 .uniforms()
@@ -115,7 +118,7 @@ impl<W: Workload> Program<W> {
         if known.eq(capacities.iter().copied()) {
             return Ok(());
         }
-        let (buckets, _) = record_buckets(&self.workload, capacities, &self.device)?;
+        let (buckets, _) = record_as(self.id, &self.workload, capacities, &self.device)?;
         self.buckets().check_successor(&buckets)?;
         *self.buckets.write() = Arc::new(buckets);
         Ok(())
@@ -129,6 +132,16 @@ impl<W: Workload> Program<W> {
 
 /// Records the workload for each bucket, smallest first.
 pub(crate) fn record_buckets<W: Workload>(
+    workload: &W,
+    buckets: &[Extent],
+    device: &DeviceInfo,
+) -> Result<(Buckets, W::Buffers)> {
+    record_as(RecordingId::new(), workload, buckets, device)
+}
+
+/// [`record_buckets`], with handles that are those of all recordings with this id.
+fn record_as<W: Workload>(
+    id: RecordingId,
     workload: &W,
     buckets: &[Extent],
     device: &DeviceInfo,
@@ -147,7 +160,7 @@ pub(crate) fn record_buckets<W: Workload>(
     for &capacity in buckets {
         let place = || format!("recording of bucket {capacity}");
         let [own, whole] = [&capacity, &largest].map(|extent| &extent.as_slice()[..axes]);
-        let mut recorder = Recorder::of_bucket(own, whole);
+        let mut recorder = Recorder::of_workload::<W>(id, own, whole);
         handles = Some(workload.record(&mut recorder, device).within(place)?);
         let recording = recorder.finish().within(place)?;
         recorded.push(Bucket {

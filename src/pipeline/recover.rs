@@ -202,11 +202,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let mut slot = slot.begin();
         let uniforms = match shared.program.header {
             None => Vec::new(),
-            Some(header) => {
-                let mut views = slot.host_mut(&[header]);
-                let header: &[u32] = bytemuck::cast_slice(views.pop().expect("asked for one"));
-                header[HEADER_LEN..].to_vec()
-            }
+            Some(header) => slot.header(header)[HEADER_LEN..].to_vec(),
         };
         Hunt {
             shared,

@@ -7,7 +7,7 @@
 use super::upload::write_header;
 use crate::backend::{Backend, Block, BlockView, HostViews, Lane, Stamps};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
-use crate::record::{Buffer, BufferId, Element, View};
+use crate::record::{Buffer, BufferId, Element, RecordingId, View};
 use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung, give_up};
 use crate::workload::Extent;
 use std::fmt;
@@ -33,6 +33,8 @@ struct Core {
     device: usize,
     lane: Box<dyn Lane>,
     executor: Executor,
+    /// The counts that the header holds, as far as the slot wrote them.
+    header_live: Extent,
 }
 
 /// Holds nothing.
@@ -115,6 +117,7 @@ pub(crate) fn open_slots(
                 device,
                 lane,
                 executor,
+                header_live: Extent::default(),
             }),
             state: Free(()),
         });
@@ -125,7 +128,7 @@ pub(crate) fn open_slots(
 impl Core {
     fn expect_view<T: Element>(&self, buffer: Buffer<T>, view: View) {
         let recording = &self.executor.buckets().largest().recording;
-        let decl = recording.buffers().get(buffer.id().index());
+        let decl = recording.buffer(buffer.id());
         let fits = decl.is_some_and(|decl| (decl.view, decl.dtype) == (view, T::DTYPE));
         assert!(fits, "the recording has no such {view:?} buffer");
     }
@@ -140,6 +143,13 @@ impl Core {
         let mut taken = Replay::default();
         if !Arc::ptr_eq(self.executor.buckets(), buckets) {
             taken = self.executor.take_buckets(&mut *self.lane, buckets)?;
+        }
+        if !self.header_live.fits(live) {
+            let written = self.header_live;
+            return Err(Error::usage(format!(
+                "the header counts {written}, and the batch spans {live}"
+            ))
+            .fix("submit at least what the header was written for"));
         }
         let bucket = buckets.find(live);
         let bucket =
@@ -166,6 +176,11 @@ impl<S> Slot<S> {
     /// The place of its device among those of the engine.
     pub(crate) fn device(&self) -> usize {
         self.core.device
+    }
+
+    /// Whether its buckets are of the recordings with this id.
+    pub(crate) fn is_of(&self, id: RecordingId) -> bool {
+        self.core.executor.buckets().largest().recording.id() == id
     }
 
     fn with<T>(self, state: impl FnOnce(S) -> T) -> Slot<T> {
@@ -225,12 +240,26 @@ impl Slot<Filling> {
     /// Fills the recording's header: what the batch spans, how many items it has,
     /// and the uniforms as they were declared.
     ///
+    /// The batch is then submitted with an extent that holds `live`.
+    ///
     /// # Panics
-    /// If the recording has no header.
+    /// If the recording has no header, if the largest bucket does not hold `live`, and
+    /// if a packer made the recording: what a [`Packer`](super::Packer) packs comes with
+    /// its header.
     pub fn write_header(&mut self, live: Extent, items: u32) {
         let buckets = Arc::clone(self.core.executor.buckets());
         let recording = &buckets.largest().recording;
+        let capacity = buckets.largest().capacity;
+        assert!(
+            live.fits(capacity),
+            "the header counts {live}, and the largest bucket holds {capacity}"
+        );
+        assert!(
+            !recording.is_of_workload(),
+            "the header of a workload's batch is its packer's to write"
+        );
         let header = recording.header().expect("the recording has a header");
+        self.core.header_live = live;
         let mut views = self.core.lane.host_mut(&[header]);
         let bytes = views.pop().expect("one was asked for");
         let uniforms = recording.uniforms().iter().map(|uniform| uniform.bits);
@@ -285,7 +314,27 @@ impl Slot<Filling> {
         bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
     }
 
-    pub(crate) fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+    /// What the header holds.
+    pub(crate) fn header(&mut self, header: BufferId) -> &[u32] {
+        let mut views = self.core.lane.host_mut(&[header]);
+        bytemuck::cast_slice(views.pop().expect("one was asked for"))
+    }
+
+    /// Memory for a batch of the workload that was recorded with this id; its header is
+    /// about to count `live`.
+    ///
+    /// # Panics
+    /// If the slot's recording is another, or does not hold `live`.
+    pub(crate) fn host_mut(
+        &mut self,
+        of: RecordingId,
+        live: Extent,
+        buffers: &[BufferId],
+    ) -> HostViews<'_> {
+        assert!(self.is_of(of), "the slot is of another recording");
+        let largest = self.core.executor.buckets().largest();
+        assert!(live.fits(largest.capacity), "a batch beyond the capacity");
+        self.core.header_live = live;
         self.core.lane.host_mut(buffers)
     }
 
@@ -472,6 +521,7 @@ impl<B> Slot<Done<B>> {
     }
 
     pub(crate) fn host(&self, buffer: BufferId) -> &[u8] {
+        assert!(self.is_of(buffer.of), "the slot is of another recording");
         self.core.lane.host(buffer)
     }
 

@@ -2,6 +2,7 @@
 
 use super::audit::{Audit, Memory};
 use super::batch::Batch;
+use super::bindings::refuse_workload;
 use super::choose::{Choices, Chosen};
 use super::declared::Declared;
 use super::fallback::Past;
@@ -79,13 +80,18 @@ impl Executor {
     ///
     /// # Errors
     /// A policy whose settings do not go together; a kernel that cannot be
-    /// loaded; what the device says of a graph, with the command it came to.
+    /// loaded; what the device says of a graph, with the command it came to;
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for recordings that an engine or
+    /// a packer made of a workload.
     pub fn new(
         backend: &Arc<dyn Backend>,
         lane: &mut dyn Lane,
         buckets: &Arc<Buckets>,
         policy: &Policy,
     ) -> Result<Self> {
+        for bucket in buckets.as_slice() {
+            refuse_workload(&bucket.recording)?;
+        }
         Executor::choosing(backend, lane, buckets, policy, &Choices::default())
     }
 
@@ -294,7 +300,7 @@ impl Executor {
     pub(super) fn bind(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
         if self.bindings[bucket].is_none() {
             let recording = &self.buckets.as_slice()[bucket].recording;
-            let bindings = Bindings::new(recording, &*self.backend, lane, &self.policy);
+            let bindings = Bindings::over(recording, &*self.backend, lane, &self.policy);
             self.bindings[bucket] = Some(bindings.within(|| format!("bucket {bucket}"))?);
         }
         Ok(())

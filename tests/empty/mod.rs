@@ -11,7 +11,7 @@ use tapeloop::backend::{
 use tapeloop::record::{BufferDecl, BufferId};
 use tapeloop::replay::Buckets;
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
-use tapeloop::{Buffer, Error, Image, Kernel, Recorder, Result, TwinLaunch};
+use tapeloop::{Buffer, Error, Kernel, Recorder, Result, TwinLaunch};
 
 /// Takes every call and does nothing. It counts nothing either.
 pub(crate) struct EmptyBackend {
@@ -232,7 +232,7 @@ fn nothing(_: &mut TwinLaunch<'_>) {}
 
 impl Nothing {
     pub(crate) fn new(kernels: usize) -> Self {
-        let kernel = Kernel::new("nothing", &Image::cuda("nothing.cu", ""))
+        let kernel = Kernel::new("nothing")
             .reads::<u32>("x")
             .updates::<u32>("y")
             .twin(nothing);

@@ -89,8 +89,8 @@ pub(super) enum Step {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelDecl {
     pub(super) name: String,
-    /// The place of its image.
-    pub(super) image: usize,
+    /// The place of its image, if it has code.
+    pub(super) image: Option<usize>,
     pub(super) params: Vec<Param>,
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
@@ -99,7 +99,7 @@ pub(super) struct KernelDecl {
 }
 
 impl KernelDecl {
-    pub(super) fn of(kernel: &Kernel, image: usize) -> Self {
+    pub(super) fn of(kernel: &Kernel, image: Option<usize>) -> Self {
         KernelDecl {
             name: kernel.name.clone(),
             image,
@@ -111,8 +111,9 @@ impl KernelDecl {
         }
     }
 
-    pub(super) fn kernel(self, image: &Arc<Image>) -> Kernel {
-        let mut kernel = Kernel::new(self.name, image);
+    /// The declaration, without its code.
+    pub(super) fn kernel(self) -> Kernel {
+        let mut kernel = Kernel::new(self.name);
         kernel.params = self.params;
         kernel.block = self.block;
         kernel.shared_bytes = self.shared_bytes;

@@ -3,7 +3,7 @@
 use super::addresses::Map;
 use super::arena::{Arena, Marks};
 use super::link::Link;
-use super::message::{Opened, Reply, Request, Spec, Step};
+use super::message::{KernelDecl, Opened, Reply, Request, Spec, Step};
 use crate::backend::{
     Backend, Built, FunctionId, GraphId, Lane, Layout, Node, Op, Queue, Streams, host_ns,
     select_with,
@@ -185,17 +185,7 @@ impl Worker<'_> {
                 self.images.push(image);
                 return None;
             }
-            Request::Load(decl) => {
-                let image = self.images.get(decl.image).cloned();
-                let loaded = image.ok_or_else(unknown).and_then(|image| {
-                    let mut kernel = decl.kernel(&image);
-                    kernel.twin = self.twins.get(&*kernel.name).copied();
-                    let function = self.backend.load(&kernel)?;
-                    self.kernels.push((kernel, function));
-                    Ok(())
-                });
-                Reply::Done(loaded)
-            }
+            Request::Load(decl) => Reply::Done(self.load(decl)),
             Request::CloseLane { lane } => {
                 self.lanes.remove(&lane);
                 Reply::Done(Ok(()))
@@ -242,6 +232,24 @@ impl Worker<'_> {
                 Reply::Done(Err(Error::usage("a request out of its turn")))
             }
         })
+    }
+
+    fn load(&mut self, decl: KernelDecl) -> Result<()> {
+        let image = match decl.image {
+            Some(place) => Some(self.images.get(place).ok_or_else(unknown)?),
+            None => None,
+        };
+        let mut kernel = decl.kernel();
+        kernel.twin = self.twins.get(kernel.name()).copied();
+        if let Some(image) = image {
+            // SAFETY: the process that started this one has the kernel with this code,
+            // so code there vouched for it; only the launches that were recorded there
+            // are made of it here.
+            kernel = unsafe { kernel.code(image) };
+        }
+        let function = self.backend.load(&kernel)?;
+        self.kernels.push((kernel, function));
+        Ok(())
     }
 
     fn open_lanes(

@@ -184,19 +184,19 @@ impl Supervisor {
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let mut core = self.core.lock();
         let images = &core.ledger.images;
-        let known = images
-            .iter()
-            .position(|image| Arc::ptr_eq(image, &kernel.image));
-        let image = known.unwrap_or(images.len());
+        let place = |code: &Arc<Image>| images.iter().position(|known| Arc::ptr_eq(known, code));
+        let new = kernel.image.as_ref().filter(|code| place(code).is_none());
+        let code = kernel.image.as_ref();
+        let image = code.map(|code| place(code).unwrap_or(images.len()));
         let decl = KernelDecl::of(kernel, image);
         if let Some(place) = core.ledger.kernels.iter().position(|known| *known == decl) {
             return Ok(FunctionId(place as u32));
         }
-        if known.is_none() {
+        if let Some(code) = new {
             self.check_now()?;
-            let sent = core.link.send(&Request::Image(Arc::clone(&kernel.image)));
+            let sent = core.link.send(&Request::Image(Arc::clone(code)));
             self.link(sent)?;
-            core.ledger.images.push(Arc::clone(&kernel.image));
+            core.ledger.images.push(Arc::clone(code));
         }
         match self.exchange(&mut core, &Request::Load(decl.clone()))? {
             Reply::Done(loaded) => self.refused(loaded)?,
