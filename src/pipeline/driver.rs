@@ -11,6 +11,7 @@ use super::sync::{
     Builder, JoinHandle, Received, Receiver, Sender, bounded, bounded_pair, receive,
 };
 use super::ticket::Reply;
+use crate::backend::own_thread;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -118,7 +119,10 @@ pub(super) fn start<W: Workload>(
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     Builder::new()
         .name(name.to_owned())
-        .spawn(work)
+        .spawn(move || {
+            own_thread::mark();
+            work();
+        })
         .map_err(Error::io)
 }
 
