@@ -49,6 +49,7 @@ pub mod doctor;
 mod graphs;
 mod layout;
 mod op;
+pub(crate) mod own_thread;
 mod select;
 pub mod sim;
 mod stamp;

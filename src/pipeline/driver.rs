@@ -12,6 +12,7 @@ use super::sync::{
     Builder, JoinHandle, Received, Receiver, Sender, TrySendError, bounded, bounded_pair, receive,
 };
 use super::ticket::Reply;
+use crate::backend::own_thread;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -170,6 +171,7 @@ fn spawn<W: Workload>(
 ) -> Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let run = move || {
+        own_thread::mark();
         let _inside = Inside::enter(shared.engine);
         work(&shared);
     };
