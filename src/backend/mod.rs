@@ -38,6 +38,7 @@
 //!    the host wrote, and with anything at all in memory of the device. Work that
 //!    was in flight is gone; a lane tells so when it is next asked about it.
 
+mod backoff;
 mod block;
 mod calls;
 pub mod cpu;
@@ -62,6 +63,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
+pub(crate) use backoff::Backoff;
 pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
 pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
@@ -430,19 +432,19 @@ pub trait Lane: Send {
     /// As [`Lane::wait`].
     fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
         let start = Instant::now();
+        let backoff = Backoff::new(start);
         loop {
             if self.is_done()? {
                 return Ok(true);
             }
-            let waited = start.elapsed();
-            if waited >= timeout {
+            let now = Instant::now();
+            let left = timeout.saturating_sub(now - start);
+            if left.is_zero() {
                 return Ok(false);
             }
-            match waited < POLLED {
-                true => std::hint::spin_loop(),
-                // By a tenth more than what was waited: the core is free, and the
-                // end is seen soon enough.
-                false => std::thread::sleep((waited / 10).min(timeout - waited)),
+            match backoff.pause(now) {
+                None => std::hint::spin_loop(),
+                Some(pause) => std::thread::sleep(pause.min(left)),
             }
         }
     }
@@ -459,6 +461,3 @@ pub trait Lane: Send {
     /// What the device says.
     fn stamps(&self) -> Result<Stamps>;
 }
-
-/// How long [`Lane::wait_for`] keeps its core.
-const POLLED: Duration = Duration::from_micros(200);
