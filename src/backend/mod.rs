@@ -230,26 +230,6 @@ pub trait Backend: Send + Sync {
         streams: Streams,
     ) -> Result<Vec<Box<dyn Lane>>>;
 
-    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
-    /// lane by lane, as their [`Layout`] has them.
-    ///
-    /// # Errors
-    /// As [`Backend::open_lanes`], and where the device cannot use such memory.
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    fn open_lanes_over(
-        &self,
-        buffers: &[BufferDecl],
-        lanes: usize,
-        streams: Streams,
-        host: worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let _ = (buffers, lanes, streams, host);
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            format!("a worker cannot run the backend {}", self.device().backend),
-        ))
-    }
-
     /// Takes a block of memory beside the lanes' arenas. It starts zeroed.
     ///
     /// # Errors

@@ -68,6 +68,26 @@ impl CpuBackend {
             }),
         }
     }
+
+    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
+    /// lane by lane, as their [`Layout`](super::Layout) has them.
+    ///
+    /// # Errors
+    /// As [`Backend::open_lanes`].
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(super) fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        host: super::worker::Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let open = |buffers| -> Box<dyn Lane> {
+            self.shared.calls.add(Call::Allocation);
+            Box::new(CpuLane::new(buffers, Arc::clone(&self.shared)))
+        };
+        let all = memory::shared_buffers(buffers, lanes, host)?;
+        Ok(all.into_iter().map(open).collect())
+    }
 }
 
 impl Backend for CpuBackend {
@@ -91,22 +111,6 @@ impl Backend for CpuBackend {
             Ok(Box::new(CpuLane::new(buffers, Arc::clone(&self.shared))))
         };
         (0..lanes).map(open).collect()
-    }
-
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    fn open_lanes_over(
-        &self,
-        buffers: &[BufferDecl],
-        lanes: usize,
-        _: Streams,
-        host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let open = |buffers| -> Box<dyn Lane> {
-            self.shared.calls.add(Call::Allocation);
-            Box::new(CpuLane::new(buffers, Arc::clone(&self.shared)))
-        };
-        let all = memory::shared_buffers(buffers, lanes, host)?;
-        Ok(all.into_iter().map(open).collect())
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {

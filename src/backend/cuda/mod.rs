@@ -169,6 +169,25 @@ impl CudaBackend {
             })
             .collect()
     }
+
+    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
+    /// lane by lane, as their [`Layout`] has them.
+    ///
+    /// # Errors
+    /// As [`Backend::open_lanes`]; [`ErrorKind::Unavailable`] if the device cannot use
+    /// registered host memory by the host's addresses.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(super) fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+        host: super::worker::Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let _outer = self.context.enter();
+        let pinned = Pinned::registered(&self.context, host)?;
+        self.open_cut(cut(buffers, lanes)?, lanes, streams, pinned)
+    }
 }
 
 impl Backend for CudaBackend {
@@ -199,19 +218,6 @@ impl Backend for CudaBackend {
         // The driver refuses to allocate nothing.
         let pinned = Pinned::zeroed(&self.context, cut.host_bytes.max(1))?;
         self.open_cut(cut, lanes, streams, pinned)
-    }
-
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    fn open_lanes_over(
-        &self,
-        buffers: &[BufferDecl],
-        lanes: usize,
-        streams: Streams,
-        host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let _outer = self.context.enter();
-        let pinned = Pinned::registered(&self.context, host)?;
-        self.open_cut(cut(buffers, lanes)?, lanes, streams, pinned)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
