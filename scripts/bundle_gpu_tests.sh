@@ -6,16 +6,17 @@
 # There, FOLDER/run.sh runs them all, and FOLDER/run.sh --sanitize runs them once
 # more under compute-sanitizer (memcheck, then racecheck). Benches (--bench replay)
 # are packed too and not run: FOLDER/tree/scripts/compare_replay.sh FOLDER/bin/replay.
+# The library of --example capi is run beside PyTorch, by the name torch_in_process.
 set -eu
 if [ $# -lt 1 ]; then
-    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    sed -n '2,9s/^# \{0,1\}//p' "$0"
     exit 2
 fi
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/.."
-rm -rf "$folder/bin" "$folder/tree" "$folder/tapeloop"
+rm -rf "$folder/bin" "$folder/tree" "$folder/tapeloop" "$folder/libcapi.so"
 mkdir -p "$folder/bin" "$folder/tree"
 
 # What the benches' results are of.
@@ -37,6 +38,11 @@ done
 program=$(executables '"kind":\["bin"\].*"profile":{[^}]*"test":false}')
 if [ -n "$program" ]; then
     strip -o "$folder/tapeloop" "$program"
+fi
+library=$(echo "$messages" |
+    sed -n 's/.*"kind":\["example"\],"crate_types":\["cdylib"\].*"filenames":\["\([^"]*\.so\)".*/\1/p')
+if [ -n "$library" ]; then
+    strip -o "$folder/libcapi.so" "$library"
 fi
 # Tests read sources and data where they were compiled, and run the program there.
 git ls-files -z | xargs -0 cp --parents -t "$folder/tree"
@@ -66,14 +72,29 @@ if [ -z "$tests" ]; then
         *) tests="$tests $name" ;;
         esac
     done
+    if [ -e libcapi.so ]; then
+        tests="$tests torch_in_process"
+    fi
 fi
 for name in $tests; do
     echo "== $name"
-    "bin/$name" || failed="$failed $name"
+    case $name in
+    torch_in_process)
+        if python3 -c "import torch" 2>/dev/null; then
+            python3 tree/scripts/torch_in_process.py "$PWD/libcapi.so" || failed="$failed $name"
+        else
+            echo "skipped: no PyTorch"
+        fi
+        ;;
+    *) "bin/$name" || failed="$failed $name" ;;
+    esac
 done
 if [ "${1:-}" = --sanitize ]; then
     for tool in memcheck racecheck; do
         for name in $tests; do
+            if [ "$name" = torch_in_process ]; then
+                continue
+            fi
             echo "== $tool $name"
             # Tests provoke refusals, and one a fault: those are no findings. One
             # at a time, as the tool disturbs captures of other threads; without

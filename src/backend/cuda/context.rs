@@ -171,7 +171,7 @@ impl Context {
             return Err(error.clone());
         }
         let bound = Bound::new(self.device.driver, self.raw);
-        bound.or_else(|(call, raw)| Err(self.check(call, raw).expect_err("it was refused")))
+        bound.map_err(|(call, raw)| self.check(call, raw).expect_err("it was refused"))
     }
 
     /// Binds the context round several calls, each of which binds it again: on an

@@ -289,10 +289,11 @@ impl Drop for CudaLane {
         // Refused where the context is lost: what has no end is not waited for.
         if let Err(error) = self.queues.synchronize() {
             // Work may be under way for ever. What it may touch or run is leaked: the
-            // arenas, the blocks with their leases, the graphs and the functions.
+            // arenas, the blocks with their leases, the graphs, their events and functions.
             // Nothing is known about other lanes, so their context stays.
             self.share.leak();
             self.blocks.leak();
+            self.stamps.leak();
             std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::new()));
             std::mem::forget(Arc::clone(&self.functions));
             tracing::warn!(%error, "a lane's memory is leaked: its work could not be waited for");

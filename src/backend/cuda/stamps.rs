@@ -55,6 +55,11 @@ impl Stamps {
         Ok(event.raw())
     }
 
+    /// Keeps the events for ever: graphs that still run may record them.
+    pub(super) fn leak(&mut self) {
+        std::mem::forget(self.events.take());
+    }
+
     /// The stamp whose event this is.
     pub(super) fn find(&self, raw: sys::CUevent) -> Option<u32> {
         let mut events = self.events.iter().flatten();
