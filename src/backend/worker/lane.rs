@@ -40,6 +40,7 @@ pub(super) struct WorkerLane {
 
 impl WorkerLane {
     pub(super) fn new(
+        id: LaneId,
         lane: u32,
         layout: Arc<Layout>,
         host: Part,
@@ -48,7 +49,7 @@ impl WorkerLane {
         // Whoever had the number before left its last mark.
         let given = supervisor.mark(lane).done.load(Acquire);
         WorkerLane {
-            id: LaneId::new(),
+            id,
             lane,
             layout,
             host,
@@ -144,9 +145,11 @@ impl WorkerLane {
     }
 }
 
-impl Lane for WorkerLane {
-    fn id(&self) -> LaneId {
-        self.id
+// SAFETY: buffers lie where the layout has them, apart from each other, and `assert_quiet`
+// keeps the host out while the lane works.
+unsafe impl Lane for WorkerLane {
+    fn id(&self) -> &LaneId {
+        &self.id
     }
 
     fn buffer_count(&self) -> usize {
@@ -187,7 +190,7 @@ impl Lane for WorkerLane {
 
     fn disown(&mut self, _: &Block) {}
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         match &mut self.capture {
             Some(ops) => ops.push(op.clone()),
             None => self.steps.push(Step::Op(queue, op.clone())),
@@ -214,7 +217,7 @@ impl Lane for WorkerLane {
         self.build(Spec { ops, after: None }, into)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -227,7 +230,7 @@ impl Lane for WorkerLane {
         self.build(spec, into)
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
         self.supervisor.set_params(self.lane, graph, node, op)
     }

@@ -26,8 +26,8 @@ mod serve;
 mod supervisor;
 
 use super::{
-    Backend, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout,
-    Occupancy, Space, Streams,
+    Backend, BackendId, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane,
+    LaneId, Layout, Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -59,6 +59,7 @@ pub struct WorkerOptions {
 
 /// A device in a worker process.
 pub struct WorkerBackend {
+    id: BackendId,
     device: DeviceInfo,
     reason: String,
     supervisor: Arc<Supervisor>,
@@ -73,6 +74,7 @@ impl WorkerBackend {
     pub fn open(options: WorkerOptions) -> Result<WorkerBackend> {
         let (supervisor, opened) = Supervisor::start(options)?;
         Ok(WorkerBackend {
+            id: BackendId::new(),
             device: opened.device(),
             reason: opened.reason,
             supervisor,
@@ -90,7 +92,13 @@ impl WorkerBackend {
     }
 }
 
-impl Backend for WorkerBackend {
+// SAFETY: the worker loads each declaration with its own image, and lanes have the layout of
+// the buffers that were asked for.
+unsafe impl Backend for WorkerBackend {
+    fn id(&self) -> BackendId {
+        self.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.device
     }
@@ -131,7 +139,13 @@ impl Backend for WorkerBackend {
         let numbers = self.supervisor.open_lanes(buffers, lanes, streams, host)?;
         let lane = |(number, part)| -> Box<dyn Lane> {
             let (layout, supervisor) = (Arc::clone(&layout), Arc::clone(&self.supervisor));
-            Box::new(WorkerLane::new(number, layout, part, supervisor))
+            Box::new(WorkerLane::new(
+                LaneId::new(self.id),
+                number,
+                layout,
+                part,
+                supervisor,
+            ))
         };
         Ok(numbers.into_iter().zip(parts).map(lane).collect())
     }

@@ -304,16 +304,20 @@ impl Worker<'_> {
         let (here, built) = match &spec.after {
             None => {
                 lane.begin_capture()?;
-                let given = ops
-                    .iter()
-                    .try_for_each(|op| lane.enqueue(Queue::Compute, op));
+                let given = ops.iter().try_for_each(|op| {
+                    // SAFETY: the process that started this one gave the operation to
+                    // its lane, so code there vouched for it; `Map::op` put this lane's
+                    // addresses in.
+                    unsafe { lane.enqueue(Queue::Compute, op) }
+                });
                 let ended = lane.end_capture(into);
                 given.and(ended)?
             }
             Some(after) => {
                 let nodes = ops.iter().zip(after);
                 let nodes: Vec<Node<'_>> = nodes.map(|(op, after)| Node { op, after }).collect();
-                lane.build_graph(&nodes, into)?
+                // SAFETY: as above, and the edges are those of that process.
+                unsafe { lane.build_graph(&nodes, into)? }
             }
         };
         let held = Held {
@@ -331,7 +335,8 @@ impl Worker<'_> {
         let mut state = served.state.lock();
         let State { lane, graphs, .. } = &mut *state;
         let held = graphs.get_mut(&graph.0).ok_or_else(unknown)?;
-        lane.set_params(held.graph, node, &here)?;
+        // SAFETY: as for `build`, where the graph came from.
+        unsafe { lane.set_params(held.graph, node, &here)? };
         (held.spec.ops[node], held.ops[node]) = (op, here);
         Ok(())
     }
@@ -367,7 +372,11 @@ impl Worker<'_> {
     fn give(&self, served: &Served, state: &mut State, steps: &[Step]) -> Result<()> {
         for step in steps {
             match step {
-                Step::Op(queue, op) => state.lane.enqueue(*queue, &self.op(&served.map, op)?)?,
+                Step::Op(queue, op) => {
+                    let op = self.op(&served.map, op)?;
+                    // SAFETY: as for `build`.
+                    unsafe { state.lane.enqueue(*queue, &op)? };
+                }
                 Step::Graph(graph) => {
                     let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
                     state.lane.launch_graph(held.graph)?;
