@@ -1,8 +1,10 @@
 //! Lanes on a real device. Without one, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+mod give;
 mod gpu;
 
+use give::Give;
 use gpu::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -129,7 +131,7 @@ fn an_operation_refused_in_a_capture_leaves_the_lane_usable() {
         bytes: 4,
     };
     assert_eq!(
-        lane.enqueue(Queue::Upload, &op).unwrap_err().kind(),
+        lane.give(Queue::Upload, &op).unwrap_err().kind(),
         ErrorKind::Usage
     );
     assert!(lane.end_capture(None).is_err());
@@ -154,7 +156,7 @@ fn a_lane_refuses_addresses_that_are_not_its_own() {
         upload(other.host, own.device),
         upload(own.host, other.device),
     ] {
-        let error = lanes[0].enqueue(Queue::Upload, &op).unwrap_err();
+        let error = lanes[0].give(Queue::Upload, &op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
 }

@@ -136,7 +136,7 @@ fn executor(
 /// Blocks and threads of the one launch.
 fn shape_of(bindings: &Bindings) -> (u32, u32) {
     let mut shapes = lower(bindings).into_iter().filter_map(|lowered| {
-        let Op::Launch { grid, block, .. } = lowered.op else {
+        let Op::Launch { grid, block, .. } = *lowered.op() else {
             return None;
         };
         assert_eq!([grid[1], grid[2], block[1], block[2]], [1; 4]);

@@ -2,8 +2,10 @@
 //! each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+mod give;
 mod gpu;
 
+use give::Give;
 use gpu::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -77,7 +79,7 @@ fn a_mark_does_not_speak_of_queues_that_were_not_joined() {
         device: at.device,
         bytes: FLOATS,
     };
-    lane.enqueue(Queue::Upload, &upload).unwrap();
+    lane.give(Queue::Upload, &upload).unwrap();
     lane.fence().unwrap();
     lane.wait().unwrap();
     let early = catch_unwind(AssertUnwindSafe(|| lane.host(saxpy.x.id()).len()));
@@ -171,9 +173,9 @@ fn lanes_may_be_dropped_in_flight_whatever_their_streams() {
                 host: at.host.unwrap(),
                 bytes: FLOATS,
             };
-            lane.enqueue(Queue::Compute, &slow).unwrap();
+            lane.give(Queue::Compute, &slow).unwrap();
             lane.join(Queue::Compute, Queue::Download).unwrap();
-            lane.enqueue(Queue::Download, &download).unwrap();
+            lane.give(Queue::Download, &download).unwrap();
         }
         // The first goes with nothing marked; the last is asked.
         let mut last = lanes.pop().unwrap();

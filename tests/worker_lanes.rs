@@ -3,6 +3,9 @@
 //! other. The workers are this very test program, and run twins.
 #![cfg(all(feature = "supervise", target_os = "linux"))]
 
+mod give;
+
+use give::Give;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -323,7 +326,7 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
         byte: 0,
         bytes: 4,
     };
-    lane.enqueue(Queue::Compute, &refused).unwrap();
+    lane.give(Queue::Compute, &refused).unwrap();
     lane.fence().unwrap();
     let error = lane.wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
@@ -333,7 +336,7 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
     graph.unwrap();
     lane.wait().unwrap();
     let missing = tapeloop::backend::GraphId(77);
-    assert!(lane.set_params(missing, 0, &refused).is_err());
+    assert!(lane.give_params(missing, 0, &refused).is_err());
     lane.launch_graph(missing).unwrap();
     lane.fence().unwrap();
     assert_eq!(lane.wait().unwrap_err().kind(), ErrorKind::Usage);
@@ -356,7 +359,7 @@ fn memory_is_closed_while_no_fence_speaks_of_the_work() {
         bytes: 4,
     };
     // A fence stands in the download queue, which nothing orders after this.
-    lane.enqueue(Queue::Compute, &memset).unwrap();
+    lane.give(Queue::Compute, &memset).unwrap();
     lane.fence().unwrap();
     lane.wait().unwrap();
     let is_open = |lane: &dyn Lane, buffer: BufferId| {

@@ -1,7 +1,7 @@
 //! What a recording's names stand for in one slot.
 
 use super::Policy;
-use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, Space};
+use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, LaneId, Space};
 use crate::error::{Context, Error, Result};
 use crate::record::{
     Access, Arg, Buffer, BufferId, Command, Element, Launch, ParamKind, Recording, Scalar, Shape,
@@ -16,6 +16,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Bindings {
     recording: Arc<Recording>,
+    lane: LaneId,
     places: Vec<Place>,
     launches: Vec<BoundLaunch>,
 }
@@ -51,8 +52,8 @@ impl Bindings {
     /// # Errors
     /// By the kernel's name, when the backend cannot load it;
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a lane with smaller buffers
-    /// than the recording, or fewer, and for the recording that an engine or a packer
-    /// made of a workload.
+    /// than the recording, or fewer, for a lane of another backend, and for the
+    /// recording that an engine or a packer made of a workload.
     pub fn new(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
@@ -79,6 +80,10 @@ impl Bindings {
                     .fix("open lanes with the buffers of the largest bucket"),
             );
         }
+        if lane.id().backend() != backend.id() {
+            let error = Error::usage("the lane is of another backend than the kernels");
+            return Err(error.fix("bind to a lane that the same backend opened"));
+        }
         let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
             own: lane.addresses(id),
             device: None,
@@ -92,6 +97,7 @@ impl Bindings {
         });
         Ok(Bindings {
             recording: Arc::clone(recording),
+            lane: lane.id().clone(),
             places: recording.buffers_by_id().map(place).collect(),
             launches: launches.collect::<Result<_>>()?,
         })
@@ -100,6 +106,11 @@ impl Bindings {
     /// The recording that this is for.
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
+    }
+
+    /// The lane whose memory they start from.
+    pub(super) fn lane(&self) -> &LaneId {
+        &self.lane
     }
 
     /// Puts the device side of a buffer into an embedder's memory. A lease is of a
@@ -193,7 +204,7 @@ impl Bindings {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter
     /// that is not there, for another type than declared, and for a parameter that is
-    /// not [`changeable`](crate::Kernel::changeable).
+    /// not [`changeable`](crate::record::Kernel::changeable).
     pub fn set_scalar<T: Element>(&mut self, launch: usize, param: &str, value: T) -> Result<()> {
         let value = Scalar::from(value);
         self.set_value(launch, param, Arg::Scalar(value), |kind, _| match kind {
@@ -211,7 +222,7 @@ impl Bindings {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter that
     /// is not there, another size than declared, other buffers than recorded, and for a
-    /// parameter that is not [`changeable`](crate::Kernel::changeable).
+    /// parameter that is not [`changeable`](crate::record::Kernel::changeable).
     pub fn set_struct(&mut self, launch: usize, param: &str, value: StructArg) -> Result<()> {
         let passed = value.clone();
         self.set_value(launch, param, Arg::Struct(passed), |kind, recorded| {
@@ -322,6 +333,16 @@ impl Bindings {
     pub(super) fn views(&self) -> impl Iterator<Item = &BlockView> {
         let places = self.places.iter();
         places.flat_map(|place| place.device.iter().chain(&place.host))
+    }
+
+    /// A buffer that is bound to some of the same memory as `view`, and where it is.
+    pub(super) fn bound_over(&self, view: &BlockView) -> Option<(&str, &BlockView)> {
+        let buffers = self.recording.buffers().iter().zip(&self.places);
+        let mut bound = buffers.flat_map(|(decl, place)| {
+            let views = place.device.iter().chain(&place.host);
+            views.map(|used| (&*decl.name, used))
+        });
+        bound.find(|(_, used)| used.overlaps(view))
     }
 
     /// The address that kernels and copies use on the device side.

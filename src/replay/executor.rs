@@ -6,6 +6,7 @@ use super::bindings::refuse_workload;
 use super::choose::{Choices, Chosen};
 use super::declared::Declared;
 use super::fallback::Past;
+use super::give::drop_released;
 use super::graph::make_graph;
 use super::timed::{
     BEGUN, COMPUTED, DOWNLOADED, TimedGraph, Times, UPLOADED, enqueue_all, holds_uploads,
@@ -111,7 +112,7 @@ impl Executor {
             backend: Arc::clone(backend),
             policy: *policy,
             updates: Updates::default(),
-            lane: lane.id(),
+            lane: lane.id().clone(),
             buckets: Arc::clone(buckets),
             ways: Vec::new(),
             choices: choices.clone(),
@@ -132,6 +133,10 @@ impl Executor {
     /// # Errors
     /// As [`Executor::new`].
     pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<Replay> {
+        let [old, new] = [&self.buckets, buckets].map(|them| &them.largest().recording);
+        if old.id() != new.id() {
+            refuse_workload(new)?;
+        }
         self.start_buckets(lane, buckets, false)
     }
 
@@ -142,6 +147,7 @@ impl Executor {
         is_new: bool,
     ) -> Result<Replay> {
         self.check_lane(lane)?;
+        drop_released(lane);
         let mut replay = Replay::default();
         for index in 0..self.ready.len() {
             replay.dropped += usize::from(self.ready[index].is_some());
@@ -169,7 +175,7 @@ impl Executor {
 
     /// Graphs are the lane's; to another they would be other graphs.
     pub(super) fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
-        match lane.id() == self.lane {
+        match *lane.id() == self.lane {
             true => Ok(()),
             false => Err(Error::usage("the executor is of another lane")),
         }
@@ -376,7 +382,21 @@ impl Executor {
     }
 }
 
+/// The lane is not at hand here, and takes the graphs at its next executor's first
+/// call, or when that makes a graph.
+impl Drop for Executor {
+    fn drop(&mut self) {
+        let ready = self.ready.iter().flatten();
+        self.lane.release(ready.flat_map(Ready::graphs));
+    }
+}
+
 impl Ready {
+    /// The graphs that it has in the lane.
+    fn graphs(&self) -> impl Iterator<Item = GraphId> {
+        self.graph.into_iter().chain(self.timed.graph())
+    }
+
     /// Whether it is replayed in this way.
     pub(super) fn is_of(&self, way: Way) -> bool {
         (self.batch.scope, self.graph.is_some()) == (way.scope, way.mode == Mode::Graph)
@@ -395,7 +415,7 @@ impl Ready {
             .batch
             .body
             .iter()
-            .flat_map(|lowered| match &lowered.op {
+            .flat_map(|lowered| match lowered.op() {
                 Op::Launch { args, .. } => &args[..],
                 _ => &[],
             });

@@ -55,7 +55,7 @@ pub(super) struct CpuLane {
 impl CpuLane {
     pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
         CpuLane {
-            id: LaneId::new(),
+            id: LaneId::new(shared.id),
             buffers,
             blocks: Blocks::default(),
             shared,
@@ -290,9 +290,11 @@ impl CpuLane {
     }
 }
 
-impl Lane for CpuLane {
-    fn id(&self) -> LaneId {
-        self.id
+// SAFETY: each buffer has storage of its own, of which its address is the place, and the
+// borrow checker keeps host and lane apart.
+unsafe impl Lane for CpuLane {
+    fn id(&self) -> &LaneId {
+        &self.id
     }
 
     fn buffer_count(&self) -> usize {
@@ -334,7 +336,7 @@ impl Lane for CpuLane {
         self.blocks.disown(block);
     }
 
-    fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
         let step = self.step(op);
         if let Some(capture) = &mut self.capture {
             return match step {
@@ -381,7 +383,7 @@ impl Lane for CpuLane {
         self.finish_graph(capture.steps, true, into)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -391,7 +393,7 @@ impl Lane for CpuLane {
         self.finish_graph(steps, false, into)
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.shared.calls.add(Call::GraphEdit);
         let step = self.step(op)?;
         let steps = Arc::make_mut(&mut self.graphs.get_mut(graph)?.steps);

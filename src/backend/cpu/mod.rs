@@ -10,8 +10,8 @@ mod memory;
 
 use super::twin::Functions;
 use super::{
-    Backend, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Space,
-    Streams,
+    Backend, BackendId, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane,
+    Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
@@ -27,6 +27,7 @@ pub struct CpuBackend {
 
 /// What lanes have in common.
 struct Shared {
+    id: BackendId,
     home: Home,
     /// Where twins run; on the thread that waits, if there is none.
     pool: Option<Arc<ThreadPool>>,
@@ -61,6 +62,7 @@ impl CpuBackend {
                 pci_bus_id: None,
             },
             shared: Arc::new(Shared {
+                id: BackendId::new(),
                 home: Home::new(),
                 pool,
                 functions: Functions::default(),
@@ -90,7 +92,13 @@ impl CpuBackend {
     }
 }
 
-impl Backend for CpuBackend {
+// SAFETY: functions are twins, which are safe code, and every lane has the storage that was
+// asked for.
+unsafe impl Backend for CpuBackend {
+    fn id(&self) -> BackendId {
+        self.shared.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.device
     }

@@ -46,8 +46,8 @@ mod stamps;
 mod stream;
 
 use super::{
-    Backend, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Occupancy,
-    Space, Streams,
+    Backend, BackendId, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout,
+    Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -190,7 +190,13 @@ impl CudaBackend {
     }
 }
 
-impl Backend for CudaBackend {
+// SAFETY: functions are found by the image and the name of the declaration, and every lane
+// has a part of the arenas that the layout of its buffers gives.
+unsafe impl Backend for CudaBackend {
+    fn id(&self) -> BackendId {
+        self.context.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.info
     }

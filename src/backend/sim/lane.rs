@@ -25,7 +25,7 @@ impl SimLane {
     pub(super) fn new(id: u32, buffers: Vec<Addresses>, views: Views, shared: Arc<Shared>) -> Self {
         SimLane {
             id,
-            lane_id: LaneId::new(),
+            lane_id: LaneId::new(shared.id),
             buffers,
             views,
             shared,
@@ -124,9 +124,10 @@ impl Device {
     }
 }
 
-impl Lane for SimLane {
-    fn id(&self) -> LaneId {
-        self.lane_id
+// SAFETY: each buffer has memory of its own in the device's model, and the host sees copies.
+unsafe impl Lane for SimLane {
+    fn id(&self) -> &LaneId {
+        &self.lane_id
     }
 
     fn buffer_count(&self) -> usize {
@@ -160,7 +161,7 @@ impl Lane for SimLane {
         self.enter(|device, _, lane| device.lane(lane).adopted.remove(&address));
     }
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         self.enter(|device, views, lane| {
             device.check_lost()?;
             let step = device.resolve(lane, op);
@@ -221,7 +222,7 @@ impl Lane for SimLane {
         self.enter(|device, _, lane| device.end_capture(lane, into))
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -242,7 +243,7 @@ impl Lane for SimLane {
         })
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.call(Call::GraphEdit, |device, _, lane| {
             let step = device.resolve(lane, op)?;
             if let Some(error) = device.plan.params() {

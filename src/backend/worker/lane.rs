@@ -9,8 +9,8 @@ use super::order::QueueOrder;
 use super::process::Fate;
 use super::supervisor::Supervisor;
 use crate::backend::{
-    Addresses, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue, Stamps,
-    Streams, host_ns,
+    Addresses, BackendId, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue,
+    Stamps, Streams, host_ns,
 };
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::BufferId;
@@ -26,6 +26,7 @@ const LOOKED: Duration = Duration::from_millis(5);
 
 /// What the lanes of a worker share that are opened together.
 pub(super) struct Opened {
+    pub(super) backend: BackendId,
     pub(super) layout: Arc<Layout>,
     pub(super) streams: Streams,
     pub(super) flags: Arc<CompletionFlags>,
@@ -61,7 +62,7 @@ impl WorkerLane {
     /// The `index`-th of the lanes that were opened together.
     pub(super) fn new(opened: &Opened, index: usize, lane: u32, host: Part) -> WorkerLane {
         WorkerLane {
-            id: LaneId::new(),
+            id: LaneId::new(opened.backend),
             lane,
             layout: Arc::clone(&opened.layout),
             host,
@@ -195,9 +196,11 @@ impl WorkerLane {
     }
 }
 
-impl Lane for WorkerLane {
-    fn id(&self) -> LaneId {
-        self.id
+// SAFETY: buffers lie where the layout has them, apart from each other, and `assert_quiet`
+// keeps the host out while the lane works.
+unsafe impl Lane for WorkerLane {
+    fn id(&self) -> &LaneId {
+        &self.id
     }
 
     fn buffer_count(&self) -> usize {
@@ -238,7 +241,7 @@ impl Lane for WorkerLane {
 
     fn disown(&mut self, _: &Block) {}
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         match &mut self.capture {
             Some(ops) => ops.push(op.clone()),
             None => self.steps.push(Step::Op(queue, op.clone())),
@@ -265,7 +268,7 @@ impl Lane for WorkerLane {
         self.build(Spec { ops, after: None }, into)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -278,7 +281,7 @@ impl Lane for WorkerLane {
         self.build(spec, into)
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
         self.supervisor.set_params(self.lane, graph, node, op)
     }

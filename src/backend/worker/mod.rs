@@ -41,8 +41,8 @@ mod served;
 mod supervisor;
 
 use super::{
-    Backend, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout,
-    Occupancy, Space, Streams,
+    Backend, BackendId, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane,
+    Layout, Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -76,6 +76,7 @@ pub struct WorkerOptions {
 
 /// A device in a worker process.
 pub struct WorkerBackend {
+    id: BackendId,
     device: DeviceInfo,
     reason: String,
     supervisor: Arc<Supervisor>,
@@ -90,6 +91,7 @@ impl WorkerBackend {
     pub fn open(options: WorkerOptions) -> Result<WorkerBackend> {
         let (supervisor, opened) = Supervisor::start(options)?;
         Ok(WorkerBackend {
+            id: BackendId::new(),
             device: opened.device(),
             reason: opened.reason,
             supervisor,
@@ -107,7 +109,13 @@ impl WorkerBackend {
     }
 }
 
-impl Backend for WorkerBackend {
+// SAFETY: the worker loads each declaration with its own image, and lanes have the layout of
+// the buffers that were asked for.
+unsafe impl Backend for WorkerBackend {
+    fn id(&self) -> BackendId {
+        self.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.device
     }
@@ -153,6 +161,7 @@ impl Backend for WorkerBackend {
         };
         let numbers = self.supervisor.open_lanes(group, lanes)?;
         let opened = lane::Opened {
+            backend: self.id,
             layout: Arc::new(layout),
             streams,
             flags,

@@ -292,16 +292,20 @@ impl Worker<'_> {
         let (here, built) = match &spec.after {
             None => {
                 lane.begin_capture()?;
-                let given = ops
-                    .iter()
-                    .try_for_each(|op| lane.enqueue(Queue::Compute, op));
+                let given = ops.iter().try_for_each(|op| {
+                    // SAFETY: the process that started this one gave the operation to
+                    // its lane, so code there vouched for it; `Map::op` put this lane's
+                    // addresses in.
+                    unsafe { lane.enqueue(Queue::Compute, op) }
+                });
                 let ended = lane.end_capture(into);
                 given.and(ended)?
             }
             Some(after) => {
                 let nodes = ops.iter().zip(after);
                 let nodes: Vec<Node<'_>> = nodes.map(|(op, after)| Node { op, after }).collect();
-                lane.build_graph(&nodes, into)?
+                // SAFETY: as above, and the edges are those of that process.
+                unsafe { lane.build_graph(&nodes, into)? }
             }
         };
         let held = Held {
@@ -323,7 +327,8 @@ impl Worker<'_> {
         else {
             return Err(unknown());
         };
-        lane.set_params(held.graph, node, &here)?;
+        // SAFETY: as for `build`, where the graph came from.
+        unsafe { lane.set_params(held.graph, node, &here)? };
         (*known, *known_here) = (op, here);
         Ok(())
     }

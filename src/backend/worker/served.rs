@@ -153,7 +153,10 @@ impl State {
             let given = match step {
                 Step::Join(earlier, later) => self.lane.join(*earlier, *later),
                 _ if is_refused => continue,
-                Step::Op(queue, op) => self.lane.enqueue(*queue, op),
+                // SAFETY: the process that started this one gave the operation to its
+                // lane, so code there vouched for it; `Worker::work` put this lane's
+                // addresses in.
+                Step::Op(queue, op) => unsafe { self.lane.enqueue(*queue, op) },
                 Step::Graph(graph) => self
                     .graphs
                     .get(&graph.0)
