@@ -24,8 +24,10 @@ static GATE: AtomicU32 = AtomicU32::new(0);
 /// Takes numbers and returns each plus one. `read` calls `after` first.
 struct AddOne {
     kernel: Kernel,
-    after: Box<dyn Fn(&Item) -> Result<()> + Send + Sync>,
+    after: Box<After>,
 }
+
+type After = dyn Fn(&Item) -> Result<()> + Send + Sync;
 
 struct Item {
     number: u32,
