@@ -26,7 +26,7 @@
 //!    has adopted; any other address is refused. While work that uses a block is
 //!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
 //!    it was made with, whatever happens to the embedder's handles.
-//! 6. An error says by its [`Scope`](crate::Scope) what it ended. After one of the
+//! 6. An error says by its [`ErrorScope`](crate::ErrorScope) what it ended. After one of the
 //!    device the lane takes nothing more; dropping it waits for what it can and
 //!    frees the rest. Where the device was lost or given up ([`Lane::abandon`])
 //!    nothing of it is waited for, touched or freed any more. After any other error
@@ -38,6 +38,7 @@
 //!    the host wrote, and with anything at all in memory of the device. Work that
 //!    was in flight is gone; a lane tells so when it is next asked about it.
 
+mod backoff;
 mod block;
 mod calls;
 pub mod cpu;
@@ -49,6 +50,7 @@ mod graphs;
 mod ids;
 mod layout;
 mod op;
+pub(crate) mod own_thread;
 mod select;
 pub mod sim;
 mod stamp;
@@ -63,6 +65,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
+pub(crate) use backoff::Backoff;
 pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
 pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
@@ -462,19 +465,19 @@ pub unsafe trait Lane: Send {
     /// As [`Lane::wait`].
     fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
         let start = Instant::now();
+        let backoff = Backoff::new(start);
         loop {
             if self.is_done()? {
                 return Ok(true);
             }
-            let waited = start.elapsed();
-            if waited >= timeout {
+            let now = Instant::now();
+            let left = timeout.saturating_sub(now - start);
+            if left.is_zero() {
                 return Ok(false);
             }
-            match waited < POLLED {
-                true => std::hint::spin_loop(),
-                // By a tenth more than what was waited: the core is free, and the
-                // end is seen soon enough.
-                false => std::thread::sleep((waited / 10).min(timeout - waited)),
+            match backoff.pause(now) {
+                None => std::hint::spin_loop(),
+                Some(pause) => std::thread::sleep(pause.min(left)),
             }
         }
     }
@@ -491,6 +494,3 @@ pub unsafe trait Lane: Send {
     /// What the device says.
     fn stamps(&self) -> Result<Stamps>;
 }
-
-/// How long [`Lane::wait_for`] keeps its core.
-const POLLED: Duration = Duration::from_micros(200);

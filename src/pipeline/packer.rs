@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Batcher};
 use super::download::unpack;
+use super::inside::EngineId;
 use super::program::{Program, record_buckets};
 use super::slot::{Done, Filling, Slot};
 use super::ticket::Reply;
@@ -52,7 +53,13 @@ impl<W: Workload> Packer<W> {
         let device = backend.device();
         let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
         Ok(Packer {
-            program: Program::new(workload, Arc::new(buckets), buffers, device),
+            program: Program::new(
+                workload,
+                Arc::new(buckets),
+                buffers,
+                device,
+                EngineId::new(),
+            ),
             pool,
         })
     }

@@ -1,5 +1,6 @@
 //! A workload with its recordings, one a bucket, checked against each other.
 
+use super::inside::{EngineId, Inside};
 use super::upload::guarded;
 use crate::error::{Context, Error, Result};
 use crate::record::{AXES_MAX, BufferId, Recorder, RecordingId, Scalar, Uniform, View};
@@ -25,6 +26,7 @@ pub(crate) struct Program<W: Workload> {
     pub(crate) uploads: ViewLayout,
     pub(crate) downloads: ViewLayout,
     pub(crate) download_ids: Vec<BufferId>,
+    engine: EngineId,
 }
 
 impl<W: Workload> Program<W> {
@@ -34,6 +36,7 @@ impl<W: Workload> Program<W> {
         buckets: Arc<Buckets>,
         buffers: W::Buffers,
         device: &DeviceInfo,
+        engine: EngineId,
     ) -> Self {
         let largest = Arc::clone(&buckets.largest().recording);
         let uploads = ViewLayout::new(&largest, View::Upload);
@@ -57,7 +60,15 @@ impl<W: Workload> Program<W> {
             device: device.clone(),
             buffers,
             workload,
+            engine,
         }
+    }
+
+    /// Runs the workload's code for an item; a panic is the item's error. Calls that
+    /// would wait for the engine are refused meanwhile.
+    pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _inside = Inside::enter(self.engine);
+        guarded(work)
     }
 
     /// What an item takes of a batch; a panic is the item's error.

@@ -110,7 +110,7 @@ fn write_entry<W: Workload>(
 ) {
     let Ok(place) = entry.place else { return };
     let mut own = views.split_off(place.extent);
-    let written = guarded(|| {
+    let written = program.guarded(|| {
         program
             .workload
             .write(&program.buffers, &entry.item, place.at, &mut own.reborrow())

@@ -261,6 +261,11 @@ impl Executor {
         given.map(|()| replay)
     }
 
+    /// Marks the end of whatever the lane was given.
+    pub(crate) fn mark(&self, lane: &mut dyn Lane) -> Result<()> {
+        mark_all(lane, self.policy.streams == Streams::PerStage).map(|_| ())
+    }
+
     pub(super) fn check_bucket(&self, lane: &dyn Lane, bucket: usize) -> Result<()> {
         self.check_lane(lane)?;
         match bucket < self.ready.len() {

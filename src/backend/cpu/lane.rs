@@ -48,7 +48,8 @@ pub(super) struct CpuLane {
     capture: Option<Capture>,
     queue: Vec<Work>,
     stamps: Stamps,
-    failed: Option<Error>,
+    /// Why the lane takes no more work.
+    abandoned: Option<Error>,
 }
 
 impl CpuLane {
@@ -62,7 +63,7 @@ impl CpuLane {
             capture: None,
             queue: Vec::new(),
             stamps: [None; STAMPS],
-            failed: None,
+            abandoned: None,
         }
     }
 
@@ -173,6 +174,10 @@ impl CpuLane {
         };
         *old = graph;
         Ok((id, built))
+    }
+
+    fn check_abandoned(&self) -> Result<()> {
+        self.abandoned.clone().map_or(Ok(()), Err)
     }
 
     fn drain(&mut self) -> Result<()> {
@@ -347,6 +352,7 @@ unsafe impl Lane for CpuLane {
         }
         let step = step?;
         self.shared.calls.add(Call::Submission);
+        self.check_abandoned()?;
         self.lease(std::slice::from_ref(&step))?;
         self.queue.push(Work::Step(step));
         Ok(())
@@ -412,6 +418,7 @@ unsafe impl Lane for CpuLane {
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.shared.calls.add(Call::Submission);
+        self.check_abandoned()?;
         let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
         self.lease(&steps)?;
         self.queue.push(Work::Graph(steps));
@@ -429,18 +436,16 @@ unsafe impl Lane for CpuLane {
 
     fn wait(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Poll);
-        if self.failed.is_none()
-            && let Err(error) = self.drain()
-        {
-            self.failed = Some(error);
-        }
+        self.check_abandoned()?;
+        // An error ends the work that was given: what comes after it is not done.
+        let done = self.drain();
         self.blocks.release();
-        self.failed.clone().map_or(Ok(()), Err)
+        done
     }
 
     fn abandon(&mut self, error: &Error) {
         self.queue.clear();
-        self.failed.get_or_insert_with(|| error.clone());
+        self.abandoned.get_or_insert_with(|| error.clone());
     }
 
     fn stamps(&self) -> Result<Stamps> {

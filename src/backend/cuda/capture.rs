@@ -10,16 +10,14 @@ use crate::backend::{Call, refused_in_capture};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use std::ptr::{null, null_mut};
-use std::thread::ThreadId;
 
-/// A capture in progress. It is begun and ended in one thread.
+/// A capture in progress.
 pub(super) struct Capture {
     nodes: Vec<sys::CUgraphNode>,
     steps: Vec<Step>,
     parts: Vec<Vec<Use>>,
     /// Whether an operation was refused, so that others may lack it.
     refused: bool,
-    begun_in: ThreadId,
 }
 
 // SAFETY: nodes are handles that any thread may use, one at a time, which owning
@@ -27,10 +25,12 @@ pub(super) struct Capture {
 unsafe impl Send for Capture {}
 
 impl Capture {
-    /// Other threads may allocate and synchronise meanwhile.
+    /// Relaxed, so that the capture restricts no thread, also not what the program does
+    /// on this one before the capture ends, and so that any thread may end it: a lane
+    /// is dropped where its owner is.
     pub(super) fn begin(stream: &Stream) -> Result<Capture> {
         let driver = stream.context().bind_for(Call::GraphEdit)?;
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream lives as long as the reference.
         stream.context().check("cuStreamBeginCapture", unsafe {
             (driver.cuStreamBeginCapture_v2)(stream.raw(), mode)
@@ -40,19 +40,7 @@ impl Capture {
             steps: Vec::new(),
             parts: Vec::new(),
             refused: false,
-            begun_in: std::thread::current().id(),
         })
-    }
-
-    /// Refuses to end in another thread than it was begun in, which the driver
-    /// does not allow and would leave the stream capturing.
-    pub(super) fn check_thread(&self) -> Result<()> {
-        match std::thread::current().id() == self.begun_in {
-            true => Ok(()),
-            false => Err(Error::usage(
-                "a capture is ended in the thread that began it",
-            )),
-        }
     }
 
     /// Takes an operation down on the stream that the capture was begun on, or

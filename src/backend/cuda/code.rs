@@ -28,5 +28,15 @@ pub(super) const INVALID_HANDLE: i32 = 400;
 pub(super) const NOT_FOUND: i32 = 500;
 /// `CUDA_ERROR_NOT_READY`.
 pub(super) const NOT_READY: i32 = 600;
+/// `CUDA_ERROR_NOT_SUPPORTED`.
+#[cfg(test)]
+pub(super) const NOT_SUPPORTED: i32 = 801;
+
+/// Whether a result is about a stream capture (`CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`
+/// to `CUDA_ERROR_TIMEOUT`): it says nothing of the work that was asked about.
+pub(super) fn is_of_capture(raw: i32) -> bool {
+    (900..=909).contains(&raw)
+}
+
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
 pub(super) const GRAPH_EXEC_UPDATE_FAILURE: i32 = 910;

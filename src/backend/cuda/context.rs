@@ -1,7 +1,9 @@
 //! A device and its primary context.
 
+use super::bound::{Bound, Relaxed};
 use super::code::{self, Code};
 use super::driver::{self, Driver};
+use crate::backend::own_thread;
 use crate::backend::{BackendId, Call, CallCounters, DeviceInfo, Home};
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute};
@@ -139,8 +141,12 @@ unsafe impl Sync for Context {}
 impl Context {
     pub(super) fn retain(device: Device) -> Result<Arc<Context>> {
         let mut raw = std::ptr::null_mut();
+        // Making a context is refused during captures of others too. Without a
+        // current context the mode may not be there to change: then it is tried so.
+        let relaxed = Relaxed::new(device.driver).ok();
         // SAFETY: `raw` outlives the call, and the device came from cuDeviceGet.
         let result = unsafe { (device.driver.cuDevicePrimaryCtxRetain)(&mut raw, device.raw) };
+        drop(relaxed);
         if result != code::SUCCESS {
             let code = Code::of(result);
             return Err(driver::unusable("cuDevicePrimaryCtxRetain", code));
@@ -153,36 +159,36 @@ impl Context {
             raw,
             lost: OnceLock::new(),
         });
-        context.bind()?;
+        drop(context.bind()?);
         Ok(context)
     }
 
-    /// The driver, with this context current on the calling thread.
+    /// The driver, with this context current on the calling thread and the thread
+    /// in the relaxed mode of captures, until the guard is dropped.
     ///
     /// Lanes move between threads, and an embedder's thread may have made
-    /// another context current since, so the driver is asked each time; it
-    /// answers from the thread's own memory. A context that is lost is not asked.
-    pub(super) fn bind(&self) -> Result<&'static Driver> {
+    /// another context current since, so the driver is asked each time. A context
+    /// that is lost is not asked.
+    pub(super) fn bind(&self) -> Result<Bound> {
         if let Some(error) = self.lost.get() {
             return Err(error.clone());
         }
-        let driver = self.device.driver;
-        let mut current = std::ptr::null_mut();
-        // SAFETY: `current` outlives the call.
-        self.check("cuCtxGetCurrent", unsafe {
-            (driver.cuCtxGetCurrent)(&mut current)
-        })?;
-        if current != self.raw {
-            // SAFETY: `raw` is retained as long as `self` lives.
-            self.check("cuCtxSetCurrent", unsafe {
-                (driver.cuCtxSetCurrent)(self.raw)
-            })?;
+        let bound = Bound::new(self.device.driver, self.raw);
+        bound.or_else(|(call, raw)| Err(self.check(call, raw).expect_err("it was refused")))
+    }
+
+    /// Binds the context round several calls, each of which binds it again: on an
+    /// embedder's thread the state of the thread is then changed and restored once.
+    /// `None` where there is nothing to gain, or where the calls will be refused.
+    pub(super) fn enter(&self) -> Option<Bound> {
+        match own_thread::is_marked() {
+            true => None,
+            false => self.bind().ok(),
         }
-        Ok(driver)
     }
 
     /// [`Context::bind`] for a call that is counted.
-    pub(super) fn bind_for(&self, call: Call) -> Result<&'static Driver> {
+    pub(super) fn bind_for(&self, call: Call) -> Result<Bound> {
         self.calls.add(call);
         self.bind()
     }
@@ -194,11 +200,8 @@ impl Context {
 
     /// The driver bound as by [`Context::bind`], for freeing what is on the
     /// device; `None` once that is lost, when it is better leaked than touched.
-    pub(super) fn bind_to_free(&self) -> Option<&'static Driver> {
-        match self.is_lost() {
-            true => None,
-            false => self.bind().ok(),
-        }
+    pub(super) fn bind_to_free(&self) -> Option<Bound> {
+        self.bind().ok()
     }
 
     /// Turns a result code into a result, and notes when the context is lost.
@@ -225,18 +228,9 @@ impl Context {
     }
 
     /// Free and total bytes of a device's memory, by a context that is given back
-    /// at once. The thread keeps the context that it had.
+    /// at once.
     pub(super) fn memory_bytes_of(device: Device) -> Result<(u64, u64)> {
-        let mut before = std::ptr::null_mut();
-        // SAFETY: `before` outlives the call.
-        let known = unsafe { (device.driver.cuCtxGetCurrent)(&mut before) };
-        let asked = Context::retain(device).and_then(|context| context.memory_bytes());
-        if known == code::SUCCESS {
-            // SAFETY: it was current on this thread before the call, and whoever
-            // made it so answers for it.
-            unsafe { (device.driver.cuCtxSetCurrent)(before) };
-        }
-        asked
+        Context::retain(device).and_then(|context| context.memory_bytes())
     }
 
     /// Free and total bytes of device memory.
@@ -254,6 +248,8 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !self.is_lost() {
+            // As for `retain`.
+            let _relaxed = Relaxed::new(self.device.driver).ok();
             // SAFETY: `retain` took the one reference that is given back here,
             // and all that lives in the context holds an Arc of `self`.
             unsafe { (self.device.driver.cuDevicePrimaryCtxRelease_v2)(self.device.raw) };

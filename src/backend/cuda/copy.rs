@@ -11,16 +11,38 @@ use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+/// Size of the memory that copies from and to the caller's memory go through.
+const STAGING_BYTES: usize = 1 << 20;
+
 /// Makes blocks and copies them, one thing at a time, on a stream of its own.
+///
+/// The device never touches the caller's memory, which may go as soon as a call
+/// returns, also by an error: bytes go through pinned memory of the copier's own.
 pub(super) struct Copier {
-    stream: Mutex<Stream>,
+    stream: Mutex<CopyStream>,
     context: Arc<Context>,
+}
+
+/// What one copy at a time uses.
+struct CopyStream {
+    stream: Stream,
+    /// Taken at the first copy that needs it.
+    staging: Option<Pinned>,
+}
+
+/// What the device may use while a copy is under way.
+struct InUse {
+    staging: Pinned,
+    lease: Lease,
 }
 
 impl Copier {
     pub(super) fn new(context: &Arc<Context>) -> Result<Copier> {
         Ok(Copier {
-            stream: Mutex::new(Stream::new(context)?),
+            stream: Mutex::new(CopyStream {
+                stream: Stream::new(context)?,
+                staging: None,
+            }),
             context: Arc::clone(context),
         })
     }
@@ -31,8 +53,7 @@ impl Copier {
         let taken = bytes.max(1);
         let (address, region): (u64, Box<dyn Region>) = match space {
             Space::Device => {
-                let memory = DeviceMemory::new(&self.context, taken)?;
-                self.zero(&memory)?;
+                let memory = self.zero(DeviceMemory::new(&self.context, taken)?)?;
                 (memory.start(), Box::new(memory))
             }
             Space::Pinned => {
@@ -44,10 +65,11 @@ impl Copier {
         Ok(Block::new(self.context.home, space, address, bytes, region))
     }
 
-    fn zero(&self, memory: &DeviceMemory) -> Result<()> {
+    fn zero(&self, memory: DeviceMemory) -> Result<DeviceMemory> {
         let (start, bytes) = (memory.start(), memory.bytes());
-        // SAFETY: the memory is of this size, and lives longer than `run`.
-        self.run(Vec::new(), "cuMemsetD8Async", |driver, stream| unsafe {
+        let stream = &self.stream.lock().stream;
+        // SAFETY: the memory is of this size, and `run` keeps it while it is in use.
+        self.run(stream, memory, "cuMemsetD8Async", |driver, stream| unsafe {
             (driver.cuMemsetD8Async)(start, 0, bytes, stream)
         })
     }
@@ -60,27 +82,57 @@ impl Copier {
             lease.exclusive()[to_offset..to_offset + from.len()].copy_from_slice(from);
             return Ok(());
         }
-        let (to, bytes) = (to.address() + to_offset as u64, from.len());
-        // SAFETY: `from` is a slice of this length that is borrowed longer than
-        // `run`, and the range was checked to be in the block, which is leased.
-        self.run(vec![lease], "cuMemcpyHtoDAsync", |driver, stream| unsafe {
-            (driver.cuMemcpyHtoDAsync_v2)(to, from.as_ptr().cast(), bytes, stream)
-        })
+        let mut to = to.address() + to_offset as u64;
+        let CopyStream { stream, staging } = &mut *self.stream.lock();
+        for part in from.chunks(STAGING_BYTES) {
+            let (in_use, start) = self.stage(staging, lease, part.len())?;
+            // SAFETY: `stage` gave so many bytes, of which nothing else has a
+            // reference and which nothing uses now.
+            unsafe { std::slice::from_raw_parts_mut(start, part.len()) }.copy_from_slice(part);
+            // SAFETY: the staging memory holds as many bytes, and the range was
+            // checked to be in the block; `run` keeps both while they are in use.
+            let copied = self.run(
+                stream,
+                in_use,
+                "cuMemcpyHtoDAsync",
+                |driver, stream| unsafe {
+                    (driver.cuMemcpyHtoDAsync_v2)(to, start.cast(), part.len(), stream)
+                },
+            )?;
+            lease = copied.give_back(staging);
+            to += part.len() as u64;
+        }
+        Ok(())
     }
 
     pub(super) fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
         from.check_home(self.context.home)?;
         from.check_range(from_offset, to.len())?;
-        let lease = from.lease(Access::Read)?;
+        let mut lease = from.lease(Access::Read)?;
         if from.space() == Space::Pinned {
             to.copy_from_slice(&lease.shared()[from_offset..from_offset + to.len()]);
             return Ok(());
         }
-        let (from, bytes) = (from.address() + from_offset as u64, to.len());
-        // SAFETY: as for `write`, with `to` borrowed mutably.
-        self.run(vec![lease], "cuMemcpyDtoHAsync", |driver, stream| unsafe {
-            (driver.cuMemcpyDtoHAsync_v2)(to.as_mut_ptr().cast(), from, bytes, stream)
-        })
+        let mut from = from.address() + from_offset as u64;
+        let CopyStream { stream, staging } = &mut *self.stream.lock();
+        for part in to.chunks_mut(STAGING_BYTES) {
+            let (in_use, start) = self.stage(staging, lease, part.len())?;
+            // SAFETY: as for `write`.
+            let copied = self.run(
+                stream,
+                in_use,
+                "cuMemcpyDtoHAsync",
+                |driver, stream| unsafe {
+                    (driver.cuMemcpyDtoHAsync_v2)(start.cast(), from, part.len(), stream)
+                },
+            )?;
+            // SAFETY: `stage` gave so many bytes, zeroed when they were taken, and
+            // `run` returned when the device was done with them.
+            part.copy_from_slice(unsafe { std::slice::from_raw_parts(start, part.len()) });
+            lease = copied.give_back(staging);
+            from += part.len() as u64;
+        }
+        Ok(())
     }
 
     pub(super) fn copy(
@@ -115,32 +167,57 @@ impl Copier {
         }
         let from = from.address() + from_offset as u64;
         let to = to.address() + to_offset as u64;
+        let stream = &self.stream.lock().stream;
         // SAFETY: both ranges were checked to be in their blocks, which are
-        // leased; the driver knows all blocks by their addresses.
-        self.run(leases, "cuMemcpyAsync", |driver, stream| unsafe {
+        // leased, and `run` keeps the leases while the blocks are in use; the driver
+        // knows all blocks by their addresses.
+        self.run(stream, leases, "cuMemcpyAsync", |driver, stream| unsafe {
             (driver.cuMemcpyAsync)(to, from, bytes, stream)
         })
+        .map(drop)
     }
 
-    /// Gives one call to the stream and waits for it, with `leases` kept. Where
-    /// the wait fails the work may go on for ever, so they are never given back,
-    /// and nothing of the context is freed any more.
-    fn run(
+    /// Staging memory for `bytes` bytes, at most [`STAGING_BYTES`], with its start.
+    fn stage(
         &self,
-        leases: Vec<Lease>,
+        staging: &mut Option<Pinned>,
+        lease: Lease,
+        bytes: usize,
+    ) -> Result<(InUse, *mut u8)> {
+        assert!(bytes <= STAGING_BYTES);
+        let staging = match staging.take() {
+            Some(staging) => staging,
+            None => Pinned::zeroed(&self.context, STAGING_BYTES)?,
+        };
+        let start = staging.start().as_ptr();
+        Ok((InUse { staging, lease }, start))
+    }
+
+    /// Gives one call to the stream, waits for it, and returns what it used. Where
+    /// the wait fails the work may go on for ever, so `in_use` is leaked.
+    fn run<T>(
+        &self,
+        stream: &Stream,
+        in_use: T,
         call: &str,
         give: impl FnOnce(&Driver, sys::CUstream) -> i32,
-    ) -> Result<()> {
-        let stream = self.stream.lock();
+    ) -> Result<T> {
         let driver = self.context.bind_for(Call::Submission)?;
-        let given = self.context.check(call, give(driver, stream.raw()));
-        // Also after an error: it does not say that nothing was started.
-        let finished = stream.synchronize();
-        if let Err(error) = &finished {
-            self.context.lose(error);
-            std::mem::forget(leases);
+        let given = self.context.check(call, give(&driver, stream.raw()));
+        // Also after an error, which does not say that nothing was started.
+        if let Err(error) = stream.synchronize() {
+            std::mem::forget(in_use);
+            return Err(given.err().unwrap_or(error));
         }
-        given.and(finished)
+        given.map(|()| in_use)
+    }
+}
+
+impl InUse {
+    /// Keeps the staging memory for the next copy.
+    fn give_back(self, staging: &mut Option<Pinned>) -> Lease {
+        *staging = Some(self.staging);
+        self.lease
     }
 }
 
@@ -174,5 +251,102 @@ impl Region for DeviceMemory {
 
     fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{self, CAPTURE_UNSUPPORTED, Session};
+    use super::*;
+    use std::ops::Range;
+
+    /// More than one part and not a multiple of parts.
+    const BYTES: usize = 2 * STAGING_BYTES + 17;
+
+    fn overlaps(range: &Range<*const u8>, start: usize, bytes: usize) -> bool {
+        start < range.end as usize && range.start as usize <= start + bytes
+    }
+
+    #[test]
+    fn bytes_go_through_staging_memory_in_parts() {
+        let session = Session::new();
+        let copier = Copier::new(&session.context()).unwrap();
+        let block = copier.allocate(Space::Device, BYTES + 5).unwrap();
+        let bytes: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
+        copier.write(&bytes, &block, 3).unwrap();
+        copier.write(&[], &block, BYTES + 5).unwrap();
+        let mut read = vec![9; BYTES + 5];
+        copier.read(&block, 0, &mut read).unwrap();
+        assert!(read[..3] == [0; 3] && read[3..BYTES + 3] == bytes && read[BYTES + 3..] == [0; 2]);
+        // The block and one staging memory.
+        assert_eq!(fake::state(|state| state.memory.len()), 2);
+        drop((copier, block));
+        assert_eq!(
+            fake::state(|state| (state.memory.len(), state.retained)),
+            (0, 0)
+        );
+    }
+
+    #[test]
+    fn a_copy_whose_wait_fails_leaves_the_device_no_memory_of_the_caller_s() {
+        let session = Session::new();
+        let context = session.context();
+        let copier = Copier::new(&context).unwrap();
+        let new_block = || copier.allocate(Space::Device, 64).unwrap();
+        let (up, down, from, to) = (new_block(), new_block(), new_block(), new_block());
+        let (sent, mut received) = ([7; 64], [0; 64]);
+        fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
+        let refused = |result: Result<()>| result.unwrap_err().code() == Some(CAPTURE_UNSUPPORTED);
+        assert!(refused(copier.write(&sent, &up, 0)));
+        assert!(refused(copier.read(&down, 0, &mut received)));
+        assert!(refused(copier.copy(&from, 0, &to, 0, 64)));
+        assert!(copier.allocate(Space::Device, 64).is_err());
+        assert!(!context.is_lost(), "others go on");
+        let live = fake::state(|state| {
+            assert_eq!(state.copies.len(), 3, "the device is still at work");
+            for (to, from, bytes) in &state.copies {
+                for caller in [sent.as_ptr_range(), received.as_ptr_range()] {
+                    assert!(!overlaps(&caller, *to, *bytes) && !overlaps(&caller, *from, *bytes));
+                }
+            }
+            state.waits_return = 0;
+            state.memory.len()
+        });
+        // Four blocks, the one that was being made, and two staging memories.
+        assert_eq!(live, 7);
+        for (block, access) in [
+            (&up, Access::Read),
+            (&down, Access::Write),
+            (&to, Access::Read),
+        ] {
+            assert!(block.lease(access).is_err(), "it is in use for ever");
+        }
+        drop((up, down, from, to));
+        assert_eq!(
+            fake::state(|state| state.memory.len()),
+            7,
+            "nothing of it is freed"
+        );
+        let block = copier.allocate(Space::Device, 64).unwrap();
+        copier.write(&sent, &block, 0).unwrap();
+        copier.read(&block, 0, &mut received).unwrap();
+        assert_eq!(received, sent);
+    }
+
+    #[test]
+    fn a_context_that_is_lost_in_mid_copy_frees_nothing() {
+        let session = Session::new();
+        let context = session.context();
+        let copier = Copier::new(&context).unwrap();
+        let block = copier.allocate(Space::Device, 64).unwrap();
+        let live = fake::state(|state| state.memory.len());
+        fake::state(|state| state.waits_return = 719);
+        assert_eq!(
+            copier.write(&[1; 64], &block, 0).unwrap_err().code(),
+            Some(719)
+        );
+        drop((copier, block, context));
+        assert_eq!(fake::state(|state| state.memory.len()), live + 1);
+        assert_eq!(fake::state(|state| state.retained), 1, "the context stays");
     }
 }

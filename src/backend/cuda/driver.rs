@@ -54,6 +54,20 @@ macro_rules! driver {
         }
 
         impl Driver {
+            /// A driver that refuses every call, for tests to put their own into.
+            #[cfg(test)]
+            pub(super) fn refusing() -> Self {
+                Driver {
+                    version: REQUIRED_VERSION,
+                    $($(#[$only])* $name: {
+                        extern "C" fn refuse($(_: $arg),*) -> i32 {
+                            code::NOT_SUPPORTED
+                        }
+                        refuse
+                    },)*
+                }
+            }
+
             fn resolve(library: &'static Library, version: u32) -> Result<Self> {
                 Ok(Driver {
                     version,
@@ -85,6 +99,9 @@ driver! {
     cuDevicePrimaryCtxRelease_v2(sys::CUdevice);
     cuCtxGetCurrent(*mut sys::CUcontext);
     cuCtxSetCurrent(sys::CUcontext);
+    cuCtxPushCurrent_v2(sys::CUcontext);
+    cuCtxPopCurrent_v2(*mut sys::CUcontext);
+    cuThreadExchangeStreamCaptureMode(*mut sys::CUstreamCaptureMode);
     cuMemGetInfo_v2(*mut usize, *mut usize);
     cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
     cuMemFree_v2(sys::CUdeviceptr);

@@ -219,8 +219,8 @@ impl Graph {
             self.newest = Some(draft.template);
             return Ok(Built::Updated);
         }
+        self.keep(all_uses(&draft.parts));
         if result != code::GRAPH_EXEC_UPDATE_FAILURE {
-            self.keep(all_uses(&draft.parts));
             return Err(context
                 .check("cuGraphExecUpdate", result)
                 .expect_err("the result is no success"));

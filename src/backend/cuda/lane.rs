@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::record::BufferId;
 use std::sync::Arc;
 
-/// A lane of the CUDA backend. A capture is begun and ended in one thread.
+/// A lane of the CUDA backend.
 pub(super) struct CudaLane {
     id: LaneId,
     // Fields drop in this order, after `drop` has waited for the streams: what
@@ -162,6 +162,7 @@ unsafe impl Lane for CudaLane {
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        let _outer = self.context.enter();
         self.stamps.make_for(op)?;
         let checked = self.check(op);
         if let Some(capture) = &mut self.capture {
@@ -177,6 +178,7 @@ unsafe impl Lane for CudaLane {
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        let _outer = self.context.enter();
         // A capture is one line of operations, whatever their queues.
         match self.capture {
             Some(_) => Ok(()),
@@ -191,9 +193,7 @@ unsafe impl Lane for CudaLane {
     }
 
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        if let Some(capture) = &self.capture {
-            capture.check_thread()?;
-        }
+        let _outer = self.context.enter();
         let capture = self.capture.take();
         let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
         let draft = capture.end(&self.capture_stream)?;
@@ -206,6 +206,7 @@ unsafe impl Lane for CudaLane {
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         self.refuse_in_capture("a graph was built")?;
+        let _outer = self.context.enter();
         nodes
             .iter()
             .try_for_each(|node| self.stamps.make_for(node.op))?;
@@ -225,6 +226,7 @@ unsafe impl Lane for CudaLane {
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
+        let _outer = self.context.enter();
         self.stamps.make_for(op)?;
         let checked = self.check(op)?;
         checked.check_node()?;
@@ -232,10 +234,12 @@ unsafe impl Lane for CudaLane {
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        let _outer = self.context.enter();
         self.graphs.get(graph)?.ops(&self.functions, &self.stamps)
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
+        let _outer = self.context.enter();
         self.graphs.remove(graph);
     }
 
@@ -273,23 +277,147 @@ unsafe impl Lane for CudaLane {
 
     fn stamps(&self) -> Result<backend::Stamps> {
         self.refuse_in_capture("the stamps were asked for")?;
+        let _outer = self.context.enter();
         self.stamps.read()
     }
 }
 
 impl Drop for CudaLane {
     fn drop(&mut self) {
+        let _outer = self.context.enter();
         if let Some(capture) = self.capture.take() {
             // The graph is of no use; ending the capture frees the stream.
             drop(capture.end(&self.capture_stream));
         }
         // Refused where the context is lost: what has no end is not waited for.
         if let Err(error) = self.queues.synchronize() {
-            // Work may be under way for ever; the memory of lanes and of blocks
-            // that it may touch is leaked, and the blocks' leases with it.
-            self.context.lose(&error);
+            // Work may be under way for ever. What it may touch or run is leaked: the
+            // arenas, the blocks with their leases, the graphs and the functions.
+            // Nothing is known about other lanes, so their context stays.
+            self.share.leak();
             self.blocks.leak();
-            tracing::warn!(%error, "a lane was dropped while the device cannot be used");
+            std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::new()));
+            std::mem::forget(Arc::clone(&self.functions));
+            tracing::warn!(%error, "a lane's memory is leaked: its work could not be waited for");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compile::Compiler;
+    use super::super::fake::{self, CAPTURE_UNSUPPORTED, Session};
+    use super::super::memory::{DeviceMemory, Pinned};
+    use super::super::queues::stream_set;
+    use super::super::stamps::Clock;
+    use super::*;
+    use crate::backend::{CudaOptions, Layout, Space, Streams};
+    use crate::record::{Access, BufferDecl};
+
+    fn lane(context: &Arc<Context>) -> Result<CudaLane> {
+        let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
+        let pinned = Pinned::zeroed(context, 64)?;
+        let device = DeviceMemory::new(context, 64)?;
+        let share = Share::cut(layout, pinned, device, 1).next().unwrap();
+        let compiler = Compiler::new(&CudaOptions::default(), 0);
+        let functions = Arc::new(Functions::new(context, compiler));
+        let streams = stream_set(context, Streams::PerSlot)?;
+        let clock = Arc::<Clock>::default();
+        let stamps = Stamps::new(context, &clock);
+        CudaLane::open(stamps, &functions, share, streams, false)
+    }
+
+    #[test]
+    fn a_lane_is_opened_and_dropped_while_another_thread_captures() {
+        let session = Session::new();
+        fake::state(|state| state.captures_elsewhere = true);
+        let context = session.context();
+        let lane = lane(&context).unwrap();
+        drop((lane, context));
+        let (live, retained) = fake::state(|state| (state.memory.len(), state.retained));
+        assert_eq!((live, retained), (0, 0));
+        assert!(!fake::state(|state| state.invalidated));
+    }
+
+    fn block(context: &Arc<Context>) -> Block {
+        let copier = super::super::copy::Copier::new(context).unwrap();
+        copier.allocate(Space::Device, 64).unwrap()
+    }
+
+    fn zero(block: &Block) -> Op {
+        Op::Memset {
+            device: block.address(),
+            byte: 0,
+            bytes: 64,
+        }
+    }
+
+    #[test]
+    fn a_lane_that_is_dropped_in_a_capture_by_another_thread_ends_it() {
+        let session = Session::new();
+        let context = session.context();
+        let mut lane = lane(&context).unwrap();
+        lane.begin_capture().unwrap();
+        std::thread::spawn(move || drop(lane)).join().unwrap();
+        assert!(fake::state(|state| state.capture.is_none()));
+        assert_eq!(
+            fake::state(|state| state.memory.len()),
+            0,
+            "it was waited for"
+        );
+    }
+
+    #[test]
+    fn a_graph_that_refused_new_parameters_may_use_their_blocks_all_the_same() {
+        let session = Session::new();
+        let context = session.context();
+        let (old, new) = (block(&context), block(&context));
+        let mut lane = lane(&context).unwrap();
+        let mut build = |block: &Block, into| {
+            lane.adopt(block).unwrap();
+            let (op, after) = (zero(block), &[]);
+            // SAFETY: the memset is of a block that the lane adopted.
+            let built = unsafe { lane.build_graph(&[Node { op: &op, after }], into) };
+            lane.disown(block);
+            built
+        };
+        let (graph, _) = build(&old, None).unwrap();
+        // An exec whose update failed may hold parameters of either.
+        fake::state(|state| state.update_returns = (910, 5));
+        assert_eq!(build(&new, Some(graph)).unwrap_err().code(), Some(910));
+        lane.launch_graph(graph).unwrap();
+        for block in [&old, &new] {
+            assert!(block.lease(Access::Read).is_err(), "the launch holds both");
+        }
+        lane.fence().unwrap();
+        lane.wait().unwrap();
+        assert!(new.lease(Access::Read).is_ok());
+    }
+
+    #[test]
+    fn a_lane_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context() {
+        let session = Session::new();
+        let context = session.context();
+        let block = block(&context);
+        let mut first = lane(&context).unwrap();
+        first.adopt(&block).unwrap();
+        // SAFETY: the memset is of a block that the lane adopted.
+        unsafe { first.enqueue(Queue::Compute, &zero(&block)) }.unwrap();
+        fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
+        drop(first);
+        fake::state(|state| state.waits_return = 0);
+        assert!(!context.is_lost());
+        assert_eq!(
+            fake::state(|state| state.memory.len()),
+            3,
+            "nothing is freed"
+        );
+        assert!(block.lease(Access::Read).is_err());
+        drop(lane(&context).unwrap());
+        assert_eq!(
+            fake::state(|state| state.memory.len()),
+            3,
+            "the next one is"
+        );
     }
 }

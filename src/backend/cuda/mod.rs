@@ -1,6 +1,6 @@
 //! The CUDA backend: one device, its primary context, streams and graphs for lanes.
 //!
-//! This folder is the home of the crate's unsafe code. It rests on three rules:
+//! This folder is the home of the crate's unsafe code. It rests on these rules:
 //!
 //! - The driver's functions come from one table whose signatures are checked
 //!   against the bindings at compile time (`driver`); handles live in types
@@ -9,10 +9,13 @@
 //!   blocks that it adopted (`rights`). It shows the host side of its memory
 //!   only while nothing is in flight (`queues`), and holds a lease on each block
 //!   that work in flight uses (`blocks`); dropping it waits first.
+//! - A call leaves an embedder's thread as it found it, and is not disturbed by what
+//!   other threads capture (`bound`).
 //! - After an error that loses the context nothing on the device is touched or
 //!   freed any more, only leaked.
 
 mod blocks;
+mod bound;
 mod cache;
 mod capture;
 mod code;
@@ -23,6 +26,8 @@ mod devices;
 mod doctor;
 mod driver;
 mod element_types;
+#[cfg(test)]
+mod fake;
 mod format;
 mod graph;
 mod lane;
@@ -93,6 +98,7 @@ impl CudaBackend {
             Err(absent) => return Ok(Err(absent)),
         };
         let context = Context::retain(device)?;
+        let _outer = context.enter();
         let compiler = compile::Compiler::new(options, device.driver.version);
         Ok(Ok(CudaBackend {
             info: device.info(),
@@ -178,11 +184,13 @@ unsafe impl Backend for CudaBackend {
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         element_types::check(kernel, &self.info)?;
+        let _outer = self.context.enter();
         self.functions.load(kernel)
     }
 
     fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
         let function = self.functions.get(function)?;
+        let _outer = self.context.enter();
         occupancy::occupancy(&self.context, &function, kernel.shared_bytes)
     }
 
@@ -193,6 +201,7 @@ unsafe impl Backend for CudaBackend {
         streams: Streams,
     ) -> Result<Vec<Box<dyn Lane>>> {
         let cut = cut(buffers, lanes)?;
+        let _outer = self.context.enter();
         // The driver refuses to allocate nothing.
         let pinned = Pinned::zeroed(&self.context, cut.host_bytes.max(1))?;
         self.open_cut(cut, lanes, streams, pinned)
@@ -206,19 +215,23 @@ unsafe impl Backend for CudaBackend {
         streams: Streams,
         host: super::worker::Arena,
     ) -> Result<Vec<Box<dyn Lane>>> {
+        let _outer = self.context.enter();
         let pinned = Pinned::registered(&self.context, host)?;
         self.open_cut(cut(buffers, lanes)?, lanes, streams, pinned)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        let _outer = self.context.enter();
         self.copier.allocate(space, bytes)
     }
 
     fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        let _outer = self.context.enter();
         self.copier.write(from, to, to_offset)
     }
 
     fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        let _outer = self.context.enter();
         self.copier.read(from, from_offset, to)
     }
 
@@ -230,6 +243,7 @@ unsafe impl Backend for CudaBackend {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
+        let _outer = self.context.enter();
         self.copier.copy(from, from_offset, to, to_offset, bytes)
     }
 

@@ -42,6 +42,11 @@ impl Share {
         self.layout.device_bytes
     }
 
+    /// Keeps both arenas for ever: the device may still be at work in them.
+    pub(super) fn leak(&self) {
+        std::mem::forget((Arc::clone(&self.pinned), Arc::clone(&self.device)));
+    }
+
     fn host_start(&self) -> *mut u8 {
         let offset = self.index * self.layout.host_bytes;
         // SAFETY: `cut` asserted that the arena holds `count` shares, and

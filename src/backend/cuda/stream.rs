@@ -6,6 +6,32 @@ use crate::backend::Call;
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a wait is tried again that the driver refuses because of a capture.
+const REFUSED_MAX: Duration = match cfg!(test) {
+    true => Duration::from_millis(20),
+    false => Duration::from_secs(10),
+};
+/// Time between two tries of such a wait.
+const REFUSED_PAUSE: Duration = Duration::from_millis(1);
+
+/// Makes a call that waits for work. While the driver refuses to wait because of a
+/// capture, which in the relaxed mode it should not, the call is made again: the work
+/// is under way all the same. After [`REFUSED_MAX`] the refusal is the error, and the
+/// work still counts as in flight.
+fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()> {
+    let mut first = None;
+    loop {
+        let result = wait();
+        if !code::is_of_capture(result)
+            || first.get_or_insert_with(Instant::now).elapsed() >= REFUSED_MAX
+        {
+            return context.check(name, result);
+        }
+        std::thread::sleep(REFUSED_PAUSE);
+    }
+}
 
 /// A non-blocking stream: the legacy default stream, which other code in the
 /// process may use, neither waits for it nor holds it up.
@@ -46,9 +72,9 @@ impl Stream {
 
     pub(super) fn synchronize(&self) -> Result<()> {
         let driver = self.context.bind_for(Call::Poll)?;
-        // SAFETY: the stream lives as long as `self`.
-        self.context.check("cuStreamSynchronize", unsafe {
-            (driver.cuStreamSynchronize)(self.raw)
+        wait_out(&self.context, "cuStreamSynchronize", || {
+            // SAFETY: the stream lives as long as `self`.
+            unsafe { (driver.cuStreamSynchronize)(self.raw) }
         })
     }
 
@@ -131,14 +157,19 @@ impl Event {
         })
     }
 
-    /// Whether all before the mark is done. Anything but a plain "not yet" is
-    /// an error, so that a poll never spins on a fault.
+    /// Whether all before the mark is done. Anything but "not yet" is an error, so
+    /// that a poll never spins on a fault.
+    ///
+    /// A refusal because of a capture counts as "not yet": the work is under way all
+    /// the same. In the relaxed mode the driver should not refuse; if it did so for
+    /// ever, the deadline that the caller polls with would end it.
     pub(super) fn is_done(&self) -> Result<bool> {
         let driver = self.context.bind_for(Call::Poll)?;
         // SAFETY: the event lives as long as `self`.
         let result = unsafe { (driver.cuEventQuery)(self.raw) };
         match result {
             code::NOT_READY => Ok(false),
+            refused if code::is_of_capture(refused) => Ok(false),
             _ => self.context.check("cuEventQuery", result).map(|()| true),
         }
     }
@@ -150,9 +181,9 @@ impl Event {
     /// [`Event::wait`], counted as `call`.
     pub(super) fn wait_for(&self, call: Call) -> Result<()> {
         let driver = self.context.bind_for(call)?;
-        // SAFETY: the event lives as long as `self`.
-        self.context.check("cuEventSynchronize", unsafe {
-            (driver.cuEventSynchronize)(self.raw)
+        wait_out(&self.context, "cuEventSynchronize", || {
+            // SAFETY: the event lives as long as `self`.
+            unsafe { (driver.cuEventSynchronize)(self.raw) }
         })
     }
 }

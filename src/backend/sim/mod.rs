@@ -341,7 +341,7 @@ unsafe impl Backend for SimBackend {
     fn revive(&self) -> Result<bool> {
         let mut device = self.shared.device.lock();
         match device.supervised {
-            true => Ok(device.revive()),
+            true => device.revive(),
             false => device.check_lost().map(|()| false),
         }
     }

@@ -1,0 +1,307 @@
+//! The calling thread's CUDA state during a call of the backend.
+//!
+//! The driver keeps two things for each thread: a stack of contexts, whose top is
+//! current, and a mode that says whose captures restrict the thread. In the default
+//! mode a capture of mode global (PyTorch's are) on any thread of the process refuses
+//! "potentially unsafe" calls everywhere, which includes allocations and queries of
+//! events, and such a call also invalidates the capture. So every call here runs in
+//! the relaxed mode, in which captures of others are not its concern, and with the
+//! backend's context current.
+
+use super::code;
+use super::driver::Driver;
+use crate::backend::own_thread;
+use cudarc::driver::sys::{self, CUstreamCaptureMode};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::null_mut;
+
+thread_local! {
+    /// The context of the guard that is in force; null if there is none.
+    static IN_FORCE: Cell<sys::CUcontext> = const { Cell::new(null_mut()) };
+    /// Whether this thread, one of the crate's own, is in the relaxed mode for good.
+    static RELAXED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A driver call that was refused, by name and result.
+pub(super) type Refused = (&'static str, i32);
+
+/// The driver's functions while a context is current on the thread and the thread is
+/// in the relaxed mode. Dropping it restores both, also after an error, but for
+/// threads of the crate's own (see [`own_thread`]), where both stay.
+pub(super) struct Bound {
+    driver: &'static Driver,
+    restore: Option<Restore>,
+    /// What it restores is the thread's that made it.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// What a guard that is not nested in another changed.
+struct Restore {
+    mode: Option<Relaxed>,
+    /// Whether a context was pushed.
+    pushed: bool,
+    /// What was in force before.
+    outer: sys::CUcontext,
+}
+
+impl Bound {
+    /// Makes `context` current on this thread.
+    ///
+    /// `context` must be retained. Its handle is only compared and handed to the
+    /// driver, which refuses one that it does not know.
+    pub(super) fn new(driver: &'static Driver, context: sys::CUcontext) -> Result<Bound, Refused> {
+        let mut bound = Bound {
+            driver,
+            restore: None,
+            _not_send: PhantomData,
+        };
+        if own_thread::is_marked() {
+            set_for_good(driver, context)?;
+        } else if IN_FORCE.get() != context {
+            // Inside another guard of the same context there is nothing to do.
+            let pushed = current(driver)? != context;
+            if pushed {
+                // SAFETY: the driver checks the handle. The context below on the
+                // stack is not touched, so it may even be destroyed meanwhile.
+                let result = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
+                refuse("cuCtxPushCurrent", result)?;
+            }
+            let restore = bound.restore.insert(Restore {
+                mode: None,
+                pushed,
+                outer: IN_FORCE.replace(context),
+            });
+            restore.mode = Some(Relaxed::new(driver)?);
+        }
+        Ok(bound)
+    }
+}
+
+impl Deref for Bound {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        self.driver
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let Some(restore) = self.restore.take() else {
+            return;
+        };
+        // While the context is current, as it was when the mode was changed.
+        drop(restore.mode);
+        if restore.pushed {
+            let mut popped = null_mut();
+            // SAFETY: `popped` outlives the call. What is popped is what `new`
+            // pushed: guards are dropped in the reverse order on the same thread.
+            unsafe { (self.driver.cuCtxPopCurrent_v2)(&mut popped) };
+        }
+        IN_FORCE.set(restore.outer);
+    }
+}
+
+/// The thread in the relaxed mode; dropping it restores the mode of before.
+pub(super) struct Relaxed {
+    driver: &'static Driver,
+    before: u32,
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Relaxed {
+    pub(super) fn new(driver: &'static Driver) -> Result<Relaxed, Refused> {
+        Ok(Relaxed {
+            driver,
+            before: exchange(driver, RELAXED_MODE)?,
+            _not_send: PhantomData,
+        })
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // The mode came from the driver, so only a driver that is gone refuses it.
+        let _ = exchange(self.driver, self.before);
+    }
+}
+
+const RELAXED_MODE: u32 = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as u32;
+
+/// Changes the thread's mode and returns the one of before. Modes are plain numbers
+/// here, as a newer driver may return one that the bindings' enum lacks.
+fn exchange(driver: &Driver, mode: u32) -> Result<u32, Refused> {
+    const { assert!(size_of::<CUstreamCaptureMode>() == size_of::<u32>()) };
+    let mut mode = mode;
+    // SAFETY: `mode` outlives the call and, as asserted, has the size that the driver
+    // reads and writes.
+    let result = unsafe { (driver.cuThreadExchangeStreamCaptureMode)((&raw mut mode).cast()) };
+    refuse("cuThreadExchangeStreamCaptureMode", result).map(|()| mode)
+}
+
+/// The context that is current on this thread, null if there is none. The driver
+/// answers from the thread's own memory.
+fn current(driver: &Driver) -> Result<sys::CUcontext, Refused> {
+    let mut current = null_mut();
+    // SAFETY: `current` outlives the call.
+    let result = unsafe { (driver.cuCtxGetCurrent)(&mut current) };
+    refuse("cuCtxGetCurrent", result).map(|()| current)
+}
+
+/// Makes `context` current, and the mode relaxed, on a thread of the crate's own.
+/// Lanes of several devices may share the thread, so the context is looked at each
+/// time.
+fn set_for_good(driver: &'static Driver, context: sys::CUcontext) -> Result<(), Refused> {
+    if current(driver)? != context {
+        // SAFETY: the driver checks the handle.
+        let result = unsafe { (driver.cuCtxSetCurrent)(context) };
+        refuse("cuCtxSetCurrent", result)?;
+    }
+    if !RELAXED.get() {
+        exchange(driver, RELAXED_MODE)?;
+        RELAXED.set(true);
+    }
+    Ok(())
+}
+
+fn refuse(call: &'static str, result: i32) -> Result<(), Refused> {
+    match result {
+        code::SUCCESS => Ok(()),
+        _ => Err((call, result)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{self, GLOBAL, PRIMARY, RELAXED, Session};
+    use super::super::stream::{Event, Stream};
+    use super::*;
+    use crate::backend::Call;
+
+    const FOREIGN: usize = 0x77;
+
+    /// In a thread of its own, whose state is fresh.
+    fn in_a_thread(work: impl FnOnce() + Send) {
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    }
+
+    #[test]
+    fn a_call_leaves_the_contexts_and_the_mode_of_the_thread_as_they_were() {
+        let session = Session::new();
+        for (mode, stack) in [
+            (GLOBAL, vec![]),
+            (GLOBAL, vec![FOREIGN]),
+            (1, vec![FOREIGN, PRIMARY]),
+            (RELAXED, vec![PRIMARY]),
+        ] {
+            in_a_thread(|| {
+                fake::set_thread(mode, &stack);
+                let context = session.context();
+                assert_eq!(fake::thread(), (mode, stack.clone()));
+                let bound = context.bind().unwrap();
+                let (inside, contexts) = fake::thread();
+                assert_eq!((inside, contexts.last()), (RELAXED, Some(&PRIMARY)));
+                drop(bound);
+                assert_eq!(fake::thread(), (mode, stack.clone()));
+                let stream = Stream::new(&context).unwrap();
+                let event = Event::new(&context, false).unwrap();
+                event.record(&stream).unwrap();
+                event.wait().unwrap();
+                drop((stream, event));
+                assert_eq!(fake::thread(), (mode, stack.clone()));
+                // An error, and a context that is lost meanwhile.
+                let bound = context.bind().unwrap();
+                assert!(context.check("cuEventQuery", 700).is_err());
+                drop(bound);
+                assert!(context.bind().is_err());
+                drop(context);
+                assert_eq!(fake::thread(), (mode, stack.clone()));
+            });
+        }
+    }
+
+    #[test]
+    fn inside_a_guard_nothing_is_changed_once_more() {
+        let session = Session::new();
+        in_a_thread(|| {
+            fake::set_thread(GLOBAL, &[FOREIGN]);
+            let context = session.context();
+            fake::take_changes();
+            let outer = context.enter();
+            for _ in 0..3 {
+                drop(context.bind_for(Call::Poll).unwrap());
+                assert_eq!(fake::thread(), (RELAXED, vec![FOREIGN, PRIMARY]));
+            }
+            drop(outer);
+            assert_eq!(fake::thread(), (GLOBAL, vec![FOREIGN]));
+            assert_eq!(fake::take_changes(), (2, 1), "two exchanges, one push");
+        });
+    }
+
+    #[test]
+    fn a_thread_of_the_crate_s_own_is_changed_once_and_keeps_it() {
+        let session = Session::new();
+        in_a_thread(|| {
+            let context = session.context();
+            own_thread::mark();
+            fake::take_changes();
+            for _ in 0..3 {
+                assert!(context.enter().is_none());
+                drop(context.bind().unwrap());
+                assert_eq!(fake::thread(), (RELAXED, vec![PRIMARY]));
+            }
+            assert_eq!(fake::take_changes(), (1, 1), "one exchange, one context");
+        });
+    }
+
+    #[test]
+    fn captures_of_other_threads_neither_refuse_a_call_nor_are_invalidated() {
+        let session = Session::new();
+        fake::state(|state| state.captures_elsewhere = true);
+        for own in [false, true] {
+            in_a_thread(|| {
+                if own {
+                    own_thread::mark();
+                }
+                let context = session.context();
+                let stream = Stream::new(&context).unwrap();
+                let event = Event::new(&context, false).unwrap();
+                event.record(&stream).unwrap();
+                assert!(event.is_done().unwrap());
+                event.wait().unwrap();
+                stream.synchronize().unwrap();
+                drop((stream, event, context));
+            });
+        }
+        assert!(!fake::state(|state| state.invalidated));
+        assert_eq!(fake::state(|state| state.retained), 0);
+    }
+
+    #[test]
+    fn a_wait_that_a_capture_refuses_is_made_again_and_loses_nothing() {
+        let session = Session::new();
+        let context = session.context();
+        let stream = Stream::new(&context).unwrap();
+        let event = Event::new(&context, false).unwrap();
+        for refusal in 900..=909 {
+            fake::state(|state| state.waits_return = refusal);
+            assert!(!event.is_done().unwrap(), "not yet");
+            assert_eq!(event.wait().unwrap_err().code(), Some(refusal));
+            assert_eq!(stream.synchronize().unwrap_err().code(), Some(refusal));
+            assert!(!context.is_lost());
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(3));
+                fake::state(|state| state.waits_return = 0);
+            });
+            event.wait().unwrap();
+        });
+        assert!(event.is_done().unwrap());
+        fake::state(|state| state.waits_return = 700);
+        assert_eq!(event.is_done().unwrap_err().code(), Some(700));
+        assert!(context.is_lost());
+    }
+}

@@ -1,0 +1,379 @@
+//! A driver without a device, for tests of what the backend does with the driver's
+//! answers. Memory is the host's, a copy happens when it is waited for, and captures of
+//! other threads refuse and are invalidated by the driver's rules.
+
+use super::code;
+use super::context::{Context, Device};
+use super::driver::Driver;
+use cudarc::driver::sys;
+use parking_lot::{Mutex, MutexGuard};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uchar, c_uint, c_void};
+use std::sync::Arc;
+use std::thread::{ThreadId, current};
+
+/// `CU_STREAM_CAPTURE_MODE_GLOBAL` and `CU_STREAM_CAPTURE_MODE_RELAXED`.
+pub(super) const GLOBAL: u32 = 0;
+pub(super) const RELAXED: u32 = 2;
+/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`.
+pub(super) const CAPTURE_UNSUPPORTED: i32 = 900;
+/// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`.
+const CAPTURE_WRONG_THREAD: i32 = 908;
+const INVALID_CONTEXT: i32 = 201;
+/// The primary context's handle.
+pub(super) const PRIMARY: usize = 0x1000;
+const ALIGN_BYTES: usize = 256;
+
+/// What the driver knows.
+#[derive(Default)]
+pub(super) struct State {
+    /// Whether another thread has a capture of mode global open.
+    pub(super) captures_elsewhere: bool,
+    /// Whether a call invalidated that capture.
+    pub(super) invalidated: bool,
+    /// What waits return in place of waiting, if not 0.
+    pub(super) waits_return: i32,
+    /// References to the primary context.
+    pub(super) retained: u32,
+    /// Allocations by address, with their sizes.
+    pub(super) memory: BTreeMap<usize, usize>,
+    /// Copies that were given and have not happened: to, from, bytes.
+    pub(super) copies: Vec<(usize, usize, usize)>,
+    /// The capture on the backend's own stream: its mode, and who began it.
+    pub(super) capture: Option<(u32, ThreadId)>,
+    /// What an update of a graph returns, and why, if not 0.
+    pub(super) update_returns: (i32, u32),
+    handles: usize,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+static TURN: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static MODE: Cell<u32> = const { Cell::new(GLOBAL) };
+    /// How often the mode was changed, and how often a context was made current.
+    static CHANGES: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// The only user of the driver, with fresh state; others wait for its end.
+pub(super) struct Session {
+    _turn: MutexGuard<'static, ()>,
+    pub(super) driver: &'static Driver,
+}
+
+impl Session {
+    pub(super) fn new() -> Session {
+        let turn = TURN.lock();
+        *STATE.lock() = Some(State::default());
+        Session {
+            _turn: turn,
+            driver: Box::leak(Box::new(driver())),
+        }
+    }
+
+    pub(super) fn context(&self) -> Arc<Context> {
+        Context::retain(Device::at(self.driver, 0).unwrap()).unwrap()
+    }
+}
+
+/// Looks at the driver's state, or changes it.
+pub(super) fn state<T>(use_it: impl FnOnce(&mut State) -> T) -> T {
+    use_it(STATE.lock().as_mut().expect("a session is open"))
+}
+
+/// The calling thread's mode and its stack of contexts.
+pub(super) fn thread() -> (u32, Vec<usize>) {
+    (MODE.get(), STACK.with_borrow(Vec::clone))
+}
+
+/// Puts the calling thread into a state.
+pub(super) fn set_thread(mode: u32, stack: &[usize]) {
+    MODE.set(mode);
+    STACK.set(stack.to_vec());
+}
+
+/// How often the thread's mode and its contexts were changed since the last call.
+pub(super) fn take_changes() -> (u32, u32) {
+    CHANGES.take()
+}
+
+/// Refuses a potentially unsafe call by the rules of captures, and any without a
+/// context.
+fn allow(then: impl FnOnce(&mut State) -> i32) -> i32 {
+    if STACK.with_borrow(Vec::is_empty) {
+        return INVALID_CONTEXT;
+    }
+    state(|state| {
+        if state.captures_elsewhere && MODE.get() == GLOBAL {
+            state.invalidated = true;
+            return CAPTURE_UNSUPPORTED;
+        }
+        then(state)
+    })
+}
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, ALIGN_BYTES).unwrap()
+}
+
+fn take_memory(bytes: usize) -> usize {
+    // SAFETY: the callers refuse a size of 0.
+    let start = unsafe { alloc_zeroed(layout(bytes)) } as usize;
+    state(|state| state.memory.insert(start, bytes));
+    start
+}
+
+fn free(start: usize) -> i32 {
+    allow(|state| match state.memory.remove(&start) {
+        Some(bytes) => {
+            // SAFETY: `take_memory` made it with this layout, and it was still known.
+            unsafe { dealloc(start as *mut u8, layout(bytes)) };
+            code::SUCCESS
+        }
+        None => code::INVALID_VALUE,
+    })
+}
+
+/// A wait: makes the copies, unless it is told to fail.
+fn wait() -> i32 {
+    allow(|state| {
+        if state.capture.is_some() {
+            return CAPTURE_UNSUPPORTED;
+        }
+        if state.waits_return == code::SUCCESS {
+            for (to, from, bytes) in state.copies.drain(..) {
+                // SAFETY: the backend answers for both ranges until this wait: that
+                // it does so is what the tests check before they let a wait succeed.
+                unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
+            }
+        }
+        state.waits_return
+    })
+}
+
+fn give_copy(to: usize, from: usize, bytes: usize) -> i32 {
+    state(|state| state.copies.push((to, from, bytes)));
+    code::SUCCESS
+}
+
+/// Writes what a call returns by pointer.
+fn put<T>(place: *mut T, value: T) -> i32 {
+    // SAFETY: the backend passes places that outlive the call.
+    unsafe { place.write(value) };
+    code::SUCCESS
+}
+
+fn handle<T>(place: *mut *mut T) -> i32 {
+    let handle = state(|state| {
+        state.handles += 1;
+        state.handles
+    });
+    put(place, handle as *mut T)
+}
+
+fn driver() -> Driver {
+    let mut driver = Driver::refusing();
+    extern "C" fn device_get(device: *mut sys::CUdevice, ordinal: c_int) -> i32 {
+        put(device, ordinal)
+    }
+    driver.cuDeviceGet = device_get;
+    threads(&mut driver);
+    memory(&mut driver);
+    streams(&mut driver);
+    graphs(&mut driver);
+    driver
+}
+
+fn threads(driver: &mut Driver) {
+    extern "C" fn retain(context: *mut sys::CUcontext, _: sys::CUdevice) -> i32 {
+        state(|state| {
+            if state.captures_elsewhere && MODE.get() == GLOBAL {
+                state.invalidated = true;
+                return CAPTURE_UNSUPPORTED;
+            }
+            state.retained += 1;
+            put(context, PRIMARY as sys::CUcontext)
+        })
+    }
+    extern "C" fn release(_: sys::CUdevice) -> i32 {
+        state(|state| state.retained -= 1);
+        code::SUCCESS
+    }
+    extern "C" fn get(context: *mut sys::CUcontext) -> i32 {
+        let top = STACK.with_borrow(|stack| stack.last().copied());
+        put(context, top.unwrap_or(0) as sys::CUcontext)
+    }
+    extern "C" fn push(context: sys::CUcontext) -> i32 {
+        STACK.with_borrow_mut(|stack| stack.push(context as usize));
+        CHANGES.set((CHANGES.get().0, CHANGES.get().1 + 1));
+        code::SUCCESS
+    }
+    extern "C" fn pop(context: *mut sys::CUcontext) -> i32 {
+        match STACK.with_borrow_mut(Vec::pop) {
+            Some(top) => put(context, top as sys::CUcontext),
+            None => INVALID_CONTEXT,
+        }
+    }
+    extern "C" fn set(context: sys::CUcontext) -> i32 {
+        STACK.with_borrow_mut(Vec::pop);
+        push(context)
+    }
+    extern "C" fn exchange(mode: *mut sys::CUstreamCaptureMode) -> i32 {
+        // SAFETY: the backend passes a number of the enum's size.
+        let wanted = unsafe { mode.cast::<u32>().read() };
+        CHANGES.set((CHANGES.get().0 + 1, CHANGES.get().1));
+        put(mode.cast(), MODE.replace(wanted))
+    }
+    driver.cuDevicePrimaryCtxRetain = retain;
+    driver.cuDevicePrimaryCtxRelease_v2 = release;
+    driver.cuCtxGetCurrent = get;
+    driver.cuCtxPushCurrent_v2 = push;
+    driver.cuCtxPopCurrent_v2 = pop;
+    driver.cuCtxSetCurrent = set;
+    driver.cuThreadExchangeStreamCaptureMode = exchange;
+}
+
+fn memory(driver: &mut Driver) {
+    extern "C" fn allocate(address: *mut sys::CUdeviceptr, bytes: usize) -> i32 {
+        match allow(|_| code::SUCCESS) {
+            code::SUCCESS => put(address, take_memory(bytes) as u64),
+            refused => refused,
+        }
+    }
+    extern "C" fn allocate_host(address: *mut *mut c_void, bytes: usize, _: c_uint) -> i32 {
+        match allow(|_| code::SUCCESS) {
+            code::SUCCESS => put(address, take_memory(bytes) as *mut c_void),
+            refused => refused,
+        }
+    }
+    extern "C" fn free_device(address: sys::CUdeviceptr) -> i32 {
+        free(address as usize)
+    }
+    extern "C" fn free_host(address: *mut c_void) -> i32 {
+        free(address as usize)
+    }
+    extern "C" fn upload(
+        to: sys::CUdeviceptr,
+        from: *const c_void,
+        bytes: usize,
+        _: sys::CUstream,
+    ) -> i32 {
+        give_copy(to as usize, from as usize, bytes)
+    }
+    extern "C" fn download(
+        to: *mut c_void,
+        from: sys::CUdeviceptr,
+        bytes: usize,
+        _: sys::CUstream,
+    ) -> i32 {
+        give_copy(to as usize, from as usize, bytes)
+    }
+    extern "C" fn copy(
+        to: sys::CUdeviceptr,
+        from: sys::CUdeviceptr,
+        bytes: usize,
+        _: sys::CUstream,
+    ) -> i32 {
+        give_copy(to as usize, from as usize, bytes)
+    }
+    extern "C" fn set(_: sys::CUdeviceptr, byte: c_uchar, _: usize, _: sys::CUstream) -> i32 {
+        assert_eq!(byte, 0, "memory comes zeroed, so only zeros are set");
+        code::SUCCESS
+    }
+    driver.cuMemAlloc_v2 = allocate;
+    driver.cuMemHostAlloc = allocate_host;
+    driver.cuMemFree_v2 = free_device;
+    driver.cuMemFreeHost = free_host;
+    driver.cuMemcpyHtoDAsync_v2 = upload;
+    driver.cuMemcpyDtoHAsync_v2 = download;
+    driver.cuMemcpyAsync = copy;
+    driver.cuMemsetD8Async = set;
+}
+
+fn streams(driver: &mut Driver) {
+    extern "C" fn create_stream(stream: *mut sys::CUstream, _: c_uint) -> i32 {
+        handle(stream)
+    }
+    extern "C" fn create_event(event: *mut sys::CUevent, _: c_uint) -> i32 {
+        handle(event)
+    }
+    extern "C" fn record(_: sys::CUevent, _: sys::CUstream) -> i32 {
+        code::SUCCESS
+    }
+    extern "C" fn wait_stream(_: sys::CUstream) -> i32 {
+        wait()
+    }
+    extern "C" fn wait_event(_: sys::CUevent) -> i32 {
+        wait()
+    }
+    driver.cuStreamCreate = create_stream;
+    driver.cuEventCreate = create_event;
+    driver.cuEventRecord = record;
+    driver.cuStreamSynchronize = wait_stream;
+    driver.cuEventSynchronize = wait_event;
+    driver.cuEventQuery = wait_event;
+}
+
+fn graphs(driver: &mut Driver) {
+    extern "C" fn begin(_: sys::CUstream, mode: sys::CUstreamCaptureMode) -> i32 {
+        state(|state| state.capture = Some((mode as u32, current().id())));
+        code::SUCCESS
+    }
+    extern "C" fn end(_: sys::CUstream, graph: *mut sys::CUgraph) -> i32 {
+        let wrong_thread = state(|state| match state.capture {
+            Some((mode, thread)) if mode != RELAXED && thread != current().id() => true,
+            _ => {
+                state.capture = None;
+                false
+            }
+        });
+        match wrong_thread {
+            true => CAPTURE_WRONG_THREAD,
+            false => put(graph, std::ptr::null_mut()),
+        }
+    }
+    extern "C" fn create(graph: *mut sys::CUgraph, _: c_uint) -> i32 {
+        handle(graph)
+    }
+    extern "C" fn add_memset(
+        node: *mut sys::CUgraphNode,
+        _: sys::CUgraph,
+        _: *const sys::CUgraphNode,
+        _: usize,
+        _: *const sys::CUDA_MEMSET_NODE_PARAMS,
+        _: sys::CUcontext,
+    ) -> i32 {
+        handle(node)
+    }
+    extern "C" fn instantiate(
+        exec: *mut sys::CUgraphExec,
+        _: sys::CUgraph,
+        _: std::ffi::c_ulonglong,
+    ) -> i32 {
+        handle(exec)
+    }
+    extern "C" fn update(
+        _: sys::CUgraphExec,
+        _: sys::CUgraph,
+        info: *mut sys::CUgraphExecUpdateResultInfo,
+    ) -> i32 {
+        let (result, why) = state(|state| state.update_returns);
+        // SAFETY: the backend passes a place that outlives the call.
+        let at = unsafe { &raw mut (*info).result };
+        put(at.cast::<u32>(), why);
+        result
+    }
+    extern "C" fn launch(_: sys::CUgraphExec, _: sys::CUstream) -> i32 {
+        code::SUCCESS
+    }
+    driver.cuStreamBeginCapture_v2 = begin;
+    driver.cuStreamEndCapture = end;
+    driver.cuGraphCreate = create;
+    driver.cuGraphAddMemsetNode = add_memset;
+    driver.cuGraphInstantiateWithFlags = instantiate;
+    driver.cuGraphExecUpdate_v2 = update;
+    driver.cuGraphLaunch = launch;
+}

@@ -1,0 +1,41 @@
+//! Which threads are the crate's own.
+//!
+//! On a thread that belongs to the embedder a backend leaves no trace: what a call
+//! changes of the thread's state, it restores. On the threads of an engine or of a
+//! worker process that would be wasted, as nothing else uses their state.
+
+use std::cell::Cell;
+
+thread_local! {
+    static MARKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Declares the calling thread the crate's own, for as long as it runs: backends may
+/// leave their state in it.
+pub(crate) fn mark() {
+    MARKED.set(true);
+}
+
+/// Whether the calling thread was given to [`mark`].
+#[cfg(feature = "cuda")]
+pub(super) fn is_marked() -> bool {
+    MARKED.get()
+}
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_of_one_thread() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(!is_marked());
+                mark();
+                assert!(is_marked());
+                let other = std::thread::spawn(is_marked).join().unwrap();
+                assert!(!other);
+            });
+        });
+    }
+}
