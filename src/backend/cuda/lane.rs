@@ -377,7 +377,7 @@ mod tests {
         let mut build = |block: &Block, into| {
             lane.adopt(block).unwrap();
             let (op, after) = (zero(block), &[]);
-            // SAFETY: it launches no kernel.
+            // SAFETY: the memset is of a block that the lane adopted.
             let built = unsafe { lane.build_graph(&[Node { op: &op, after }], into) };
             lane.disown(block);
             built
@@ -402,7 +402,7 @@ mod tests {
         let block = block(&context);
         let mut first = lane(&context).unwrap();
         first.adopt(&block).unwrap();
-        // SAFETY: it is no launch.
+        // SAFETY: the memset is of a block that the lane adopted.
         unsafe { first.enqueue(Queue::Compute, &zero(&block)) }.unwrap();
         fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         drop(first);
