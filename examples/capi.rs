@@ -74,13 +74,16 @@ struct Buffers {
 }
 
 fn record(recorder: &mut Recorder) -> Buffers {
-    let kernel = Kernel::new("scale", &Image::cuda("scale.cu", SOURCE))
+    let declared = Kernel::new("scale")
         .block(THREADS)
         .reads::<f32>("x")
         .writes::<f32>("y")
         .scalar::<f32>("a")
         .scalar::<u32>("len")
         .twin(scale);
+    // SAFETY: the code reads `x` and writes `y` at indices below `len`, which is the
+    // length of both, whatever the grid and the contents.
+    let kernel = unsafe { declared.code(&Image::cuda("scale.cu", SOURCE)) };
     let x = recorder.upload_buffer("x", 0, 1);
     let y = recorder.download_buffer("y", 0, 1);
     recorder.upload(x);

@@ -45,13 +45,17 @@ struct Handles {
 }
 
 fn record() -> Result<(Recording, Handles)> {
-    let kernel = Kernel::new("scale", &Image::cuda("scale.cu", SOURCE))
+    let kernel = Kernel::new("scale")
         .block(THREADS)
         .reads::<f32>("x")
         .writes::<f32>("y")
         .scalar::<f32>("a")
+        .changeable("a")
         .scalar::<u32>("len")
         .twin(scale);
+    // SAFETY: it touches the first `len` elements of `x` and `y`, which have as many,
+    // whatever `a` is.
+    let kernel = unsafe { kernel.code(&Image::cuda("scale.cu", SOURCE)) };
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer("x", 0, 1);
     let y = recorder.download_buffer("y", 0, 1);

@@ -36,11 +36,13 @@ fn square(launch: &mut TwinLaunch<'_>) {
 }
 
 fn main() -> Result<()> {
-    let kernel = Kernel::new("square", &Image::cuda("square.cu", SOURCE))
+    let kernel = Kernel::new("square")
         .reads::<f32>("x")
         .writes::<f32>("y")
         .scalar::<u32>("len")
         .twin(square);
+    // SAFETY: it touches the first `len` elements of `x` and `y`, which have as many.
+    let kernel = unsafe { kernel.code(&Image::cuda("square.cu", SOURCE)) };
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
     let y = recorder.download_buffer::<f32>("y", 0, 1);

@@ -47,7 +47,7 @@ pub mod structure;
 pub mod workload;
 
 pub use backend::{Backend, DeviceInfo};
-pub use error::{Error, ErrorKind, Result, Scope};
+pub use error::{Error, ErrorKind, ErrorScope, Result};
 pub use pipeline::{Counters, Engine, EngineConfig, Statistics, Ticket};
 pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 pub use replay::{Bindings, Executor, Mode};

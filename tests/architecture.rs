@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Names at the crate's root that every module may use.
-const ROOT: &[&str] = &["Error", "ErrorKind", "Result", "Scope"];
+const ROOT: &[&str] = &["Error", "ErrorKind", "ErrorScope", "Result"];
 
 /// The only file that may start pipeline threads.
 const DRIVER: &str = "src/pipeline/driver.rs";

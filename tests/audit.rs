@@ -8,7 +8,6 @@ use gather::{Gather, Slot, devices};
 use std::sync::Arc;
 use tamper::{Change, Tamper, Tampering};
 use tapeloop::backend::{Backend, BlockView, Op};
-use tapeloop::record::StructArg;
 use tapeloop::replay::{Build, Executor, Mode, Policy, Rung};
 use tapeloop::{Error, ErrorKind};
 
@@ -228,6 +227,7 @@ fn a_struct_that_points_to_memory_that_is_gone_is_refused_as_stale() {
                 lane,
                 executor,
                 table,
+                ..
             } = &mut slot;
             executor.withdraw(&mut **lane, table).unwrap();
             slot.table = gather.table(&*backend, 9.0);
@@ -241,6 +241,7 @@ fn a_struct_that_points_to_memory_that_is_gone_is_refused_as_stale() {
                 lane,
                 executor,
                 table,
+                ..
             } = &mut slot;
             executor.declare(&mut **lane, view(table)).unwrap();
             assert_refused(&slot.give(&gather).unwrap_err(), &["is stale"]);
@@ -258,11 +259,15 @@ fn a_parameter_update_is_audited_before_the_device_is_called() {
             let foreign = gather.table(&*backend, 7.0);
             let edits = backend.driver_calls().graph_edits;
             let set = |slot: &mut Slot, address| {
-                let Slot { lane, executor, .. } = slot;
+                let Slot {
+                    lane,
+                    executor,
+                    x,
+                    y,
+                    ..
+                } = slot;
                 let mut bindings = executor.bindings(&mut **lane, 0).unwrap().clone();
-                let params = gather::Params::default();
-                let value = StructArg::new(bytemuck::bytes_of(&params));
-                let value = value.buffer(gather.x).buffer(gather.y).address(address);
+                let value = gather::pointing(&gather::Params::default(), *x, *y, address);
                 bindings.set_struct(0, "params", value).unwrap();
                 executor.update(&mut **lane, 0, bindings)
             };

@@ -8,8 +8,8 @@ use scale::{Scale, doubled, vectors};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tapeloop::backend::{
-    Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams, cpu::CpuBackend,
+    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
+    HostViews, Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams, cpu::CpuBackend,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -69,7 +69,12 @@ struct WrappedLane {
     polls: usize,
 }
 
-impl Backend for Wrapped {
+// SAFETY: it passes every call on to a backend that keeps the contract, with its kernels.
+unsafe impl Backend for Wrapped {
+    fn id(&self) -> BackendId {
+        self.cpu.id()
+    }
+
     fn device(&self) -> &DeviceInfo {
         self.cpu.device()
     }
@@ -129,8 +134,9 @@ impl Backend for Wrapped {
     }
 }
 
-impl Lane for WrappedLane {
-    fn id(&self) -> LaneId {
+// SAFETY: every call goes on to a lane that keeps the contract.
+unsafe impl Lane for WrappedLane {
+    fn id(&self) -> &LaneId {
         self.cpu.id()
     }
 
@@ -158,25 +164,28 @@ impl Lane for WrappedLane {
         self.cpu.disown(block);
     }
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         self.script.call("enqueue")?;
-        self.cpu.enqueue(queue, op)
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.cpu.enqueue(queue, op) }
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
         self.cpu.join(earlier, later)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.cpu.build_graph(nodes, into)
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.cpu.build_graph(nodes, into) }
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.cpu.set_params(graph, node, op)
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.cpu.set_params(graph, node, op) }
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {

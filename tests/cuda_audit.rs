@@ -9,7 +9,6 @@ mod gpu;
 use gather::{Gather, Params, Slot, policies};
 use gpu::device;
 use tapeloop::backend::{Block, BlockView};
-use tapeloop::record::StructArg;
 use tapeloop::replay::{Buckets, Mode, Rung};
 use tapeloop::{Error, ErrorKind, Result};
 
@@ -26,15 +25,20 @@ fn assert_refused(error: &Error, why: &str) {
 }
 
 /// Points the struct at another table.
-fn point(gather: &Gather, slot: &mut Slot, table: u64, offset: f32, least: Rung) -> Result<Rung> {
-    let Slot { lane, executor, .. } = slot;
+fn point(slot: &mut Slot, table: u64, offset: f32, least: Rung) -> Result<Rung> {
+    let Slot {
+        lane,
+        executor,
+        x,
+        y,
+        ..
+    } = slot;
     let mut bindings = executor.bindings(&mut **lane, 0).unwrap().clone();
     let params = Params {
         offset,
         ..Params::default()
     };
-    let value = StructArg::new(bytemuck::bytes_of(&params));
-    let value = value.buffer(gather.x).buffer(gather.y).address(table);
+    let value = gather::pointing(&params, *x, *y, table);
     bindings.set_struct(0, "params", value).unwrap();
     executor.update_from(&mut **lane, 0, bindings, least)
 }
@@ -66,12 +70,13 @@ fn a_struct_changes_on_every_rung() {
             slot.executor
                 .declare(&mut *slot.lane, view(&other))
                 .unwrap();
-            let rung = point(&gather, &mut slot, other.address(), 3.0, least).unwrap();
+            let rung = point(&mut slot, other.address(), 3.0, least).unwrap();
             assert_eq!(rung, least, "{policy:?}");
             let Slot {
                 lane,
                 executor,
                 table,
+                ..
             } = &mut slot;
             executor.withdraw(&mut **lane, table).unwrap();
             drop(other);
@@ -99,7 +104,7 @@ fn a_foreign_pointer_in_a_struct_is_refused() {
             .unwrap();
         assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
         // By an update too, after which all is as before.
-        let error = point(&gather, &mut slot, 0x10_0000, 0.0, Rung::Unchanged).unwrap_err();
+        let error = point(&mut slot, 0x10_0000, 0.0, Rung::Unchanged).unwrap_err();
         assert_refused(&error, "is foreign");
         assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
     }
@@ -116,6 +121,7 @@ fn a_stale_pointer_in_a_struct_is_refused() {
             lane,
             executor,
             table,
+            ..
         } = &mut slot;
         executor.withdraw(&mut **lane, table).unwrap();
         let kept = table.clone();

@@ -2,8 +2,10 @@
 //! device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+mod give;
 mod gpu;
 
+use give::Give;
 use gpu::*;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, Block, BlockView, Lane, Op, Queue, Space};
@@ -92,11 +94,11 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
         bytes,
     };
     let good = upload(pinned.address(), device.address(), FLOATS);
-    is_usage(&lane.enqueue(Queue::Upload, &good).unwrap_err());
+    is_usage(&lane.give(Queue::Upload, &good).unwrap_err());
     lane.adopt(&device).unwrap();
-    is_usage(&lane.enqueue(Queue::Upload, &good).unwrap_err());
+    is_usage(&lane.give(Queue::Upload, &good).unwrap_err());
     lane.adopt(&pinned).unwrap();
-    lane.enqueue(Queue::Upload, &good).unwrap();
+    lane.give(Queue::Upload, &good).unwrap();
     for bad in [
         upload(pinned.address(), device.address(), FLOATS + 1),
         upload(pinned.address() + 1, device.address(), FLOATS),
@@ -113,16 +115,16 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
             bytes: 1,
         },
     ] {
-        is_usage(&lane.enqueue(Queue::Upload, &bad).unwrap_err());
+        is_usage(&lane.give(Queue::Upload, &bad).unwrap_err());
         let nodes = [tapeloop::backend::Node {
             op: &bad,
             after: &[],
         }];
-        is_usage(&lane.build_graph(&nodes, None).unwrap_err());
+        is_usage(&lane.give_graph(&nodes, None).unwrap_err());
     }
     let image = source_image(SAXPY);
-    let kernel = Kernel::new("slow", &image).writes::<f32>("out");
-    let function = backend.load(&kernel.scalar::<u32>("n")).unwrap();
+    let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let function = backend.load(&with_code(kernel, &image)).unwrap();
     let launch = |out: u64| Op::Launch {
         function,
         grid: [1, 1, 1],
@@ -132,15 +134,15 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
     };
     let own = lane.addresses(saxpy.x.id());
     for at in [own.device, own.host.unwrap(), pinned.address()] {
-        lane.enqueue(Queue::Compute, &launch(at)).unwrap();
+        lane.give(Queue::Compute, &launch(at)).unwrap();
     }
     for at in [8, device.address() + device.bytes() as u64] {
-        is_usage(&lane.enqueue(Queue::Compute, &launch(at)).unwrap_err());
+        is_usage(&lane.give(Queue::Compute, &launch(at)).unwrap_err());
     }
     lane.fence().unwrap();
     lane.wait().unwrap();
     lane.disown(&device);
-    is_usage(&lane.enqueue(Queue::Upload, &good).unwrap_err());
+    is_usage(&lane.give(Queue::Upload, &good).unwrap_err());
 }
 
 /// An executor over blocks: `x` from one, `out` to the other.
@@ -237,11 +239,11 @@ fn lanes_read_a_block_together_and_write_it_alone() {
     for lane in &mut lanes {
         lane.adopt(&block).unwrap();
         let (up, _) = ops(&**lane);
-        lane.enqueue(Queue::Upload, &up).unwrap();
+        lane.give(Queue::Upload, &up).unwrap();
         lane.fence().unwrap();
     }
     let (_, down) = ops(&*lanes[0]);
-    is_usage(&lanes[0].enqueue(Queue::Download, &down).unwrap_err());
+    is_usage(&lanes[0].give(Queue::Download, &down).unwrap_err());
     lanes.iter_mut().for_each(|lane| lane.wait().unwrap());
     // A turn to read becomes one to write once nobody else reads.
     let (up, down) = ops(&*lanes[0]);
@@ -252,10 +254,10 @@ fn lanes_read_a_block_together_and_write_it_alone() {
         bytes: FLOATS,
     };
     for op in [&up, &change, &down] {
-        lanes[0].enqueue(Queue::Compute, op).unwrap();
+        lanes[0].give(Queue::Compute, op).unwrap();
     }
     let (up, _) = ops(&*lanes[1]);
-    is_usage(&lanes[1].enqueue(Queue::Upload, &up).unwrap_err());
+    is_usage(&lanes[1].give(Queue::Upload, &up).unwrap_err());
     lanes[0].fence().unwrap();
     lanes[0].wait().unwrap();
     assert!(block.read().unwrap().iter().all(|byte| *byte == 8));
@@ -310,8 +312,9 @@ fn a_dropped_lane_gives_its_blocks_back_when_its_work_is_done() {
     let mut lane = one_lane(&backend, &saxpy.recording);
     let block = backend.allocate(Space::Pinned, FLOATS).unwrap();
     lane.adopt(&block).unwrap();
-    let kernel = Kernel::new("slow", &source_image(SAXPY)).writes::<f32>("out");
-    let function = backend.load(&kernel.scalar::<u32>("n")).unwrap();
+    let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let kernel = with_code(kernel, &source_image(SAXPY));
+    let function = backend.load(&kernel).unwrap();
     let slow = Op::Launch {
         function,
         grid: [80, 1, 1],
@@ -319,7 +322,7 @@ fn a_dropped_lane_gives_its_blocks_back_when_its_work_is_done() {
         shared_bytes: 0,
         args: Box::new([block.address(), LEN as u64]),
     };
-    lane.enqueue(Queue::Compute, &slow).unwrap();
+    lane.give(Queue::Compute, &slow).unwrap();
     is_usage(&block.read().err().unwrap());
     drop(lane);
     let bytes = block.read().unwrap();

@@ -2,8 +2,10 @@
 //! Without a device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+mod give;
 mod gpu;
 
+use give::Give;
 use gpu::*;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
@@ -36,18 +38,18 @@ fn make(lane: &mut dyn Lane, saxpy: &Saxpy, body: &[Lowered], build: Build) -> G
         Build::Capture => {
             lane.begin_capture().unwrap();
             for lowered in body {
-                lane.enqueue(lowered.queue, &lowered.op).unwrap();
+                lane.give(lowered.queue(), lowered.op()).unwrap();
             }
             lane.end_capture(None).unwrap()
         }
         Build::Explicit => {
-            let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
+            let commands: Vec<usize> = body.iter().map(|lowered| lowered.command()).collect();
             let after = hazards(&saxpy.recording, &commands);
             let nodes = body.iter().zip(&after).map(|(lowered, after)| Node {
-                op: &lowered.op,
+                op: lowered.op(),
                 after,
             });
-            lane.build_graph(&nodes.collect::<Vec<_>>(), None).unwrap()
+            lane.give_graph(&nodes.collect::<Vec<_>>(), None).unwrap()
         }
     };
     assert_eq!(built, Built::Instantiated);
@@ -60,7 +62,7 @@ fn a_capture_and_a_graph_by_hand_hold_and_do_what_was_meant() {
     let saxpy = saxpy();
     let mut lane = one_lane(&backend, &saxpy.recording);
     let body = lowered(&backend, &saxpy, &*lane);
-    let meant: Vec<Op> = body.iter().map(|lowered| lowered.op.clone()).collect();
+    let meant: Vec<Op> = body.iter().map(|lowered| lowered.op().clone()).collect();
     let graphs = BUILDS.map(|build| make(&mut *lane, &saxpy, &body, build));
     for (round, graph) in graphs.into_iter().enumerate() {
         assert_eq!(lane.graph_ops(graph).unwrap(), meant);
@@ -287,8 +289,8 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
 #[test]
 fn launches_in_flight_keep_their_parameters() {
     let Some(backend) = device() else { return };
-    let slow = Kernel::new("slow", &source_image(SAXPY));
-    let slow = slow.writes::<f32>("out").scalar::<u32>("n");
+    let slow = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let slow = with_code(slow, &source_image(SAXPY));
     for build in BUILDS {
         for least in [Rung::Params, Rung::Update, Rung::Instantiate] {
             let mut ladder = Ladder::new(&backend, build);
@@ -314,7 +316,7 @@ fn launches_in_flight_keep_their_parameters() {
                     b.bind_host(saxpy.out, view).unwrap();
                 });
                 if std::mem::take(&mut first) {
-                    ladder.lane.enqueue(Queue::Compute, &hold).unwrap();
+                    ladder.lane.give(Queue::Compute, &hold).unwrap();
                 } else if ladder.lane.is_done().unwrap() {
                     // As the driver may where it makes a graph anew, and tools may
                     // anywhere; then this round shows less.
@@ -363,9 +365,7 @@ fn capture(
     into: Option<GraphId>,
 ) -> tapeloop::Result<(GraphId, Built)> {
     lane.begin_capture().unwrap();
-    let taken = ops
-        .iter()
-        .try_for_each(|op| lane.enqueue(Queue::Compute, op));
+    let taken = ops.iter().try_for_each(|op| lane.give(Queue::Compute, op));
     let ended = lane.end_capture(into);
     taken.and(ended)
 }
@@ -374,7 +374,7 @@ fn capture(
 fn byte_of(lane: &mut dyn Lane, saxpy: &Saxpy, graph: GraphId) -> u8 {
     lane.launch_graph(graph).unwrap();
     let download = download(lane, saxpy);
-    lane.enqueue(Queue::Download, &download).unwrap();
+    lane.give(Queue::Download, &download).unwrap();
     lane.fence().unwrap();
     lane.wait().unwrap();
     let bytes = lane.host(saxpy.out.id());
@@ -406,15 +406,15 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
         let expected = format!("CU_GRAPH_EXEC_UPDATE_ERROR_{why}, at operation 0");
         assert!(reason.starts_with(&expected), "{reason}");
     }
-    usage(lane.set_params(graph, 0, &copy).unwrap_err());
-    usage(lane.set_params(graph, 1, &two).unwrap_err());
+    usage(lane.give_params(graph, 0, &copy).unwrap_err());
+    usage(lane.give_params(graph, 1, &two).unwrap_err());
     // Another kind of build.
     let nodes = [Node {
         op: &two,
         after: &[],
     }];
-    usage(lane.build_graph(&nodes, Some(graph)).unwrap_err());
-    let (by_hand, _) = lane.build_graph(&nodes, None).unwrap();
+    usage(lane.give_graph(&nodes, Some(graph)).unwrap_err());
+    let (by_hand, _) = lane.give_graph(&nodes, None).unwrap();
     usage(capture(&mut *lane, &[&one], Some(by_hand)).unwrap_err());
     // An operation that is refused while the capture goes on.
     let foreign = Op::Memset {
@@ -424,8 +424,8 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
     };
     usage(capture(&mut *lane, &[&two, &foreign], Some(graph)).unwrap_err());
     lane.begin_capture().unwrap();
-    lane.enqueue(Queue::Compute, &two).unwrap();
-    usage(lane.enqueue(Queue::Compute, &foreign).unwrap_err());
+    lane.give(Queue::Compute, &two).unwrap();
+    usage(lane.give(Queue::Compute, &foreign).unwrap_err());
     usage(lane.end_capture(Some(graph)).unwrap_err());
     usage(lane.end_capture(Some(graph)).unwrap_err());
     // A node that comes before what it runs after, and no nodes.
@@ -433,8 +433,8 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
         op: &two,
         after: &[0],
     }];
-    usage(lane.build_graph(&nodes, None).unwrap_err());
-    usage(lane.build_graph(&[], None).unwrap_err());
+    usage(lane.give_graph(&nodes, None).unwrap_err());
+    usage(lane.give_graph(&[], None).unwrap_err());
     assert_eq!(byte_of(&mut *lane, &saxpy, graph), 1);
     assert_eq!(byte_of(&mut *lane, &saxpy, by_hand), 2);
     assert_eq!(lane.graph_ops(graph).unwrap(), [one]);
@@ -453,7 +453,7 @@ fn what_a_graph_holds_follows_its_updates() {
     assert_eq!(lane.graph_ops(graph).unwrap(), ops[1..2]);
     assert_eq!(byte_of(&mut *lane, &saxpy, graph), 2);
     // The nodes are still those of the first capture.
-    lane.set_params(graph, 0, &ops[2]).unwrap();
+    lane.give_params(graph, 0, &ops[2]).unwrap();
     assert_eq!(byte_of(&mut *lane, &saxpy, graph), 3);
     let (same, built) = capture(&mut *lane, &[&ops[3], &copy], Some(graph)).unwrap();
     assert_eq!(same, graph);
@@ -464,6 +464,6 @@ fn what_a_graph_holds_follows_its_updates() {
     let expected = [ops[3].clone(), copy.clone()];
     assert_eq!(lane.graph_ops(graph).unwrap(), expected);
     assert_eq!(byte_of(&mut *lane, &saxpy, graph), 4);
-    lane.set_params(graph, 0, &ops[0]).unwrap();
+    lane.give_params(graph, 0, &ops[0]).unwrap();
     assert_eq!(byte_of(&mut *lane, &saxpy, graph), 1);
 }

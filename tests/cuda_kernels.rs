@@ -22,7 +22,9 @@ fn binary_image(binary: &[u8]) -> Arc<Image> {
 fn a_kernel_that_does_not_compile_is_cited_by_file_and_line() {
     let Some(backend) = device() else { return };
     let image = source_image("\n\nextern \"C\" __global__ void f() { nonsense; }\n");
-    let error = backend.load(&Kernel::new("f", &image)).unwrap_err();
+    let error = backend
+        .load(&with_code(Kernel::new("f"), &image))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Kernel);
     assert!(error.message().contains("saxpy.cu(3)"), "{error}");
 }
@@ -30,11 +32,22 @@ fn a_kernel_that_does_not_compile_is_cited_by_file_and_line() {
 #[test]
 fn a_kernel_that_its_image_lacks_is_named() {
     let Some(backend) = device() else { return };
-    let error = backend
-        .load(&Kernel::new("nope", &source_image(SAXPY)))
-        .unwrap_err();
+    let kernel = with_code(Kernel::new("nope"), &source_image(SAXPY));
+    let error = backend.load(&kernel).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Kernel);
     assert!(error.message().contains("nope"), "{error}");
+}
+
+#[test]
+fn a_kernel_without_code_is_named_with_the_way_out() {
+    let Some(backend) = device() else { return };
+    let error = backend.load(&saxpy_declared()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Kernel);
+    assert_eq!(error.message(), "kernel saxpy has no device code");
+    assert!(
+        error.fix_text().unwrap().contains("Kernel::code"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -42,33 +55,30 @@ fn a_declaration_that_its_code_does_not_fit_is_named() {
     let Some(backend) = device() else { return };
     let image = source_image(SAXPY);
     let misdeclared = [
-        (saxpy_kernel(&image).scalar::<u32>("more"), "6 parameters"),
-        (
-            Kernel::new("stray", &image).scalar::<f32>("out"),
-            "parameter out",
-        ),
-        (saxpy_kernel(&image).block(2_048), "2048 threads"),
+        (saxpy_declared().scalar::<u32>("more"), "6 parameters"),
+        (Kernel::new("stray").scalar::<f32>("out"), "parameter out"),
+        (saxpy_declared().block(2_048), "2048 threads"),
     ];
     for (kernel, part) in misdeclared {
+        let kernel = with_code(kernel, &image);
         let error = backend.load(&kernel).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Kernel);
         assert!(error.message().contains(part), "{error}");
-        assert!(error.message().contains(&kernel.name), "{error}");
+        assert!(error.message().contains(kernel.name()), "{error}");
     }
-    let mut kernel = saxpy_kernel(&image);
-    kernel.shared_bytes = 1 << 30;
+    let kernel = with_code(saxpy_declared().shared_bytes(1 << 30), &image);
     let error = backend.load(&kernel).unwrap_err();
     assert!(error.message().contains("dynamic shared memory"), "{error}");
     let once = backend.load(&saxpy_kernel(&image)).unwrap();
     assert_eq!(once, backend.load(&saxpy_kernel(&image)).unwrap());
     // What a lane checks and leases follows from the declaration.
-    let updating = Kernel::new("saxpy", &image)
+    let updating = Kernel::new("saxpy")
         .reads::<f32>("x")
         .reads::<i32>("base")
         .updates::<f32>("out")
         .scalar::<f32>("a")
         .scalar::<u32>("n");
-    assert_ne!(once, backend.load(&updating).unwrap());
+    assert_ne!(once, backend.load(&with_code(updating, &image)).unwrap());
 }
 
 #[test]
@@ -79,7 +89,7 @@ fn a_bad_image_is_an_error_that_says_what_to_do() {
     let new_ptx = b".version 99.0\n.target sm_75\n.address_size 64\n".as_slice();
     for image in [b"junk".as_slice(), &cut, bad_ptx, new_ptx, b".version"] {
         let error = backend
-            .load(&Kernel::new("f", &binary_image(image)))
+            .load(&with_code(Kernel::new("f"), &binary_image(image)))
             .unwrap_err();
         say(&format!("a bad image: {error}"));
         assert!(
@@ -110,8 +120,9 @@ fn ptx_runs_by_the_driver_s_own_compiler() {
     let Some(backend) = device() else { return };
     let mut recorder = Recorder::new(&[1]);
     let out = recorder.download_buffer::<u32>("out", 0, 1);
-    let kernel = Kernel::new("answer", &binary_image(PTX.as_bytes())).block(1);
-    recorder.launch(&kernel.writes::<u32>("out"), 1, &[out.into()]);
+    let kernel = Kernel::new("answer").block(1).writes::<u32>("out");
+    let kernel = with_code(kernel, &binary_image(PTX.as_bytes()));
+    recorder.launch(&kernel, 1, &[out.into()]);
     recorder.download(out);
     let recording = recorder.finish().unwrap();
     let mut lane = one_lane(&backend, &recording);
@@ -128,12 +139,13 @@ fn more_shared_memory_than_the_default_is_opted_in_to() {
     let mut recorder = Recorder::new(&[N]);
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
     let out = recorder.download_buffer::<f32>("out", 0, 1);
-    let mut kernel = Kernel::new("shared_reverse", &source_image(SAXPY))
+    let kernel = Kernel::new("shared_reverse")
         .block(256)
         .reads::<f32>("x")
         .writes::<f32>("out")
-        .scalar::<u32>("n");
-    kernel.shared_bytes = N * size_of::<f32>() as u32;
+        .scalar::<u32>("n")
+        .shared_bytes(N * size_of::<f32>() as u32);
+    let kernel = with_code(kernel, &source_image(SAXPY));
     if let Err(error) = backend.load(&kernel) {
         say(&format!(
             "skipped: this card has less shared memory ({error})"
@@ -172,12 +184,12 @@ fn the_built_in_kernels_load_from_both_of_their_sources() {
             "built-in kernels, {} binary",
             if image.binary.is_some() { "a" } else { "no" }
         ));
-        let kernel = Kernel::new("b_factor_z", &image)
+        let kernel = Kernel::new("b_factor_z")
             .reads::<u32>("header")
             .reads::<u8>("chains")
             .reads::<u32>("members")
             .reads::<f32>("b")
             .writes::<f32>("z");
-        backend.load(&kernel).unwrap();
+        backend.load(&with_code(kernel, &image)).unwrap();
     }
 }

@@ -1,8 +1,10 @@
 //! Lanes on a real device. Without one, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+mod give;
 mod gpu;
 
+use give::Give;
 use gpu::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -129,7 +131,7 @@ fn an_operation_refused_in_a_capture_leaves_the_lane_usable() {
         bytes: 4,
     };
     assert_eq!(
-        lane.enqueue(Queue::Upload, &op).unwrap_err().kind(),
+        lane.give(Queue::Upload, &op).unwrap_err().kind(),
         ErrorKind::Usage
     );
     assert!(lane.end_capture(None).is_err());
@@ -154,7 +156,7 @@ fn a_lane_refuses_addresses_that_are_not_its_own() {
         upload(other.host, own.device),
         upload(own.host, other.device),
     ] {
-        let error = lanes[0].enqueue(Queue::Upload, &op).unwrap_err();
+        let error = lanes[0].give(Queue::Upload, &op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
 }
@@ -163,8 +165,8 @@ fn a_lane_refuses_addresses_that_are_not_its_own() {
 fn slow(backend: &Arc<dyn Backend>) -> (Recording, Box<dyn Lane>, Executor) {
     let mut recorder = Recorder::new(&[LEN as u32]);
     let out = recorder.download_buffer::<f32>("out", 0, 1);
-    let kernel = Kernel::new("slow", &source_image(SAXPY));
-    let kernel = kernel.writes::<f32>("out").scalar::<u32>("n");
+    let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let kernel = with_code(kernel, &source_image(SAXPY));
     recorder.launch(&kernel, 80, &[out.into(), (LEN as u32).into()]);
     recorder.download(out);
     let recording = recorder.finish().unwrap();
@@ -202,7 +204,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     recorder.device_buffer::<u64>("huge", Unit::PerBatch { elements });
     let out = recorder.download_buffer::<u32>("out", 0, 1);
     recorder.launch(
-        &Kernel::new("f", &source_image(SAXPY)).writes::<u32>("out"),
+        &with_code(Kernel::new("f").writes::<u32>("out"), &source_image(SAXPY)),
         1,
         &[out.into()],
     );
@@ -274,8 +276,9 @@ fn a_fault_is_an_error_in_is_done_and_wait_and_drops_do_not_hang() {
     let mut bystander = one_lane(&backend, &saxpy.recording);
     let mut recorder = Recorder::new(&[1]);
     let out = recorder.download_buffer::<f32>("out", 0, 1);
-    let kernel = Kernel::new("stray", &source_image(SAXPY)).writes::<f32>("out");
-    recorder.launch(&kernel.block(1), 1, &[out.into()]);
+    let kernel = Kernel::new("stray").writes::<f32>("out").block(1);
+    let kernel = with_code(kernel, &source_image(SAXPY));
+    recorder.launch(&kernel, 1, &[out.into()]);
     recorder.download(out);
     let recording = recorder.finish().unwrap();
     let mut lane = one_lane(&backend, &recording);

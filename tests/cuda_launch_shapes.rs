@@ -58,10 +58,15 @@ const BLOCK: u32 = 48;
 const GUARD: u32 = 64;
 
 fn kernel(name: &str) -> Kernel {
-    let image = Image::cuda("launch_shapes.cu", TEXT);
-    let kernel = Kernel::new(name, &image).block(BLOCK);
+    let kernel = Kernel::new(name).block(BLOCK);
     let kernel = kernel.updates::<u32>("counts").updates::<u32>("ran");
-    kernel.scalar::<u32>("n")
+    with_code(kernel.scalar::<u32>("n"))
+}
+
+fn with_code(kernel: Kernel) -> Kernel {
+    // SAFETY: each kernel of the text touches the first `n` elements of its buffers, and
+    // is recorded with buffers of at least as many.
+    unsafe { kernel.code(&Image::cuda("launch_shapes.cu", TEXT)) }
 }
 
 /// Does what each thread of the kernel does.
@@ -131,7 +136,7 @@ fn executor(
 /// Blocks and threads of the one launch.
 fn shape_of(bindings: &Bindings) -> (u32, u32) {
     let mut shapes = lower(bindings).into_iter().filter_map(|lowered| {
-        let Op::Launch { grid, block, .. } = lowered.op else {
+        let Op::Launch { grid, block, .. } = *lowered.op() else {
             return None;
         };
         assert_eq!([grid[1], grid[2], block[1], block[2]], [1; 4]);
@@ -149,7 +154,7 @@ fn check(backend: &Arc<dyn Backend>, kernel: &Kernel, elements: u32, cover: Cove
         let largest = executor.buckets().largest().capacity;
         executor.replay(&mut *lane, 0, largest).unwrap();
         lane.wait().unwrap();
-        let place = format!("{} over {elements}, {cover:?}, {mode:?}", kernel.name);
+        let place = format!("{} over {elements}, {cover:?}, {mode:?}", kernel.name());
         let counts: &[u32] = bytemuck::cast_slice(lane.host(counting.counts.id()));
         let (own, guard) = counts.split_at(elements as usize);
         assert!(own.iter().all(|&count| count == 1), "{place}");
@@ -289,11 +294,10 @@ mod on_the_gpu {
     }
 
     fn through_shared(shared_bytes: u32, elements: u32) -> (Recording, Buffer<f32>) {
-        let image = Image::cuda("launch_shapes.cu", TEXT);
-        let kernel = Kernel::new("through_shared", &image).block(32);
+        let kernel = Kernel::new("through_shared").block(32);
         let kernel = kernel.writes::<f32>("out").scalar::<u32>("n");
-        let mut kernel = kernel.scalar::<u32>("words");
-        kernel.shared_bytes = shared_bytes;
+        let kernel = kernel.scalar::<u32>("words").shared_bytes(shared_bytes);
+        let kernel = with_code(kernel);
         let mut recorder = Recorder::new(&[elements]);
         let out = recorder.download_buffer::<f32>("out", 0, 1);
         let words = shared_bytes / size_of::<f32>() as u32;

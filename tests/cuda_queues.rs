@@ -2,8 +2,10 @@
 //! each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+mod give;
 mod gpu;
 
+use give::Give;
 use gpu::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -77,7 +79,7 @@ fn a_mark_does_not_speak_of_queues_that_were_not_joined() {
         device: at.device,
         bytes: FLOATS,
     };
-    lane.enqueue(Queue::Upload, &upload).unwrap();
+    lane.give(Queue::Upload, &upload).unwrap();
     lane.fence().unwrap();
     lane.wait().unwrap();
     let early = catch_unwind(AssertUnwindSafe(|| lane.host(saxpy.x.id()).len()));
@@ -151,8 +153,9 @@ fn two_backends_live_beside_each_other() {
 fn lanes_may_be_dropped_in_flight_whatever_their_streams() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let kernel = Kernel::new("slow", &source_image(SAXPY)).writes::<f32>("out");
-    let function = backend.load(&kernel.scalar::<u32>("n")).unwrap();
+    let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
+    let kernel = with_code(kernel, &source_image(SAXPY));
+    let function = backend.load(&kernel).unwrap();
     for streams in [Streams::PerSlot, Streams::PerStage] {
         let buffers = saxpy.recording.buffers();
         let mut lanes = backend.open_lanes(buffers, 4, streams).unwrap();
@@ -170,9 +173,9 @@ fn lanes_may_be_dropped_in_flight_whatever_their_streams() {
                 host: at.host.unwrap(),
                 bytes: FLOATS,
             };
-            lane.enqueue(Queue::Compute, &slow).unwrap();
+            lane.give(Queue::Compute, &slow).unwrap();
             lane.join(Queue::Compute, Queue::Download).unwrap();
-            lane.enqueue(Queue::Download, &download).unwrap();
+            lane.give(Queue::Download, &download).unwrap();
         }
         // The first goes with nothing marked; the last is asked.
         let mut last = lanes.pop().unwrap();

@@ -1,8 +1,10 @@
 //! Batches with their times, on a device. Without one it says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+mod give;
 mod gpu;
 
+use give::Give;
 use gpu::*;
 use std::time::Instant;
 use tapeloop::backend::{Lane, Node, Op, Queue, STAMPS, host_ns};
@@ -99,18 +101,18 @@ fn a_graph_reads_its_stamps_back_and_takes_others() {
             Build::Capture => {
                 lane.begin_capture().unwrap();
                 for op in &ops {
-                    lane.enqueue(Queue::Compute, op).unwrap();
+                    lane.give(Queue::Compute, op).unwrap();
                 }
                 lane.end_capture(None).unwrap().0
             }
             Build::Explicit => {
                 let nodes = ops.each_ref().map(|op| Node { op, after: &[] });
-                lane.build_graph(&nodes, None).unwrap().0
+                lane.give_graph(&nodes, None).unwrap().0
             }
         };
         assert_eq!(lane.graph_ops(graph).unwrap(), ops);
         ops[0] = Op::Stamp { stamp: 3 };
-        lane.set_params(graph, 0, &ops[0]).unwrap();
+        lane.give_params(graph, 0, &ops[0]).unwrap();
         lane.launch_graph(graph).unwrap();
         lane.fence().unwrap();
         lane.wait().unwrap();

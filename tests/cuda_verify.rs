@@ -27,7 +27,9 @@ extern "C" __global__ void race(unsigned* tickets, unsigned long long* out, unsi
 
 fn recording(name: &str) -> (Recording, Buffer<u64>) {
     let image = Image::cuda("verify.cu", TEXT);
-    let kernel = Kernel::new(name, &image);
+    let kernel = Kernel::new(name);
+    // SAFETY: the kernels touch the first `n` elements of `out` and the one ticket.
+    let with_code = |kernel: Kernel| unsafe { kernel.code(&image) };
     let mut recorder = Recorder::new(&[LEN as u32]);
     let out = recorder.download_buffer::<u64>("out", 0, 1);
     let blocks = (LEN as u32).div_ceil(128);
@@ -38,11 +40,11 @@ fn recording(name: &str) -> (Recording, Buffer<u64>) {
             let kernel = kernel.writes::<u64>("out").scalar::<u32>("n");
             let tickets = recorder.device_buffer::<u32>("tickets", Unit::PerBatch { elements: 1 });
             recorder.memset(tickets, 0);
-            recorder.launch(&kernel, blocks, &[tickets.into(), out.into(), n]);
+            recorder.launch(&with_code(kernel), blocks, &[tickets.into(), out.into(), n]);
         }
         _ => {
             let kernel = kernel.writes::<u64>("out").scalar::<u32>("n");
-            recorder.launch(&kernel, blocks, &[out.into(), n]);
+            recorder.launch(&with_code(kernel), blocks, &[out.into(), n]);
         }
     }
     recorder.download(out);

@@ -179,38 +179,50 @@ fn dropping_the_engine_finishes_what_was_submitted() {
 }
 
 #[test]
-fn a_device_failure_stops_the_engine_and_hands_the_items_back() {
+fn a_batch_that_fails_hands_its_items_back_and_the_engine_goes_on() {
     let mut config = EngineConfig::new([100, 1]);
     config.batch_wait = Duration::ZERO;
     let engine = engine(&config, 1);
-    let failing = engine.submit(vec![TWIN_PANICS]).unwrap().wait().unwrap();
-    assert_eq!(failing.item, [TWIN_PANICS]);
-    let error = failing.result.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Device);
-    assert!(
-        error
-            .to_string()
-            .contains("the twin of kernel scale_vectors panicked: planted"),
-        "{error}"
-    );
-    let refused = engine.submit(vec![1.0]).unwrap().wait().unwrap();
-    assert_eq!(refused.item, [1.0]);
-    assert_eq!(refused.result.unwrap_err().kind(), ErrorKind::Closed);
+    for round in 0..3 {
+        let failing = engine.submit(vec![TWIN_PANICS]).unwrap().wait().unwrap();
+        assert_eq!(failing.item, [TWIN_PANICS]);
+        let error = failing.result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Kernel);
+        assert!(
+            error
+                .to_string()
+                .contains("the twin of kernel scale_vectors panicked: planted"),
+            "{error}"
+        );
+        let next = engine.submit(vec![1.0]).unwrap().wait().unwrap();
+        assert_eq!((next.item, next.result.unwrap().0), (vec![1.0], vec![2.0]));
+        assert_eq!(engine.counters().batches_failed, round + 1);
+    }
 }
 
 #[test]
-fn a_device_failure_ends_a_run_with_its_cause() {
+fn a_run_goes_on_after_a_batch_that_failed() {
     let mut items = vectors(500);
     items[250][0] = TWIN_PANICS;
     let mut engine = engine(&EngineConfig::new([100, 8]), 2);
     let mut seen = 0;
-    let mut sink = |_: Completion<Scale>| {
+    let mut failed = Vec::new();
+    let mut sink = |done: Completion<Scale>| {
+        assert_eq!(done.item, items[seen]);
+        match done.result {
+            Ok((values, _)) => assert_eq!(values, doubled(&items[seen])),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Kernel);
+                failed.push(seen);
+            }
+        }
         seen += 1;
         Ok(())
     };
-    let error = engine.run(items.into_iter(), &mut sink).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Device);
-    assert!(seen <= 250, "no result of a failed batch reaches the sink");
+    engine.run(items.iter().cloned(), &mut sink).unwrap();
+    assert_eq!(seen, 500);
+    assert!(failed.contains(&250) && failed.len() <= 8, "{failed:?}");
+    assert_eq!(failed.len() as u64, engine.counters().items_rejected);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, Lane, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Ring, Wait};
-use tapeloop::record::{Image, Kernel, Recorder, Unit};
+use tapeloop::record::{Kernel, Recorder, Unit};
 use tapeloop::replay::{Bucket, Buckets, Executor, Policy, Rung};
 use tapeloop::workload::Extent;
 
@@ -15,12 +15,12 @@ fn cpu() -> Arc<dyn Backend> {
 }
 
 /// A recording with one scratch buffer of so many elements.
-fn scratch(capacity: u32, elements: usize) -> Bucket {
-    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+fn scratch(mut recorder: Recorder, elements: usize) -> Bucket {
+    let capacity = recorder.capacity(0);
+    let kernel = Kernel::new("by_uniform")
         .reads::<u32>("header")
         .writes::<f32>("y")
         .twin(|_| {});
-    let mut recorder = Recorder::new(&[capacity]);
     let header = recorder.header();
     let scratch = recorder.device_buffer::<f32>("scratch", Unit::PerBatch { elements });
     recorder.upload(header);
@@ -33,17 +33,31 @@ fn scratch(capacity: u32, elements: usize) -> Bucket {
 
 #[test]
 fn buckets_that_would_not_fit_their_memory_are_refused() {
-    let refused = |buckets: Vec<Bucket>| Buckets::new(buckets).unwrap_err().kind();
-    let too_large = vec![scratch(2, 1_000), scratch(4, 4)];
-    assert_eq!(refused(too_large), ErrorKind::Usage);
+    let refused = |buckets: Vec<Bucket>| {
+        let error = Buckets::new(buckets).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    let two = |elements: [usize; 2]| -> Vec<Bucket> {
+        let recorders = Recorder::ladder(&[&[2], &[4]]).into_iter();
+        let of_sizes = recorders.zip(elements);
+        of_sizes
+            .map(|(recorder, elements)| scratch(recorder, elements))
+            .collect()
+    };
+    assert!(refused(two([1_000, 4])).contains("declares or launches other things"));
+    assert_eq!(Buckets::new(two([4, 1_000])).unwrap().as_slice().len(), 2);
+    let one = |capacity: u32, elements: usize| scratch(Recorder::new(&[capacity]), elements);
     let other_capacity = vec![Bucket {
         capacity: Extent::from([3]),
-        ..scratch(2, 4)
+        ..one(2, 4)
     }];
-    assert_eq!(refused(other_capacity), ErrorKind::Usage);
+    assert!(refused(other_capacity).contains("of another capacity"));
+    let strangers = vec![one(2, 4), one(4, 1_000)];
+    assert!(refused(strangers).contains("of another recorder"));
     // Lanes of smaller buffers.
     let backend = cpu();
-    let (small, large) = (scratch(4, 4), scratch(4, 1_000));
+    let (small, large) = (one(4, 4), one(4, 1_000));
     let mut lanes = backend
         .open_lanes(small.recording.buffers(), 2, Streams::PerSlot)
         .unwrap();
@@ -68,18 +82,19 @@ fn buckets_that_would_not_fit_their_memory_are_refused() {
 #[test]
 fn a_bucket_that_is_dropped_keeps_what_it_is_bound_to() {
     let backend = cpu();
-    let kernel = Kernel::new("scaled", &Image::cuda("scaled.cu", ""))
+    let kernel = Kernel::new("scaled")
         .reads::<f32>("x")
         .writes::<f32>("y")
         .scalar::<f32>("factor")
+        .changeable("factor")
         .twin(|launch| {
             let x: &[f32] = launch.read();
             let y: &mut [f32] = launch.write();
             let factor: f32 = launch.scalar();
             y.iter_mut().zip(x).for_each(|(y, x)| *y = x * factor);
         });
-    let bucket = |capacity: u32| {
-        let mut recorder = Recorder::new(&[capacity]);
+    let bucket = |mut recorder: Recorder| {
+        let capacity = recorder.capacity(0);
         let x = recorder.upload_buffer::<f32>("x", 0, 1);
         let y = recorder.download_buffer::<f32>("y", 0, 1);
         recorder.upload(x);
@@ -95,8 +110,10 @@ fn a_bucket_that_is_dropped_keeps_what_it_is_bound_to() {
             },
         )
     };
-    let ((x, y), large) = bucket(8);
-    let buckets = Arc::new(Buckets::new(vec![bucket(4).1, large]).unwrap());
+    let mut recorders = Recorder::ladder(&[&[4], &[8]]);
+    let ((x, y), large) = bucket(recorders.pop().unwrap());
+    let (_, small) = bucket(recorders.pop().unwrap());
+    let buckets = Arc::new(Buckets::new(vec![small, large]).unwrap());
     let policy = Policy {
         ready_max: 1,
         ..Policy::default()

@@ -630,9 +630,10 @@ fn the_list_of_twins_has_every_kernel_that_features_launch() {
         let mut recorder = Recorder::new(Features::capacity(16).as_slice());
         let features = Features::new(config.clone()).unwrap();
         features.record(&mut recorder, backend.device()).unwrap();
-        for kernel in recorder.finish().unwrap().kernels() {
-            let is_known = twins.iter().any(|(name, _)| *name == kernel.name);
-            assert!(is_known, "{} of {:?}", kernel.name, config.features);
+        for launch in recorder.finish().unwrap().launches() {
+            let kernel = launch.kernel_name();
+            let is_known = twins.iter().any(|(name, _)| name == kernel);
+            assert!(is_known, "{kernel} of {:?}", config.features);
         }
     }
 }

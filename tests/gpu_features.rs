@@ -398,12 +398,15 @@ fn narrowing_rounds_every_pattern_as_the_host_does() {
 /// Three values a residue through one of the kernels that narrow.
 fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec<u16> {
     let residues = wide.len() as u32 / 3;
-    let kernel = Kernel::new(name, &tapeloop::features::image())
+    let kernel = Kernel::new(name)
         .block(256)
         .reads::<u32>("header")
         .reads::<f32>("wide")
         .writes::<T>("narrow")
         .scalar::<u32>("values");
+    // SAFETY: it narrows as many values a residue as it is told, which `wide` and
+    // `narrow` have, for the residues that the counts below give.
+    let kernel = unsafe { kernel.code(&tapeloop::features::image()) };
     let mut recorder = Recorder::new(&[residues, 1]);
     let counts = recorder.upload_buffer::<u32>("counts", 1, 8);
     let reals = recorder.upload_buffer::<f32>("wide", 0, 3);

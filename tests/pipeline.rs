@@ -7,12 +7,13 @@ use scale::{READ_FAILS, Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled, 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{
     Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
 };
-use tapeloop::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch};
-use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer};
+use tapeloop::record::{Buffer, HEADER_LEN, Kernel, Recorder, TwinLaunch};
+use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer, Verify};
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
 
@@ -139,9 +140,9 @@ fn results_that_nobody_takes_do_not_keep_a_batch_open() {
 }
 
 #[test]
-fn a_slot_that_failed_is_gone_from_its_ring() {
+fn a_slot_whose_batch_failed_is_used_again() {
     let (backend, _pool) = cpu();
-    let kernel = Kernel::new("fails", &Image::cuda("fails.cu", ""))
+    let kernel = Kernel::new("fails")
         .writes::<f32>("y")
         .twin(|_| panic!("planted"));
     let mut recorder = Recorder::new(&[1]);
@@ -150,11 +151,37 @@ fn a_slot_that_failed_is_gone_from_its_ring() {
     recorder.download(y);
     let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
     let mut ring = Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
-    let slot = ring.acquire().unwrap();
-    ring.submit(slot, Extent::from([1]), 7).unwrap();
+    for number in 0..3 {
+        let slot = ring.acquire().unwrap();
+        ring.submit(slot, Extent::from([1]), number).unwrap();
+        let finished = ring.wait().unwrap();
+        let (batch, error) = ring.release(finished);
+        assert_eq!((batch, error.unwrap().kind()), (number, ErrorKind::Kernel));
+    }
+}
+
+#[test]
+fn a_slot_of_a_lost_device_is_gone_from_its_ring() {
+    let (workload, capacity) = (Scale::new(2.0), Extent::from([8, 1]));
+    let (_, pool) = cpu();
+    let faults = vec![Fault::Kernel { launch: 0 }];
+    let sim = SimBackend::new(SimOptions {
+        faults,
+        ..SimOptions::seeded(1)
+    });
+    let backend: Arc<dyn Backend> = Arc::new(sim);
+    let packer = Packer::new(workload, &[capacity], &backend, pool).unwrap();
+    let policy = Policy {
+        verify: Verify::Off,
+        ..Policy::default()
+    };
+    let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin).unwrap();
+    let mut slot = ring.acquire().unwrap();
+    let packed = packer.pack(&mut slot, vec![vec![1.0]]).ok().unwrap();
+    ring.submit(slot, packed.extent(), packed).unwrap();
     let finished = ring.wait().unwrap();
-    let (batch, error) = ring.release(finished);
-    assert_eq!((batch, error.unwrap().kind()), (7, ErrorKind::Device));
+    let (_, error) = ring.release(finished);
+    assert_eq!(error.unwrap().code(), Some(700));
     // What is not known to be over must not be written again.
     assert!(ring.acquire().is_none() && ring.wait().is_none());
 }
@@ -179,17 +206,21 @@ fn bad_items_are_rejected_alone() {
 }
 
 #[test]
-fn after_a_failure_every_item_still_comes_back() {
+fn a_batch_that_fails_takes_no_other_with_it() {
     let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([1, 1]));
     let items = [vec![1.0], vec![TWIN_PANICS], vec![2.0]];
-    let kinds: Vec<_> = drive(&mut pipeline, &items)
+    let mut back = drive(&mut pipeline, &items);
+    back.sort_by_key(|delivery| delivery.number);
+    let kinds: Vec<_> = back
         .into_iter()
         .map(|delivery| (delivery.item, delivery.result.err().map(|e| e.kind())))
         .collect();
-    assert_eq!(kinds[1], (vec![TWIN_PANICS], Some(ErrorKind::Device)));
+    let expected = [None, Some(ErrorKind::Kernel), None];
+    assert!(kinds.into_iter().eq(items.into_iter().zip(expected)));
     assert_eq!(pipeline.submit(vec![3.0]).ok(), Some(3));
     let late = pipeline.wait().unwrap();
-    assert_eq!(late.result.unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(late.result.unwrap().0, [6.0]);
+    assert_eq!(pipeline.counters().batches_failed, 1);
 }
 
 #[test]
@@ -346,7 +377,7 @@ impl Workload for Uniformed {
 
 #[test]
 fn a_uniform_changes_between_batches_and_the_graph_does_not() {
-    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+    let kernel = Kernel::new("by_uniform")
         .reads::<u32>("header")
         .reads::<f32>("x")
         .writes::<f32>("y")
@@ -375,7 +406,7 @@ fn a_uniform_changes_between_batches_and_the_graph_does_not() {
 #[test]
 fn a_ring_takes_whole_batches_filled_in_place() {
     let (backend, _pool) = cpu();
-    let kernel = Kernel::new("by_uniform", &Image::cuda("by_uniform.cu", ""))
+    let kernel = Kernel::new("by_uniform")
         .reads::<u32>("header")
         .reads::<f32>("x")
         .writes::<f32>("y")

@@ -1,8 +1,10 @@
 //! Planted bugs: each is caught on every seed, and the program without it is
 //! clean on the same seeds.
 
+mod give;
 mod seeds;
 
+use give::Give;
 use seeds::broken::{Broken, Bug};
 use seeds::program::{BLOCK, Input, Program, assert_clean, device, device_with};
 use seeds::{Random, each_seed};
@@ -240,13 +242,13 @@ fn the_old_address_after_an_update_that_was_dropped() {
                 op: &op,
                 after: &[],
             };
-            let (graph, _) = lane.build_graph(&[node], None)?;
+            let (graph, _) = lane.give_graph(&[node], None)?;
             let new = backend.allocate(Space::Device, 64)?;
             lane.adopt(&new)?;
             let op = memset(new.address());
             match rung(seed) {
-                Rung::Params => lane.set_params(graph, 0, &op)?,
-                _ => drop(lane.build_graph(
+                Rung::Params => lane.give_params(graph, 0, &op)?,
+                _ => drop(lane.give_graph(
                     &[Node {
                         op: &op,
                         after: &[],
@@ -296,14 +298,14 @@ fn freed_memory_is_told_from_foreign_memory() {
             byte: 0,
             bytes: 64,
         };
-        assert!(lane.enqueue(Queue::Compute, &op).is_err(), "not adopted");
+        assert!(lane.give(Queue::Compute, &op).is_err(), "not adopted");
         lane.adopt(&block).unwrap();
-        lane.enqueue(Queue::Compute, &op).unwrap();
+        lane.give(Queue::Compute, &op).unwrap();
         lane.fence().unwrap();
         lane.disown(&block);
         drop(block);
         lane.wait().unwrap();
-        assert!(lane.enqueue(Queue::Compute, &op).is_err(), "gone");
+        assert!(lane.give(Queue::Compute, &op).is_err(), "gone");
         let outcome = Outcome::new(&sim, Ok(0));
         assert_eq!(
             outcome.kinds,
@@ -346,7 +348,7 @@ fn shared_exec(program: &Program, seed: u64, backend: &Arc<dyn Backend>) -> Resu
     for (lane, ops) in nodes.iter().enumerate() {
         program.fill(&mut *lanes[lane], &input);
         for (node, op) in ops.iter().enumerate() {
-            lanes[0].set_params(graphs[0], node, op)?;
+            lanes[0].give_params(graphs[0], node, op)?;
         }
         lanes[0].launch_graph(graphs[0])?;
         lanes[lane].fence()?;

@@ -249,7 +249,7 @@ impl Walk<'_> {
     fn body(&self, bindings: &Bindings) -> Vec<Lowered> {
         let mut body = lower(bindings);
         if self.policy.scope == Scope::Kernels {
-            body.retain(|lowered| lowered.queue == Queue::Compute);
+            body.retain(|lowered| lowered.queue() == Queue::Compute);
         }
         body
     }
@@ -259,16 +259,19 @@ impl Walk<'_> {
             return Rung::Unchanged;
         }
         let commands = |body: &[Lowered]| -> Vec<usize> {
-            body.iter().map(|lowered| lowered.command).collect()
+            body.iter().map(|lowered| lowered.command()).collect()
         };
         let kinds = |body: &[Lowered]| -> Vec<_> {
             body.iter()
-                .map(|lowered| discriminant(&lowered.op))
+                .map(|lowered| discriminant(lowered.op()))
                 .collect()
         };
         let edges = |body: &[Lowered]| hazards(new.recording(), &commands(body));
         let (old, new) = (self.body(old), self.body(new));
-        let changed = old.iter().zip(&new).filter(|(old, new)| old.op != new.op);
+        let changed = old
+            .iter()
+            .zip(&new)
+            .filter(|(old, new)| old.op() != new.op());
         let changed = changed.count();
         let cheapest = match (commands(&old) == commands(&new), changed) {
             (false, _) => Rung::Update,

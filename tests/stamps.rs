@@ -1,7 +1,9 @@
 //! Batches with their times, on the CPU and on the simulated device.
 
+mod give;
 mod seeds;
 
+use give::Give;
 use seeds::program::{Input, Program, assert_clean, device, device_with, policies};
 use seeds::{Random, each_seed};
 use std::sync::Arc;
@@ -133,13 +135,13 @@ fn graph(lane: &mut dyn Lane, build: Build, ops: &[Op]) -> GraphId {
         Build::Capture => {
             lane.begin_capture().unwrap();
             for op in ops {
-                lane.enqueue(Queue::Compute, op).unwrap();
+                lane.give(Queue::Compute, op).unwrap();
             }
             lane.end_capture(None).unwrap().0
         }
         Build::Explicit => {
             let nodes: Vec<Node<'_>> = ops.iter().map(|op| Node { op, after: &[] }).collect();
-            lane.build_graph(&nodes, None).unwrap().0
+            lane.give_graph(&nodes, None).unwrap().0
         }
     }
 }
@@ -161,7 +163,7 @@ fn a_graph_reads_its_stamps_back() {
             let graph = graph(&mut *lane, build, &ops);
             assert_eq!(lane.graph_ops(graph).unwrap(), ops);
             ops[0] = Op::Stamp { stamp: 3 };
-            lane.set_params(graph, 0, &ops[0]).unwrap();
+            lane.give_params(graph, 0, &ops[0]).unwrap();
             lane.launch_graph(graph).unwrap();
             lane.fence().unwrap();
             lane.wait().unwrap();
@@ -180,7 +182,7 @@ fn a_stamp_that_no_lane_has_is_refused() {
         let op = Op::Stamp {
             stamp: STAMPS as u32,
         };
-        let error = lane.enqueue(Queue::Compute, &op).unwrap_err();
+        let error = lane.give(Queue::Compute, &op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
     }
 }

@@ -42,23 +42,16 @@ fn values_and_declared_memory_change_in_place_and_buffers_stay() {
             let bytes = bytemuck::bytes_of(&params);
             let set = |value| bindings.clone().set_struct(0, "params", value);
             let address = other.address();
-            let wrong = StructArg::new(bytes)
-                .buffer(gather.y)
-                .buffer(gather.x)
-                .address(address);
+            let (x, y) = (slot.x, slot.y);
+            let wrong = gather::pointing(&params, y, x, address);
             let error = set(wrong).unwrap_err();
             assert!(
                 error.message().contains("not those of the recording"),
                 "{error}"
             );
-            let wrong = StructArg::new(&bytes[8..])
-                .buffer(gather.x)
-                .buffer(gather.y);
+            let wrong = StructArg::new(&bytes[8..]).buffer(x).buffer(y);
             assert!(set(wrong).is_err());
-            let value = StructArg::new(bytes)
-                .buffer(gather.x)
-                .buffer(gather.y)
-                .address(address);
+            let value = gather::pointing(&params, x, y, address);
             bindings.set_struct(0, "params", value).unwrap();
             let rung = slot.executor.update(&mut *slot.lane, 0, bindings).unwrap();
             let in_graph = policy.mode == tapeloop::Mode::Graph;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, Space, Streams};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, Twin, TwinLaunch};
+use tapeloop::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop::replay::{Mode, Policy, Rung};
 use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
@@ -32,8 +32,8 @@ fn serve_as_worker() {
             let mut twins: Vec<(&str, Twin)> =
                 vec![("fated", fated), ("scale_vectors", scale_twin())];
             let program = Program::new();
-            let kernels = program.buckets.largest().recording.kernels();
-            twins.extend(kernels.map(|kernel| (&*kernel.name, kernel.twin.unwrap())));
+            let launches = program.buckets.largest().recording.launches();
+            twins.extend(launches.map(|it| (it.kernel_name(), it.cpu_twin().unwrap())));
             serve(&twins).unwrap();
         }
         Ok("parent") => {
@@ -55,7 +55,7 @@ fn scale_twin() -> Twin {
         .record(&mut recorder, device.device())
         .unwrap();
     let recording = recorder.finish().unwrap();
-    recording.kernels().next().unwrap().twin.unwrap()
+    recording.launches().next().unwrap().cpu_twin().unwrap()
 }
 
 fn options() -> WorkerOptions {
@@ -110,7 +110,7 @@ struct Buffers {
 
 impl Fated {
     fn new() -> Self {
-        let kernel = Kernel::new("fated", &Image::cuda("fated.cu", ""))
+        let kernel = Kernel::new("fated")
             .reads::<u32>("header")
             .reads::<u32>("x")
             .writes::<u32>("y")
@@ -383,7 +383,7 @@ fn what_a_worker_cannot_do_is_refused() {
     let (_worker, backend) = open();
     let error = backend.allocate(Space::Pinned, 64).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let kernel = Kernel::new("unheard", &Image::cuda("unheard.cu", ""));
+    let kernel = Kernel::new("unheard");
     let error = backend.load(&kernel).err().unwrap();
     assert!(error.to_string().contains("no CPU twin"), "{error}");
     // And it goes on.

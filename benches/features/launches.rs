@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tapeloop::backend::{
-    Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
+    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
+    HostViews, Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -47,7 +47,12 @@ impl Noting {
     }
 }
 
-impl Backend for Noting {
+// SAFETY: it passes every call on to a backend that keeps the contract, with its kernels.
+unsafe impl Backend for Noting {
+    fn id(&self) -> BackendId {
+        self.inner.id()
+    }
+
     fn device(&self) -> &DeviceInfo {
         self.inner.device()
     }
@@ -55,7 +60,7 @@ impl Backend for Noting {
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let function = self.inner.load(kernel)?;
         let mut launches = self.launches.0.lock().unwrap();
-        let new = || (kernel.name.clone(), Duration::ZERO);
+        let new = || (kernel.name().to_owned(), Duration::ZERO);
         launches.entry(function.0).or_insert_with(new);
         Ok(function)
     }
@@ -107,8 +112,9 @@ struct NotingLane {
     launches: Arc<Launches>,
 }
 
-impl Lane for NotingLane {
-    fn id(&self) -> LaneId {
+// SAFETY: every call goes on to a lane that keeps the contract.
+unsafe impl Lane for NotingLane {
+    fn id(&self) -> &LaneId {
         self.inner.id()
     }
 
@@ -136,9 +142,10 @@ impl Lane for NotingLane {
         self.inner.disown(block);
     }
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         let start = Instant::now();
-        self.inner.enqueue(queue, op)?;
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.inner.enqueue(queue, op) }?;
         self.inner.wait()?;
         if let Op::Launch { function, .. } = op {
             let mut launches = self.launches.0.lock().unwrap();
@@ -160,16 +167,18 @@ impl Lane for NotingLane {
         self.inner.end_capture(into)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.inner.build_graph(nodes, into)
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.inner.build_graph(nodes, into) }
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.inner.set_params(graph, node, op)
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.inner.set_params(graph, node, op) }
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {

@@ -40,12 +40,19 @@ pub(crate) fn lowered(
     Ok(lower(&bindings))
 }
 
+/// Gives an operation that was lowered for this lane.
+fn give(lane: &mut dyn Lane, queue: Queue, op: &Op) -> Result<()> {
+    // SAFETY: the operations of these benchmarks are lowered from a checked recording
+    // over the lane's own buffers.
+    unsafe { lane.enqueue(queue, op) }
+}
+
 /// A graph of operations, captured in their order.
 pub(crate) fn capture(lane: &mut dyn Lane, body: &[&Lowered]) -> Result<GraphId> {
     lane.begin_capture()?;
     let taken_down = body
         .iter()
-        .try_for_each(|lowered| lane.enqueue(lowered.queue, &lowered.op));
+        .try_for_each(|lowered| give(lane, lowered.queue(), lowered.op()));
     let ended = lane.end_capture(None);
     taken_down?;
     Ok(ended?.0)
@@ -63,9 +70,9 @@ impl<'a> StageLoop<'a> {
         for index in 0..slots.slots.len() {
             let lane = &*slots.slots[index].lane;
             let ops = lowered(bench, slots, lane, &Policy::default())?;
-            let of = |queue| ops.iter().filter(move |lowered| lowered.queue == queue);
+            let of = |queue| ops.iter().filter(move |lowered| lowered.queue() == queue);
             let kernels: Vec<&Lowered> = of(Queue::Compute).collect();
-            let one = |queue| of(queue).next().expect("a copy each way").op.clone();
+            let one = |queue| of(queue).next().expect("a copy each way").op().clone();
             parts.push(Parts {
                 upload: one(Queue::Upload),
                 download: one(Queue::Download),
@@ -112,9 +119,9 @@ impl<'a> StageLoop<'a> {
 impl Parts {
     fn submit(&self, lane: &mut dyn Lane, stage: Stage) -> Result<()> {
         match stage {
-            Stage::Upload => lane.enqueue(Queue::Upload, &self.upload)?,
+            Stage::Upload => give(lane, Queue::Upload, &self.upload)?,
             Stage::Kernels => lane.launch_graph(self.kernels)?,
-            Stage::Download => lane.enqueue(Queue::Download, &self.download)?,
+            Stage::Download => give(lane, Queue::Download, &self.download)?,
         }
         lane.fence()
     }

@@ -131,14 +131,14 @@ fn set_params(bench: &Bench) -> Result<()> {
     let slot = slots.first();
     let graph = capture(&mut *slot.lane, &ops.iter().collect::<Vec<_>>())?;
     for (case, kernel) in [("set_params_kernel", true), ("set_params_copy", false)] {
-        let wanted = |lowered: &&Lowered| match lowered.op {
+        let wanted = |lowered: &&Lowered| match *lowered.op() {
             Op::Launch { .. } => kernel,
             Op::Upload { .. } => !kernel,
             _ => false,
         };
         let node = ops.iter().find(wanted).expect("there is one of each");
         // Without copies left out, a node's place is its command's.
-        let (index, original) = (node.command, &node.op);
+        let (index, original) = (node.command(), node.op());
         let mut changed = original.clone();
         match &mut changed {
             Op::Launch { args, .. } => args[4] = OTHER.to_bits().into(),
@@ -149,7 +149,9 @@ fn set_params(bench: &Bench) -> Result<()> {
         for _ in 0..(bench.samples / 20).max(1) {
             for op in [&changed, original] {
                 let start = Instant::now();
-                slot.lane.set_params(graph, index, op)?;
+                // SAFETY: the operation is the lowered one, half of its copy, or with
+                // another factor, which the kernel takes any of.
+                unsafe { slot.lane.set_params(graph, index, op)? };
                 samples.push(start.elapsed().as_nanos() as f64);
             }
         }

@@ -138,13 +138,17 @@ pub(crate) struct Buffers {
 
 impl Chain {
     pub(crate) fn new(shape: Shape, spares: &Spares) -> Self {
-        let kernel = Kernel::new("step", &Image::cuda("bench.cu", SOURCE))
+        let kernel = Kernel::new("step")
             .reads::<f32>("in")
             .writes::<f32>("out")
             .scalar::<u32>("n")
             .scalar::<u32>("stride")
             .scalar::<f32>("a")
+            .changeable("a")
             .twin(step);
+        // SAFETY: it touches the first `n` elements of `out` and `n` times `stride` of
+        // `in`, which `record` passes with buffers of that many, whatever `a` is.
+        let kernel = unsafe { kernel.code(&Image::cuda("bench.cu", SOURCE)) };
         Chain {
             shape,
             kernel,
@@ -189,7 +193,7 @@ impl Workload for Chain {
                 stride.into(),
                 Shape::factor(k).into(),
             ];
-            let blocks = (n as u32).div_ceil(self.kernel.block[0]);
+            let blocks = (n as u32).div_ceil(self.kernel.threads()[0]);
             recorder.launch(&self.kernel, blocks, &args);
             input = output;
         }

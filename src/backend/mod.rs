@@ -26,7 +26,7 @@
 //!    has adopted; any other address is refused. While work that uses a block is
 //!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
 //!    it was made with, whatever happens to the embedder's handles.
-//! 6. An error says by its [`Scope`](crate::Scope) what it ended. After one of the
+//! 6. An error says by its [`ErrorScope`](crate::ErrorScope) what it ended. After one of the
 //!    device the lane takes nothing more; dropping it waits for what it can and
 //!    frees the rest. Where the device was lost or given up ([`Lane::abandon`])
 //!    nothing of it is waited for, touched or freed any more. After any other error
@@ -38,6 +38,7 @@
 //!    the host wrote, and with anything at all in memory of the device. Work that
 //!    was in flight is gone; a lane tells so when it is next asked about it.
 
+mod backoff;
 mod block;
 mod calls;
 pub mod cpu;
@@ -46,6 +47,7 @@ pub mod cuda;
 mod devices;
 pub mod doctor;
 mod graphs;
+mod ids;
 mod layout;
 mod op;
 pub(crate) mod own_thread;
@@ -63,14 +65,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
+pub(crate) use backoff::Backoff;
 pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
 pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
+pub use ids::{BackendId, LaneId};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use op::{Node, Op, Queue};
 pub use select::{Choice, CudaOptions, Selected, select, select_with};
 pub use stamp::{STAMPS, Stamps, host_ns};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A kernel that a backend has loaded.
@@ -116,19 +119,6 @@ pub struct Addresses {
     pub host: Option<u64>,
     /// The room on each side.
     pub bytes: usize,
-}
-
-/// Tells a lane from every other lane of the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneId(u64);
-
-impl LaneId {
-    /// An id that no other lane has.
-    #[allow(clippy::new_without_default, reason = "every call gives another value")]
-    pub fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        LaneId(NEXT.fetch_add(1, Relaxed))
-    }
 }
 
 /// How a lane came to a graph that does what was asked.
@@ -189,7 +179,18 @@ fn no_stamp(stamp: u32) -> Error {
 pub type HostViews<'a> = ArrayVec<&'a mut [u8], BUFFERS_MAX>;
 
 /// One device.
-pub trait Backend: Send + Sync {
+///
+/// # Safety
+/// Who implements it vouches that
+/// - [`Backend::load`] gives the function of this very declaration and code, and hands
+///   the kernel on to nothing that records it;
+/// - lanes have the buffers that were asked for, and
+///   [`LaneId::backend`] of each is [`Backend::id`];
+/// - blocks are as large as asked for.
+pub unsafe trait Backend: Send + Sync {
+    /// Which backend it is; one that passes calls on to another has the other's id.
+    fn id(&self) -> BackendId;
+
     /// What it is.
     fn device(&self) -> &DeviceInfo;
 
@@ -227,26 +228,6 @@ pub trait Backend: Send + Sync {
         lanes: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn Lane>>>;
-
-    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
-    /// lane by lane, as their [`Layout`] has them.
-    ///
-    /// # Errors
-    /// As [`Backend::open_lanes`], and where the device cannot use such memory.
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    fn open_lanes_over(
-        &self,
-        buffers: &[BufferDecl],
-        lanes: usize,
-        streams: Streams,
-        host: worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let _ = (buffers, lanes, streams, host);
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            format!("a worker cannot run the backend {}", self.device().backend),
-        ))
-    }
 
     /// Takes a block of memory beside the lanes' arenas. It starts zeroed.
     ///
@@ -306,9 +287,27 @@ pub trait Backend: Send + Sync {
 }
 
 /// One slot's share of a device. See the module for the order of things.
-pub trait Lane: Send {
-    /// Which lane it is. Graphs mean nothing to another.
-    fn id(&self) -> LaneId;
+///
+/// A launch runs device code, so giving one to a lane is `unsafe`:
+///
+/// ```compile_fail,E0133
+/// use tapeloop::backend::{Lane, Op, Queue};
+/// fn give(lane: &mut dyn Lane, op: &Op) -> tapeloop::Result<()> {
+///     lane.enqueue(Queue::Compute, op)
+/// }
+/// ```
+///
+/// `replay::Executor` replays checked recordings in safe code.
+///
+/// # Safety
+/// Who implements it vouches that [`Lane::addresses`] gives each buffer the memory
+/// that it has, as large as it says and shared with no other, that the addresses and
+/// the id stay the same, and that the order of the module is kept: host memory is
+/// given out only while nothing of the lane is in flight.
+pub unsafe trait Lane: Send {
+    /// Which lane it is. Graphs mean nothing to another. A lane that passes calls on to
+    /// another has the other's id.
+    fn id(&self) -> &LaneId;
 
     /// How many buffers it has.
     fn buffer_count(&self) -> usize;
@@ -343,11 +342,19 @@ pub trait Lane: Send {
 
     /// Gives an operation to a queue, or to the capture in progress.
     ///
+    /// # Safety
+    /// The operation is lowered (`replay::lower`) from a checked
+    /// recording over bindings of this lane, and the memory that it names lives; or it
+    /// is a stamp; or the caller vouches for it as [`Kernel::code`] has it: with these
+    /// arguments the kernel, and those that take what this operation writes, stay
+    /// within memory that is the lane's, or adopted by it. A graph that a capture makes
+    /// can be launched as long as the lane lives.
+    ///
     /// # Errors
     /// What the device says; [`ErrorKind::Usage`] for
     /// an address that is not the lane's, and for a block that the host or
     /// another lane holds.
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;
 
     /// What is given to `later` from now on runs after all that this lane gave
     /// to `earlier`. Without effect where both are one stream.
@@ -375,9 +382,13 @@ pub trait Lane: Send {
     /// Makes a graph node by node, or gives the nodes' parameters to the graph
     /// `into`, which must have been made so too. As [`Lane::end_capture`].
     ///
+    /// # Safety
+    /// As [`Lane::enqueue`], for each node; a node that uses what another writes runs
+    /// after it.
+    ///
     /// # Errors
     /// What the device says.
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -386,9 +397,12 @@ pub trait Lane: Send {
     /// Gives the `node`-th operation of a graph other parameters. It stays of
     /// the same kind.
     ///
+    /// # Safety
+    /// As [`Lane::build_graph`], with the graph's other nodes as they are.
+    ///
     /// # Errors
     /// What the device says.
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
 
     /// The operations of a graph as the device holds them since it was made or
     /// last replaced, in the order they were given.
@@ -431,19 +445,19 @@ pub trait Lane: Send {
     /// As [`Lane::wait`].
     fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
         let start = Instant::now();
+        let backoff = Backoff::new(start);
         loop {
             if self.is_done()? {
                 return Ok(true);
             }
-            let waited = start.elapsed();
-            if waited >= timeout {
+            let now = Instant::now();
+            let left = timeout.saturating_sub(now - start);
+            if left.is_zero() {
                 return Ok(false);
             }
-            match waited < POLLED {
-                true => std::hint::spin_loop(),
-                // By a tenth more than what was waited: the core is free, and the
-                // end is seen soon enough.
-                false => std::thread::sleep((waited / 10).min(timeout - waited)),
+            match backoff.pause(now) {
+                None => std::hint::spin_loop(),
+                Some(pause) => std::thread::sleep(pause.min(left)),
             }
         }
     }
@@ -460,6 +474,3 @@ pub trait Lane: Send {
     /// What the device says.
     fn stamps(&self) -> Result<Stamps>;
 }
-
-/// How long [`Lane::wait_for`] keeps its core.
-const POLLED: Duration = Duration::from_micros(200);

@@ -1,8 +1,16 @@
 //! Which backend runs: asked for, or found once when the engine is built.
 
 use super::cpu::CpuBackend;
+#[cfg(feature = "cuda")]
+use super::cuda::CudaBackend;
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+use super::worker::Arena;
 use super::{Backend, DeviceChoice};
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+use super::{Lane, Streams};
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+use crate::record::BufferDecl;
 use rayon::ThreadPool;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,19 +69,79 @@ pub fn select_with(
     pool: &Arc<ThreadPool>,
     options: &CudaOptions,
 ) -> Result<Selected> {
+    let (opened, reason) = open_builtin(choice, pool, options)?;
+    Ok(Selected {
+        backend: opened.shared(),
+        reason,
+    })
+}
+
+/// A backend that this crate brings, which a worker can give lanes over memory that it
+/// shares with another process.
+pub(super) enum Builtin {
+    Cpu(Arc<CpuBackend>),
+    #[cfg(feature = "cuda")]
+    Cuda(Arc<CudaBackend>),
+}
+
+impl Builtin {
+    /// The backend by its trait.
+    pub(super) fn shared(&self) -> Arc<dyn Backend> {
+        match self {
+            Builtin::Cpu(cpu) => Arc::clone(cpu) as Arc<dyn Backend>,
+            #[cfg(feature = "cuda")]
+            Builtin::Cuda(cuda) => Arc::clone(cuda) as Arc<dyn Backend>,
+        }
+    }
+}
+
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+impl Builtin {
+    /// Whether a lane computes on the thread that asks whether its work is done.
+    pub(super) fn computes_when_asked(&self) -> bool {
+        matches!(self, Builtin::Cpu(_))
+    }
+
+    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
+    /// lane by lane, as their [`Layout`](super::Layout) has them.
+    ///
+    /// # Errors
+    /// As [`Backend::open_lanes`]; [`ErrorKind::Unavailable`] if the device cannot use
+    /// such memory.
+    pub(super) fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+        host: Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        #[cfg(not(feature = "cuda"))]
+        let _ = streams;
+        match self {
+            Builtin::Cpu(cpu) => cpu.open_lanes_over(buffers, lanes, host),
+            #[cfg(feature = "cuda")]
+            Builtin::Cuda(cuda) => cuda.open_lanes_over(buffers, lanes, streams, host),
+        }
+    }
+}
+
+/// As [`select_with`]: the backend with its type, and why it was chosen.
+///
+/// # Errors
+/// As for [`select_with`].
+pub(super) fn open_builtin(
+    choice: Choice,
+    pool: &Arc<ThreadPool>,
+    options: &CudaOptions,
+) -> Result<(Builtin, String)> {
     let cpu = |reason: String| {
-        Ok(Selected {
-            backend: Arc::new(CpuBackend::new(Arc::clone(pool))),
-            reason,
-        })
+        let backend = CpuBackend::new(Arc::clone(pool));
+        Ok((Builtin::Cpu(Arc::new(backend)), reason))
     };
     match choice {
         Choice::Cpu => cpu("asked for".to_owned()),
         Choice::Cuda | Choice::Auto => match open_gpu(options)? {
-            Ok(backend) => Ok(Selected {
-                backend,
-                reason: "a usable GPU".to_owned(),
-            }),
+            Ok(backend) => Ok((backend, "a usable GPU".to_owned())),
             Err(absent) if choice == Choice::Auto => cpu(absent.reason),
             Err(absent) => Err(Error::new(ErrorKind::Unavailable, absent.reason).fix(absent.fix)),
         },
@@ -92,9 +160,9 @@ pub(super) const WITHOUT_CUDA: &str = "this build has no CUDA support (feature `
 
 /// A usable GPU, or why there is none; an error if there is one that fails.
 #[cfg(feature = "cuda")]
-fn open_gpu(options: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
-    Ok(match super::cuda::CudaBackend::find(options)? {
-        Ok(backend) => Ok(Arc::new(backend)),
+fn open_gpu(options: &CudaOptions) -> Result<Result<Builtin, Absent>> {
+    Ok(match CudaBackend::find(options)? {
+        Ok(backend) => Ok(Builtin::Cuda(Arc::new(backend))),
         Err(reason) => Err(Absent {
             reason,
             fix: super::cuda::ABSENT_FIX,
@@ -104,7 +172,7 @@ fn open_gpu(options: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
 
 /// As above, in a build that cannot use one.
 #[cfg(not(feature = "cuda"))]
-fn open_gpu(_: &CudaOptions) -> Result<Result<Arc<dyn Backend>, Absent>> {
+fn open_gpu(_: &CudaOptions) -> Result<Result<Builtin, Absent>> {
     Ok(Err(Absent {
         reason: WITHOUT_CUDA.to_owned(),
         fix: "build with the feature cuda-12040 or a later one, or set backend = \"cpu\"",

@@ -5,10 +5,10 @@ use super::record::Limits;
 use super::rig::{self, Machine};
 use super::subject::Subject;
 use super::synthetic::Synthetic;
-use crate::backend::{Backend, GraphId, Lane, Op, Queue, Space as Memory, Streams};
+use crate::backend::{Backend, GraphId, Lane, Queue, Space as Memory, Streams};
 use crate::error::Result;
 use crate::record::{Recorder, Recording};
-use crate::replay::{Bindings, Lowered, Policy, lower};
+use crate::replay::{Bindings, Lowered, Policy, enqueue, lower};
 use crate::workload::Workload;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn lowered(
 /// Two lanes, one that copies up and one that copies down.
 struct Link {
     lanes: Vec<Box<dyn Lane>>,
-    copies: [(Queue, Op); 2],
+    copies: [Lowered; 2],
 }
 
 impl Link {
@@ -131,11 +131,10 @@ impl Link {
         };
         let recording = Arc::new(recorded(backend, &point)?);
         let lanes = backend.open_lanes(recording.buffers(), 2, Streams::PerSlot)?;
-        let copy = |lane: &dyn Lane, queue: Queue| -> Result<(Queue, Op)> {
+        let copy = |lane: &dyn Lane, queue: Queue| -> Result<Lowered> {
             let ops = lowered(backend, &recording, lane)?;
-            let mut of_queue = ops.into_iter().filter(|lowered| lowered.queue == queue);
-            let copy = of_queue.next().expect("a copy each way was recorded");
-            Ok((queue, copy.op))
+            let mut of_queue = ops.into_iter().filter(|lowered| lowered.queue() == queue);
+            Ok(of_queue.next().expect("a copy each way was recorded"))
         };
         let copies = [
             copy(&*lanes[0], Queue::Upload)?,
@@ -150,9 +149,9 @@ impl Link {
         let bytes = COPY_BYTES * copies[0].max(copies[1]);
         best_rate(bytes, || {
             for (way, lane) in self.lanes.iter_mut().enumerate() {
-                let (queue, op) = &self.copies[way];
+                let copy = &self.copies[way];
                 for _ in 0..copies[way] {
-                    lane.enqueue(*queue, op)?;
+                    enqueue(&mut **lane, copy.queue(), copy)?;
                 }
                 lane.fence()?;
             }
@@ -175,10 +174,10 @@ impl Launches {
         let mut lanes = backend.open_lanes(recording.buffers(), 1, Streams::PerSlot)?;
         let mut lane = lanes.remove(0);
         let mut kernels = lowered(backend, &recording, &*lane)?;
-        kernels.retain(|lowered| lowered.queue == Queue::Compute);
+        kernels.retain(|lowered| lowered.queue() == Queue::Compute);
         lane.begin_capture()?;
         for lowered in &kernels {
-            lane.enqueue(lowered.queue, &lowered.op)?;
+            enqueue(&mut *lane, lowered.queue(), lowered)?;
         }
         let (graph, _) = lane.end_capture(None)?;
         Ok(Launches {
@@ -194,7 +193,7 @@ impl Launches {
         for _ in 0..LAUNCHES {
             let start = Instant::now();
             for lowered in &self.kernels {
-                self.lane.enqueue(lowered.queue, &lowered.op)?;
+                enqueue(&mut *self.lane, lowered.queue(), lowered)?;
             }
             calls.push(start.elapsed().as_nanos() as f64 / self.kernels.len() as f64);
             self.lane.fence()?;

@@ -8,7 +8,7 @@ mod code;
 mod scope;
 
 pub use code::Code;
-pub use scope::Scope;
+pub use scope::ErrorScope;
 use std::fmt;
 
 /// What went wrong, coarse enough to branch on.
@@ -133,8 +133,8 @@ impl Error {
     }
 
     /// What the error concerns, and so what it ends: see docs/ERRORS.md.
-    pub fn scope(&self) -> Scope {
-        Scope::of(self.0.kind, self.0.code)
+    pub fn scope(&self) -> ErrorScope {
+        ErrorScope::of(self.0.kind, self.0.code)
     }
 
     /// The driver's number for the failure (a `CUresult`), for device errors.

@@ -6,14 +6,14 @@ use super::{Code, ErrorKind};
 /// concerns, and nothing beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Scope {
+pub enum ErrorScope {
     /// One item: it comes back with the error.
     Item,
     /// One batch: each of its items comes back with the error.
     Batch,
     /// The graph of a bucket, which could not be made or changed. The batch takes
     /// the fallback that the policy names; without one it fails as for
-    /// [`Scope::Batch`], and a later batch of the bucket tries again.
+    /// [`ErrorScope::Batch`], and a later batch of the bucket tries again.
     Graph,
     /// A device, which takes no more work. A supervised device is started again;
     /// otherwise the engine ends.
@@ -22,24 +22,24 @@ pub enum Scope {
     Engine,
 }
 
-impl Scope {
+impl ErrorScope {
     /// The scope of an error of this kind with this code of the driver. A device
     /// error without a code, or with one that is not known, is taken for the worst.
-    pub(super) fn of(kind: ErrorKind, code: Option<i32>) -> Scope {
+    pub(super) fn of(kind: ErrorKind, code: Option<i32>) -> ErrorScope {
         match kind {
-            ErrorKind::Input | ErrorKind::Capacity | ErrorKind::Quarantined => Scope::Item,
-            ErrorKind::Usage | ErrorKind::Kernel | ErrorKind::Mismatch => Scope::Batch,
-            ErrorKind::OutOfMemory => Scope::Graph,
+            ErrorKind::Input | ErrorKind::Capacity | ErrorKind::Quarantined => ErrorScope::Item,
+            ErrorKind::Usage | ErrorKind::Kernel | ErrorKind::Mismatch => ErrorScope::Batch,
+            ErrorKind::OutOfMemory => ErrorScope::Graph,
             ErrorKind::Device => match code {
-                Some(code) if Code::of(code).loses_context => Scope::Device,
+                Some(code) if Code::of(code).loses_context => ErrorScope::Device,
                 // Captures, updates of graphs, captures that are made again.
-                Some(900..=910 | 918) => Scope::Graph,
-                Some(_) => Scope::Batch,
-                None => Scope::Device,
+                Some(900..=910 | 918) => ErrorScope::Graph,
+                Some(_) => ErrorScope::Batch,
+                None => ErrorScope::Device,
             },
-            ErrorKind::Deadline => Scope::Device,
+            ErrorKind::Deadline => ErrorScope::Device,
             ErrorKind::Config | ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::Closed => {
-                Scope::Engine
+                ErrorScope::Engine
             }
         }
     }
@@ -52,37 +52,40 @@ mod tests {
     #[test]
     fn a_device_error_concerns_the_device_exactly_where_the_context_is_lost() {
         for raw in -1..=1100 {
-            let scope = Scope::of(ErrorKind::Device, Some(raw));
-            let is_of_device = scope == Scope::Device;
+            let scope = ErrorScope::of(ErrorKind::Device, Some(raw));
+            let is_of_device = scope == ErrorScope::Device;
             assert_eq!(is_of_device, Code::of(raw).loses_context, "code {raw}");
             let is_of_capture = (900..=909).contains(&raw);
-            assert!(!is_of_capture || scope == Scope::Graph, "code {raw}");
+            assert!(!is_of_capture || scope == ErrorScope::Graph, "code {raw}");
         }
-        assert_eq!(Scope::of(ErrorKind::Device, None), Scope::Device);
+        assert_eq!(ErrorScope::of(ErrorKind::Device, None), ErrorScope::Device);
         for lost in [700, 719, 911, 916, 999] {
-            assert_eq!(Scope::of(ErrorKind::Device, Some(lost)), Scope::Device);
+            assert_eq!(
+                ErrorScope::of(ErrorKind::Device, Some(lost)),
+                ErrorScope::Device
+            );
         }
     }
 
     #[test]
     fn every_kind_has_a_scope() {
-        let of = |kind| Scope::of(kind, None);
+        let of = |kind| ErrorScope::of(kind, None);
         for (kind, scope) in [
-            (ErrorKind::Input, Scope::Item),
-            (ErrorKind::Capacity, Scope::Item),
-            (ErrorKind::Quarantined, Scope::Item),
-            (ErrorKind::Usage, Scope::Batch),
-            (ErrorKind::Kernel, Scope::Batch),
-            (ErrorKind::Mismatch, Scope::Batch),
-            (ErrorKind::OutOfMemory, Scope::Graph),
-            (ErrorKind::Deadline, Scope::Device),
-            (ErrorKind::Config, Scope::Engine),
-            (ErrorKind::Io, Scope::Engine),
-            (ErrorKind::Unavailable, Scope::Engine),
-            (ErrorKind::Closed, Scope::Engine),
+            (ErrorKind::Input, ErrorScope::Item),
+            (ErrorKind::Capacity, ErrorScope::Item),
+            (ErrorKind::Quarantined, ErrorScope::Item),
+            (ErrorKind::Usage, ErrorScope::Batch),
+            (ErrorKind::Kernel, ErrorScope::Batch),
+            (ErrorKind::Mismatch, ErrorScope::Batch),
+            (ErrorKind::OutOfMemory, ErrorScope::Graph),
+            (ErrorKind::Deadline, ErrorScope::Device),
+            (ErrorKind::Config, ErrorScope::Engine),
+            (ErrorKind::Io, ErrorScope::Engine),
+            (ErrorKind::Unavailable, ErrorScope::Engine),
+            (ErrorKind::Closed, ErrorScope::Engine),
         ] {
             assert_eq!(of(kind), scope, "{kind:?}");
         }
-        assert!(Scope::Item < Scope::Batch && Scope::Device < Scope::Engine);
+        assert!(ErrorScope::Item < ErrorScope::Batch && ErrorScope::Device < ErrorScope::Engine);
     }
 }

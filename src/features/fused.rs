@@ -1,13 +1,13 @@
 //! A recording's launches as one: the fused kernel takes them as a program, and
 //! each of its blocks runs all of them for one structure.
 
-use super::kernels::{self, BLOCK, kernel};
+use super::kernels::{self, BLOCK, kernel, with_code};
 use super::layout::STRUCTURES;
 use super::{b_factor, ca_geometry, centrality, cluster, contact_number, contact_order, dssp};
 use super::{cpu, half_sphere, interface, protrusion, radius_of_gyration, rsa, sasa, smooth};
 use super::{summary, torsions, weighted_contact_number};
 use crate::error::{Error, Result};
-use crate::record::{Access, Arg, DType, Kernel, Param, ParamKind, Recorder, Scalar};
+use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar};
 use crate::workload::DeviceInfo;
 use std::sync::OnceLock;
 
@@ -219,13 +219,13 @@ pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], pr
 
     let mut fused = kernel("fused")
         .block(BLOCK)
+        .shared_bytes(BLOCK / 32 * WORKSPACE_BYTES)
         .reads::<u32>("header")
         .reads::<u32>("structures")
         .scalar::<u32>("program")
         .scalar::<u32>("length")
         .revisits()
         .twin(cpu::fused);
-    fused.shared_bytes = BLOCK / 32 * WORKSPACE_BYTES;
     let mut args = vec![header, structures];
     args.push((first.unwrap_or_default() as u32).into());
     args.push((bytes.len() as u32).into());
@@ -238,9 +238,10 @@ pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], pr
             None => word(0),
         };
         let name = format!("value_{index}");
-        fused.params.push(Param { name, kind });
+        fused = fused.param(&name, kind);
         args.push(arg);
     }
+    let fused = with_code(fused, recorder);
     recorder.launch(&fused, recorder.capacity(STRUCTURES), &args);
 }
 
@@ -344,7 +345,8 @@ mod tests {
         let features = features.unwrap();
         let is_fused = |largest: u32| {
             let [own, all] = [16, largest].map(Features::capacity);
-            let mut recorder = Recorder::of_bucket(&own.as_slice()[..6], &all.as_slice()[..6]);
+            let [own, all] = [&own, &all].map(|extent| &extent.as_slice()[..6]);
+            let mut recorder = Recorder::ladder(&[own, all]).remove(0);
             features
                 .record(&mut recorder, &device(Some((9, 0))))
                 .unwrap();

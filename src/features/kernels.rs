@@ -1,8 +1,8 @@
-//! Declarations of the kernels that no single feature owns. A feature's own are
-//! in its file.
+//! Declarations of the kernels that no single feature owns, and the one place where
+//! built-in kernels get their code. A feature's own declarations are in its file.
 
-use super::{cpu, image};
-use crate::record::Kernel;
+use super::{Features, cpu, image};
+use crate::record::{Kernel, Recorder};
 
 /// Threads of a block where each takes one atom or residue.
 pub(super) const THREADS: u32 = 256;
@@ -13,9 +13,30 @@ pub(super) const BLOCK: u32 = 256;
 /// Threads of a block whose warps take one residue each, as in `kernels/work.cuh`.
 const WARPS_BLOCK: u32 = 128;
 
-/// A built-in kernel.
+/// Declares a built-in kernel, still without its code.
 pub(super) fn kernel(name: &str) -> Kernel {
-    Kernel::new(name, &image::image())
+    Kernel::new(name)
+}
+
+/// Attaches the code of a built-in kernel for `recorder`.
+///
+/// The kernels rely on the header and on the descriptors that [`super::pack`] writes.
+/// A recorder that no engine made for [`Features`] gets the kernel without its code,
+/// which then runs as its twin alone: what its batches upload could be written by
+/// other code.
+pub(super) fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
+    if !recorder.is_for::<Features>() {
+        return kernel;
+    }
+    // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration
+    // names a function there with the parameters that it has. A kernel takes its bounds
+    // from the header and from descriptors, never from the grid alone. The recorder is
+    // the engine's own for `Features` (checked above), so nothing else records commands
+    // around these launches or writes what they upload: the engine writes the header
+    // within the capacity, and `pack` writes descriptors that lie within the item's
+    // part of the batch, for structures whose parts `pack::extent` checked. No parameter
+    // is declared changeable.
+    unsafe { kernel.code(&image::image()) }
 }
 
 /// Adds the parameters of sorted atoms, whose arguments are

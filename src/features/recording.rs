@@ -96,7 +96,8 @@ enum Step {
 fn launch_all(recorder: &mut Recorder, steps: &[Step]) {
     for step in steps {
         if let Step::Launch(kernel, blocks, args) = step {
-            recorder.launch(kernel, *blocks, args);
+            let kernel = kernels::with_code(kernel.clone(), recorder);
+            recorder.launch(&kernel, *blocks, args);
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
 use std::time::{Duration, Instant};
 
-/// The most entries of a batch, so that a flood of rejected items, which take no
-/// room on the device, is bounded too.
-pub(crate) const ENTRIES_MAX: usize = 1 << 16;
+/// The most entries of a batch that take no room on the device: rejected items, and
+/// items of extent zero. All others are bounded by the batch itself.
+pub(crate) const EMPTY_ENTRIES_MAX: u32 = 1 << 16;
 
 /// Where an item lies in its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) total: Extent,
     /// Entries with a place.
     pub(crate) items: u32,
+    /// Entries that take no room.
+    empty_entries: u32,
     /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
     /// Set on the way into a slot, for batches of a run.
@@ -74,6 +76,7 @@ impl<W: Workload> Batch<W> {
             entries,
             total: Extent::default(),
             items: 0,
+            empty_entries: 0,
             ordered: None,
             number: 0,
             sampled: false,
@@ -147,6 +150,7 @@ impl<W: Workload> Batcher<W> {
             .checked_add(needed)
             .expect("an admitted item in an empty batch");
         self.open.items += u32::from(extent.is_ok());
+        self.open.empty_entries += u32::from(needed == Extent::default());
         let place = extent.map(|extent| Place { at, extent });
         self.open.entries.push(Entry {
             item,
@@ -171,7 +175,7 @@ impl<W: Workload> Batcher<W> {
         let total = self.open.total.as_slice().iter();
         let mut axes = total.zip(self.target.as_slice());
         let full = axes.any(|(&length, &target)| target > 0 && length >= target);
-        full || self.open.entries.len() == ENTRIES_MAX
+        full || self.open.empty_entries == EMPTY_ENTRIES_MAX
     }
 
     /// When the open batch is due, if there is one.
@@ -339,11 +343,26 @@ mod tests {
     }
 
     #[test]
-    fn rejected_items_close_a_batch_by_their_number() {
+    fn items_that_take_no_room_close_a_batch_by_their_number() {
         let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
-        for _ in 1..ENTRIES_MAX {
-            assert!(push(&mut batcher, 101, now, None).is_empty());
+        push(&mut batcher, 1, now, None);
+        for item in 1..EMPTY_ENTRIES_MAX {
+            let length = [0, 101][item as usize % 2];
+            assert!(push(&mut batcher, length, now, None).is_empty());
         }
-        assert_eq!(push(&mut batcher, 101, now, None)[0].len(), ENTRIES_MAX);
+        let closed = &push(&mut batcher, 101, now, None)[0];
+        assert_eq!(closed.len(), 1 + EMPTY_ENTRIES_MAX as usize);
+    }
+
+    #[test]
+    fn a_batch_holds_as_many_items_as_have_room() {
+        let all = 3 << 16;
+        let capacity = Extent::from([all]);
+        let mut batcher = Batcher::<Lengths>::new(&["elements"], capacity, capacity, Duration::MAX);
+        let now = Instant::now();
+        for _ in 1..all {
+            assert!(push(&mut batcher, 1, now, None).is_empty());
+        }
+        assert_eq!(push(&mut batcher, 1, now, None)[0].len(), all as usize);
     }
 }

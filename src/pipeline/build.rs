@@ -1,15 +1,15 @@
 //! Taking what an engine needs, or less where memory is short.
 
 use super::engine::EngineConfig;
+use super::inside::EngineId;
 use super::plan::MemoryPlan;
 use super::program::{Program, record_buckets};
 use super::sizes::SizesSeen;
 use super::slot::{Free, Slot, open_slots};
 use super::spares::Spares;
-use super::stages::Shared;
+use super::stages::{Device, Shared};
 use super::statistics::Meter;
 use super::stats::AtomicCounters;
-use super::sync::Mutex;
 use super::ticket::Cells;
 use super::timeline::Sampler;
 use crate::backend::Backend;
@@ -91,6 +91,7 @@ pub(super) fn build<W: Workload>(
         ladder: config.buckets.clone(),
     };
     let mut shrunk = Vec::new();
+    let engine = EngineId::new();
     loop {
         let (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
         let buckets = Arc::new(buckets);
@@ -101,10 +102,11 @@ pub(super) fn build<W: Workload>(
         let error = match open(backends, &buckets, size.slots, config) {
             Ok((slots, choices)) => {
                 let shared = Shared {
+                    engine,
                     batch_target: config.batch,
                     batch_max: buckets.largest().capacity,
                     batch_wait: config.batch_wait,
-                    program: Program::new(workload, buckets, handles, device),
+                    program: Program::new(workload, buckets, handles, device, engine),
                     pool,
                     counters: AtomicCounters::default(),
                     meter: Meter::new(slots.len()),
@@ -115,9 +117,10 @@ pub(super) fn build<W: Workload>(
                     sizes: SizesSeen::new(),
                     entries: Spares::new(),
                     completions: Spares::new(),
-                    cells: Cells::new(),
-                    poison: OnceLock::new(),
-                    turn: Mutex::new(()),
+                    cells: Cells::new(engine),
+                    devices: backends.iter().map(|_| Device::new()).collect(),
+                    ended: OnceLock::new(),
+                    is_supervised: backends.iter().all(|backend| backend.is_supervised()),
                     restarts_max: config.restarts_max,
                 };
                 return Ok(Built {
@@ -150,8 +153,10 @@ fn open(
     config: &EngineConfig,
 ) -> Result<(Vec<Slot<Free>>, Vec<Choices>)> {
     let mut slots = Vec::with_capacity(count * backends.len());
-    let open = |backend| open_slots(backend, buckets, count, &config.policy, &mut slots);
-    let choices = backends.iter().map(open).collect::<Result<_>>()?;
+    let open =
+        |(device, backend)| open_slots(backend, buckets, count, &config.policy, device, &mut slots);
+    let choices = backends.iter().enumerate().map(open);
+    let choices = choices.collect::<Result<_>>()?;
     Ok((slots, choices))
 }
 

@@ -247,7 +247,8 @@ impl<W: Workload> Pipeline<W> {
     }
 
     fn dispatch(&mut self, mut batch: Batch<W>) {
-        let Some(slot) = self.ring.take_free() else {
+        let shared = &self.shared;
+        let Some(slot) = self.ring.take_free(|slot| shared.is_usable(slot)) else {
             batch.closed_at.get_or_insert_with(Instant::now);
             self.waiting.push_back(batch);
             return;

@@ -1,83 +1,116 @@
-//! Stage two: slots on the device, out again in whatever order they finish.
+//! Stage two: the slots on one device, out again in whatever order they finish.
 
-use super::engine::SLOTS_MAX;
 use super::ring::{Finished, InFlightSet, Wait};
-use super::slot::Failed;
+use super::slot::{Failed, Free, Slot};
 use super::stages::Flight;
-use super::sync::{Receiver, yield_now};
+use super::sync::{Receiver, receive_within, yield_now};
+use crate::backend::Backoff;
+use std::time::Instant;
 
-/// Yields finished slots until no more are submitted and all have finished.
-pub(crate) struct Completions<B> {
-    submitted: Receiver<Flight<B>>,
+/// What stage one hands to the stage two of a device.
+pub(super) enum ToDevice<B> {
+    Flight(Flight<B>),
+    /// A free slot that cannot be used while the device is started again.
+    Parked(Slot<Free>),
+}
+
+/// Yields finished slots of one device until no more are submitted and all have
+/// finished.
+pub(super) struct Completions<B> {
+    submitted: Receiver<ToDevice<B>>,
     /// Never on the device.
     failed: Vec<Box<Failed<B>>>,
+    pub(super) parked: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
     wait: Wait,
+    backoff: Backoff,
 }
 
 impl<B> Completions<B> {
-    pub(super) fn new(submitted: Receiver<Flight<B>>, wait: Wait) -> Self {
+    pub(super) fn new(submitted: Receiver<ToDevice<B>>, slots: usize, wait: Wait) -> Self {
         Completions {
             submitted,
             failed: Vec::new(),
-            in_flight: InFlightSet::with_capacity(SLOTS_MAX),
+            parked: Vec::new(),
+            in_flight: InFlightSet::with_capacity(slots),
             wait,
+            backoff: Backoff::new(Instant::now()),
         }
     }
 
-    /// Takes in what was submitted; waits for it when nothing else is there to
-    /// wait for. False once there will be nothing more.
+    /// Takes in what was submitted; waits for it when there is nothing else to wait
+    /// for. False once there will be nothing more.
     fn take_in(&mut self) -> bool {
-        if self.in_flight.is_empty() && self.failed.is_empty() {
+        let is_idle = self.in_flight.is_empty() && self.failed.is_empty();
+        if is_idle && self.parked.is_empty() {
             match self.submitted.recv() {
                 Ok(submitted) => self.sort(submitted),
                 Err(_) => return false,
             }
         }
-        while let Ok(submitted) = self.submitted.try_recv() {
-            self.sort(submitted);
-        }
+        self.take_submitted();
         true
     }
 
-    fn sort(&mut self, submitted: Flight<B>) {
-        match submitted {
-            Ok(slot) => self.in_flight.insert(slot),
-            Err(failed) => self.failed.push(failed),
-        }
-    }
-
-    /// All that has finished by now, without waiting: after a loss of a device, at
-    /// least what was lost with it.
-    pub(super) fn all_finished(&mut self) -> Vec<Finished<B>> {
+    fn take_submitted(&mut self) {
         while let Ok(submitted) = self.submitted.try_recv() {
             self.sort(submitted);
         }
+    }
+
+    fn sort(&mut self, submitted: ToDevice<B>) {
+        self.backoff.reset(Instant::now());
+        match submitted {
+            ToDevice::Flight(Ok(slot)) => self.in_flight.insert(slot),
+            ToDevice::Flight(Err(failed)) => self.failed.push(failed),
+            ToDevice::Parked(slot) => self.parked.push(slot),
+        }
+    }
+
+    /// All that has finished by now, without waiting: after the device was lost, at
+    /// least what was lost with it.
+    pub(super) fn all_finished(&mut self) -> Vec<Finished<B>> {
+        self.take_submitted();
         let mut finished: Vec<_> = self.failed.drain(..).map(Err).collect();
         finished.extend(std::iter::from_fn(|| self.in_flight.poll()));
         finished
     }
-}
 
-impl<B> Iterator for Completions<B> {
-    type Item = Finished<B>;
-
-    fn next(&mut self) -> Option<Finished<B>> {
-        loop {
-            if !self.take_in() {
-                return None;
+    /// Sleeps for a while, or until something is submitted.
+    fn pause(&mut self) {
+        match (self.wait, self.backoff.pause(Instant::now())) {
+            (Wait::Block, Some(pause)) => {
+                if let Some(submitted) = receive_within(&self.submitted, pause) {
+                    self.sort(submitted);
+                }
             }
-            if let Some(failed) = self.failed.pop() {
-                return Some(Err(failed));
-            }
-            if let Some(finished) = self.in_flight.poll() {
-                return Some(finished);
-            }
-            match self.wait {
-                Wait::Block => return self.in_flight.wait_oldest(),
-                // Another thread of this core may be the one that fills slots.
-                Wait::Spin => yield_now(),
-            }
+            // Another thread of this core may be the one that fills slots.
+            (Wait::Spin, _) | (Wait::Block, None) => yield_now(),
         }
     }
+
+    /// The next slot that finished; none, if there are slots in [`Completions::parked`].
+    pub(super) fn next(&mut self) -> Option<Next<B>> {
+        while self.take_in() {
+            if !self.parked.is_empty() {
+                return Some(Next::Parked);
+            }
+            if let Some(failed) = self.failed.pop() {
+                return Some(Next::Finished(Err(failed)));
+            }
+            if let Some(finished) = self.in_flight.poll() {
+                self.backoff.reset(Instant::now());
+                return Some(Next::Finished(finished));
+            }
+            self.pause();
+        }
+        None
+    }
+}
+
+/// What stage two goes on with.
+pub(super) enum Next<B> {
+    Finished(Finished<B>),
+    /// Slots to be given back.
+    Parked,
 }

@@ -3,7 +3,7 @@
 use super::batch::{Batch, Entry};
 use super::program::Program;
 use super::slot::{Done, Slot};
-use super::upload::{PARALLEL_BYTES_MIN, guarded};
+use super::upload::PARALLEL_BYTES_MIN;
 use crate::error::{Context, Result};
 use crate::record::BUFFERS_MAX;
 use crate::workload::{ReadViews, Workload};
@@ -28,12 +28,13 @@ pub(crate) fn unpack<W: Workload, B>(
     let read = |entry: &Entry<W>| -> Result<W::Output> {
         let place = entry.place.clone()?;
         let views = ReadViews::new(&program.downloads, &buffers, place.at, place.extent);
-        guarded(|| {
-            program
-                .workload
-                .read(&program.buffers, &entry.item, place.at, &views)
-        })
-        .within(|| "read")
+        program
+            .guarded(|| {
+                program
+                    .workload
+                    .read(&program.buffers, &entry.item, place.at, &views)
+            })
+            .within(|| "read")
     };
     if program.downloads.bytes(batch.total) < PARALLEL_BYTES_MIN {
         outputs.extend(batch.entries.iter().map(read));

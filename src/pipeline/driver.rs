@@ -2,13 +2,14 @@
 //! starts pipeline threads.
 
 use super::batch::{Batch, Batcher, Ordered};
-use super::compute::Completions;
+use super::compute::{Completions, Next, ToDevice};
+use super::inside::Inside;
 use super::ring::{Finished, Reorder, Wait};
 use super::slot::{Free, Slot};
-use super::stages::{Flight, Given, Shared};
+use super::stages::{Given, Shared};
 use super::stats::add_since;
 use super::sync::{
-    Builder, JoinHandle, Received, Receiver, Sender, bounded, bounded_pair, receive,
+    Builder, JoinHandle, Received, Receiver, Sender, TrySendError, bounded, bounded_pair, receive,
 };
 use super::ticket::Reply;
 use crate::backend::own_thread;
@@ -19,8 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Items that may wait for the upload stage.
+/// Items that may wait for the upload stage, on each of its two channels.
 const INTAKE_ITEMS_MAX: usize = 8;
+
+/// Urgent items in a row, after which one of the others has its turn.
+const URGENT_ITEMS_MAX: usize = 8;
 
 /// The caller's end of the first channels.
 pub(super) struct Intake<W: Workload> {
@@ -43,6 +47,12 @@ enum Message<W: Workload> {
     Results(Option<RunSender<W>>),
 }
 
+/// Why an item was not taken.
+pub(super) enum NotSent<I> {
+    Full(I),
+    Closed(I),
+}
+
 impl<W: Workload> Intake<W> {
     pub(super) fn send(
         &self,
@@ -52,14 +62,43 @@ impl<W: Workload> Intake<W> {
         reply: Reply<W>,
         deadline: Option<Instant>,
     ) -> Result<()> {
-        let channel = if urgent { &self.urgent } else { &self.normal };
         let message = Message::Item {
             item,
             extent,
             reply,
             deadline,
         };
-        channel.send(message).map_err(|_| closed())
+        self.channel(urgent).send(message).map_err(|_| closed())
+    }
+
+    /// [`Intake::send`], without waiting for room.
+    pub(super) fn try_send(
+        &self,
+        urgent: bool,
+        item: W::Item,
+        extent: Result<Extent>,
+        reply: Reply<W>,
+        deadline: Option<Instant>,
+    ) -> Result<(), NotSent<W::Item>> {
+        let message = Message::Item {
+            item,
+            extent,
+            reply,
+            deadline,
+        };
+        let item_of = |message| match message {
+            Message::Item { item, .. } => item,
+            Message::Flush | Message::Results(_) => unreachable!("an item was sent"),
+        };
+        let sent = self.channel(urgent).try_send(message);
+        sent.map_err(|error| match error {
+            TrySendError::Full(message) => NotSent::Full(item_of(message)),
+            TrySendError::Disconnected(message) => NotSent::Closed(item_of(message)),
+        })
+    }
+
+    fn channel(&self, urgent: bool) -> &Sender<Message<W>> {
+        if urgent { &self.urgent } else { &self.normal }
     }
 
     pub(super) fn flush(&self) -> Result<()> {
@@ -77,7 +116,9 @@ fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the engine has stopped")
 }
 
-/// Starts the three stages over `slots`.
+/// Starts the stages over `slots`: one thread each for the first and the last, and in
+/// between one for each device, so that a device that is waited for or started again
+/// holds up no other.
 pub(super) fn start<W: Workload>(
     shared: &Arc<Shared<W>>,
     slots: Vec<Slot<Free>>,
@@ -86,43 +127,57 @@ pub(super) fn start<W: Workload>(
     let count = slots.len();
     // No channel of slots needs more room than there are slots.
     let (free, free_slots) = bounded(count);
-    let (submitted, submitted_slots) = bounded(count);
     let (finished, finished_slots) = bounded(count);
     for slot in slots {
         let sent = free.send(slot);
         assert!(sent.is_ok(), "its receiver is here");
+    }
+    let mut threads = Vec::new();
+    let mut submitted = Vec::new();
+    for device in 0..shared.devices.len() {
+        let (to_device, submitted_slots) = bounded(count);
+        submitted.push(to_device);
+        let compute = Compute {
+            shared: Arc::clone(shared),
+            device,
+            completions: Completions::new(submitted_slots, count, wait),
+            finished: finished.clone(),
+            free: free.clone(),
+        };
+        threads.push(spawn("tapeloop-compute", shared, |_| compute.run())?);
     }
     let ((normal, normal_items), (urgent, urgent_items)) = bounded_pair(INTAKE_ITEMS_MAX);
     let upload = Upload {
         shared: Arc::clone(shared),
         normal: normal_items,
         urgent: urgent_items,
+        urgent_in_a_row: 0,
         free: free_slots,
         submitted,
-        finished: finished.clone(),
+        finished,
         results: None,
         ordered_batches: 0,
     };
-    let completions = Completions::new(submitted_slots, wait);
-    let compute_shared = Arc::clone(shared);
-    let compute = move || complete(&compute_shared, completions, &finished);
-    let download_shared = Arc::clone(shared);
-    let download = move || deliver(&download_shared, &finished_slots, &free);
-    let threads = vec![
-        spawn("tapeloop-upload", move || upload.run())?,
-        spawn("tapeloop-compute", compute)?,
-        spawn("tapeloop-unpack", download)?,
-    ];
+    threads.push(spawn("tapeloop-upload", shared, |_| upload.run())?);
+    let download = move |shared: &Shared<W>| deliver(shared, &finished_slots, &free);
+    threads.push(spawn("tapeloop-unpack", shared, download)?);
     Ok((Intake { normal, urgent }, threads))
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+fn spawn<W: Workload>(
+    name: &str,
+    shared: &Arc<Shared<W>>,
+    work: impl FnOnce(&Shared<W>) + Send + 'static,
+) -> Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    let run = move || {
+        own_thread::mark();
+        let _inside = Inside::enter(shared.engine);
+        work(&shared);
+    };
     Builder::new()
         .name(name.to_owned())
-        .spawn(move || {
-            own_thread::mark();
-            work();
-        })
+        .spawn(run)
         .map_err(Error::io)
 }
 
@@ -131,8 +186,10 @@ struct Upload<W: Workload> {
     shared: Arc<Shared<W>>,
     normal: Receiver<Message<W>>,
     urgent: Receiver<Message<W>>,
+    urgent_in_a_row: usize,
     free: Receiver<Slot<Free>>,
-    submitted: Sender<Flight<Batch<W>>>,
+    /// By device.
+    submitted: Vec<Sender<ToDevice<Batch<W>>>>,
     finished: Sender<Finished<Batch<W>>>,
     results: Option<RunSender<W>>,
     ordered_batches: u64,
@@ -144,8 +201,16 @@ impl<W: Workload> Upload<W> {
         loop {
             // A run closes its batches by size alone, not by the clock.
             let closes_at = batcher.closes_at().filter(|_| self.results.is_none());
-            match receive(&self.urgent, &self.normal, closes_at) {
-                Received::Message(message) => self.take(&mut batcher, message),
+            let normal_first = self.urgent_in_a_row >= URGENT_ITEMS_MAX;
+            match receive(&self.urgent, &self.normal, normal_first, closes_at) {
+                Received::Urgent(message) => {
+                    self.urgent_in_a_row += 1;
+                    self.take(&mut batcher, message);
+                }
+                Received::Message(message) => {
+                    self.urgent_in_a_row = 0;
+                    self.take(&mut batcher, message);
+                }
                 Received::Due => self.flush(&mut batcher),
                 Received::Closed => break,
             }
@@ -166,9 +231,13 @@ impl<W: Workload> Upload<W> {
                 }
             }
             Message::Flush => {
-                // Urgent items that were submitted before come by another channel.
-                while let Ok(urgent) = self.urgent.try_recv() {
-                    self.take(batcher, urgent);
+                // Urgent items that were submitted before are in another channel,
+                // which holds no more than these.
+                for _ in 0..INTAKE_ITEMS_MAX {
+                    match self.urgent.try_recv() {
+                        Ok(urgent) => self.take(batcher, urgent),
+                        Err(_) => break,
+                    }
                 }
                 self.flush(batcher);
             }
@@ -195,39 +264,72 @@ impl<W: Workload> Upload<W> {
             self.ordered_batches += 1;
         }
         batch.closed_at = Some(Instant::now());
-        let slot = self.free.recv();
-        let slot = slot.expect("slots come back while this stage runs");
-        // Until stage two can see it: after a loss it must know all that was lost.
-        let turn = self.shared.turn.lock();
-        match self.shared.give(slot, batch) {
-            Given::Submitted(submitted) => self.submitted.send(submitted).ok(),
-            Given::Finished(finished) => self.finished.send(self.shared.seen(finished)).ok(),
+        loop {
+            let slot = self.free.recv();
+            let slot = slot.expect("slots come back while this stage runs");
+            if !self.shared.is_usable(&slot) {
+                continue;
+            }
+            let device = slot.device();
+            let Some(turn) = self.shared.devices[device].turn.try_lock() else {
+                // The device is started again: another one's slot, or a later turn.
+                self.pass(device, ToDevice::Parked(slot));
+                continue;
+            };
+            // Locked until stage two can see the batch: after a loss it must know all
+            // that was lost.
+            match self.shared.give(slot, batch) {
+                Given::Submitted(flight) => self.pass(device, ToDevice::Flight(flight)),
+                Given::Finished(finished) => {
+                    let sent = self.finished.send(self.shared.seen(finished));
+                    assert!(sent.is_ok(), "the unpack stage outlives this one");
+                }
+            }
+            drop(turn);
+            return;
         }
-        .expect("the later stages outlive this one");
-        drop(turn);
+    }
+
+    fn pass(&self, device: usize, to_device: ToDevice<Batch<W>>) {
+        let sent = self.submitted[device].send(to_device);
+        assert!(sent.is_ok(), "the later stages outlive this one");
     }
 }
 
-/// Stage two.
-fn complete<W: Workload>(
-    shared: &Shared<W>,
-    mut completions: Completions<Batch<W>>,
-    finished: &Sender<Finished<Batch<W>>>,
-) {
-    let pass = |outcome| {
-        let sent = finished.send(outcome);
-        assert!(sent.is_ok(), "the unpack stage outlives this one");
-    };
-    while let Some(outcome) = completions.next() {
-        match outcome {
-            Err(failed) if shared.comes_back(&failed) => {
-                let turn = shared.turn.lock();
-                let more = completions.all_finished();
-                shared.bring_back(failed, more).into_iter().for_each(&pass);
-                drop(turn);
+/// Stage two of one device.
+struct Compute<W: Workload> {
+    shared: Arc<Shared<W>>,
+    device: usize,
+    completions: Completions<Batch<W>>,
+    finished: Sender<Finished<Batch<W>>>,
+    free: Sender<Slot<Free>>,
+}
+
+impl<W: Workload> Compute<W> {
+    fn run(mut self) {
+        while let Some(next) = self.completions.next() {
+            match next {
+                Next::Parked => {
+                    for slot in self.completions.parked.drain(..) {
+                        // Stage one may be gone when the engine is closing.
+                        let _ = self.free.send(slot);
+                    }
+                }
+                Next::Finished(Err(failed)) if self.shared.comes_back(&failed) => {
+                    let turn = self.shared.devices[self.device].turn.lock();
+                    let more = self.completions.all_finished();
+                    let finished = self.shared.bring_back(failed, more);
+                    drop(turn);
+                    finished.into_iter().for_each(|outcome| self.pass(outcome));
+                }
+                Next::Finished(outcome) => self.pass(self.shared.seen(outcome)),
             }
-            outcome => pass(shared.seen(outcome)),
         }
+    }
+
+    fn pass(&self, outcome: Finished<Batch<W>>) {
+        let sent = self.finished.send(outcome);
+        assert!(sent.is_ok(), "the unpack stage outlives this one");
     }
 }
 

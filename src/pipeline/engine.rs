@@ -1,7 +1,8 @@
 //! The engine: a workload on one or more devices.
 
 use super::build::{Built, Shrunk, build};
-use super::driver::{self, Intake};
+use super::driver::{self, Intake, NotSent};
+use super::inside::{check_outside, is_inside};
 use super::plan::MemoryPlan;
 use super::program::record_buckets;
 use super::ring::Wait;
@@ -17,6 +18,7 @@ use crate::record::Scalar;
 use crate::replay::{Choices, Chosen, Policy};
 use crate::workload::{DeviceInfo, Extent, Sink, Workload};
 use rayon::ThreadPool;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,7 +32,8 @@ pub struct EngineConfig {
     pub slots: usize,
     /// Graph replay or plain launches, and what belongs to that.
     pub policy: Policy,
-    /// A batch closes before it exceeds this.
+    /// A batch closes before it exceeds this. Items that take no room, rejected ones
+    /// among them, close it after 65,536 of them.
     pub batch: Extent,
     /// Capacities that batches are recorded for, smallest first; a batch runs in
     /// the first that holds it. The last bounds the largest item.
@@ -91,13 +94,67 @@ impl EngineConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
     /// Goes before the items without it that still wait for a batch, and closes its
-    /// batch at once.
+    /// batch at once. After eight urgent items in a row one of the others has its
+    /// turn.
     pub urgent: bool,
     /// The item's batch closes at this moment at the latest, full or not.
     pub deadline: Option<Instant>,
 }
 
+impl SubmitOptions {
+    fn closes_at(self) -> Option<Instant> {
+        match self.urgent {
+            true => Some(Instant::now()),
+            false => self.deadline,
+        }
+    }
+}
+
+/// Why [`Engine::try_submit`] did not take an item, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrySubmitError<I> {
+    /// The intake is full: try again later.
+    Full(I),
+    /// The engine has stopped.
+    Closed(I),
+}
+
+impl<I> TrySubmitError<I> {
+    /// The item.
+    pub fn into_item(self) -> I {
+        match self {
+            TrySubmitError::Full(item) | TrySubmitError::Closed(item) => item,
+        }
+    }
+}
+
+impl<I> fmt::Display for TrySubmitError<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TrySubmitError::Full(_) => "the engine's intake is full",
+            TrySubmitError::Closed(_) => "the engine has stopped",
+        })
+    }
+}
+
+impl<I> fmt::Debug for TrySubmitError<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TrySubmitError::Full(_) => "Full",
+            TrySubmitError::Closed(_) => "Closed",
+        })
+    }
+}
+
+impl<I> std::error::Error for TrySubmitError<I> {}
+
 /// A workload running on one or more devices.
+///
+/// What an error of a batch, a device or the engine ends is in docs/ERRORS.md.
+///
+/// Dropping the last handle finishes what was submitted. Dropped in the engine's own
+/// code (by an item that holds the engine, say) it does not wait for that: the
+/// engine's threads end by themselves.
 pub struct Engine<W: Workload> {
     shared: Arc<Shared<W>>,
     intake: Option<Intake<W>>,
@@ -130,8 +187,8 @@ impl<W: Workload> Engine<W> {
 
     /// Records the workload, takes all memory, captures all graphs, and starts
     /// the stages. `pool` writes and reads items; it should be the one that a
-    /// CPU backend computes on. The stages wait for it, so its own threads must
-    /// neither submit nor wait for tickets, nor drop the engine.
+    /// CPU backend computes on. The stages wait for it, so work that others run on it
+    /// must neither submit nor wait for tickets.
     ///
     /// # Errors
     /// What is wrong with the configuration or the recording, a kernel that
@@ -184,7 +241,9 @@ impl<W: Workload> Engine<W> {
     /// Submits one item. Blocks while the intake is full.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] when the stages have ended. What is wrong with the item
+    /// [`ErrorKind::Closed`] when the stages have ended. [`ErrorKind::Usage`] in the
+    /// engine's own code, such as [`Workload::read`], which may use
+    /// [`Engine::try_submit`]; the item is dropped. What is wrong with the item
     /// itself, and a device that has failed, come with its ticket.
     pub fn submit(&self, item: W::Item) -> Result<Ticket<W>> {
         self.submit_with(item, SubmitOptions::default())
@@ -195,37 +254,65 @@ impl<W: Workload> Engine<W> {
     /// # Errors
     /// As [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
+        self.check_outside("to submit", "use try_submit")?;
         let extent = self.shared.extent(&item);
         let (ticket, reply) = Ticket::new(&self.shared.cells);
-        let deadline = match options.urgent {
-            true => Some(Instant::now()),
-            false => options.deadline,
-        };
+        let deadline = options.closes_at();
         self.intake()
             .send(options.urgent, item, extent, reply, deadline)?;
         Ok(ticket)
     }
 
+    /// Submits one item unless the intake is full. It never waits, and so may be called
+    /// in the engine's own code too.
+    ///
+    /// # Errors
+    /// The item, with why it was not taken.
+    pub fn try_submit(
+        &self,
+        item: W::Item,
+        options: SubmitOptions,
+    ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
+        let extent = self.shared.extent(&item);
+        let (ticket, reply) = Ticket::new(&self.shared.cells);
+        let deadline = options.closes_at();
+        let sent = self
+            .intake()
+            .try_send(options.urgent, item, extent, reply, deadline);
+        sent.map(|()| ticket).map_err(|refused| match refused {
+            NotSent::Full(item) => TrySubmitError::Full(item),
+            NotSent::Closed(item) => TrySubmitError::Closed(item),
+        })
+    }
+
+    fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
+        check_outside(self.shared.engine, what, fix)
+    }
+
     /// Closes the open batch without waiting for it to fill.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] when the engine has stopped.
+    /// [`ErrorKind::Closed`] when the engine has stopped, [`ErrorKind::Usage`] in the
+    /// engine's own code.
     pub fn flush(&self) -> Result<()> {
+        self.check_outside("to flush", "flush on another thread, or submit as urgent")?;
         self.intake().flush()
     }
 
     /// Streams a source through the engine into a sink, in the source's order,
     /// with a bounded number of items on the way.
     ///
-    /// An item's own failure goes to the sink with the item. The sink must not
-    /// wait for a ticket that was submitted before the run.
+    /// An item's own failure goes to the sink with the item, as does that of its
+    /// batch. The sink must not wait for a ticket that was submitted before the run.
     ///
     /// # Errors
-    /// The sink's error, or the device's when it failed.
+    /// The sink's error, what ended the engine, or [`ErrorKind::Usage`] in the engine's
+    /// own code.
     pub fn run<S>(&mut self, source: S, sink: &mut impl Sink<W>) -> Result<()>
     where
         S: Iterator<Item = W::Item> + Send,
     {
+        self.check_outside("to run a source", "run it on another thread")?;
         let accept = |completion| sink.accept(completion);
         driver::run_ordered(self.intake(), &self.shared, source, accept)
     }
@@ -300,6 +387,10 @@ impl<W: Workload> Drop for Engine<W> {
     /// Finishes what was submitted, then frees everything.
     fn drop(&mut self) {
         self.intake = None;
+        if is_inside(self.shared.engine) {
+            // They wait for this thread: they end by themselves once it goes on.
+            self.threads.clear();
+        }
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a pipeline thread panicked");

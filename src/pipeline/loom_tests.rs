@@ -6,16 +6,24 @@
 use super::sync::{Builder, bounded};
 use super::ticket::Reply;
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};
+use crate::backend::sim::{Fault, SimBackend, SimOptions};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
+use crate::record::{Buffer, Kernel, Recorder, TwinLaunch};
+use crate::replay::Verify;
 use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use rayon::ThreadPool;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Doubles numbers; 0 is no item, and 13 makes the device fail.
-struct Double(Kernel);
+/// Doubles numbers; 0 is no item, and 13 makes the kernel panic. Reading 7 drops the
+/// engine that is in `held`; reading 9 submits 4 to it.
+struct Double {
+    kernel: Kernel,
+    held: Held,
+}
+
+type Held = Arc<std::sync::Mutex<Option<Arc<Engine<Double>>>>>;
 
 fn double(launch: &mut TwinLaunch<'_>) {
     let x: &[u32] = launch.read();
@@ -51,7 +59,7 @@ impl Workload for Double {
         let x = recorder.upload_buffer("x", 0, 1);
         let y = recorder.download_buffer("y", 0, 1);
         recorder.upload(x);
-        recorder.launch(&self.0, 1, &[x.into(), y.into()]);
+        recorder.launch(&self.kernel, 1, &[x.into(), y.into()]);
         recorder.download(y);
         Ok(Buffers { x, y })
     }
@@ -67,7 +75,19 @@ impl Workload for Double {
         Ok(())
     }
 
-    fn read(&self, buffers: &Buffers, _: &u32, _: Extent, views: &ReadViews<'_>) -> Result<u32> {
+    fn read(&self, buffers: &Buffers, item: &u32, _: Extent, views: &ReadViews<'_>) -> Result<u32> {
+        let held = || self.held.lock().unwrap();
+        match item {
+            7 => drop(held().take()),
+            9 => {
+                let engine = held().clone().expect("it is held");
+                let error = engine.submit(4).err().expect("it would wait for itself");
+                assert_eq!(error.kind(), ErrorKind::Usage);
+                let ticket = engine.try_submit(4, SubmitOptions::default());
+                drop(ticket.expect("there is room"));
+            }
+            _ => {}
+        }
         Ok(views.get(buffers.y)[0])
     }
 }
@@ -75,6 +95,17 @@ impl Workload for Double {
 /// Runs `test` on a new engine of `slots` slots, one item a batch, in every order
 /// of events with at most `preemptions` preemptions.
 fn check(slots: usize, preemptions: usize, test: impl Fn(Engine<Double>) + Send + Sync + 'static) {
+    let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
+    check_on(cpu, slots, preemptions, move |engine, _| test(engine));
+}
+
+/// [`check`] on the devices that `backends` makes, with what the workload holds.
+fn check_on(
+    backends: impl Fn() -> Vec<Arc<dyn Backend>> + Send + Sync + 'static,
+    slots: usize,
+    preemptions: usize,
+    test: impl Fn(Engine<Double>, Held) + Send + Sync + 'static,
+) {
     let pool: Arc<ThreadPool> = Arc::new(
         rayon::ThreadPoolBuilder::new()
             .num_threads(1)
@@ -87,15 +118,20 @@ fn check(slots: usize, preemptions: usize, test: impl Fn(Engine<Double>) + Send 
     model.preemption_bound = Some(preemptions);
     model.check(move || {
         counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let kernel = Kernel::new("double", &Image::cuda("double.cu", ""))
+        let kernel = Kernel::new("double")
             .reads::<u32>("x")
             .writes::<u32>("y")
             .twin(double);
-        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+        let held = Held::default();
+        let workload = Double {
+            kernel,
+            held: Arc::clone(&held),
+        };
         let mut config = EngineConfig::new([1]);
         (config.slots, config.batch_wait) = (slots, Duration::MAX);
-        let pool = Arc::clone(&pool);
-        test(Engine::new(Double(kernel), &[backend], pool, &config).unwrap());
+        config.policy.verify = Verify::Off;
+        let engine = Engine::new(workload, &backends(), Arc::clone(&pool), &config);
+        test(engine.unwrap(), held);
     });
     println!(
         "{} orders of events",
@@ -154,17 +190,80 @@ fn loom_two_producers_share_an_engine() {
 }
 
 #[test]
-fn loom_a_failed_device_answers_every_ticket() {
-    check(1, 2, |engine| {
+fn loom_a_batch_that_fails_answers_its_tickets_and_the_next_one_runs() {
+    check(1, 1, |engine| {
         let failing = engine.submit(13).unwrap();
         let after = engine.submit(2).unwrap();
         engine.flush().unwrap();
         let failed = failing.wait().unwrap();
         assert_eq!(failed.item, 13);
-        assert_eq!(failed.result.unwrap_err().kind(), ErrorKind::Device);
-        let after = after.wait().unwrap();
-        assert_eq!(after.item, 2, "handed back");
-        assert!(after.result.is_err());
+        assert_eq!(failed.result.unwrap_err().kind(), ErrorKind::Kernel);
+        assert_eq!(value(after).unwrap(), 4);
+    });
+}
+
+#[test]
+fn loom_two_devices_take_batches_side_by_side() {
+    let cpus = || -> Vec<Arc<dyn Backend>> {
+        vec![
+            Arc::new(CpuBackend::inline()),
+            Arc::new(CpuBackend::inline()),
+        ]
+    };
+    check_on(cpus, 1, 1, |engine, _| {
+        let tickets: Vec<_> = [3, 13, 5].map(|item| engine.submit(item).unwrap()).into();
+        drop(engine);
+        let values: Vec<_> = tickets.into_iter().map(value).collect();
+        assert!(matches!(values[..], [Ok(6), Ok(10)]));
+    });
+}
+
+/// Device 0 is lost with the first kernel that it runs, and comes back; what it had is
+/// run again, and its free slots wait, while the other device goes on.
+#[test]
+fn loom_a_device_that_is_started_again_holds_up_no_other() {
+    let devices = || -> Vec<Arc<dyn Backend>> {
+        let device = |faults| -> Arc<dyn Backend> {
+            Arc::new(SimBackend::new(SimOptions {
+                faults,
+                supervised: true,
+                ..SimOptions::seeded(1)
+            }))
+        };
+        vec![
+            device(vec![Fault::Kernel { launch: 0 }]),
+            device(Vec::new()),
+        ]
+    };
+    check_on(devices, 1, 1, |engine, _| {
+        let tickets: Vec<_> = [3, 4].map(|item| engine.submit(item).unwrap()).into();
+        drop(engine);
+        let values: Vec<_> = tickets.into_iter().map(value).collect();
+        assert!(matches!(values[..], [Ok(6), Ok(8)]), "{values:?}");
+    });
+}
+
+#[test]
+fn loom_the_last_handle_may_be_dropped_by_the_engine_s_own_thread() {
+    let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
+    check_on(cpu, 1, 2, |engine, held| {
+        let engine = Arc::new(engine);
+        *held.lock().unwrap() = Some(Arc::clone(&engine));
+        let ticket = engine.submit(7).unwrap();
+        engine.flush().unwrap();
+        drop(engine);
+        assert_eq!(value(ticket).unwrap(), 14);
+    });
+}
+
+#[test]
+fn loom_an_item_may_submit_another_while_it_is_read() {
+    let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
+    check_on(cpu, 1, 1, |engine, held| {
+        let engine = Arc::new(engine);
+        *held.lock().unwrap() = Some(Arc::clone(&engine));
+        assert_eq!(value(engine.submit(9).unwrap()).unwrap(), 18);
+        drop(held.lock().unwrap().take());
     });
 }
 

@@ -21,6 +21,7 @@ mod dot;
 mod download;
 mod driver;
 mod engine;
+mod inside;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod ordered_map;
@@ -43,7 +44,7 @@ mod upload;
 pub use build::Shrunk;
 pub use caller::{Delivery, Pipeline, Refused};
 pub use dot::dot;
-pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions};
+pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions, TrySubmitError};
 pub use ordered_map::OrderedMap;
 pub use packer::{Packed, Packer};
 pub use plan::{MemoryLine, MemoryPlan};

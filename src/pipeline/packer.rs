@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Batcher};
 use super::download::unpack;
+use super::inside::EngineId;
 use super::program::{Program, record_buckets};
 use super::slot::{Done, Filling, Slot};
 use super::ticket::Reply;
@@ -52,7 +53,13 @@ impl<W: Workload> Packer<W> {
         let device = backend.device();
         let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
         Ok(Packer {
-            program: Program::new(workload, Arc::new(buckets), buffers, device),
+            program: Program::new(
+                workload,
+                Arc::new(buckets),
+                buffers,
+                device,
+                EngineId::new(),
+            ),
             pool,
         })
     }
@@ -68,12 +75,18 @@ impl<W: Workload> Packer<W> {
     /// gives.
     ///
     /// # Errors
-    /// The items, if they do not fit one batch together.
+    /// The items, with [`ErrorKind::Usage`](crate::ErrorKind::Usage), if they do not fit
+    /// one batch together, and if the ring of the slot is not over this packer's buckets.
     pub fn pack(
         &self,
         slot: &mut Slot<Filling>,
         items: Vec<W::Item>,
     ) -> std::result::Result<Packed<W>, (Error, Vec<W::Item>)> {
+        if !slot.is_of(self.program.id) {
+            let error = Error::usage("the slot is of a ring over other buckets");
+            let error = error.fix("open the ring over Packer::buckets of this packer");
+            return Err((error, items));
+        }
         let buckets = self.buckets();
         let capacity = buckets.largest().capacity;
         let axes = self.program.workload.axes();
@@ -99,6 +112,9 @@ impl<W: Workload> Packer<W> {
     }
 
     /// The results of the slot's items, in order.
+    ///
+    /// # Panics
+    /// If the slot's ring is not over this packer's buckets.
     pub fn read(&self, slot: &Slot<Done<Packed<W>>>) -> Vec<Result<W::Output>> {
         let mut outputs = Vec::new();
         unpack(

@@ -1,8 +1,9 @@
 //! A workload with its recordings, one a bucket, checked against each other.
 
+use super::inside::{EngineId, Inside};
 use super::upload::guarded;
 use crate::error::{Context, Error, Result};
-use crate::record::{AXES_MAX, BufferId, Recorder, Scalar, Uniform, View};
+use crate::record::{AXES_MAX, BufferId, Recorder, RecordingId, Scalar, Uniform, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
 use parking_lot::RwLock;
@@ -15,6 +16,8 @@ pub(crate) struct Program<W: Workload> {
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
     device: DeviceInfo,
+    /// Which recordings are its.
+    pub(crate) id: RecordingId,
     /// Uploaded buffers that the host writes, the header among them, by id.
     pub(crate) upload_ids: Vec<BufferId>,
     pub(crate) header: Option<BufferId>,
@@ -23,6 +26,7 @@ pub(crate) struct Program<W: Workload> {
     pub(crate) uploads: ViewLayout,
     pub(crate) downloads: ViewLayout,
     pub(crate) download_ids: Vec<BufferId>,
+    engine: EngineId,
 }
 
 impl<W: Workload> Program<W> {
@@ -32,6 +36,7 @@ impl<W: Workload> Program<W> {
         buckets: Arc<Buckets>,
         buffers: W::Buffers,
         device: &DeviceInfo,
+        engine: EngineId,
     ) -> Self {
         let largest = Arc::clone(&buckets.largest().recording);
         let uploads = ViewLayout::new(&largest, View::Upload);
@@ -41,6 +46,7 @@ impl<W: Workload> Program<W> {
         upload_ids.sort_unstable();
         Program {
             upload_ids,
+            id: largest.id(),
             header,
             uniforms: largest
                 .uniforms()
@@ -54,7 +60,15 @@ impl<W: Workload> Program<W> {
             device: device.clone(),
             buffers,
             workload,
+            engine,
         }
+    }
+
+    /// Runs the workload's code for an item; a panic is the item's error. Calls that
+    /// would wait for the engine are refused meanwhile.
+    pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _inside = Inside::enter(self.engine);
+        guarded(work)
     }
 
     /// What an item takes of a batch; a panic is the item's error.
@@ -104,7 +118,7 @@ impl<W: Workload> Program<W> {
         if known.eq(capacities.iter().copied()) {
             return Ok(());
         }
-        let (buckets, _) = record_buckets(&self.workload, capacities, &self.device)?;
+        let (buckets, _) = record_as(self.id, &self.workload, capacities, &self.device)?;
         self.buckets().check_successor(&buckets)?;
         *self.buckets.write() = Arc::new(buckets);
         Ok(())
@@ -118,6 +132,16 @@ impl<W: Workload> Program<W> {
 
 /// Records the workload for each bucket, smallest first.
 pub(crate) fn record_buckets<W: Workload>(
+    workload: &W,
+    buckets: &[Extent],
+    device: &DeviceInfo,
+) -> Result<(Buckets, W::Buffers)> {
+    record_as(RecordingId::new(), workload, buckets, device)
+}
+
+/// [`record_buckets`], with handles that are those of all recordings with this id.
+fn record_as<W: Workload>(
+    id: RecordingId,
     workload: &W,
     buckets: &[Extent],
     device: &DeviceInfo,
@@ -136,7 +160,7 @@ pub(crate) fn record_buckets<W: Workload>(
     for &capacity in buckets {
         let place = || format!("recording of bucket {capacity}");
         let [own, whole] = [&capacity, &largest].map(|extent| &extent.as_slice()[..axes]);
-        let mut recorder = Recorder::of_bucket(own, whole);
+        let mut recorder = Recorder::of_workload::<W>(id, own, whole);
         handles = Some(workload.record(&mut recorder, device).within(place)?);
         let recording = recorder.finish().within(place)?;
         recorded.push(Bucket {

@@ -13,7 +13,7 @@ use super::stages::Shared;
 use super::stats::add;
 use super::upload::write;
 use crate::backend::Backend;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::HEADER_LEN;
 use crate::workload::{Extent, Workload};
 use std::ops::Range;
@@ -30,15 +30,17 @@ enum Known {
 }
 
 impl<W: Workload> Shared<W> {
-    /// Whether what a batch failed with is not the end of the device.
+    /// Whether a batch failed because its device was lost, and the device can be
+    /// started again.
     pub(super) fn comes_back(&self, failed: &Failed<Batch<W>>) -> bool {
         is_loss(&failed.error)
             && failed.slot.backend().is_supervised()
-            && self.poison.get().is_none()
+            && !self.is_over(failed.slot.device())
     }
 
     /// Runs the batches that a device was lost with again: `first`, and what else of
-    /// `more` failed. Nothing may be given to it meanwhile: the caller holds `turn`.
+    /// `more` failed. Nothing may be given to the device meanwhile: the caller holds
+    /// its [`Device::turn`](super::stages::Device::turn).
     pub(super) fn bring_back(
         &self,
         first: Box<Failed<Batch<W>>>,
@@ -68,25 +70,37 @@ impl<W: Workload> Shared<W> {
             Err(failed) if is_loss(&failed.error) => self.hunt(*failed),
             finished => finished,
         };
+        let finished = finished.map_err(|failed| self.end(failed));
+        let device = match &finished {
+            Ok(slot) => slot.device(),
+            Err(failed) => failed.slot.device(),
+        };
         // The next batch finds a device.
-        match (finished, self.revive(&*backend)) {
-            (Ok(slot), Ok(())) => Ok(slot),
-            (Ok(slot), Err(error)) => {
-                self.poison(&error);
-                Ok(slot)
-            }
-            (Err(failed), _) => Err(self.end(failed)),
+        if !self.is_over(device)
+            && let Err(error) = self.revive(&*backend)
+        {
+            self.lose_device(device, &error);
         }
+        finished
     }
 
+    /// Makes sure that there is a device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if it cannot be started again. That is no item's
+    /// fault, so it must not be taken for a loss.
     fn revive(&self, backend: &dyn Backend) -> Result<()> {
-        if !backend.revive()? {
+        let was_lost = backend.revive().map_err(|error| {
+            let message = format!("the lost device cannot be started again: {error}");
+            Error::new(ErrorKind::Unavailable, message)
+        })?;
+        if !was_lost {
             return Ok(());
         }
         let restarts = &self.counters.restarts;
         if restarts.load(Relaxed) >= self.restarts_max {
             let message = format!("the device was started again {} times", self.restarts_max);
-            return Err(Error::new(ErrorKind::Device, message)
+            return Err(Error::new(ErrorKind::Unavailable, message)
                 .fix("see the log for what it was lost with, or raise restarts_max"));
         }
         add(restarts, 1);
@@ -101,8 +115,14 @@ impl<W: Workload> Shared<W> {
         add(&self.counters.reruns, 1);
         let live = batch.total;
         let filled = slot.begin().filled(batch, live, self.program.buckets());
-        let (slot, replay) = filled.submit(false)?;
-        self.counters.add_replay(&replay);
+        let slot = match filled.submit(false) {
+            Ok((slot, replay)) => {
+                self.counters.add_replay(&replay);
+                slot
+            }
+            Err(failed) if failed.error.scope() < ErrorScope::Device => failed.wait_out(),
+            Err(failed) => return Err(failed),
+        };
         match slot.wait() {
             Progress::Done(slot) => Ok(slot),
             Progress::Failed(failed) => Err(failed),
@@ -150,7 +170,7 @@ impl<W: Workload> Shared<W> {
 
 /// Whether the device is lost with this error.
 fn is_loss(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Device | ErrorKind::Deadline)
+    error.scope() == ErrorScope::Device
 }
 
 /// A batch whose items are run apart.
@@ -182,11 +202,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let mut slot = slot.begin();
         let uniforms = match shared.program.header {
             None => Vec::new(),
-            Some(header) => {
-                let mut views = slot.host_mut(&[header]);
-                let header: &[u32] = bytemuck::cast_slice(views.pop().expect("asked for one"));
-                header[HEADER_LEN..].to_vec()
-            }
+            Some(header) => slot.header(header)[HEADER_LEN..].to_vec(),
         };
         Hunt {
             shared,

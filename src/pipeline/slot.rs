@@ -6,14 +6,18 @@
 
 use super::upload::write_header;
 use crate::backend::{Backend, Block, BlockView, HostViews, Lane, Stamps};
-use crate::error::{Context, Error, Result};
-use crate::record::{Buffer, BufferId, Element, View};
+use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
+use crate::record::{Buffer, BufferId, Element, RecordingId, View};
 use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung, give_up};
 use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::{debug_span, trace_span};
+
+/// How long the device may refuse to mark the end of a failed batch, as it does while
+/// another thread captures.
+const FENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
 /// slot less.
@@ -25,8 +29,12 @@ pub struct Slot<S> {
 
 struct Core {
     index: usize,
+    /// The place of its device among those of the engine.
+    device: usize,
     lane: Box<dyn Lane>,
     executor: Executor,
+    /// The counts that the header holds, as far as the slot wrote them.
+    header_live: Extent,
 }
 
 /// Holds nothing.
@@ -44,14 +52,20 @@ pub(crate) struct InFlight<B> {
     batch: B,
     /// When the device has to be done with it.
     due: Option<Instant>,
+    /// Why the batch has failed, once that is known. The slot is waited for all the
+    /// same: a part of the batch may be on the device.
+    failed: Option<Error>,
+    /// Whether the device has reported an error of the batch, which it does once.
+    reported: bool,
+    /// Since when the end of what was given is to be marked, if it is not.
+    unfenced_since: Option<Instant>,
 }
 /// Results can be read.
 pub struct Done<B> {
     batch: B,
 }
 
-/// A batch that the device failed, and its slot. Part of the batch may still be on
-/// the device.
+/// A batch that failed, and its slot. A part of the batch may still be on the device.
 pub struct Failed<B> {
     /// What happened.
     pub error: Error,
@@ -83,6 +97,7 @@ pub(crate) fn open_slots(
     buckets: &Arc<Buckets>,
     count: usize,
     policy: &Policy,
+    device: usize,
     slots: &mut Vec<Slot<Free>>,
 ) -> Result<Choices> {
     let choices = Choices::default();
@@ -99,8 +114,10 @@ pub(crate) fn open_slots(
         slots.push(Slot {
             core: Box::new(Core {
                 index,
+                device,
                 lane,
                 executor,
+                header_live: Extent::default(),
             }),
             state: Free(()),
         });
@@ -111,15 +128,28 @@ pub(crate) fn open_slots(
 impl Core {
     fn expect_view<T: Element>(&self, buffer: Buffer<T>, view: View) {
         let recording = &self.executor.buckets().largest().recording;
-        let decl = recording.buffers().get(buffer.id().index());
+        let decl = recording.buffer(buffer.id());
         let fits = decl.is_some_and(|decl| (decl.view, decl.dtype) == (view, T::DTYPE));
         assert!(fits, "the recording has no such {view:?} buffer");
+    }
+
+    /// When the device has to be done with what it is given now.
+    fn due(&self) -> Option<Instant> {
+        let deadline = self.executor.policy().deadline;
+        deadline.and_then(|deadline| Instant::now().checked_add(deadline))
     }
 
     fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>, timed: bool) -> Result<Replay> {
         let mut taken = Replay::default();
         if !Arc::ptr_eq(self.executor.buckets(), buckets) {
             taken = self.executor.take_buckets(&mut *self.lane, buckets)?;
+        }
+        if !self.header_live.fits(live) {
+            let written = self.header_live;
+            return Err(Error::usage(format!(
+                "the header counts {written}, and the batch spans {live}"
+            ))
+            .fix("submit at least what the header was written for"));
         }
         let bucket = buckets.find(live);
         let bucket =
@@ -143,6 +173,16 @@ impl<S> Slot<S> {
         self.core.index
     }
 
+    /// The place of its device among those of the engine.
+    pub(crate) fn device(&self) -> usize {
+        self.core.device
+    }
+
+    /// Whether its buckets are of the recordings with this id.
+    pub(crate) fn is_of(&self, id: RecordingId) -> bool {
+        self.core.executor.buckets().largest().recording.id() == id
+    }
+
     fn with<T>(self, state: impl FnOnce(S) -> T) -> Slot<T> {
         Slot {
             core: self.core,
@@ -150,8 +190,12 @@ impl<S> Slot<S> {
         }
     }
 
+    fn located(&self, error: Error) -> Error {
+        error.within(format!("slot {}", self.core.index))
+    }
+
     fn fail<B>(self, error: Error, batch: impl FnOnce(S) -> B) -> Box<Failed<B>> {
-        let error = error.within(format!("slot {}", self.core.index));
+        let error = self.located(error);
         let batch = batch(self.state);
         let slot = Slot {
             core: self.core,
@@ -171,10 +215,14 @@ impl Slot<Free> {
         self.core.executor.backend()
     }
 
-    /// The slot once nothing of a failed batch is on the device, if that can be
-    /// known.
+    /// Waits until nothing of a failed batch is on the device. `None` if that cannot
+    /// be known: the slot is dropped.
     pub(crate) fn quiet(mut self) -> Option<Self> {
-        self.core.lane.wait().is_ok().then_some(self)
+        let lane = &mut *self.core.lane;
+        let is_marked = self.core.executor.mark(lane).is_ok();
+        // The first wait may report an error of the batch.
+        let is_quiet = is_marked && (lane.wait().is_ok() || lane.wait().is_ok());
+        is_quiet.then_some(self)
     }
 
     /// Carries a batch that has nothing for the device in its turn.
@@ -192,12 +240,26 @@ impl Slot<Filling> {
     /// Fills the recording's header: what the batch spans, how many items it has,
     /// and the uniforms as they were declared.
     ///
+    /// The batch is then submitted with an extent that holds `live`.
+    ///
     /// # Panics
-    /// If the recording has no header.
+    /// If the recording has no header, if the largest bucket does not hold `live`, and
+    /// if a packer made the recording: what a [`Packer`](super::Packer) packs comes with
+    /// its header.
     pub fn write_header(&mut self, live: Extent, items: u32) {
         let buckets = Arc::clone(self.core.executor.buckets());
         let recording = &buckets.largest().recording;
+        let capacity = buckets.largest().capacity;
+        assert!(
+            live.fits(capacity),
+            "the header counts {live}, and the largest bucket holds {capacity}"
+        );
+        assert!(
+            !recording.is_of_workload(),
+            "the header of a workload's batch is its packer's to write"
+        );
         let header = recording.header().expect("the recording has a header");
+        self.core.header_live = live;
         let mut views = self.core.lane.host_mut(&[header]);
         let bytes = views.pop().expect("one was asked for");
         let uniforms = recording.uniforms().iter().map(|uniform| uniform.bits);
@@ -252,7 +314,27 @@ impl Slot<Filling> {
         bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
     }
 
-    pub(crate) fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+    /// What the header holds.
+    pub(crate) fn header(&mut self, header: BufferId) -> &[u32] {
+        let mut views = self.core.lane.host_mut(&[header]);
+        bytemuck::cast_slice(views.pop().expect("one was asked for"))
+    }
+
+    /// Memory for a batch of the workload that was recorded with this id; its header is
+    /// about to count `live`.
+    ///
+    /// # Panics
+    /// If the slot's recording is another, or does not hold `live`.
+    pub(crate) fn host_mut(
+        &mut self,
+        of: RecordingId,
+        live: Extent,
+        buffers: &[BufferId],
+    ) -> HostViews<'_> {
+        assert!(self.is_of(of), "the slot is of another recording");
+        let largest = self.core.executor.buckets().largest();
+        assert!(live.fits(largest.capacity), "a batch beyond the capacity");
+        self.core.header_live = live;
         self.core.lane.host_mut(buffers)
     }
 
@@ -281,13 +363,37 @@ impl<B> Slot<Filled<B>> {
         let (live, buckets) = (self.state.live, &self.state.buckets);
         match self.core.replay(live, buckets, timed) {
             Ok(replay) => {
-                let deadline = self.core.executor.policy().deadline;
-                let due = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
-                let slot = self.with(|Filled { batch, .. }| InFlight { batch, due });
+                let due = self.core.due();
+                let slot = self.with(|Filled { batch, .. }| InFlight::new(batch, due, None));
                 Ok((slot, replay))
             }
             Err(error) => Err(self.fail(error.within("submit"), |state| state.batch)),
         }
+    }
+}
+
+impl<B> InFlight<B> {
+    fn new(batch: B, due: Option<Instant>, failed: Option<Error>) -> Self {
+        InFlight {
+            batch,
+            due,
+            failed,
+            reported: false,
+            unfenced_since: None,
+        }
+    }
+}
+
+impl<B> Failed<B> {
+    /// The slot in flight, so that it is waited for before it is used again. For an
+    /// error of the batch alone: the device goes on.
+    pub(crate) fn wait_out(self) -> Slot<InFlight<B>> {
+        let Failed { error, batch, slot } = self;
+        let due = slot.core.due();
+        slot.with(|_| InFlight {
+            unfenced_since: Some(Instant::now()),
+            ..InFlight::new(batch, due, Some(error))
+        })
     }
 }
 
@@ -298,38 +404,95 @@ impl<B> Slot<InFlight<B>> {
 
     /// Looks once.
     pub(crate) fn poll(mut self) -> Progress<B> {
-        let done = self.core.lane.is_done();
+        let done = match self.fence() {
+            Ok(true) => self.core.lane.is_done(),
+            unfenced => unfenced,
+        };
         let overdue = self.state.due.is_some_and(|due| due <= Instant::now());
         self.progress(done, overdue)
     }
 
     /// Waits to the end, or until it is overdue.
     pub(crate) fn wait(mut self) -> Progress<B> {
+        loop {
+            match self.wait_once() {
+                // The device has reported an error; the end is still to come.
+                Progress::Pending(slot) => self = slot,
+                over => return over,
+            }
+        }
+    }
+
+    fn wait_once(mut self) -> Progress<B> {
         let span = trace_span!("wait", slot = self.core.index).entered();
-        let done = match self.state.due {
-            None => self.core.lane.wait().map(|()| true),
-            Some(due) => {
+        let done = match (self.fence(), self.state.due) {
+            (Ok(true), None) => self.core.lane.wait().map(|()| true),
+            (Ok(true), Some(due)) => {
                 let left = due.saturating_duration_since(Instant::now());
                 self.core.lane.wait_for(left)
             }
+            (unfenced, _) => unfenced,
         };
         drop(span);
-        self.progress(done, true)
+        let overdue = self.state.due.is_some_and(|due| due <= Instant::now());
+        self.progress(done, overdue)
+    }
+
+    /// Marks the end of what a failed submission gave, so that it can be waited for.
+    /// Whether it is marked.
+    fn fence(&mut self) -> Result<bool> {
+        let Some(since) = self.state.unfenced_since else {
+            return Ok(true);
+        };
+        match self.core.executor.mark(&mut *self.core.lane) {
+            Ok(()) => {
+                self.state.unfenced_since = None;
+                Ok(true)
+            }
+            Err(error) if error.scope() < ErrorScope::Device && since.elapsed() < FENCE_TIMEOUT => {
+                Ok(false)
+            }
+            Err(error) => Err(Error::new(
+                ErrorKind::Device,
+                format!("the end of a failed batch cannot be marked: {error}"),
+            )),
+        }
     }
 
     fn progress(mut self, done: Result<bool>, overdue: bool) -> Progress<B> {
         let error = match done {
-            Ok(true) => {
-                return Progress::Done(self.with(|InFlight { batch, .. }| Done { batch }));
-            }
+            Ok(true) => match self.state.failed.take() {
+                None => return Progress::Done(self.with(|state| Done { batch: state.batch })),
+                Some(error) => return self.end(error),
+            },
             Ok(false) if !overdue => return Progress::Pending(self),
             Ok(false) => {
                 let deadline = self.core.executor.policy().deadline.unwrap_or_default();
                 give_up(&mut *self.core.lane, deadline)
             }
-            Err(error) => error,
+            Err(error) if error.scope() >= ErrorScope::Device => error,
+            Err(error) if self.state.reported => Error::new(
+                ErrorKind::Device,
+                format!("the device does not come to an end with the batch: {error}"),
+            ),
+            Err(error) => {
+                self.state.reported = true;
+                let error = self.located(error.within("compute"));
+                self.state.failed.get_or_insert(error);
+                return Progress::Pending(self);
+            }
         };
-        Progress::Failed(self.fail(error.within("compute"), |state| state.batch))
+        let error = self.located(error.within("compute"));
+        self.end(error)
+    }
+
+    fn end(self, error: Error) -> Progress<B> {
+        let batch = self.state.batch;
+        let slot = Slot {
+            core: self.core,
+            state: Free(()),
+        };
+        Progress::Failed(Box::new(Failed { error, batch, slot }))
     }
 }
 
@@ -358,6 +521,7 @@ impl<B> Slot<Done<B>> {
     }
 
     pub(crate) fn host(&self, buffer: BufferId) -> &[u8] {
+        assert!(self.is_of(buffer.of), "the slot is of another recording");
         self.core.lane.host(buffer)
     }
 

@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Batcher, Entry};
 use super::download::unpack;
+use super::inside::EngineId;
 use super::program::Program;
 use super::ring::Finished;
 use super::sizes::{SizesSeen, fit_buckets};
@@ -13,7 +14,7 @@ use super::sync::Mutex;
 use super::ticket::Cells;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::workload::{Completion, Extent, Workload};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,8 +22,26 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tracing::{debug_span, trace_span};
 
+/// One device of an engine.
+pub(super) struct Device {
+    /// Held while work is given to the device, or while it is started again.
+    pub(super) turn: Mutex<()>,
+    /// Why it takes no more work.
+    lost: OnceLock<Error>,
+}
+
+impl Device {
+    pub(super) fn new() -> Self {
+        Device {
+            turn: Mutex::new(()),
+            lost: OnceLock::new(),
+        }
+    }
+}
+
 /// What all stages share.
 pub(super) struct Shared<W: Workload> {
+    pub(super) engine: EngineId,
     pub(super) program: Program<W>,
     pub(super) pool: Arc<ThreadPool>,
     pub(super) batch_target: Extent,
@@ -40,10 +59,12 @@ pub(super) struct Shared<W: Workload> {
     /// Of a run's batches that were taken.
     pub(super) completions: Spares<Completion<W>>,
     pub(super) cells: Cells<W>,
-    /// Set by the first device failure; nothing is given to the device after.
-    pub(super) poison: OnceLock<Error>,
-    /// Held while work is given to a device, or while a lost one is brought back.
-    pub(super) turn: Mutex<()>,
+    /// By [`Slot::device`].
+    pub(super) devices: Vec<Device>,
+    /// What ended the engine: from then on no batch is given to a device.
+    pub(super) ended: OnceLock<Error>,
+    /// Whether lost devices can be started again.
+    pub(super) is_supervised: bool,
     /// How often a supervised device may be started again.
     pub(super) restarts_max: u64,
 }
@@ -53,9 +74,10 @@ pub(super) type Flight<B> = Result<Slot<InFlight<B>>, Box<Failed<B>>>;
 
 /// What became of a batch that was given a slot.
 pub(super) enum Given<W: Workload> {
-    /// On the device, or lost to a device that will come back.
+    /// On the device, in part if it failed; or lost with a device that will be
+    /// started again.
     Submitted(Flight<Batch<W>>),
-    /// It has nothing for the device, or the device does not take it.
+    /// It has nothing for the device, or the device is lost for good.
     Finished(Finished<Batch<W>>),
 }
 
@@ -63,7 +85,7 @@ pub(super) enum Given<W: Workload> {
 pub(super) struct Taken<W: Workload> {
     pub(super) slot: Slot<Free>,
     pub(super) batch: Batch<W>,
-    /// The device's failure, if that is what ended the batch.
+    /// What ended the engine, if the batch failed with that.
     pub(super) failure: Option<Error>,
 }
 
@@ -109,7 +131,7 @@ impl<W: Workload> Shared<W> {
         let start = Instant::now();
         let closed_at = batch.closed_at.unwrap_or(start);
         add_between(&self.counters.stall_ns, closed_at, start);
-        if let Some(error) = self.poison.get() {
+        if let Some(error) = self.ended.get() {
             let error = Error::new(ErrorKind::Closed, format!("the engine stopped: {error}"));
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
         }
@@ -157,23 +179,28 @@ impl<W: Workload> Shared<W> {
                 // It was never on the device.
                 failed.batch.submitted_at = None;
                 self.meter.refused();
-                match self.comes_back(&failed) {
-                    true => Given::Submitted(Err(failed)),
+                match failed.error.scope() < ErrorScope::Device {
+                    true => Given::Submitted(Ok(failed.wait_out())),
+                    false if self.comes_back(&failed) => Given::Submitted(Err(failed)),
                     false => Given::Finished(Err(failed)),
                 }
             }
         }
     }
 
-    /// Adds the batch to the error of one that failed for good, which ends the engine.
+    /// Notes that a batch failed for good, and ends what the error concerns beyond it.
     pub(super) fn end(&self, mut failed: Box<Failed<Batch<W>>>) -> Box<Failed<Batch<W>>> {
         let batch = format!("batch {}", failed.batch.number);
         failed.error = failed.error.clone().within(batch);
-        self.poison(&failed.error);
+        add(&self.counters.batches_failed, 1);
+        match failed.error.scope() < ErrorScope::Device {
+            true => tracing::warn!(error = %failed.error, "a batch failed"),
+            false => self.lose_device(failed.slot.device(), &failed.error),
+        }
         failed
     }
 
-    /// Stage two: notes what the device made of a batch, a failure for good.
+    /// Stage two: notes what the device made of a batch.
     pub(super) fn seen(&self, mut outcome: Finished<Batch<W>>) -> Finished<Batch<W>> {
         self.back(&mut outcome);
         outcome.map_err(|failed| self.end(failed))
@@ -252,7 +279,7 @@ impl<W: Workload> Shared<W> {
                 Taken {
                     slot,
                     batch,
-                    failure: Some(error),
+                    failure: self.ended.get().cloned(),
                 }
             }
         };
@@ -268,10 +295,29 @@ impl<W: Workload> Shared<W> {
         taken
     }
 
-    pub(super) fn poison(&self, error: &Error) {
-        // Only the first failure is the cause; later ones follow from it.
-        if self.poison.set(error.clone()).is_ok() {
+    /// Takes a device out of use. The engine ends with its last device, and with any
+    /// device that is not supervised: a fault there takes CUDA from the whole process.
+    pub(super) fn lose_device(&self, device: usize, error: &Error) {
+        let others = self.devices.iter().enumerate();
+        let mut others = others.filter(|(place, _)| *place != device);
+        let goes_on = self.is_supervised && others.any(|(_, other)| other.lost.get().is_none());
+        // Before the device counts as lost: a slot of the last device is kept.
+        if !goes_on && self.ended.set(error.clone()).is_ok() {
             tracing::error!(%error, "the device failed; the engine takes no more work");
         }
+        if self.devices[device].lost.set(error.clone()).is_ok() && goes_on {
+            tracing::error!(%error, device, "the device failed; the engine goes on with the others");
+        }
+    }
+
+    /// Whether a device takes no more work.
+    pub(super) fn is_over(&self, device: usize) -> bool {
+        self.devices[device].lost.get().is_some() || self.ended.get().is_some()
+    }
+
+    /// Whether a slot can be used again. Slots of a lost device are dropped while the
+    /// engine goes on without it; later they carry batches to their errors.
+    pub(super) fn is_usable(&self, slot: &Slot<Free>) -> bool {
+        self.devices[slot.device()].lost.get().is_none() || self.ended.get().is_some()
     }
 }

@@ -27,11 +27,13 @@ macro_rules! counters {
 counters! {
     /// Items with a result.
     items_done,
-    /// Items without one: rejected by their extent, write or read, or handed back
-    /// by a device that failed.
+    /// Items without one: rejected by their extent, write or read, or of a batch
+    /// that failed.
     items_rejected,
     /// Batches given to the device.
     batches,
+    /// Batches that failed, each with all items that had no result before.
+    batches_failed,
     /// Driver calls of those batches: launches or graph launches, copies, marks.
     driver_calls,
     /// Batches that found all ready.

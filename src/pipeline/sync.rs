@@ -15,6 +15,8 @@ use std::time::Instant;
 
 /// What came first.
 pub(super) enum Received<T> {
+    /// From the channel of urgent messages.
+    Urgent(T),
     Message(T),
     /// The deadline.
     #[cfg_attr(loom, allow(dead_code, reason = "time stands still there"))]
@@ -26,10 +28,11 @@ pub(super) enum Received<T> {
 #[cfg(not(loom))]
 mod real {
     use super::{Instant, Received};
-    use crossbeam_channel::select_biased;
-    pub(in crate::pipeline) use crossbeam_channel::{Receiver, Sender, bounded};
+    pub(in crate::pipeline) use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+    use crossbeam_channel::{RecvTimeoutError, select_biased};
     pub(in crate::pipeline) use parking_lot::{Condvar, Mutex};
     pub(in crate::pipeline) use std::thread::{Builder, JoinHandle, yield_now};
+    pub(in crate::pipeline) use std::thread_local;
     use std::time::Duration;
 
     /// Both ends of a channel.
@@ -40,15 +43,34 @@ mod real {
         (bounded(room), bounded(room))
     }
 
-    /// The next message, an urgent one before others, or the deadline. `urgent`
-    /// and `normal` close together.
+    /// Sleeps for `pause`, or until a message comes, which it returns.
+    pub(in crate::pipeline) fn receive_within<T>(
+        receiver: &Receiver<T>,
+        pause: Duration,
+    ) -> Option<T> {
+        match receiver.recv_timeout(pause) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(pause);
+                None
+            }
+        }
+    }
+
+    /// The next message, an urgent one before others unless `normal_first`, or the
+    /// deadline. `urgent` and `normal` close together.
     pub(in crate::pipeline) fn receive<T>(
         urgent: &Receiver<T>,
         normal: &Receiver<T>,
+        normal_first: bool,
         deadline: Option<Instant>,
     ) -> Received<T> {
-        if let Ok(message) = urgent.try_recv() {
+        if normal_first && let Ok(message) = normal.try_recv() {
             return Received::Message(message);
+        }
+        if let Ok(message) = urgent.try_recv() {
+            return Received::Urgent(message);
         }
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         let left = deadline.map_or(Duration::MAX, until);
@@ -61,13 +83,13 @@ mod real {
         }
         select_biased! {
             recv(urgent) -> message => match message {
-                Ok(message) => Received::Message(message),
+                Ok(message) => Received::Urgent(message),
                 Err(_) => normal.recv().map_or(Received::Closed, Received::Message),
             },
             recv(normal) -> message => match message {
                 Ok(message) => Received::Message(message),
                 // An urgent item may have come between the two looks.
-                Err(_) => urgent.try_recv().map_or(Received::Closed, Received::Message),
+                Err(_) => urgent.try_recv().map_or(Received::Closed, Received::Urgent),
             },
             default(left) => Received::Due,
         }

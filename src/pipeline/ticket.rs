@@ -1,5 +1,6 @@
 //! Claims on results.
 
+use super::inside::{EngineId, check_outside};
 use super::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
@@ -12,6 +13,7 @@ const CELLS_MAX: usize = 4096;
 /// A claim on one item's result.
 pub struct Ticket<W: Workload> {
     cell: Arc<Cell<W>>,
+    engine: EngineId,
 }
 
 struct Cell<W: Workload> {
@@ -29,16 +31,22 @@ enum State<W: Workload> {
 
 /// The cells of an engine's tickets, in the order of their use. A cell that both of
 /// its ends have let go is used again, so that in the long run tickets allocate none.
-pub(crate) struct Cells<W: Workload>(parking_lot::Mutex<VecDeque<Arc<Cell<W>>>>);
+pub(crate) struct Cells<W: Workload> {
+    cells: parking_lot::Mutex<VecDeque<Arc<Cell<W>>>>,
+    engine: EngineId,
+}
 
 impl<W: Workload> Cells<W> {
-    pub(crate) fn new() -> Self {
-        Cells(parking_lot::Mutex::new(VecDeque::new()))
+    pub(crate) fn new(engine: EngineId) -> Self {
+        Cells {
+            cells: parking_lot::Mutex::new(VecDeque::new()),
+            engine,
+        }
     }
 
     /// A cell that is pending.
     fn take(&self) -> Arc<Cell<W>> {
-        let mut cells = self.0.lock();
+        let mut cells = self.cells.lock();
         let mut cell = cells.pop_front().unwrap_or_else(Cell::new);
         if Arc::get_mut(&mut cell).is_none() {
             // Its ticket may be kept for long: the next one's turn.
@@ -79,7 +87,8 @@ impl<W: Workload> Ticket<W> {
         let reply = TicketReply {
             cell: Arc::clone(&cell),
         };
-        (Ticket { cell }, Reply::Ticket(reply))
+        let engine = cells.engine;
+        (Ticket { cell, engine }, Reply::Ticket(reply))
     }
 
     /// Whether [`Ticket::wait`] would return at once.
@@ -91,8 +100,17 @@ impl<W: Workload> Ticket<W> {
     ///
     /// # Errors
     /// [`ErrorKind::Closed`] if the engine ended without it; then the item is
-    /// lost too. An item's own failure is in [`Completion::result`].
+    /// lost too. [`ErrorKind::Usage`] in the engine's own code, such as
+    /// [`Workload::read`], while there is no result yet: the wait would not end. An
+    /// item's own failure is in [`Completion::result`].
     pub fn wait(self) -> Result<Completion<W>> {
+        if !self.is_done() {
+            check_outside(
+                self.engine,
+                "to wait for a ticket",
+                "wait on another thread",
+            )?;
+        }
         let mut state = self.cell.state.lock();
         loop {
             match std::mem::replace(&mut *state, State::Lost) {
@@ -186,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_used_again_once_both_ends_let_it_go() {
-        let (cells, item) = (Cells::new(), Arc::new(()));
+        let (cells, item) = (Cells::new(EngineId::new()), Arc::new(()));
         let (first, reply) = Ticket::new(&cells);
         let cell = Arc::as_ptr(&first.cell);
         deliver(reply, &item, 1);
@@ -205,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_cell_keeps_no_result_of_a_ticket_that_was_dropped() {
-        let (cells, item) = (Cells::new(), Arc::new(()));
+        let (cells, item) = (Cells::new(EngineId::new()), Arc::new(()));
         let (before, reply) = Ticket::new(&cells);
         drop(before);
         deliver(reply, &item, 1);
@@ -219,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_ticket_without_an_answer_is_lost() {
-        let cells = Cells::<Counted>::new();
+        let cells = Cells::<Counted>::new(EngineId::new());
         for _ in 0..2 {
             let (ticket, reply) = Ticket::new(&cells);
             drop(reply);

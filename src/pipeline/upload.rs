@@ -35,7 +35,7 @@ pub(super) fn write<W: Workload>(
     batch: &mut Batch<W>,
     uniforms: impl Iterator<Item = u32>,
 ) {
-    let mut views = slot.host_mut(&program.upload_ids);
+    let mut views = slot.host_mut(program.id, batch.total, &program.upload_ids);
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);
         let bytes = views.remove(position.expect("the header is an upload"));
@@ -110,7 +110,7 @@ fn write_entry<W: Workload>(
 ) {
     let Ok(place) = entry.place else { return };
     let mut own = views.split_off(place.extent);
-    let written = guarded(|| {
+    let written = program.guarded(|| {
         program
             .workload
             .write(&program.buffers, &entry.item, place.at, &mut own.reborrow())

@@ -1,6 +1,7 @@
 //! Named buffers with a run-time element type, and typed handles to them.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The type of a buffer's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,14 +90,40 @@ impl Scalar {
     }
 }
 
-/// A buffer's place in its recording.
+/// Which recordings a buffer is of: all recorders of one ladder of buckets have the
+/// same, and no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BufferId(pub(crate) u16);
+pub(crate) struct RecordingId(u64);
+
+impl RecordingId {
+    /// An id that no other recording has.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        RecordingId(NEXT.fetch_add(1, Relaxed))
+    }
+}
+
+/// A buffer's place in its recording. Ids of different recordings differ, but for
+/// the buckets of one ladder ([`Recorder::ladder`](super::Recorder::ladder)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId {
+    pub(crate) of: RecordingId,
+    pub(crate) index: u16,
+}
 
 impl BufferId {
     /// The index into [`Recording::buffers`](super::Recording::buffers).
     pub fn index(self) -> usize {
-        usize::from(self.0)
+        usize::from(self.index)
+    }
+
+    /// The id of a lane's buffer where no recording is known.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(crate) fn of_lane(index: u16) -> Self {
+        BufferId {
+            of: RecordingId(u64::MAX),
+            index,
+        }
     }
 }
 
@@ -129,7 +156,7 @@ impl<T> Copy for Buffer<T> {}
 
 impl<T> std::fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer({})", self.id.0)
+        write!(f, "Buffer({})", self.id.index)
     }
 }
 

@@ -2,7 +2,7 @@
 //! passes.
 
 use super::buffer::{Buffer, BufferId, DType, Element};
-use super::kernel::{Access, Kernel, Param, ParamKind};
+use super::kernel::{Access, Kernel, ParamKind};
 use crate::error::{Error, Result};
 
 /// Bytes of a word, in which a launch passes its parameters: each starts a new one.
@@ -59,10 +59,24 @@ impl StructArg {
 
     /// Points the next pointer at memory of the embedder's: `Block::address`, or
     /// more.
+    ///
+    /// # Safety
+    /// From `address` on the kernel that gets the struct touches only memory that is
+    /// declared to the executor: an address comes with no length, so no check can see
+    /// how far the kernel goes.
     #[must_use]
-    pub fn address(mut self, address: u64) -> Self {
+    pub unsafe fn address(mut self, address: u64) -> Self {
         self.targets.push(Target::Address(address));
         self
+    }
+
+    /// A struct of one pointer, to memory of the embedder's.
+    #[cfg(test)]
+    pub(crate) fn of_address(address: u64) -> Self {
+        StructArg {
+            bytes: vec![0; WORD_BYTES],
+            targets: vec![Target::Address(address)],
+        }
     }
 
     /// What its pointers are set to.
@@ -188,33 +202,29 @@ impl Kernel {
     /// Adds a struct of `bytes` bytes that is passed by value, with the pointers in
     /// it that the kernel follows: for each its offset, what the kernel does with
     /// what it points to, and the type of the elements there.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
     #[must_use]
-    pub fn structure(
-        mut self,
-        name: &str,
-        bytes: usize,
-        pointers: &[(usize, Access, DType)],
-    ) -> Self {
+    pub fn structure(self, name: &str, bytes: usize, pointers: &[(usize, Access, DType)]) -> Self {
         let field = |&(offset, access, dtype): &(usize, Access, DType)| PointerField {
             offset,
             access,
             dtype,
         };
-        self.params.push(Param {
-            name: name.to_owned(),
-            kind: ParamKind::Struct {
-                bytes,
-                pointers: pointers.iter().map(field).collect(),
-            },
-        });
-        self
+        let pointers = pointers.iter().map(field).collect();
+        self.param(name, ParamKind::Struct { bytes, pointers })
     }
 
     /// Says that it follows pointers that are in device memory, as in a list of
     /// lists. No check sees those: what they point to must be in buffers that the
     /// kernel takes, or in memory that is declared to the executor.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
     #[must_use]
     pub fn follows_device_pointers(mut self) -> Self {
+        self.expect_open();
         self.follows_device_pointers = true;
         self
     }
@@ -233,11 +243,10 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Image;
 
     #[test]
     fn every_parameter_starts_a_word_and_pointers_are_found_in_them() {
-        let kernel = Kernel::new("k", &Image::cuda("k.cu", ""))
+        let kernel = Kernel::new("k")
             .scalar::<u8>("a")
             .structure(
                 "s",

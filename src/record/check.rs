@@ -59,7 +59,7 @@ fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
 
 fn check_command(recording: &Recording, command: &Command, state: &mut [State]) -> Result<()> {
     let mut foreign = false;
-    command.visit_buffers(|id, _, _| foreign |= id.index() >= recording.buffers.len());
+    command.visit_buffers(|id, _, _| foreign |= recording.buffer(id).is_none());
     if foreign {
         return Err(Error::usage("a buffer is of another recording"));
     }
@@ -258,16 +258,10 @@ fn has(recording: &Recording, test: impl Fn(&Command) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::{Access, Buffer, DType, Image, Kernel, Recorder, StructArg};
-    use std::sync::Arc;
+    use crate::record::{Access, Buffer, DType, Kernel, Recorder, StructArg};
 
     fn kernel() -> Kernel {
-        let image = Arc::new(Image {
-            name: "test".into(),
-            binary: None,
-            source: None,
-        });
-        Kernel::new("scale", &image)
+        Kernel::new("scale")
             .reads::<f32>("x")
             .writes::<f32>("y")
             .scalar::<f32>("a")
@@ -367,21 +361,26 @@ mod tests {
                 "command 3: buffer y: it is written after it was downloaded",
             ),
             (
-                record(|r, _, _| {
-                    let mut other = Recorder::new(&[1]);
-                    let foreign =
-                        ["a", "b", "c"].map(|name| other.upload_buffer::<f32>(name, 0, 1));
-                    r.upload(foreign[2]);
+                record(|r, x, _| {
+                    // Of the same index and type as `x`.
+                    let foreign = Recorder::new(&[16]).upload_buffer::<f32>("x", 0, 1);
+                    assert_eq!(foreign.id().index(), x.id().index());
+                    r.upload(foreign);
                 }),
                 "command 0: a buffer is of another recording",
             ),
             (
                 record(|r, x, y| {
+                    let foreign = Recorder::new(&[16]).upload_buffer::<f32>("x", 0, 1);
                     r.upload(x);
-                    let wide = Kernel {
-                        block: [8, 8, 65],
-                        ..k.clone()
-                    };
+                    r.launch(&k, 1, &[foreign.into(), y.into(), 2f32.into()]);
+                }),
+                "command 1: a buffer is of another recording",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    let wide = k.clone().block_shape([8, 8, 65]);
                     r.launch(&wide, 1, &[x.into(), y.into(), 2f32.into()]);
                 }),
                 "a block of [8, 8, 65] threads",
@@ -414,8 +413,7 @@ mod tests {
     fn each_misuse_of_a_struct_is_named() {
         let outcome = |bytes: usize, pointers: &[(usize, Access, DType)], arg: fn(_, _) -> _| {
             record(|r, x, y| {
-                let kernel = Kernel::new("k", &Image::cuda("k.cu", ""));
-                let kernel = kernel.structure("s", bytes, pointers);
+                let kernel = Kernel::new("k").structure("s", bytes, pointers);
                 r.upload(x);
                 r.launch(&kernel, 1, &[StructArg::into(arg(x, y))]);
                 r.download(y);

@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, BufferId, Element, Scalar};
 use super::by_value::{StructArg, Target};
-use super::kernel::{Access, Kernel, ParamKind};
+use super::kernel::{Access, Kernel, Param, ParamKind, Twin};
 use super::shape::Shape;
 
 /// One argument of a launch.
@@ -37,8 +37,8 @@ impl From<StructArg> for Arg {
 /// A kernel launch.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The kernel.
-    pub kernel: Kernel,
+    /// The kernel. Not public: a kernel with code could be recorded otherwise.
+    pub(crate) kernel: Kernel,
     /// Its blocks.
     pub shape: Shape,
     /// Arguments in the order of the kernel's parameters.
@@ -95,6 +95,26 @@ impl Command {
 }
 
 impl Launch {
+    /// The kernel's name.
+    pub fn kernel_name(&self) -> &str {
+        self.kernel.name()
+    }
+
+    /// The kernel's parameters, in order.
+    pub fn params(&self) -> &[Param] {
+        self.kernel.params()
+    }
+
+    /// Threads of the kernel's own block along x, y and z.
+    pub fn threads(&self) -> [u32; 3] {
+        self.kernel.threads()
+    }
+
+    /// The kernel's CPU twin.
+    pub fn cpu_twin(&self) -> Option<Twin> {
+        self.kernel.cpu_twin()
+    }
+
     /// Calls `visit` for each pointer that is passed, also in structs.
     pub fn visit_targets(&self, mut visit: impl FnMut(Target, Access)) {
         for (param, arg) in self.kernel.params.iter().zip(&self.args) {

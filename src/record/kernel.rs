@@ -81,6 +81,8 @@ pub struct Param {
     pub name: String,
     /// What is passed.
     pub kind: ParamKind,
+    /// Whether a recorded launch may take another value of it.
+    pub changeable: bool,
 }
 
 /// What a parameter takes.
@@ -113,103 +115,278 @@ pub enum ParamKind {
 /// It runs inside the CPU backend's thread pool, and may use `rayon` freely.
 pub type Twin = fn(&mut TwinLaunch<'_>);
 
-/// A kernel's declaration.
+/// A kernel: its declaration, its CPU twin, and its device code.
+///
+/// [`Kernel::new`] and the methods after it declare what the kernel is called and
+/// what it takes. A kernel with a twin then runs on the CPU and on the simulated
+/// device. [`Kernel::code`] attaches the code for a GPU, and is `unsafe`: from there
+/// on the declaration is a promise, and cannot be changed.
+///
+/// ```
+/// # use tapeloop::record::{Image, Kernel, TwinLaunch};
+/// # fn square(_: &mut TwinLaunch<'_>) {}
+/// # let source = "";
+/// let kernel = Kernel::new("square")
+///     .reads::<f32>("x")
+///     .writes::<f32>("y")
+///     .scalar::<u32>("len")
+///     .twin(square);
+/// // SAFETY: `square` reads `x` and writes `y` below `len`, which is the length that
+/// // both have in the recording.
+/// let kernel = unsafe { kernel.code(&Image::cuda("square.cu", source)) };
+/// ```
+///
+/// Safe code cannot attach code:
+///
+/// ```compile_fail,E0133
+/// use tapeloop::record::{Image, Kernel};
+/// let kernel = Kernel::new("square").code(&Image::cuda("square.cu", ""));
+/// ```
+///
+/// and it cannot change what a kernel declares:
+///
+/// ```compile_fail,E0616
+/// use tapeloop::record::Kernel;
+/// let mut kernel = Kernel::new("square");
+/// kernel.params.clear();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its unmangled name in the image.
-    pub name: String,
-    /// Where its code comes from.
-    pub image: Arc<Image>,
-    /// Its parameters, in order.
-    pub params: Vec<Param>,
+    pub(crate) name: String,
+    pub(crate) params: Vec<Param>,
     /// Threads in a block, along x, y and z.
-    pub block: [u32; 3],
+    pub(crate) block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
-    pub shared_bytes: u32,
+    pub(crate) shared_bytes: u32,
     /// Whether it may come back to what it has read or written, which is slow in
     /// memory of the host: buffers are copied for it, whatever the policy.
-    pub revisits: bool,
+    pub(crate) revisits: bool,
     /// Whether it follows pointers that are in device memory, where no check sees
     /// them.
-    pub follows_device_pointers: bool,
-    /// Its CPU twin. Without one the kernel needs a GPU.
-    pub twin: Option<Twin>,
+    pub(crate) follows_device_pointers: bool,
+    pub(crate) twin: Option<Twin>,
+    /// The device code. Only [`Kernel::code`] and the worker's side of a link set it.
+    pub(crate) image: Option<Arc<Image>>,
 }
 
 impl Kernel {
-    /// A kernel named `name` in `image`, without parameters, with 128 threads a
-    /// block, and without a twin.
-    pub fn new(name: impl Into<String>, image: &Arc<Image>) -> Self {
+    /// Declares a kernel named `name`, without parameters, with 128 threads a block,
+    /// without a twin and without device code.
+    ///
+    /// The name is the function's unmangled name in the image that
+    /// [`Kernel::code`] attaches.
+    pub fn new(name: impl Into<String>) -> Self {
         Kernel {
             name: name.into(),
-            image: Arc::clone(image),
             params: Vec::new(),
             block: [128, 1, 1],
             shared_bytes: 0,
             revisits: false,
             follows_device_pointers: false,
             twin: None,
+            image: None,
         }
     }
 
-    /// Sets the threads of a block along x.
+    /// Attaches the device code, which completes the declaration.
+    ///
+    /// A recording of the kernel then runs on a GPU. Nothing checks there what the
+    /// code does with the addresses that it gets, so the caller vouches for it.
+    ///
+    /// # Safety
+    /// `image` is what nvcc or NVRTC made, or CUDA C++ text for NVRTC. The function in
+    /// it that has the kernel's name
+    /// - reads and writes only memory behind the pointers that the declaration names,
+    ///   each with the declared access, and within the length of the buffer that the
+    ///   recording passes there: in every bucket, and in whatever memory of at least
+    ///   that length the buffer is bound to;
+    /// - does so for the recorded grid and every smaller one, also where launches before
+    ///   it ran with a smaller grid (for
+    ///   [`Recorder::launch_over`](super::Recorder::launch_over): for every block size
+    ///   up to 1024 threads along x, and every grid that covers the elements with it);
+    /// - does so for the recorded values, and for every value of the parameters that
+    ///   the declaration calls [`changeable`](Kernel::changeable);
+    /// - does so whatever its input buffers hold that the host can write: the header
+    ///   holds counts within the capacity, all else holds whatever the workload, or
+    ///   the program that fills the slots, writes there;
+    /// - follows pointers that it reads from device memory only where
+    ///   [`follows_device_pointers`](Kernel::follows_device_pointers) is declared, and
+    ///   only into buffers that the launch passes, or into memory that is declared to
+    ///   the executor.
+    ///
+    /// Races between the threads of a launch are the author's too.
+    ///
+    /// A launch can be recorded by everyone who has the `Kernel`, so the promise is
+    /// about every recording that is made of it: keep the value where only code that
+    /// records it as promised has it. A workload whose code relies on what the
+    /// workload itself writes attaches it only in recorders for its own type
+    /// ([`Recorder::is_for`](super::Recorder::is_for)).
     #[must_use]
-    pub fn block(mut self, threads: u32) -> Self {
-        self.block = [threads, 1, 1];
+    pub unsafe fn code(mut self, image: &Arc<Image>) -> Self {
+        self.image = Some(Arc::clone(image));
+        self
+    }
+
+    /// Refuses a change of a declaration that was vouched for.
+    #[track_caller]
+    pub(super) fn expect_open(&self) {
+        assert!(
+            self.image.is_none(),
+            "kernel {} has its code already: declare everything before `Kernel::code`",
+            self.name
+        );
+    }
+
+    /// Sets the threads of a block along x.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
+    #[must_use]
+    pub fn block(self, threads: u32) -> Self {
+        self.block_shape([threads, 1, 1])
+    }
+
+    /// Sets the threads of a block along x, y and z.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
+    #[must_use]
+    pub fn block_shape(mut self, threads: [u32; 3]) -> Self {
+        self.expect_open();
+        self.block = threads;
+        self
+    }
+
+    /// Sets the dynamic shared memory of a block, in bytes.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
+    #[must_use]
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.expect_open();
+        self.shared_bytes = bytes;
         self
     }
 
     /// Adds a buffer parameter that the kernel reads.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
     #[must_use]
     pub fn reads<T: Element>(self, name: &str) -> Self {
         self.buffer::<T>(name, Access::Read)
     }
 
     /// Adds a buffer parameter that the kernel writes.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
     #[must_use]
     pub fn writes<T: Element>(self, name: &str) -> Self {
         self.buffer::<T>(name, Access::Write)
     }
 
     /// Adds a buffer parameter that the kernel reads and writes.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
     #[must_use]
     pub fn updates<T: Element>(self, name: &str) -> Self {
         self.buffer::<T>(name, Access::ReadWrite)
     }
 
-    fn buffer<T: Element>(mut self, name: &str, access: Access) -> Self {
-        self.params.push(Param {
-            name: name.to_owned(),
-            kind: ParamKind::Buffer {
+    fn buffer<T: Element>(self, name: &str, access: Access) -> Self {
+        self.param(
+            name,
+            ParamKind::Buffer {
                 dtype: T::DTYPE,
                 access,
             },
+        )
+    }
+
+    /// Adds a parameter passed by value. A launch keeps the value that it was
+    /// recorded with, unless the parameter is [`changeable`](Kernel::changeable).
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
+    #[must_use]
+    pub fn scalar<T: Element>(self, name: &str) -> Self {
+        self.param(name, ParamKind::Scalar { dtype: T::DTYPE })
+    }
+
+    pub(crate) fn param(mut self, name: &str, kind: ParamKind) -> Self {
+        self.expect_open();
+        self.params.push(Param {
+            name: name.to_owned(),
+            kind,
+            changeable: false,
         });
         self
     }
 
-    /// Adds a parameter passed by value.
+    /// Lets a recorded launch take other values of a scalar or a struct:
+    /// `Bindings::set_scalar` and `Bindings::set_struct` refuse all other parameters.
+    /// The code then has to stay within its buffers for every value of it.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`], and for a name that no scalar or struct declared so far
+    /// has.
     #[must_use]
-    pub fn scalar<T: Element>(mut self, name: &str) -> Self {
-        self.params.push(Param {
-            name: name.to_owned(),
-            kind: ParamKind::Scalar { dtype: T::DTYPE },
-        });
+    pub fn changeable(mut self, name: &str) -> Self {
+        self.expect_open();
+        let is_value = |param: &&mut Param| {
+            param.name == name && !matches!(param.kind, ParamKind::Buffer { .. })
+        };
+        let Some(param) = self.params.iter_mut().find(is_value) else {
+            panic!("kernel {} has no scalar or struct named {name}", self.name);
+        };
+        param.changeable = true;
         self
     }
 
     /// Says that it may come back to what it has read or written.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
     #[must_use]
     pub fn revisits(mut self) -> Self {
+        self.expect_open();
         self.revisits = true;
         self
     }
 
-    /// Sets the CPU twin.
+    /// Sets the CPU twin. It may be set before and after the code.
     #[must_use]
     pub fn twin(mut self, twin: Twin) -> Self {
         self.twin = Some(twin);
         self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its parameters, in order.
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    /// Threads of a block along x, y and z.
+    pub fn threads(&self) -> [u32; 3] {
+        self.block
+    }
+
+    /// Its CPU twin. Without one the kernel needs a GPU.
+    pub fn cpu_twin(&self) -> Option<Twin> {
+        self.twin
+    }
+
+    /// Whether [`Kernel::code`] attached device code. Without it the kernel runs as
+    /// its twin alone.
+    pub fn has_code(&self) -> bool {
+        self.image.is_some()
     }
 }
 

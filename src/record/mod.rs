@@ -13,6 +13,7 @@ mod kernel;
 mod recorder;
 mod shape;
 
+pub(crate) use buffer::RecordingId;
 pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
 pub(crate) use by_value::check_struct;
 pub use by_value::{

@@ -1,11 +1,14 @@
 //! Taking down the commands of one batch.
 
-use super::buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
+use super::buffer::{
+    Buffer, BufferDecl, BufferId, DType, Element, RecordingId, Scalar, Unit, View,
+};
 use super::command::{Arg, Command, Launch};
 use super::kernel::Kernel;
 use super::shape::{Cover, Shape};
 use super::{AXES_MAX, check};
 use crate::error::{Error, Result};
+use std::any::TypeId;
 
 /// The most buffers in a recording.
 pub const BUFFERS_MAX: usize = 128;
@@ -36,6 +39,9 @@ pub struct Uniform {
 
 /// Takes down buffers and commands for batches of one capacity.
 pub struct Recorder {
+    id: RecordingId,
+    /// The workload that an engine records, if one does.
+    workload: Option<TypeId>,
     capacity: Vec<u32>,
     largest: Vec<u32>,
     buffers: Vec<BufferDecl>,
@@ -49,6 +55,8 @@ pub struct Recorder {
 /// Checked commands over declared buffers: what one batch does.
 #[derive(Clone, Debug)]
 pub struct Recording {
+    id: RecordingId,
+    is_of_workload: bool,
     pub(super) capacity: Vec<u32>,
     pub(super) buffers: Vec<BufferDecl>,
     pub(super) commands: Vec<Command>,
@@ -60,6 +68,8 @@ impl Recorder {
     /// A recorder for batches that span at most `capacity` along each axis.
     pub fn new(capacity: &[u32]) -> Self {
         Recorder {
+            id: RecordingId::new(),
+            workload: None,
             capacity: capacity.to_vec(),
             largest: capacity.to_vec(),
             buffers: Vec::new(),
@@ -70,12 +80,44 @@ impl Recorder {
         }
     }
 
-    /// A recorder for one of several buckets, the largest of which spans `largest`.
-    pub(crate) fn of_bucket(capacity: &[u32], largest: &[u32]) -> Self {
+    /// A recorder for each of several buckets, smallest first, whose handles are one
+    /// another's: the handle that one of them returns stands for the same buffer in the
+    /// recordings of the others. Each of them declares and launches the same.
+    pub fn ladder(capacities: &[&[u32]]) -> Vec<Recorder> {
+        let id = RecordingId::new();
+        let largest = capacities.last().copied().unwrap_or_default();
+        let of_bucket = |capacity: &&[u32]| Recorder {
+            id,
+            largest: largest.to_vec(),
+            ..Recorder::new(capacity)
+        };
+        capacities.iter().map(of_bucket).collect()
+    }
+
+    /// A recorder for one bucket of the workload `W`, which an engine fills; the
+    /// largest bucket spans `largest`, and `id` is that of all of them.
+    pub(crate) fn of_workload<W: 'static>(
+        id: RecordingId,
+        capacity: &[u32],
+        largest: &[u32],
+    ) -> Self {
         Recorder {
+            id,
+            workload: Some(TypeId::of::<W>()),
             largest: largest.to_vec(),
             ..Recorder::new(capacity)
         }
+    }
+
+    /// Whether an engine, a pipeline or a packer records its workload, and that is of
+    /// type `W`. Then nothing but that workload's `write`, and the engine, which writes
+    /// the header, writes what the batches of this recording upload.
+    ///
+    /// A workload whose device code relies on what the workload itself writes attaches
+    /// the code ([`Kernel::code`]) only where this is true: its `record` may also be
+    /// called by another workload, which records more, or writes something else.
+    pub fn is_for<W: 'static>(&self) -> bool {
+        self.workload == Some(TypeId::of::<W>())
     }
 
     /// The largest bucket's capacity along `axis`: what all buckets have to share,
@@ -173,19 +215,16 @@ impl Recorder {
 
     /// Records the upload of a whole buffer.
     pub fn upload<T: Element>(&mut self, buffer: Buffer<T>) {
-        self.expect_own(buffer);
         self.commands.push(Command::Upload(buffer.id()));
     }
 
     /// Records the download of a whole buffer.
     pub fn download<T: Element>(&mut self, buffer: Buffer<T>) {
-        self.expect_own(buffer);
         self.commands.push(Command::Download(buffer.id()));
     }
 
     /// Records that every byte of a buffer is set to `byte`.
     pub fn memset<T: Element>(&mut self, buffer: Buffer<T>, byte: u8) {
-        self.expect_own(buffer);
         let buffer = buffer.id();
         self.commands.push(Command::Memset { buffer, byte });
     }
@@ -193,6 +232,11 @@ impl Recorder {
     /// Records a launch of `kernel` with `blocks` blocks along x.
     pub fn launch(&mut self, kernel: &Kernel, blocks: u32, args: &[Arg]) {
         self.launch_shaped(kernel, Shape::Grid([blocks, 1, 1]), args);
+    }
+
+    /// Records a launch of `kernel` with a grid of blocks along x, y and z.
+    pub fn launch_grid(&mut self, kernel: &Kernel, grid: [u32; 3], args: &[Arg]) {
+        self.launch_shaped(kernel, Shape::Grid(grid), args);
     }
 
     /// Records a launch of `kernel` over `elements` elements: the device chooses the
@@ -226,6 +270,8 @@ impl Recorder {
             return Err(error);
         }
         let recording = Recording {
+            id: self.id,
+            is_of_workload: self.workload.is_some(),
             capacity: self.capacity,
             buffers: self.buffers,
             commands: self.commands,
@@ -255,9 +301,9 @@ impl Recorder {
             });
         if self.buffers.len() == BUFFERS_MAX {
             self.misuse(name, format!("more than {BUFFERS_MAX} buffers"));
-            return Buffer::new(BufferId(0));
+            return Buffer::new(self.buffer_id(0));
         }
-        let id = BufferId(self.buffers.len() as u16);
+        let id = self.buffer_id(self.buffers.len());
         self.buffers.push(BufferDecl {
             name: name.to_owned(),
             dtype: T::DTYPE,
@@ -268,12 +314,10 @@ impl Recorder {
         Buffer::new(id)
     }
 
-    /// Notes a handle that cannot be of this recorder.
-    fn expect_own<T: Element>(&mut self, buffer: Buffer<T>) {
-        let decl = self.buffers.get(buffer.id().index());
-        if decl.is_some_and(|decl| decl.dtype != T::DTYPE) {
-            self.misuse
-                .get_or_insert_with(|| Error::usage("a buffer is of another recording"));
+    fn buffer_id(&self, index: usize) -> BufferId {
+        BufferId {
+            of: self.id,
+            index: index as u16,
         }
     }
 
@@ -311,7 +355,11 @@ impl Recording {
 
     /// The buffers' handles with their declarations.
     pub fn buffers_by_id(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
-        let ids = (0..self.buffers.len()).map(|index| BufferId(index as u16));
+        let of = self.id;
+        let ids = (0..self.buffers.len()).map(move |index| BufferId {
+            of,
+            index: index as u16,
+        });
         ids.zip(&self.buffers)
     }
 
@@ -323,8 +371,28 @@ impl Recording {
         })
     }
 
-    /// The kernels in the order of their launches.
-    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+    /// The kernels in the order of their launches. Not public: a kernel with code
+    /// could be recorded otherwise.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &Kernel> {
         self.launches().map(|launch| &launch.kernel)
+    }
+
+    /// Which recordings share its handles.
+    pub(crate) fn id(&self) -> RecordingId {
+        self.id
+    }
+
+    /// The buffer that a handle stands for; `None` for a handle of another recording.
+    pub(crate) fn buffer(&self, id: BufferId) -> Option<&BufferDecl> {
+        match id.of == self.id {
+            true => self.buffers.get(id.index()),
+            false => None,
+        }
+    }
+
+    /// Whether an engine recorded a workload. Its batches are then written by that
+    /// workload alone.
+    pub(crate) fn is_of_workload(&self) -> bool {
+        self.is_of_workload
     }
 }

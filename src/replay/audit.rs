@@ -182,7 +182,7 @@ fn word_place(launch: &Launch, word: usize) -> String {
 pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &Memory<'_>) -> Result<()> {
     for (lowered, held) in body.iter().zip(held) {
         compare(lowered, held, memory)
-            .map_err(|error| error.within(format!("command {}", lowered.command)))?;
+            .map_err(|error| error.within(format!("command {}", lowered.command())))?;
     }
     match (held.len(), body.len()) {
         (held, lowered) if held == lowered => Ok(()),
@@ -193,12 +193,12 @@ pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &Memory<'_>) -> 
 }
 
 fn compare(lowered: &Lowered, held: &Op, memory: &Memory<'_>) -> Result<()> {
-    let meant = &lowered.op;
+    let meant = lowered.op();
     if meant == held {
         return Ok(());
     }
     if let (Op::Launch { .. }, Op::Launch { .. }, Command::Launch(launch)) =
-        (meant, held, &memory.recording.commands()[lowered.command])
+        (meant, held, &memory.recording.commands()[lowered.command()])
     {
         return Err(launch_difference(launch, meant, held, memory));
     }

@@ -2,6 +2,7 @@
 
 use super::audit::{Audit, Memory, check_lowered};
 use super::executor::Replay;
+use super::give::enqueue_part;
 use super::{Bindings, Lowered, Scope, lower};
 use crate::backend::{Lane, Op, Queue};
 use crate::error::{Context, Result};
@@ -20,8 +21,7 @@ pub(super) struct Batch {
 
 /// A copy whose size follows the batch.
 pub(super) struct Copy {
-    command: usize,
-    op: Op,
+    lowered: Lowered,
     pub(super) bytes: usize,
     unit: Unit,
     element_bytes: usize,
@@ -40,7 +40,7 @@ impl Batch {
             // Nothing touches a buffer before its upload or writes it after its
             // download, so copies may leave their place for the ends.
             let copy = Copy::of(bindings, &lowered);
-            match (scope, copy, lowered.queue) {
+            match (scope, copy, lowered.queue()) {
                 (Scope::Kernels, Some(copy), Queue::Upload) => batch.before.push(copy),
                 (Scope::Kernels, Some(copy), _) => batch.after.push(copy),
                 (_, copy, _) => {
@@ -55,14 +55,14 @@ impl Batch {
     /// The copies before and after the body, each with the place of its command.
     pub(super) fn copies_beside(&self) -> impl Iterator<Item = (usize, &Op)> {
         let copies = self.before.iter().chain(&self.after);
-        copies.map(|copy| (copy.command, &copy.op))
+        copies.map(|copy| (copy.lowered.command(), copy.lowered.op()))
     }
 
     /// Checks every address.
     pub(super) fn check(&self, memory: &Memory<'_>) -> Result<Audit> {
         let copies = self.copies_beside();
         let body = self.body.iter();
-        let body = body.map(|lowered| (lowered.command, &lowered.op));
+        let body = body.map(|lowered| (lowered.command(), lowered.op()));
         let audit = check_lowered(copies.chain(body), memory)?;
         tracing::debug!(%audit, "audited");
         Ok(audit)
@@ -72,14 +72,13 @@ impl Batch {
 impl Copy {
     fn of(bindings: &Bindings, lowered: &Lowered) -> Option<Self> {
         let recording = bindings.recording();
-        let id: BufferId = match &recording.commands()[lowered.command] {
+        let id: BufferId = match &recording.commands()[lowered.command()] {
             Command::Upload(id) | Command::Download(id) => *id,
             _ => return None,
         };
         let decl = &recording.buffers()[id.index()];
         Some(Copy {
-            command: lowered.command,
-            op: lowered.op.clone(),
+            lowered: lowered.clone(),
             bytes: bindings.bytes(id),
             unit: decl.unit,
             element_bytes: decl.dtype.size_bytes(),
@@ -103,12 +102,8 @@ impl Copy {
         if live == 0 {
             return Ok(());
         }
-        let mut op = self.op.clone();
-        if let Op::Upload { bytes, .. } | Op::Download { bytes, .. } = &mut op {
-            *bytes = live;
-        }
-        lane.enqueue(queue, &op)
-            .within(|| format!("command {}", self.command))?;
+        enqueue_part(lane, queue, &self.lowered, live)
+            .within(|| format!("command {}", self.lowered.command()))?;
         replay.calls += 1;
         replay.copied_bytes += live;
         Ok(())

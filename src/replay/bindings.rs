@@ -1,7 +1,7 @@
 //! What a recording's names stand for in one slot.
 
 use super::Policy;
-use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, Space};
+use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, LaneId, Space};
 use crate::error::{Context, Error, Result};
 use crate::record::{
     Access, Arg, Buffer, BufferId, Command, Element, Launch, ParamKind, Recording, Scalar, Shape,
@@ -16,6 +16,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Bindings {
     recording: Arc<Recording>,
+    lane: LaneId,
     places: Vec<Place>,
     launches: Vec<BoundLaunch>,
 }
@@ -37,6 +38,8 @@ struct Place {
 pub(super) struct BoundLaunch {
     pub(super) function: FunctionId,
     pub(super) grid: [u32; 3],
+    /// The grid as recorded, or as the device chose it.
+    grid_max: [u32; 3],
     pub(super) block: [u32; 3],
     /// Values that replace the recorded ones, by parameter.
     values: Vec<Option<Arg>>,
@@ -47,8 +50,22 @@ impl Bindings {
     /// `backend` loads them.
     ///
     /// # Errors
-    /// By the kernel's name, when the backend cannot load it.
+    /// By the kernel's name, when the backend cannot load it;
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a lane with smaller buffers
+    /// than the recording, or fewer, for a lane of another backend, and for the
+    /// recording that an engine or a packer made of a workload.
     pub fn new(
+        recording: &Arc<Recording>,
+        backend: &dyn Backend,
+        lane: &dyn Lane,
+        policy: &Policy,
+    ) -> Result<Self> {
+        refuse_workload(recording)?;
+        Bindings::over(recording, backend, lane, policy)
+    }
+
+    /// [`Bindings::new`], also for a recording that only an engine may replay.
+    pub(super) fn over(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
         lane: &dyn Lane,
@@ -63,6 +80,10 @@ impl Bindings {
                     .fix("open lanes with the buffers of the largest bucket"),
             );
         }
+        if lane.id().backend() != backend.id() {
+            let error = Error::usage("the lane is of another backend than the kernels");
+            return Err(error.fix("bind to a lane that the same backend opened"));
+        }
         let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
             own: lane.addresses(id),
             device: None,
@@ -71,11 +92,12 @@ impl Bindings {
             mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
         };
         let launches = recording.launches().map(|launch| {
-            let place = || format!("kernel {}", launch.kernel.name);
+            let place = || format!("kernel {}", launch.kernel.name());
             BoundLaunch::new(launch, backend).within(place)
         });
         Ok(Bindings {
             recording: Arc::clone(recording),
+            lane: lane.id().clone(),
             places: recording.buffers_by_id().map(place).collect(),
             launches: launches.collect::<Result<_>>()?,
         })
@@ -84,6 +106,11 @@ impl Bindings {
     /// The recording that this is for.
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
+    }
+
+    /// The lane whose memory they start from.
+    pub(super) fn lane(&self) -> &LaneId {
+        &self.lane
     }
 
     /// Puts the device side of a buffer into an embedder's memory. A lease is of a
@@ -148,14 +175,27 @@ impl Bindings {
         Ok(())
     }
 
-    /// Sets the blocks of the `launch`-th launch; its block stays.
+    /// Sets the blocks of the `launch`-th launch; its block stays. The grid may be
+    /// smaller than the recorded one (of a launch over elements: than what the device
+    /// chose), and never larger along any dimension, as kernels are declared for the
+    /// recorded grid.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch that is not
-    /// there, and for a grid beyond CUDA's limits.
+    /// there, for a grid with a dimension of 0, for a larger one than recorded, and for
+    /// the recording that an engine or a packer made of a workload.
     pub fn set_grid(&mut self, launch: usize, grid: [u32; 3]) -> Result<()> {
+        refuse_workload(&self.recording)?;
         check_grid(grid)?;
-        self.launch_mut(launch)?.grid = grid;
+        let bound = self.launch_mut(launch)?;
+        let most = bound.grid_max;
+        if grid.iter().zip(most).any(|(&side, most)| side > most) {
+            let error = Error::usage(format!(
+                "a grid of {grid:?} blocks; launch {launch} was recorded with {most:?}"
+            ));
+            return Err(error.fix("record the largest grid that any replay needs"));
+        }
+        bound.grid = grid;
         Ok(())
     }
 
@@ -163,7 +203,8 @@ impl Bindings {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter
-    /// that is not there, and for another type than declared.
+    /// that is not there, for another type than declared, and for a parameter that is
+    /// not [`changeable`](crate::record::Kernel::changeable).
     pub fn set_scalar<T: Element>(&mut self, launch: usize, param: &str, value: T) -> Result<()> {
         let value = Scalar::from(value);
         self.set_value(launch, param, Arg::Scalar(value), |kind, _| match kind {
@@ -180,7 +221,8 @@ impl Bindings {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter that
-    /// is not there, another size than declared, and other buffers than recorded.
+    /// is not there, another size than declared, other buffers than recorded, and for a
+    /// parameter that is not [`changeable`](crate::record::Kernel::changeable).
     pub fn set_struct(&mut self, launch: usize, param: &str, value: StructArg) -> Result<()> {
         let passed = value.clone();
         self.set_value(launch, param, Arg::Struct(passed), |kind, recorded| {
@@ -214,15 +256,21 @@ impl Bindings {
         let recorded = self.recording.launches().nth(launch);
         let recorded = recorded.ok_or_else(|| no_launch(launch))?;
         let kernel = &recorded.kernel;
-        let known = kernel.params.iter().position(|known| known.name == param);
+        let known = kernel.params().iter().position(|known| known.name == param);
         let index = known.ok_or_else(|| {
             Error::usage(format!(
                 "kernel {} has no parameter named {param}",
-                kernel.name
+                kernel.name()
             ))
         })?;
-        check(&kernel.params[index].kind, &recorded.args[index])
-            .within(|| format!("kernel {}, parameter {param}", kernel.name))?;
+        let declared = &kernel.params()[index];
+        let checked =
+            check(&declared.kind, &recorded.args[index]).and_then(|()| match declared.changeable {
+                true => Ok(()),
+                false => Err(Error::usage("it keeps the value that it was recorded with")
+                    .fix("declare the parameter with Kernel::changeable")),
+            });
+        checked.within(|| format!("kernel {}, parameter {param}", kernel.name()))?;
         self.launch_mut(launch)?.values[index] = Some(value);
         Ok(())
     }
@@ -232,9 +280,9 @@ impl Bindings {
         bound.ok_or_else(|| no_launch(launch))
     }
 
-    /// Refuses a handle that cannot be of this recording.
+    /// Refuses a handle of another recording.
     fn check_element<T: Element>(&self, id: BufferId) -> Result<()> {
-        let decl = self.recording.buffers().get(id.index());
+        let decl = self.recording.buffer(id);
         match decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
             true => Ok(()),
             false => Err(Error::usage("the buffer is of another recording")),
@@ -285,6 +333,16 @@ impl Bindings {
     pub(super) fn views(&self) -> impl Iterator<Item = &BlockView> {
         let places = self.places.iter();
         places.flat_map(|place| place.device.iter().chain(&place.host))
+    }
+
+    /// A buffer that is bound to some of the same memory as `view`, and where it is.
+    pub(super) fn bound_over(&self, view: &BlockView) -> Option<(&str, &BlockView)> {
+        let buffers = self.recording.buffers().iter().zip(&self.places);
+        let mut bound = buffers.flat_map(|(decl, place)| {
+            let views = place.device.iter().chain(&place.host);
+            views.map(|used| (&*decl.name, used))
+        });
+        bound.find(|(_, used)| used.overlaps(view))
     }
 
     /// The address that kernels and copies use on the device side.
@@ -348,9 +406,22 @@ impl BoundLaunch {
         Ok(BoundLaunch {
             function,
             grid,
+            grid_max: grid,
             block,
             values: vec![None; launch.args.len()],
         })
+    }
+}
+
+/// Refuses a recording that only an engine may replay: what its batches upload is
+/// written by its workload alone.
+pub(super) fn refuse_workload(recording: &Recording) -> Result<()> {
+    match recording.is_of_workload() {
+        false => Ok(()),
+        true => Err(
+            Error::usage("an engine or a packer made this recording of a workload")
+                .fix("replay it in that engine, or in a ring that the packer fills"),
+        ),
     }
 }
 
@@ -393,7 +464,7 @@ fn is_mappable(recording: &Recording, id: BufferId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Image, Kernel, Recorder};
+    use crate::record::{Kernel, Recorder};
 
     #[test]
     fn what_a_kernel_comes_back_to_is_copied() {
@@ -407,10 +478,7 @@ mod tests {
             let recording = recorder.finish().unwrap();
             [x.id(), y.id()].map(|id| is_mappable(&recording, id))
         };
-        let image = Image::cuda("double.cu", "");
-        let kernel = Kernel::new("double", &image)
-            .reads::<f32>("x")
-            .writes::<f32>("y");
+        let kernel = Kernel::new("double").reads::<f32>("x").writes::<f32>("y");
         assert_eq!(mapped(kernel.clone()), [true, true]);
         assert_eq!(mapped(kernel.revisits()), [false, false]);
     }

@@ -25,7 +25,8 @@ impl Buckets {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for none, for one that does
     /// not fit in the next, and for recordings that differ in more than sizes,
     /// have another capacity than their bucket, or a buffer that is larger than
-    /// the largest bucket's.
+    /// the largest bucket's, and for recordings that are not of one
+    /// [`Recorder::ladder`](crate::record::Recorder::ladder).
     pub fn new(buckets: Vec<Bucket>) -> Result<Self> {
         check_ladder(buckets.iter().map(|bucket| bucket.capacity))?;
         let largest = buckets.last().expect("a ladder has a step");
@@ -107,6 +108,12 @@ fn capacity_of(recording: &Recording) -> Extent {
 /// Slots hold one set of buffers for all buckets, sized for the largest, so the
 /// recordings may differ in sizes alone.
 fn check_same_shape(largest: &Recording, other: &Recording) -> Result<()> {
+    if largest.id() != other.id() {
+        return Err(Error::usage(
+            "it is of another recorder than the largest bucket's, so its handles are others",
+        )
+        .fix("record all buckets with the recorders of one Recorder::ladder"));
+    }
     let buffers_agree = largest.buffers().len() == other.buffers().len()
         && largest.buffers().iter().zip(other.buffers()).all(|(a, b)| {
             (&a.name, a.dtype, a.unit, a.view) == (&b.name, b.dtype, b.unit, b.view)
@@ -121,7 +128,7 @@ fn check_same_shape(largest: &Recording, other: &Recording) -> Result<()> {
                 (Command::Upload(a), Command::Upload(b)) => a == b,
                 (Command::Download(a), Command::Download(b)) => a == b,
                 (Command::Memset { buffer: a, .. }, Command::Memset { buffer: b, .. }) => a == b,
-                (Command::Launch(a), Command::Launch(b)) => a.kernel.name == b.kernel.name,
+                (Command::Launch(a), Command::Launch(b)) => a.kernel.name() == b.kernel.name(),
                 _ => false,
             });
     if buffers_agree && commands_agree && largest.uniforms() == other.uniforms() {

@@ -1,8 +1,9 @@
 //! Memory of the embedder's that pointers in structs may point to.
 
+use super::Bindings;
 use super::executor::Executor;
 use crate::backend::{Block, BlockView, Lane};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How much memory that is gone is remembered, to tell what a stale address was.
 const FORMER_MAX: usize = 64;
@@ -20,6 +21,18 @@ impl Declared {
         &self.views
     }
 
+    /// Refuses bindings of a buffer to memory that is declared. Edges between commands
+    /// follow from the buffers that they name, and an address of declared memory names
+    /// none: nothing would order the two.
+    pub(super) fn check(&self, bindings: &Bindings) -> Result<()> {
+        for declared in &self.views {
+            if let Some((buffer, bound)) = bindings.bound_over(declared) {
+                return Err(overlap(buffer, bound, declared));
+            }
+        }
+        Ok(())
+    }
+
     /// Notes that the executor let go of a block.
     pub(super) fn let_go(&mut self, block: &Block) {
         self.former.truncate(FORMER_MAX - 1);
@@ -33,6 +46,18 @@ impl Declared {
     }
 }
 
+fn overlap(buffer: &str, bound: &BlockView, declared: &BlockView) -> Error {
+    let range = |view: &BlockView| {
+        let start = view.address();
+        format!("{start:#x} to {:#x}", start + view.bytes() as u64)
+    };
+    let (bound, declared) = (range(bound), range(declared));
+    Error::usage(format!(
+        "buffer {buffer} is bound to {bound}, which overlaps declared memory, {declared}"
+    ))
+    .fix("bind the buffer to memory that is not declared, or pass the buffer itself in the struct")
+}
+
 impl Executor {
     /// Lets pointers in structs point into an embedder's memory. All of it counts
     /// as one thing that launches read or write, whatever the address. Buckets are
@@ -40,10 +65,16 @@ impl Executor {
     /// executor warms nothing up.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another lane, and for
-    /// memory of another backend.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another lane, for memory of
+    /// another backend, and for memory that a buffer of any bucket is bound to: nothing
+    /// would order what kernels do to it by either name.
     pub fn declare(&mut self, lane: &mut dyn Lane, view: BlockView) -> Result<()> {
         self.check_lane(lane)?;
+        for bindings in self.bindings.iter().flatten() {
+            if let Some((buffer, bound)) = bindings.bound_over(&view) {
+                return Err(overlap(buffer, bound, &view));
+            }
+        }
         lane.adopt(view.block())?;
         self.declared.views.push(view);
         Ok(())

@@ -71,8 +71,8 @@ fn nodes<'a>(ready: &'a Ready, held: &'a [Op]) -> Vec<Node<'a>> {
     };
     let body = ready.batch.body.iter().enumerate();
     let body = body.map(|(place, lowered)| Node {
-        command: lowered.command,
-        op: held.get(place).unwrap_or(&lowered.op),
+        command: lowered.command(),
+        op: held.get(place).unwrap_or(lowered.op()),
         in_body: true,
     });
     body.chain(ready.batch.copies_beside().map(beside))

@@ -2,9 +2,11 @@
 
 use super::audit::{Audit, Memory};
 use super::batch::Batch;
+use super::bindings::refuse_workload;
 use super::choose::{Choices, Chosen};
 use super::declared::Declared;
 use super::fallback::Past;
+use super::give::drop_released;
 use super::graph::make_graph;
 use super::timed::{
     BEGUN, COMPUTED, DOWNLOADED, TimedGraph, Times, UPLOADED, enqueue_all, holds_uploads,
@@ -79,13 +81,18 @@ impl Executor {
     ///
     /// # Errors
     /// A policy whose settings do not go together; a kernel that cannot be
-    /// loaded; what the device says of a graph, with the command it came to.
+    /// loaded; what the device says of a graph, with the command it came to;
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for recordings that an engine or
+    /// a packer made of a workload.
     pub fn new(
         backend: &Arc<dyn Backend>,
         lane: &mut dyn Lane,
         buckets: &Arc<Buckets>,
         policy: &Policy,
     ) -> Result<Self> {
+        for bucket in buckets.as_slice() {
+            refuse_workload(&bucket.recording)?;
+        }
         Executor::choosing(backend, lane, buckets, policy, &Choices::default())
     }
 
@@ -105,7 +112,7 @@ impl Executor {
             backend: Arc::clone(backend),
             policy: *policy,
             updates: Updates::default(),
-            lane: lane.id(),
+            lane: lane.id().clone(),
             buckets: Arc::clone(buckets),
             ways: Vec::new(),
             choices: choices.clone(),
@@ -126,6 +133,10 @@ impl Executor {
     /// # Errors
     /// As [`Executor::new`].
     pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<Replay> {
+        let [old, new] = [&self.buckets, buckets].map(|them| &them.largest().recording);
+        if old.id() != new.id() {
+            refuse_workload(new)?;
+        }
         self.start_buckets(lane, buckets, false)
     }
 
@@ -136,6 +147,7 @@ impl Executor {
         is_new: bool,
     ) -> Result<Replay> {
         self.check_lane(lane)?;
+        drop_released(lane);
         let mut replay = Replay::default();
         for index in 0..self.ready.len() {
             replay.dropped += usize::from(self.ready[index].is_some());
@@ -163,7 +175,7 @@ impl Executor {
 
     /// Graphs are the lane's; to another they would be other graphs.
     pub(super) fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
-        match lane.id() == self.lane {
+        match *lane.id() == self.lane {
             true => Ok(()),
             false => Err(Error::usage("the executor is of another lane")),
         }
@@ -249,6 +261,11 @@ impl Executor {
         given.map(|()| replay)
     }
 
+    /// Marks the end of whatever the lane was given.
+    pub(crate) fn mark(&self, lane: &mut dyn Lane) -> Result<()> {
+        mark_all(lane, self.policy.streams == Streams::PerStage).map(|_| ())
+    }
+
     pub(super) fn check_bucket(&self, lane: &dyn Lane, bucket: usize) -> Result<()> {
         self.check_lane(lane)?;
         match bucket < self.ready.len() {
@@ -289,7 +306,7 @@ impl Executor {
     pub(super) fn bind(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
         if self.bindings[bucket].is_none() {
             let recording = &self.buckets.as_slice()[bucket].recording;
-            let bindings = Bindings::new(recording, &*self.backend, lane, &self.policy);
+            let bindings = Bindings::over(recording, &*self.backend, lane, &self.policy);
             self.bindings[bucket] = Some(bindings.within(|| format!("bucket {bucket}"))?);
         }
         Ok(())
@@ -365,7 +382,21 @@ impl Executor {
     }
 }
 
+/// The lane is not at hand here, and takes the graphs at its next executor's first
+/// call, or when that makes a graph.
+impl Drop for Executor {
+    fn drop(&mut self) {
+        let ready = self.ready.iter().flatten();
+        self.lane.release(ready.flat_map(Ready::graphs));
+    }
+}
+
 impl Ready {
+    /// The graphs that it has in the lane.
+    fn graphs(&self) -> impl Iterator<Item = GraphId> {
+        self.graph.into_iter().chain(self.timed.graph())
+    }
+
     /// Whether it is replayed in this way.
     pub(super) fn is_of(&self, way: Way) -> bool {
         (self.batch.scope, self.graph.is_some()) == (way.scope, way.mode == Mode::Graph)
@@ -384,7 +415,7 @@ impl Ready {
             .batch
             .body
             .iter()
-            .flat_map(|lowered| match &lowered.op {
+            .flat_map(|lowered| match lowered.op() {
                 Op::Launch { args, .. } => &args[..],
                 _ => &[],
             });

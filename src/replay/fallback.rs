@@ -8,7 +8,7 @@
 use super::executor::{Executor, Replay};
 use super::{Fallback, Mode, Way};
 use crate::backend::Lane;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::workload::Extent;
 
 /// How many batches of a bucket go another way before its graph is tried again:
@@ -192,9 +192,15 @@ impl Executor {
     }
 }
 
-/// Whether a device refused a graph, and may still take other work.
+/// Whether a device refused a graph, or holds another one than was lowered, and still
+/// takes other work.
 pub(super) fn is_of_graph(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Device)
+    let kinds = [
+        ErrorKind::OutOfMemory,
+        ErrorKind::Device,
+        ErrorKind::Mismatch,
+    ];
+    kinds.contains(&error.kind()) && error.scope() < ErrorScope::Device
 }
 
 /// Whether a capture failed: the driver's numbers for that are 900 to 909.

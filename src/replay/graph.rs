@@ -1,8 +1,9 @@
 //! Making graphs of lowered commands, by capture or by hand.
 
 use super::audit::{Memory, check_held};
+use super::give::{Given, build_graph, drop_released, enqueue};
 use super::{Build, Lowered, hazards};
-use crate::backend::{Built, GraphId, Lane, Node};
+use crate::backend::{Built, GraphId, Lane};
 use crate::error::{Context, Error, Result};
 
 /// Why there is no graph, or none that may be launched.
@@ -63,22 +64,16 @@ fn give_graph(
     match build {
         Build::Capture => capture(lane, into, |lane| {
             body.iter().try_for_each(|lowered| {
-                lane.enqueue(lowered.queue, &lowered.op)
-                    .within(|| format!("capture of command {}", lowered.command))
+                enqueue(lane, lowered.queue(), lowered)
+                    .within(|| format!("capture of command {}", lowered.command()))
             })
         }),
         Build::Explicit => {
-            let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
+            let commands: Vec<usize> = body.iter().map(Lowered::command).collect();
             let after = hazards(memory.recording, &commands);
-            let nodes: Vec<Node<'_>> = body
-                .iter()
-                .zip(&after)
-                .map(|(lowered, after)| Node {
-                    op: &lowered.op,
-                    after,
-                })
-                .collect();
-            lane.build_graph(&nodes, into).within(|| "build the graph")
+            let given = body.iter().map(Given::Command);
+            let nodes: Vec<_> = given.zip(after).collect();
+            build_graph(lane, &nodes, into).within(|| "build the graph")
         }
     }
 }
@@ -90,6 +85,7 @@ pub(super) fn capture(
     into: Option<GraphId>,
     take_down: impl FnOnce(&mut dyn Lane) -> Result<()>,
 ) -> Result<(GraphId, Built)> {
+    drop_released(lane);
     lane.begin_capture().within(|| "begin capture")?;
     let taken_down = take_down(lane);
     let ended = lane.end_capture(into).within(|| "end capture");

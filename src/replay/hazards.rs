@@ -61,14 +61,11 @@ pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Access, Arg, DType, Image, Kernel, Recorder, StructArg, Unit};
+    use crate::record::{Access, Arg, DType, Kernel, Recorder, StructArg, Unit};
 
     #[test]
     fn edges_are_the_hazards_and_no_more() {
-        let image = Image::cuda("test.cu", "");
-        let kernel = Kernel::new("k", &image)
-            .reads::<f32>("x")
-            .writes::<f32>("y");
+        let kernel = Kernel::new("k").reads::<f32>("x").writes::<f32>("y");
         let mut recorder = Recorder::new(&[8]);
         let x = recorder.upload_buffer::<f32>("x", 0, 1);
         let unit = Unit::PerAxis {
@@ -99,12 +96,11 @@ mod tests {
 
     #[test]
     fn buffers_in_structs_and_declared_memory_are_hazards_too() {
-        let image = Image::cuda("test.cu", "");
         let pointer = |access| [(0, access, DType::F32)];
-        let reads = Kernel::new("r", &image).structure("s", 8, &pointer(Access::Read));
-        let writes = Kernel::new("w", &image).structure("s", 8, &pointer(Access::Write));
-        let follows = Kernel::new("f", &image).follows_device_pointers();
-        let to = |address| Arg::from(StructArg::new(&[0; 8]).address(address));
+        let reads = Kernel::new("r").structure("s", 8, &pointer(Access::Read));
+        let writes = Kernel::new("w").structure("s", 8, &pointer(Access::Write));
+        let follows = Kernel::new("f").follows_device_pointers();
+        let to = |address| Arg::from(StructArg::of_address(address));
         let mut recorder = Recorder::new(&[8]);
         let unit = Unit::PerBatch { elements: 1 };
         let own = recorder.device_buffer::<f32>("own", unit);

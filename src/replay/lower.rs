@@ -2,24 +2,71 @@
 
 use super::Bindings;
 use super::bindings::BoundLaunch;
-use crate::backend::{Op, Queue};
+use crate::backend::{Block, LaneId, Op, Queue};
 use crate::record::{Arg, Command, Launch, Target};
+use std::fmt;
+use std::sync::Arc;
 
-/// A command with everything resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A command with everything resolved. Only [`lower`] makes one, so its operation is
+/// that of a checked recording over bindings of one lane.
+#[derive(Clone)]
 pub struct Lowered {
+    command: usize,
+    queue: Queue,
+    op: Op,
+    lane: LaneId,
+    /// The blocks that buffers are bound to, which live as long as this does.
+    _blocks: Arc<[Block]>,
+}
+
+impl Lowered {
     /// Its place in the recording.
-    pub command: usize,
+    pub fn command(&self) -> usize {
+        self.command
+    }
+
     /// Where it goes if it goes by itself.
-    pub queue: Queue,
+    pub fn queue(&self) -> Queue {
+        self.queue
+    }
+
     /// What it is.
-    pub op: Op,
+    pub fn op(&self) -> &Op {
+        &self.op
+    }
+
+    /// The lane whose memory it addresses.
+    pub fn lane(&self) -> &LaneId {
+        &self.lane
+    }
+
+    /// An operation of no recording, which nothing is given.
+    #[cfg(test)]
+    pub(super) fn of_op(command: usize, op: Op) -> Self {
+        Lowered {
+            command,
+            queue: Queue::Compute,
+            op,
+            lane: LaneId::new(crate::backend::BackendId::new()),
+            _blocks: Arc::new([]),
+        }
+    }
+}
+
+impl fmt::Debug for Lowered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Lowered {
+            command, queue, op, ..
+        } = self;
+        write!(f, "command {command} on {queue:?}: {op:?}")
+    }
 }
 
 /// Resolves every command of a recording: addresses, byte counts, grids and
 /// arguments. Copies of mapped buffers vanish.
 pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     let mut launches = 0..;
+    let blocks: Arc<[Block]> = bindings.blocks().cloned().collect();
     let lower_one = |(index, command): (usize, &Command)| {
         let (queue, op) = match command {
             Command::Upload(id) | Command::Download(id) if bindings.is_mapped(*id) => return None,
@@ -63,6 +110,8 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             command: index,
             queue,
             op,
+            lane: bindings.lane().clone(),
+            _blocks: Arc::clone(&blocks),
         })
     };
     let commands = bindings.recording().commands().iter().enumerate();

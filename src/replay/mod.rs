@@ -14,6 +14,7 @@ mod declared;
 mod dot;
 mod executor;
 mod fallback;
+mod give;
 mod graph;
 mod hazards;
 mod lower;
@@ -30,6 +31,8 @@ pub(crate) use choose::Choices;
 pub use choose::{Chosen, Tried};
 pub(crate) use deadline::give_up;
 pub use executor::{Executor, Replay};
+#[cfg(feature = "bench")]
+pub(crate) use give::enqueue;
 pub use hazards::hazards;
 pub use lower::{Lowered, lower};
 pub use policy::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify, Way};

@@ -8,9 +8,10 @@
 
 use super::audit::check_held;
 use super::executor::{Executor, Ready, Replay};
+use super::give::{self, Given};
 use super::graph::capture;
 use super::{Build, Lowered, Scope, hazards};
-use crate::backend::{GraphId, Lane, Node, Op, Queue, STAMPS};
+use crate::backend::{GraphId, Lane, Op, Queue, STAMPS};
 use crate::error::{Context, Result};
 use crate::record::Recording;
 use crate::workload::Extent;
@@ -46,6 +47,15 @@ pub(super) enum TimedGraph {
     Made(GraphId),
     /// The device did not take it.
     Refused,
+}
+
+impl TimedGraph {
+    pub(super) fn graph(self) -> Option<GraphId> {
+        match self {
+            TimedGraph::Made(graph) => Some(graph),
+            TimedGraph::Unmade | TimedGraph::Refused => None,
+        }
+    }
 }
 
 impl Executor {
@@ -144,8 +154,7 @@ impl Times {
 }
 
 fn enqueue_stamp(lane: &mut dyn Lane, queue: Queue, stamp: u32) -> Result<()> {
-    lane.enqueue(queue, &Op::Stamp { stamp })
-        .within(|| format!("stamp {stamp}"))
+    give::enqueue_stamp(lane, queue, stamp).within(|| format!("stamp {stamp}"))
 }
 
 /// Gives commands one after the other, and with `stamped` a stamp after the last
@@ -170,8 +179,8 @@ pub(super) fn enqueue_all(
             calls += 1;
         }
         if let Some(lowered) = body.get(at) {
-            lane.enqueue(lowered.queue, &lowered.op)
-                .within(|| format!("{place}command {}", lowered.command))?;
+            give::enqueue(lane, lowered.queue(), lowered)
+                .within(|| format!("{place}command {}", lowered.command()))?;
             calls += 1;
         }
     }
@@ -208,7 +217,7 @@ fn stamp_of(op: &Op) -> u32 {
 fn after_last(body: &[Lowered], stamp: u32) -> usize {
     let last = body
         .iter()
-        .rposition(|lowered| stamp_of(&lowered.op) == stamp);
+        .rposition(|lowered| stamp_of(lowered.op()) == stamp);
     last.map_or(0, |last| last + 1)
 }
 
@@ -223,38 +232,34 @@ fn take_down(lane: &mut dyn Lane, body: &[Lowered]) -> Result<()> {
 
 /// With the edges of the graph that it stands for, and stamps as leaves.
 fn build_by_hand(lane: &mut dyn Lane, recording: &Recording, body: &[Lowered]) -> Result<GraphId> {
-    let commands: Vec<usize> = body.iter().map(|lowered| lowered.command).collect();
+    let commands: Vec<usize> = body.iter().map(Lowered::command).collect();
     let edges = hazards(recording, &commands);
     let ends = ends(body, &edges);
     // Where nodes run as they are listed, a stamp is met when its stage is over.
-    let mut listed: Vec<(Op, Vec<usize>)> = Vec::with_capacity(body.len() + STAMPS);
+    let mut listed: Vec<(Given<'_>, Vec<usize>)> = Vec::with_capacity(body.len() + STAMPS);
     let mut places = Vec::with_capacity(body.len());
     let mut commands = body.iter().zip(&edges);
     for at in 0..=body.len() {
         for (stamp, ends) in (0..).zip(&ends) {
             if ends.iter().max().map_or(0, |last| last + 1) == at {
                 let after = ends.iter().map(|&node| places[node]).collect();
-                listed.push((Op::Stamp { stamp }, after));
+                listed.push((Given::Stamp(stamp), after));
             }
         }
         if let Some((lowered, after)) = commands.next() {
             let after = after.iter().map(|&node| places[node]).collect();
             places.push(listed.len());
-            listed.push((lowered.op.clone(), after));
+            listed.push((Given::Command(lowered), after));
         }
     }
-    let nodes: Vec<Node<'_>> = listed
-        .iter()
-        .map(|(op, after)| Node { op, after })
-        .collect();
-    let built = lane.build_graph(&nodes, None).within(|| "build the graph");
+    let built = give::build_graph(lane, &listed, None).within(|| "build the graph");
     built.map(|(graph, _)| graph)
 }
 
 /// By stamp: the operations of its stage that none of the same stage comes after,
 /// or where it has none, those of the stage before.
 fn ends(body: &[Lowered], edges: &[Vec<usize>]) -> [Vec<usize>; STAMPS] {
-    let stages: Vec<u32> = body.iter().map(|lowered| stamp_of(&lowered.op)).collect();
+    let stages: Vec<u32> = body.iter().map(|lowered| stamp_of(lowered.op())).collect();
     let mut is_end = vec![true; body.len()];
     for (node, after) in edges.iter().enumerate() {
         for &earlier in after {
@@ -280,11 +285,7 @@ mod tests {
     use crate::backend::FunctionId;
 
     fn lowered(ops: &[Op]) -> Vec<Lowered> {
-        let lower = |(command, op): (usize, &Op)| Lowered {
-            command,
-            queue: Queue::Compute,
-            op: op.clone(),
-        };
+        let lower = |(command, op): (usize, &Op)| Lowered::of_op(command, op.clone());
         ops.iter().enumerate().map(lower).collect()
     }
 

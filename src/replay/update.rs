@@ -9,6 +9,7 @@
 
 use super::batch::Batch;
 use super::executor::{Executor, Ready};
+use super::give;
 use super::graph::make_graph;
 use super::{Bindings, Lowered};
 use crate::backend::{Built, GraphId, Lane, Op, Streams};
@@ -62,7 +63,8 @@ impl Executor {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another
-    /// recording, or what the device says, with the command; then the bucket runs
+    /// recording or lane, and for a buffer that is bound to memory that is declared
+    /// ([`Executor::declare`]), or what the device says, with the command; then the bucket runs
     /// as before.
     pub fn update(
         &mut self,
@@ -91,12 +93,17 @@ impl Executor {
             let message = "the bindings are of another recording";
             return Err(Error::usage(message).within(place()));
         }
+        if bindings.lane() != lane.id() {
+            let message = "the bindings are of another lane";
+            return Err(Error::usage(message).within(place()));
+        }
         if self.policy.streams == Streams::PerStage && bindings.any_mapped() {
             let message = "streams = \"per_stage\" has no mapped buffers";
             return Err(Error::usage(message)
                 .fix("set streams = \"per_slot\"")
                 .within(place()));
         }
+        self.declared.check(&bindings).within(place)?;
         let adopted = bindings.blocks().try_for_each(|block| lane.adopt(block));
         if let Err(error) = adopted {
             self.disown_unused(lane, bindings.blocks());
@@ -221,13 +228,13 @@ fn set_params(
     changed: &[usize],
 ) -> Result<(), NotSet> {
     for (done, &node) in changed.iter().enumerate() {
-        if let Err(error) = lane.set_params(graph, node, &body[node].op) {
+        if let Err(error) = give::set_params(lane, graph, node, &body[node]) {
             let mut set = changed[..done].iter();
             let restored = set.all(|&node| {
-                let before = &ready.batch.body[node].op;
-                lane.set_params(graph, node, before).is_ok()
+                let before = &ready.batch.body[node];
+                give::set_params(lane, graph, node, before).is_ok()
             });
-            let error = error.within(format!("command {}", body[node].command));
+            let error = error.within(format!("command {}", body[node].command()));
             return Err(NotSet { error, restored });
         }
     }
@@ -237,7 +244,7 @@ fn set_params(
 /// The nodes whose operation is another; `None` where the topology is.
 fn changed_nodes(old: &[Lowered], new: &[Lowered]) -> Option<Vec<usize>> {
     let same = |(a, b): (&Lowered, &Lowered)| {
-        a.command == b.command && discriminant::<Op>(&a.op) == discriminant(&b.op)
+        a.command() == b.command() && discriminant::<Op>(a.op()) == discriminant(b.op())
     };
     if old.len() != new.len() || !old.iter().zip(new).all(same) {
         return None;
@@ -245,7 +252,7 @@ fn changed_nodes(old: &[Lowered], new: &[Lowered]) -> Option<Vec<usize>> {
     let pairs = old.iter().zip(new).enumerate();
     Some(
         pairs
-            .filter(|(_, (a, b))| a.op != b.op)
+            .filter(|(_, (a, b))| a.op() != b.op())
             .map(|(node, _)| node)
             .collect(),
     )

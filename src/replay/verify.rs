@@ -6,9 +6,10 @@
 
 use super::deadline::wait_within;
 use super::executor::{Executor, Ready, Replay, mark_all};
+use super::give::enqueue_zeros;
 use super::timed::Times;
 use super::{Bindings, Policy, Verify};
-use crate::backend::{Lane, Op, Queue, Streams};
+use crate::backend::{Lane, Streams};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{BufferId, Command, DType, Recording, View};
 use crate::workload::Extent;
@@ -144,12 +145,7 @@ fn reset(
     {
         let own = lane.addresses(id).device;
         if bindings.device(id) == own {
-            let zero = Op::Memset {
-                device: own,
-                byte: 0,
-                bytes: decl.size_bytes(),
-            };
-            lane.enqueue(Queue::Compute, &zero)?;
+            enqueue_zeros(lane, id, decl.size_bytes())?;
             replay.calls += 1;
         }
     }

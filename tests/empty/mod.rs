@@ -5,16 +5,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop::backend::{
-    Addresses, Backend, Block, Built, DriverCalls, FunctionId, GraphId, HostViews, Lane, LaneId,
-    Node, Op, Queue, STAMPS, Space, Stamps, Streams,
+    Addresses, Backend, BackendId, Block, Built, DriverCalls, FunctionId, GraphId, HostViews, Lane,
+    LaneId, Node, Op, Queue, STAMPS, Space, Stamps, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId};
 use tapeloop::replay::Buckets;
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
-use tapeloop::{Buffer, Error, Image, Kernel, Recorder, Result, TwinLaunch};
+use tapeloop::{Buffer, Error, Kernel, Recorder, Result, TwinLaunch};
 
 /// Takes every call and does nothing. It counts nothing either.
 pub(crate) struct EmptyBackend {
+    id: BackendId,
     device: DeviceInfo,
     functions: AtomicU32,
 }
@@ -22,6 +23,7 @@ pub(crate) struct EmptyBackend {
 impl EmptyBackend {
     pub(crate) fn shared() -> Arc<dyn Backend> {
         Arc::new(EmptyBackend {
+            id: BackendId::new(),
             device: DeviceInfo {
                 backend: "empty",
                 name: "nothing".to_owned(),
@@ -44,7 +46,12 @@ fn no_blocks<T>() -> Result<T> {
     ))
 }
 
-impl Backend for EmptyBackend {
+// SAFETY: no kernel runs on it, and lanes have the buffers that were asked for.
+unsafe impl Backend for EmptyBackend {
+    fn id(&self) -> BackendId {
+        self.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.device
     }
@@ -62,7 +69,7 @@ impl Backend for EmptyBackend {
         let words = |decl: &BufferDecl| vec![0; decl.size_bytes().div_ceil(8)];
         let open = |_| -> Box<dyn Lane> {
             Box::new(EmptyLane {
-                id: LaneId::new(),
+                id: LaneId::new(self.id),
                 bytes: buffers.iter().map(BufferDecl::size_bytes).collect(),
                 host: buffers.iter().map(words).collect(),
                 capture: None,
@@ -118,9 +125,10 @@ impl EmptyLane {
     }
 }
 
-impl Lane for EmptyLane {
-    fn id(&self) -> LaneId {
-        self.id
+// SAFETY: each buffer has bytes of its own, and no operation touches them.
+unsafe impl Lane for EmptyLane {
+    fn id(&self) -> &LaneId {
+        &self.id
     }
 
     fn buffer_count(&self) -> usize {
@@ -155,7 +163,7 @@ impl Lane for EmptyLane {
 
     fn disown(&mut self, _: &Block) {}
 
-    fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
         if let Some(capture) = &mut self.capture {
             capture.push(op.clone());
         }
@@ -176,7 +184,7 @@ impl Lane for EmptyLane {
         Ok(self.keep(ops, into))
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -185,7 +193,7 @@ impl Lane for EmptyLane {
         Ok(self.keep(ops, into))
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.graphs[graph.0 as usize][node] = op.clone();
         Ok(())
     }
@@ -232,7 +240,7 @@ fn nothing(_: &mut TwinLaunch<'_>) {}
 
 impl Nothing {
     pub(crate) fn new(kernels: usize) -> Self {
-        let kernel = Kernel::new("nothing", &Image::cuda("nothing.cu", ""))
+        let kernel = Kernel::new("nothing")
             .reads::<u32>("x")
             .updates::<u32>("y")
             .twin(nothing);

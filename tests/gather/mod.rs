@@ -72,27 +72,25 @@ pub(crate) struct Gather {
 pub(crate) struct Slot {
     pub(crate) lane: Box<dyn Lane>,
     pub(crate) executor: Executor,
+    pub(crate) x: Buffer<f32>,
+    pub(crate) y: Buffer<f32>,
     pub(crate) table: Block,
 }
 
 impl Gather {
     /// A kernel that says that it follows pointers in device memory.
     pub(crate) fn following() -> Self {
-        let Gather { kernel, x, y } = Gather::new();
-        let kernel = kernel.follows_device_pointers();
-        Gather { kernel, x, y }
+        Gather::of(declared().follows_device_pointers())
     }
 
     pub(crate) fn new() -> Self {
-        let kernel = Kernel::new("gather", &Image::cuda("gather.cu", TEXT));
-        let pointers = [
-            (0, Access::Read, DType::F32),
-            (16, Access::Write, DType::F32),
-            (24, Access::Read, DType::F32),
-        ];
-        let kernel = kernel
-            .structure("params", size_of::<Params>(), &pointers)
-            .twin(twin);
+        Gather::of(declared())
+    }
+
+    fn of(kernel: Kernel) -> Self {
+        // SAFETY: the kernel touches the first `n` elements of `x` and `y` and the first
+        // `table_n` of the table, and the tests set neither to more than there are.
+        let kernel = unsafe { kernel.code(&Image::cuda("gather.cu", TEXT)) };
         let (_, x, y) = record(&kernel, 0);
         Gather { kernel, x, y }
     }
@@ -126,7 +124,7 @@ impl Gather {
         space: Space,
     ) -> Slot {
         let table = self.table_in(&**backend, 1.0, space);
-        let recording = self.recording(table.address());
+        let (recording, x, y) = record(&self.kernel, table.address());
         let buffers = recording.buffers().to_vec();
         let buckets = Arc::new(Buckets::single(recording));
         let mut lane = backend
@@ -143,6 +141,8 @@ impl Gather {
         Slot {
             lane,
             executor,
+            x,
+            y,
             table,
         }
     }
@@ -159,12 +159,33 @@ impl Gather {
     }
 }
 
+fn declared() -> Kernel {
+    let pointers = [
+        (0, Access::Read, DType::F32),
+        (16, Access::Write, DType::F32),
+        (24, Access::Read, DType::F32),
+    ];
+    Kernel::new("gather")
+        .structure("params", size_of::<Params>(), &pointers)
+        .changeable("params")
+        .twin(twin)
+}
+
+/// A struct with its three pointers, the table's at `address`.
+pub(crate) fn pointing(params: &Params, x: Buffer<f32>, y: Buffer<f32>, address: u64) -> StructArg {
+    let params = StructArg::new(bytemuck::bytes_of(params))
+        .buffer(x)
+        .buffer(y);
+    // SAFETY: the kernel reads `table_n` elements from there, which every table has; an
+    // executor refuses an address that is not declared to it.
+    unsafe { params.address(address) }
+}
+
 fn record(kernel: &Kernel, address: u64) -> (Recording, Buffer<f32>, Buffer<f32>) {
     let mut recorder = Recorder::new(&[LEN as u32]);
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
     let y = recorder.download_buffer::<f32>("y", 0, 1);
-    let params = StructArg::new(bytemuck::bytes_of(&Params::default()));
-    let params = params.buffer(x).buffer(y).address(address);
+    let params = pointing(&Params::default(), x, y, address);
     recorder.upload(x);
     recorder.launch(kernel, (LEN as u32).div_ceil(128), &[params.into()]);
     recorder.download(y);

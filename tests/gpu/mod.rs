@@ -80,13 +80,27 @@ pub(crate) fn source_image(text: &str) -> Arc<Image> {
     })
 }
 
-pub(crate) fn saxpy_kernel(image: &Arc<Image>) -> Kernel {
-    Kernel::new("saxpy", image)
+/// Attaches one of the kernels above, or of the test's own.
+pub(crate) fn with_code(kernel: Kernel, image: &Arc<Image>) -> Kernel {
+    // SAFETY: each kernel of these tests is launched over buffers of as many elements
+    // as it is told to touch. A kernel that breaks its promise does so in a process
+    // that has nothing else to lose, which is what its test is about.
+    unsafe { kernel.code(image) }
+}
+
+/// `saxpy` as its code takes it, without the code.
+pub(crate) fn saxpy_declared() -> Kernel {
+    Kernel::new("saxpy")
         .reads::<f32>("x")
         .reads::<i32>("base")
         .writes::<f32>("out")
         .scalar::<f32>("a")
+        .changeable("a")
         .scalar::<u32>("n")
+}
+
+pub(crate) fn saxpy_kernel(image: &Arc<Image>) -> Kernel {
+    with_code(saxpy_declared(), image)
 }
 
 pub(crate) struct Saxpy {

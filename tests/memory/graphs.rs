@@ -4,7 +4,7 @@ use super::{SPACES, backend, roomy, stats, take};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, Lane, Streams};
 use tapeloop::memory::Pool;
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
+use tapeloop::record::{Buffer, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Policy, Rung};
 use tapeloop::workload::Extent;
 
@@ -25,8 +25,7 @@ struct Setup {
 }
 
 fn recording() -> (Recording, Buffer<i32>, Buffer<i32>) {
-    let image = Image::cuda("increment.cu", "");
-    let kernel = Kernel::new("increment", &image)
+    let kernel = Kernel::new("increment")
         .reads::<i32>("x")
         .writes::<i32>("y")
         .twin(increment);

@@ -4,7 +4,8 @@ use super::{SPACES, backend, roomy, stats, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use tapeloop::backend::{
-    Backend, Block, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Region, Space, Streams,
+    Backend, BackendId, Block, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Region, Space,
+    Streams,
 };
 use tapeloop::memory::Pool;
 use tapeloop::record::{BufferDecl, Kernel};
@@ -39,7 +40,12 @@ impl Drop for Part {
     }
 }
 
-impl Backend for Scarce {
+// SAFETY: it has no lanes, and blocks of as many bytes as were asked for.
+unsafe impl Backend for Scarce {
+    fn id(&self) -> BackendId {
+        self.cpu.id()
+    }
+
     fn device(&self) -> &DeviceInfo {
         self.cpu.device()
     }

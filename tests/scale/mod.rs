@@ -1,8 +1,7 @@
 //! A small workload for engine tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::sync::Arc;
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, Result};
 
@@ -37,16 +36,12 @@ fn scale(launch: &mut TwinLaunch<'_>) {
 
 impl Scale {
     pub(crate) fn new(factor: f32) -> Self {
-        let image = Arc::new(Image {
-            name: "scale".into(),
-            binary: None,
-            source: None,
-        });
-        let kernel = Kernel::new("scale_vectors", &image)
+        let kernel = Kernel::new("scale_vectors")
             .reads::<u32>("header")
             .reads::<f32>("x")
             .writes::<f32>("y")
             .scalar::<f32>("factor")
+            .changeable("factor")
             .twin(scale);
         Scale { kernel, factor }
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::{
-    Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
+    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
+    HostViews, Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -110,7 +110,12 @@ impl Broken {
     }
 }
 
-impl Backend for Broken {
+// SAFETY: it passes every call on to a backend that keeps the contract, with its kernels.
+unsafe impl Backend for Broken {
+    fn id(&self) -> BackendId {
+        self.inner.id()
+    }
+
     fn device(&self) -> &DeviceInfo {
         self.inner.device()
     }
@@ -197,8 +202,10 @@ impl Drop for BrokenLane {
     }
 }
 
-impl Lane for BrokenLane {
-    fn id(&self) -> LaneId {
+// SAFETY: every call that is passed on goes to a lane of the simulated device, where kernels
+// are safe code.
+unsafe impl Lane for BrokenLane {
+    fn id(&self) -> &LaneId {
         self.inner.id()
     }
 
@@ -229,8 +236,9 @@ impl Lane for BrokenLane {
         self.inner.disown(block);
     }
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        self.inner.enqueue(queue, op)
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.inner.enqueue(queue, op) }
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
@@ -255,7 +263,7 @@ impl Lane for BrokenLane {
         }
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -264,7 +272,8 @@ impl Lane for BrokenLane {
             return Ok((graph, Built::Updated));
         }
         let Bug::NoEdge(missing) = self.bug else {
-            return self.inner.build_graph(nodes, into);
+            // SAFETY: as the caller vouches for it.
+            return unsafe { self.inner.build_graph(nodes, into) };
         };
         let edges: usize = nodes.iter().map(|node| node.after.len()).sum();
         let mut before = 0;
@@ -284,13 +293,15 @@ impl Lane for BrokenLane {
         let nodes: Vec<Node<'_>> = pairs
             .map(|(node, after)| Node { op: node.op, after })
             .collect();
-        self.inner.build_graph(&nodes, into)
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.inner.build_graph(&nodes, into) }
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         match self.bug == Bug::NoUpdate {
             true => Ok(()),
-            false => self.inner.set_params(graph, node, op),
+            // SAFETY: as the caller vouches for it.
+            false => unsafe { self.inner.set_params(graph, node, op) },
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tapeloop::backend::Lane;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Streams};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch, Unit};
+use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch, Unit};
 use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Scope};
 use tapeloop::workload::Extent;
 
@@ -58,16 +58,18 @@ fn add_live(launch: &mut TwinLaunch<'_>) {
     (0..live).for_each(|i| y[i] = mid[i] + w[i]);
 }
 
-fn record(capacity: usize) -> (Bucket, Handles) {
-    let image = Image::cuda("program.cu", "");
-    let kernel = |name: &str| Kernel::new(name, &image).reads::<u32>("header");
+fn record(mut recorder: Recorder) -> (Bucket, Handles) {
+    let capacity = recorder.capacity(0) as usize;
+    let kernel = |name: &str| Kernel::new(name).reads::<u32>("header");
     let scale = kernel("scale").reads::<f32>("x").writes::<f32>("mid");
-    let scale = scale.scalar::<f32>("factor").twin(scale_live);
+    let scale = scale
+        .scalar::<f32>("factor")
+        .changeable("factor")
+        .twin(scale_live);
     let shift = kernel("shift").reads::<f32>("x").writes::<f32>("z");
-    let shift = shift.scalar::<f32>("by").twin(shift_live);
+    let shift = shift.scalar::<f32>("by").changeable("by").twin(shift_live);
     let add = kernel("add").reads::<f32>("mid").reads::<f32>("w");
     let add = add.writes::<f32>("y").twin(add_live);
-    let mut recorder = Recorder::new(&[capacity as u32]);
     let unit = Unit::PerAxis {
         axis: 0,
         elements: 1,
@@ -110,9 +112,11 @@ fn record(capacity: usize) -> (Bucket, Handles) {
 
 impl Program {
     pub(crate) fn new() -> Self {
-        let recorded = CAPACITIES.map(record);
+        let capacities = CAPACITIES.map(|capacity| [capacity as u32]);
+        let recorders = Recorder::ladder(&capacities.each_ref().map(|it| it.as_slice()));
+        let recorded: Vec<_> = recorders.into_iter().map(record).collect();
         let handles = recorded[0].1;
-        let buckets = recorded.map(|(bucket, _)| bucket).to_vec();
+        let buckets = recorded.into_iter().map(|(bucket, _)| bucket).collect();
         Program {
             buckets: Arc::new(Buckets::new(buckets).unwrap()),
             handles,

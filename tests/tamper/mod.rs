@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tapeloop::Result;
 use tapeloop::backend::{
-    Addresses, Backend, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId, HostViews,
-    Lane, LaneId, Node, Op, Queue, Space, Streams,
+    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
+    HostViews, Lane, LaneId, Node, Op, Queue, Space, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -130,7 +130,12 @@ impl Tampering {
     }
 }
 
-impl Backend for Tampering {
+// SAFETY: it passes every call on to a backend that keeps the contract, with its kernels.
+unsafe impl Backend for Tampering {
+    fn id(&self) -> BackendId {
+        self.inner.id()
+    }
+
     fn device(&self) -> &DeviceInfo {
         self.inner.device()
     }
@@ -205,7 +210,8 @@ impl TamperingLane {
         }
         for (node, (done, given)) in done.iter().zip(&given).enumerate() {
             if done != given {
-                self.inner.set_params(graph, node, done)?;
+                // SAFETY: the changed operation runs as a twin, which is safe code.
+                unsafe { self.inner.set_params(graph, node, done) }?;
             }
         }
         if !self.held.iter().any(|(known, _)| *known == graph) {
@@ -216,8 +222,10 @@ impl TamperingLane {
     }
 }
 
-impl Lane for TamperingLane {
-    fn id(&self) -> LaneId {
+// SAFETY: every call goes on to a lane that keeps the contract; what it changes of operations
+// runs as twins, which are safe code.
+unsafe impl Lane for TamperingLane {
+    fn id(&self) -> &LaneId {
         self.inner.id()
     }
 
@@ -245,9 +253,10 @@ impl Lane for TamperingLane {
         self.inner.disown(block);
     }
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         self.tamper.pay(Call::Op(op));
-        self.inner.enqueue(queue, op)
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.inner.enqueue(queue, op) }
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
@@ -263,17 +272,19 @@ impl Lane for TamperingLane {
         self.made(made)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        let made = self.inner.build_graph(nodes, into);
+        // SAFETY: as the caller vouches for it.
+        let made = unsafe { self.inner.build_graph(nodes, into) };
         self.made(made)
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.inner.set_params(graph, node, op)
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.inner.set_params(graph, node, op) }
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {

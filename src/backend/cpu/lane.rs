@@ -48,13 +48,14 @@ pub(super) struct CpuLane {
     capture: Option<Capture>,
     queue: Vec<Work>,
     stamps: Stamps,
-    failed: Option<Error>,
+    /// Why the lane takes no more work.
+    abandoned: Option<Error>,
 }
 
 impl CpuLane {
     pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
         CpuLane {
-            id: LaneId::new(),
+            id: LaneId::new(shared.id),
             buffers,
             blocks: Blocks::default(),
             shared,
@@ -62,7 +63,7 @@ impl CpuLane {
             capture: None,
             queue: Vec::new(),
             stamps: [None; STAMPS],
-            failed: None,
+            abandoned: None,
         }
     }
 
@@ -175,6 +176,10 @@ impl CpuLane {
         Ok((id, built))
     }
 
+    fn check_abandoned(&self) -> Result<()> {
+        self.abandoned.clone().map_or(Ok(()), Err)
+    }
+
     fn drain(&mut self) -> Result<()> {
         for work in std::mem::take(&mut self.queue) {
             match work {
@@ -285,9 +290,11 @@ impl CpuLane {
     }
 }
 
-impl Lane for CpuLane {
-    fn id(&self) -> LaneId {
-        self.id
+// SAFETY: each buffer has storage of its own, of which its address is the place, and the
+// borrow checker keeps host and lane apart.
+unsafe impl Lane for CpuLane {
+    fn id(&self) -> &LaneId {
+        &self.id
     }
 
     fn buffer_count(&self) -> usize {
@@ -329,7 +336,7 @@ impl Lane for CpuLane {
         self.blocks.disown(block);
     }
 
-    fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
         let step = self.step(op);
         if let Some(capture) = &mut self.capture {
             return match step {
@@ -345,6 +352,7 @@ impl Lane for CpuLane {
         }
         let step = step?;
         self.shared.calls.add(Call::Submission);
+        self.check_abandoned()?;
         self.lease(std::slice::from_ref(&step))?;
         self.queue.push(Work::Step(step));
         Ok(())
@@ -375,7 +383,7 @@ impl Lane for CpuLane {
         self.finish_graph(capture.steps, true, into)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -385,7 +393,7 @@ impl Lane for CpuLane {
         self.finish_graph(steps, false, into)
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.shared.calls.add(Call::GraphEdit);
         let step = self.step(op)?;
         let steps = Arc::make_mut(&mut self.graphs.get_mut(graph)?.steps);
@@ -410,6 +418,7 @@ impl Lane for CpuLane {
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.shared.calls.add(Call::Submission);
+        self.check_abandoned()?;
         let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
         self.lease(&steps)?;
         self.queue.push(Work::Graph(steps));
@@ -427,18 +436,16 @@ impl Lane for CpuLane {
 
     fn wait(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Poll);
-        if self.failed.is_none()
-            && let Err(error) = self.drain()
-        {
-            self.failed = Some(error);
-        }
+        self.check_abandoned()?;
+        // An error ends the work that was given: what comes after it is not done.
+        let done = self.drain();
         self.blocks.release();
-        self.failed.clone().map_or(Ok(()), Err)
+        done
     }
 
     fn abandon(&mut self, error: &Error) {
         self.queue.clear();
-        self.failed.get_or_insert_with(|| error.clone());
+        self.abandoned.get_or_insert_with(|| error.clone());
     }
 
     fn stamps(&self) -> Result<Stamps> {

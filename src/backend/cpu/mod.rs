@@ -10,8 +10,8 @@ mod memory;
 
 use super::twin::Functions;
 use super::{
-    Backend, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Space,
-    Streams,
+    Backend, BackendId, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane,
+    Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
@@ -27,6 +27,7 @@ pub struct CpuBackend {
 
 /// What lanes have in common.
 struct Shared {
+    id: BackendId,
     home: Home,
     /// Where twins run; on the thread that waits, if there is none.
     pool: Option<Arc<ThreadPool>>,
@@ -61,6 +62,7 @@ impl CpuBackend {
                 pci_bus_id: None,
             },
             shared: Arc::new(Shared {
+                id: BackendId::new(),
                 home: Home::new(),
                 pool,
                 functions: Functions::default(),
@@ -68,9 +70,35 @@ impl CpuBackend {
             }),
         }
     }
+
+    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
+    /// lane by lane, as their [`Layout`](super::Layout) has them.
+    ///
+    /// # Errors
+    /// As [`Backend::open_lanes`].
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(super) fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        host: super::worker::Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let open = |buffers| -> Box<dyn Lane> {
+            self.shared.calls.add(Call::Allocation);
+            Box::new(CpuLane::new(buffers, Arc::clone(&self.shared)))
+        };
+        let all = memory::shared_buffers(buffers, lanes, host)?;
+        Ok(all.into_iter().map(open).collect())
+    }
 }
 
-impl Backend for CpuBackend {
+// SAFETY: functions are twins, which are safe code, and every lane has the storage that was
+// asked for.
+unsafe impl Backend for CpuBackend {
+    fn id(&self) -> BackendId {
+        self.shared.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.device
     }
@@ -91,22 +119,6 @@ impl Backend for CpuBackend {
             Ok(Box::new(CpuLane::new(buffers, Arc::clone(&self.shared))))
         };
         (0..lanes).map(open).collect()
-    }
-
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    fn open_lanes_over(
-        &self,
-        buffers: &[BufferDecl],
-        lanes: usize,
-        _: Streams,
-        host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let open = |buffers| -> Box<dyn Lane> {
-            self.shared.calls.add(Call::Allocation);
-            Box::new(CpuLane::new(buffers, Arc::clone(&self.shared)))
-        };
-        let all = memory::shared_buffers(buffers, lanes, host)?;
-        Ok(all.into_iter().map(open).collect())
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {

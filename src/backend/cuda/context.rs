@@ -4,7 +4,7 @@ use super::bound::{Bound, Relaxed};
 use super::code::{self, Code};
 use super::driver::{self, Driver};
 use crate::backend::own_thread;
-use crate::backend::{Call, CallCounters, DeviceInfo, Home};
+use crate::backend::{BackendId, Call, CallCounters, DeviceInfo, Home};
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::ffi::CStr;
@@ -121,6 +121,8 @@ fn c_text(text: &[std::ffi::c_char]) -> String {
 /// runtime uses too, so memory can be shared with an embedder's own code.
 pub(super) struct Context {
     pub(super) device: Device,
+    /// Whose functions and lanes are its own.
+    pub(super) id: BackendId,
     /// Whose blocks are its own.
     pub(super) home: Home,
     /// What was called so far.
@@ -151,6 +153,7 @@ impl Context {
         }
         let context = Arc::new(Context {
             device,
+            id: BackendId::new(),
             home: Home::new(),
             calls: CallCounters::default(),
             raw,

@@ -33,10 +33,10 @@ pub(super) fn check(kernel: &Kernel, device: &DeviceInfo) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Element, Image};
+    use crate::record::Element;
 
     fn outcome<T: Element>(capability: Option<(u32, u32)>) -> Result<()> {
-        let kernel = Kernel::new("narrow", &Image::cuda("narrow.cu", ""))
+        let kernel = Kernel::new("narrow")
             .reads::<f32>("wide")
             .writes::<T>("narrow");
         let device = DeviceInfo {

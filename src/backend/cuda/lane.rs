@@ -53,7 +53,7 @@ impl CudaLane {
             false => Arc::clone(queues.stream(Queue::Compute)),
         };
         let mut lane = CudaLane {
-            id: LaneId::new(),
+            id: LaneId::new(context.id),
             graphs: Graphs::new(),
             queues,
             capture_stream,
@@ -69,7 +69,8 @@ impl CudaLane {
             byte: 0,
             bytes: lane.share.device_bytes(),
         };
-        lane.enqueue(Queue::Compute, &zero)?;
+        // SAFETY: the memset is of the lane's own device memory, and waited for here.
+        unsafe { lane.enqueue(Queue::Compute, &zero)? };
         lane.queues.synchronize()?;
         Ok(lane)
     }
@@ -122,9 +123,11 @@ fn lease(blocks: &mut Blocks, queues: &mut Queues, uses: &[Use]) -> Result<()> {
     leased
 }
 
-impl Lane for CudaLane {
-    fn id(&self) -> LaneId {
-        self.id
+// SAFETY: buffers lie in the lane's own part of the arenas, where the layout has them, and
+// `share` gives host memory out only while nothing of the lane is in flight.
+unsafe impl Lane for CudaLane {
+    fn id(&self) -> &LaneId {
+        &self.id
     }
 
     fn buffer_count(&self) -> usize {
@@ -158,7 +161,7 @@ impl Lane for CudaLane {
         self.blocks.disown(block);
     }
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
         self.stamps.make_for(op)?;
         let checked = self.check(op);
@@ -197,7 +200,7 @@ impl Lane for CudaLane {
         self.finish(draft, into)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -221,7 +224,7 @@ impl Lane for CudaLane {
         self.finish(draft, into)
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
         let _outer = self.context.enter();
         self.stamps.make_for(op)?;
@@ -374,7 +377,8 @@ mod tests {
         let mut build = |block: &Block, into| {
             lane.adopt(block).unwrap();
             let (op, after) = (zero(block), &[]);
-            let built = lane.build_graph(&[Node { op: &op, after }], into);
+            // SAFETY: it launches no kernel.
+            let built = unsafe { lane.build_graph(&[Node { op: &op, after }], into) };
             lane.disown(block);
             built
         };
@@ -398,7 +402,8 @@ mod tests {
         let block = block(&context);
         let mut first = lane(&context).unwrap();
         first.adopt(&block).unwrap();
-        first.enqueue(Queue::Compute, &zero(&block)).unwrap();
+        // SAFETY: it is no launch.
+        unsafe { first.enqueue(Queue::Compute, &zero(&block)) }.unwrap();
         fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         drop(first);
         fake::state(|state| state.waits_return = 0);

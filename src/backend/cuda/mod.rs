@@ -46,8 +46,8 @@ mod stamps;
 mod stream;
 
 use super::{
-    Backend, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout, Occupancy,
-    Space, Streams,
+    Backend, BackendId, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout,
+    Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -173,9 +173,34 @@ impl CudaBackend {
             })
             .collect()
     }
+
+    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
+    /// lane by lane, as their [`Layout`] has them.
+    ///
+    /// # Errors
+    /// As [`Backend::open_lanes`]; [`ErrorKind::Unavailable`] if the device cannot use
+    /// registered host memory by the host's addresses.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(super) fn open_lanes_over(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+        host: super::worker::Arena,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let _outer = self.context.enter();
+        let pinned = Pinned::registered(&self.context, host)?;
+        self.open_cut(cut(buffers, lanes)?, lanes, streams, pinned)
+    }
 }
 
-impl Backend for CudaBackend {
+// SAFETY: functions are found by the image and the name of the declaration, and every lane
+// has a part of the arenas that the layout of its buffers gives.
+unsafe impl Backend for CudaBackend {
+    fn id(&self) -> BackendId {
+        self.context.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.info
     }
@@ -203,19 +228,6 @@ impl Backend for CudaBackend {
         // The driver refuses to allocate nothing.
         let pinned = Pinned::zeroed(&self.context, cut.host_bytes.max(1))?;
         self.open_cut(cut, lanes, streams, pinned)
-    }
-
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    fn open_lanes_over(
-        &self,
-        buffers: &[BufferDecl],
-        lanes: usize,
-        streams: Streams,
-        host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let _outer = self.context.enter();
-        let pinned = Pinned::registered(&self.context, host)?;
-        self.open_cut(cut(buffers, lanes)?, lanes, streams, pinned)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {

@@ -94,9 +94,14 @@ impl Functions {
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         // Held throughout, so that two callers do not load the same.
         let mut modules = self.modules.lock();
+        let image = kernel.image.as_ref().ok_or_else(|| {
+            let message = format!("kernel {} has no device code", kernel.name);
+            Error::new(ErrorKind::Kernel, message)
+                .fix("attach its code with Kernel::code, or use the CPU, which runs its twin")
+        })?;
         let kinds = || kernel.params.iter().map(|param| &param.kind);
         let known = self.loaded.read().iter().position(|entry| {
-            Arc::ptr_eq(&entry.image, &kernel.image)
+            Arc::ptr_eq(&entry.image, image)
                 && entry.name == kernel.name
                 && entry.function.params.iter().eq(kinds())
         });
@@ -108,20 +113,20 @@ impl Functions {
         }
         let known = modules
             .iter()
-            .position(|(image, _)| Arc::ptr_eq(image, &kernel.image));
+            .position(|(known, _)| Arc::ptr_eq(known, image));
         let module = match known {
             Some(index) => index,
             None => {
-                let module = self.load_module(&kernel.image)?;
-                modules.push((Arc::clone(&kernel.image), module));
+                let module = self.load_module(image)?;
+                modules.push((Arc::clone(image), module));
                 modules.len() - 1
             }
         };
-        let raw = self.find(&modules[module].1, kernel)?;
+        let raw = self.find(&modules[module].1, &image.name, &kernel.name)?;
         self.check_declaration(kernel, raw)?;
         let mut loaded = self.loaded.write();
         loaded.push(Loaded {
-            image: Arc::clone(&kernel.image),
+            image: Arc::clone(image),
             name: kernel.name.clone(),
             function: Function {
                 raw,
@@ -150,18 +155,15 @@ impl Functions {
         Module::load(&self.context, code).within(|| format!("kernel image {}", image.name))
     }
 
-    fn find(&self, module: &Module, kernel: &Kernel) -> Result<sys::CUfunction> {
+    fn find(&self, module: &Module, image: &str, kernel: &str) -> Result<sys::CUfunction> {
         let driver = self.context.bind()?;
         let missing = || {
-            let message = format!(
-                "image {} has no kernel named {}",
-                kernel.image.name, kernel.name
-            );
+            let message = format!("image {image} has no kernel named {kernel}");
             Error::new(ErrorKind::Kernel, message)
                 .with_code(code::NOT_FOUND)
                 .fix("declare it extern \"C\" __global__ in the source, and check the name")
         };
-        let name = CString::new(kernel.name.as_str()).map_err(|_| missing())?;
+        let name = CString::new(kernel).map_err(|_| missing())?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` and `name` outlive the call, and the module is alive.
         let result = unsafe { (driver.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) };

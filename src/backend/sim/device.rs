@@ -3,7 +3,7 @@
 
 use super::access::Touch;
 use super::clock::{Clock, Epoch, Mark};
-use super::fault::Plan;
+use super::fault::{Fault, Plan};
 use super::graph::{Graph, Order, Touches};
 use super::memory::{Graveyard, Memory};
 use super::random::Random;
@@ -49,13 +49,18 @@ impl Device {
         graveyard: Graveyard,
     ) -> Self {
         let mut random = Random::new(options.seed);
+        let mut faults = options.faults;
+        if options.supervised {
+            // Nothing else captures in a worker process.
+            faults.retain(|fault| !matches!(fault, Fault::ForeignCapture { .. }));
+        }
         Device {
             memory: Memory::new(random.next(), options.poisoned),
             schedule: Schedule::default(),
             shares: BTreeMap::new(),
             shares_opened: 0,
             functions,
-            plan: Plan::new(options.faults),
+            plan: Plan::new(faults),
             pace: [2, 4, 16][random.below(3) as usize],
             random,
             host: Clock::default(),
@@ -72,6 +77,7 @@ impl Device {
     /// What comes before every call: the device goes on for a while.
     pub(super) fn enter(&mut self) {
         self.bury();
+        self.schedule.pass_call();
         for _ in 0..self.random.below(self.pace) {
             if self.lost.is_some() {
                 return;
@@ -100,7 +106,14 @@ impl Device {
         {
             self.lose(error);
         }
-        self.check_lost()
+        self.check_lost()?;
+        match call {
+            // Whether work is done can be asked: see `SimLane::is_done`.
+            Call::Poll | Call::Timing => Ok(()),
+            Call::Allocation | Call::Submission | Call::GraphEdit => {
+                self.plan.captured_elsewhere().map_or(Ok(()), Err)
+            }
+        }
     }
 
     pub(super) fn check_lost(&self) -> Result<()> {
@@ -113,16 +126,21 @@ impl Device {
 
     /// Comes back after a loss, if there was one: what was in flight is gone, and
     /// memory of the device holds anything.
-    pub(super) fn revive(&mut self) -> bool {
+    pub(super) fn revive(&mut self) -> Result<bool> {
+        if self.lost.is_some()
+            && let Some(error) = self.plan.revival()
+        {
+            return Err(error);
+        }
         let Some(error) = self.lost.take() else {
-            return false;
+            return Ok(false);
         };
         self.schedule.forget();
         self.memory.spoil();
         for lane in self.shares.keys().copied().collect::<Vec<_>>() {
             self.lose_work(lane, &error);
         }
-        true
+        Ok(true)
     }
 
     pub(super) fn violate(&mut self, violation: Violation) -> Result<()> {
@@ -314,6 +332,11 @@ impl Device {
     pub(super) fn run_until(&mut self, epoch: Epoch) -> Result<()> {
         while !self.schedule.is_done(epoch) {
             self.check_lost()?;
+            // Time passes while the host waits.
+            self.schedule.pass_call();
+            if self.schedule.is_held(epoch.stream) {
+                continue;
+            }
             match self.schedule.waits_for(epoch.stream) {
                 Some(other) => self.run_until(other)?,
                 None => self.step(epoch.stream),
@@ -339,11 +362,16 @@ impl Device {
                 (steps, node, part, run.is_over())
             }
             Some(Work::Wait(_) | Work::Mark) => return self.schedule.finish(stream),
+            Some(Work::Slow(_)) => return,
             Some(Work::Endless) => {
                 let message = "a kernel that never ends, as planned, was waited for";
                 return self.lose(Error::new(ErrorKind::Device, message).with_code(702));
             }
             None => return,
+        };
+        let slow = match &steps[node].op {
+            Op::Launch { .. } => self.plan.slow(),
+            _ => None,
         };
         let outcome = match &steps[node].op {
             Op::Launch { .. } if self.plan.endless() => {
@@ -367,6 +395,10 @@ impl Device {
             Ok(()) if over => self.schedule.finish(stream),
             Ok(()) => {}
             Err(error) => self.lose(error),
+        }
+        if let Some(calls) = slow {
+            let queue = &mut self.schedule.stream(stream).queue;
+            queue.push_front(Work::Slow(calls));
         }
     }
 

@@ -17,8 +17,7 @@ pub enum Fault {
         /// pinned memory of them.
         bytes_max: usize,
     },
-    /// A call that gives work or a mark fails, and so does every later call that
-    /// gives work to its lane.
+    /// A call that gives work or a mark fails, without effect.
     Submission {
         /// Which one.
         submission: u64,
@@ -37,6 +36,27 @@ pub enum Fault {
     Endless {
         /// Which of those that ran.
         launch: u64,
+    },
+    /// A kernel ends only after the host has made so many calls, each poll among them.
+    Slow {
+        /// Which of those that ran.
+        launch: u64,
+        /// The calls.
+        calls: u64,
+    },
+    /// Another thread of the process captures in CUDA's global mode: allocations and
+    /// calls that give work or change graphs fail with code 900, without effect, and
+    /// what is asked for is not done yet.
+    ForeignCapture {
+        /// The first call meanwhile.
+        call: u64,
+        /// How many there are.
+        calls: u64,
+    },
+    /// A lost device does not come back.
+    Revival {
+        /// Which attempt.
+        revival: u64,
     },
     /// A copy moves its bytes in many small parts.
     SlowCopy {
@@ -73,7 +93,7 @@ impl Fault {
     #[must_use]
     pub fn seeded(seed: u64, horizon: u64) -> Fault {
         let mut random = Random::new(seed);
-        let kind = random.below(7);
+        let kind = random.below(9);
         let at = random.below(horizon.max(1));
         match kind {
             // There are few of these in all.
@@ -86,6 +106,14 @@ impl Fault {
                 parts: 8 + random.below(56) as u32,
             },
             5 => Fault::Capture { capture: at % 8 },
+            6 => Fault::Slow {
+                launch: at % 16,
+                calls: 1 + random.below(40),
+            },
+            7 => Fault::ForeignCapture {
+                call: at,
+                calls: 1 + random.below(12),
+            },
             _ => Fault::Graph { graph: at % 8 },
         }
     }
@@ -103,6 +131,7 @@ pub(super) struct Plan {
     graphs: u64,
     changes: u64,
     updates: u64,
+    revivals: u64,
 }
 
 impl Plan {
@@ -118,6 +147,7 @@ impl Plan {
             graphs: 0,
             changes: 0,
             updates: 0,
+            revivals: 0,
         }
     }
 
@@ -144,6 +174,38 @@ impl Plan {
         let call = take(&mut self.calls);
         let planned = self.faults.contains(&Fault::Lost { call });
         planned.then(|| device("the device was lost, as planned", 719))
+    }
+
+    /// Whether another thread captures, as of the last call.
+    pub(super) fn is_captured_elsewhere(&self) -> bool {
+        let now = self.calls.saturating_sub(1);
+        self.faults.iter().any(|fault| match *fault {
+            Fault::ForeignCapture { call, calls } => (call..call + calls).contains(&now),
+            _ => false,
+        })
+    }
+
+    /// The error of the last call, if another thread captures.
+    pub(super) fn captured_elsewhere(&self) -> Option<Error> {
+        let message = "another thread captures, as planned";
+        self.is_captured_elsewhere().then(|| device(message, 900))
+    }
+
+    /// For how many calls the next kernel to run is held, where that is planned.
+    pub(super) fn slow(&self) -> Option<u64> {
+        self.faults.iter().find_map(|fault| match *fault {
+            Fault::Slow { launch, calls } if launch == self.launches => Some(calls),
+            _ => None,
+        })
+    }
+
+    pub(super) fn revival(&mut self) -> Option<Error> {
+        let revival = take(&mut self.revivals);
+        let planned = self.faults.contains(&Fault::Revival { revival });
+        planned.then(|| {
+            let message = "the device did not come back, as planned";
+            Error::new(ErrorKind::Device, message)
+        })
     }
 
     pub(super) fn launch(&mut self) -> Option<Error> {

@@ -25,7 +25,7 @@ impl SimLane {
     pub(super) fn new(id: u32, buffers: Vec<Addresses>, views: Views, shared: Arc<Shared>) -> Self {
         SimLane {
             id,
-            lane_id: LaneId::new(),
+            lane_id: LaneId::new(shared.id),
             buffers,
             views,
             shared,
@@ -49,7 +49,6 @@ impl SimLane {
     ) -> Result<T> {
         self.enter(|device, views, lane| {
             device.call(call)?;
-            device.check_failed(lane)?;
             work(device, views, lane)
         })
     }
@@ -125,9 +124,10 @@ impl Device {
     }
 }
 
-impl Lane for SimLane {
-    fn id(&self) -> LaneId {
-        self.lane_id
+// SAFETY: each buffer has memory of its own in the device's model, and the host sees copies.
+unsafe impl Lane for SimLane {
+    fn id(&self) -> &LaneId {
+        &self.lane_id
     }
 
     fn buffer_count(&self) -> usize {
@@ -161,10 +161,9 @@ impl Lane for SimLane {
         self.enter(|device, _, lane| device.lane(lane).adopted.remove(&address));
     }
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         self.enter(|device, views, lane| {
             device.check_lost()?;
-            device.check_failed(lane)?;
             let step = device.resolve(lane, op);
             if let Some(capture) = device.lane(lane).capture.as_mut() {
                 match step {
@@ -175,11 +174,15 @@ impl Lane for SimLane {
                         return Err(error);
                     }
                 }
-                return device.call(Call::GraphEdit);
+                let called = device.call(Call::GraphEdit);
+                if let (Err(error), Some(capture)) = (&called, device.lane(lane).capture.as_mut()) {
+                    capture.invalid.get_or_insert(error.clone());
+                }
+                return called;
             }
             let step = step?;
             device.call(Call::Submission)?;
-            device.count_submission(lane)?;
+            device.count_submission()?;
             let mut single = Graph::new(vec![step], Order::Line);
             let touches = device.submit(lane, queue, &mut single)?;
             views.poison(&device.memory, &touches);
@@ -197,8 +200,7 @@ impl Lane for SimLane {
             // An event's record, and a stream's wait for it.
             device.call(Call::Submission)?;
             device.call(Call::Submission)?;
-            device.check_failed(lane)?;
-            device.count_submission(lane)?;
+            device.count_submission()?;
             device.join(lane, earlier, later);
             Ok(())
         })
@@ -220,7 +222,7 @@ impl Lane for SimLane {
         self.enter(|device, _, lane| device.end_capture(lane, into))
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -241,7 +243,7 @@ impl Lane for SimLane {
         })
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.call(Call::GraphEdit, |device, _, lane| {
             let step = device.resolve(lane, op)?;
             if let Some(error) = device.plan.params() {
@@ -277,7 +279,7 @@ impl Lane for SimLane {
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.call(Call::Submission, |device, views, lane| {
             device.forbid_in_own_capture(lane, "a graph was launched")?;
-            device.count_submission(lane)?;
+            device.count_submission()?;
             let mut launched = device.graph(lane, graph)?.clone();
             device.check_adopted(lane, &launched)?;
             let touches = device.submit(lane, Queue::Compute, &mut launched)?;
@@ -291,7 +293,7 @@ impl Lane for SimLane {
     fn fence(&mut self) -> Result<()> {
         self.call(Call::Submission, |device, _, lane| {
             device.forbid_in_own_capture(lane, "a mark was set")?;
-            device.count_submission(lane)?;
+            device.count_submission()?;
             device.mark(lane);
             Ok(())
         })
@@ -301,7 +303,7 @@ impl Lane for SimLane {
         self.call(Call::Poll, |device, views, lane| {
             device.forbid_in_own_capture(lane, "the lane was asked whether it is done")?;
             device.check_gone(lane)?;
-            let done = device.is_marked(lane);
+            let done = !device.plan.is_captured_elsewhere() && device.is_marked(lane);
             if done {
                 device.see_mark(lane);
                 views.refresh(&device.memory);

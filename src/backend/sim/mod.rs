@@ -46,8 +46,8 @@ mod violation;
 
 use super::twin::Functions;
 use super::{
-    Addresses, Backend, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane,
-    Layout, Lease, Space, Streams,
+    Addresses, Backend, BackendId, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId,
+    Home, Lane, Layout, Lease, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
@@ -117,6 +117,7 @@ pub struct SimBackend {
 
 /// What the backend and its lanes have in common.
 struct Shared {
+    id: BackendId,
     home: Home,
     functions: Arc<Functions>,
     calls: Arc<CallCounters>,
@@ -149,6 +150,7 @@ impl SimBackend {
                 pci_bus_id: None,
             },
             shared: Arc::new(Shared {
+                id: BackendId::new(),
                 home: Home::new(),
                 functions,
                 calls,
@@ -212,7 +214,13 @@ impl SimBackend {
     }
 }
 
-impl Backend for SimBackend {
+// SAFETY: functions are twins, which are safe code, and every lane has the memory that was
+// asked for.
+unsafe impl Backend for SimBackend {
+    fn id(&self) -> BackendId {
+        self.shared.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.info
     }
@@ -333,7 +341,7 @@ impl Backend for SimBackend {
     fn revive(&self) -> Result<bool> {
         let mut device = self.shared.device.lock();
         match device.supervised {
-            true => Ok(device.revive()),
+            true => device.revive(),
             false => device.check_lost().map(|()| false),
         }
     }

@@ -17,6 +17,8 @@ pub(super) enum Work {
     Mark,
     /// A kernel that never ends.
     Endless,
+    /// A kernel that ends after so many calls of the host.
+    Slow(u64),
 }
 
 /// Operations given as one piece of work, and how far they have come.
@@ -123,6 +125,22 @@ impl Schedule {
         self.0[epoch.stream].done >= epoch.place
     }
 
+    /// The host made a call: what goes by their number goes on.
+    pub(super) fn pass_call(&mut self) {
+        for stream in &mut self.0 {
+            match stream.queue.front_mut() {
+                Some(Work::Slow(0)) => drop(stream.queue.pop_front()),
+                Some(Work::Slow(calls)) => *calls -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the head of a stream goes by the number of calls.
+    pub(super) fn is_held(&self, stream: usize) -> bool {
+        matches!(self.0[stream].queue.front(), Some(Work::Slow(_)))
+    }
+
     /// What the head of a stream waits for, if that is not done.
     pub(super) fn waits_for(&self, stream: usize) -> Option<Epoch> {
         match self.0[stream].queue.front() {
@@ -134,7 +152,7 @@ impl Schedule {
     /// One of the streams that can go on.
     pub(super) fn choose(&self, random: &mut Random) -> Option<usize> {
         let can = |stream: &usize| match self.0[*stream].queue.front() {
-            None | Some(Work::Endless) => false,
+            None | Some(Work::Endless | Work::Slow(_)) => false,
             Some(_) => self.waits_for(*stream).is_none(),
         };
         let all = self.0.len();
@@ -152,6 +170,7 @@ impl Schedule {
 
     /// Pieces of work that are not done.
     pub(super) fn pending(&self) -> usize {
-        self.0.iter().map(|stream| stream.queue.len()).sum()
+        let work = self.0.iter().flat_map(|stream| &stream.queue);
+        work.filter(|work| !matches!(work, Work::Slow(_))).count()
     }
 }

@@ -7,7 +7,7 @@ use super::graph::Graph;
 use super::schedule::Work;
 use super::violation::{Violation, ViolationKind, queue_name};
 use crate::backend::{Addresses, Block, Lease, Queue, STAMPS, Space, Stamps};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::Access;
 use std::collections::BTreeMap;
 use std::thread::ThreadId;
@@ -27,7 +27,6 @@ pub(super) struct Share {
     /// How often the lane is still told that the mark is not reached.
     denials: u64,
     pub(super) stamps: Stamps,
-    pub(super) failed: Option<Error>,
     /// What became of work that was in flight when the device was lost.
     pub(super) gone: Option<Error>,
 }
@@ -63,7 +62,6 @@ impl Share {
             mark: None,
             denials: 0,
             stamps: [None; STAMPS],
-            failed: None,
             gone: None,
         }
     }
@@ -120,7 +118,7 @@ impl Device {
         self.release(lane, true);
         let share = self.lane(lane);
         share.gone = unseen.map(|_| error.clone());
-        (share.failed, share.capture) = (None, None);
+        share.capture = None;
     }
 
     /// Tells once what became of work that was in flight when the device was lost.
@@ -184,22 +182,18 @@ impl Device {
         Err(error)
     }
 
-    pub(super) fn check_failed(&mut self, lane: u32) -> Result<()> {
-        self.lane(lane).failed.clone().map_or(Ok(()), Err)
-    }
-
     /// Takes a planned failure of a call that gives work.
-    pub(super) fn count_submission(&mut self, lane: u32) -> Result<()> {
-        match self.plan.submission() {
-            Some(error) => {
-                self.lane(lane).failed = Some(error.clone());
-                if self.supervised {
-                    self.lose(error.clone());
-                }
-                Err(error)
-            }
-            None => Ok(()),
+    pub(super) fn count_submission(&mut self) -> Result<()> {
+        let Some(error) = self.plan.submission() else {
+            return Ok(());
+        };
+        if !self.supervised {
+            return Err(error);
         }
+        // As a worker process is lost with any error of a batch.
+        let error = Error::new(ErrorKind::Device, error.message());
+        self.lose(error.clone());
+        Err(error)
     }
 
     pub(super) fn join(&mut self, lane: u32, earlier: Queue, later: Queue) {

@@ -43,7 +43,9 @@ impl Map {
         Map {
             lane,
             layout,
-            real: (0..count).map(|id| real.addresses(BufferId(id))).collect(),
+            real: (0..count)
+                .map(|id| real.addresses(BufferId::of_lane(id)))
+                .collect(),
         }
     }
 

@@ -1,49 +1,87 @@
 //! Memory that two processes share.
 
 use crate::error::{Error, ErrorKind, Result};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// An anonymous file, mapped whole. It starts zeroed.
-pub struct Arena {
+/// An anonymous file, mapped whole. It starts zeroed, and its size is sealed, so an
+/// access inside the mapping cannot fail.
+///
+/// It is private to the backends: two mappings of one file in one process would be
+/// aliases of the same bytes.
+///
+/// ```compile_fail,E0603
+/// use tapeloop::backend::worker::Arena;
+/// ```
+///
+/// ```compile_fail,E0603
+/// use tapeloop::backend::worker::Part;
+/// ```
+///
+/// ```
+/// use tapeloop::backend::worker::WorkerBackend;
+/// ```
+pub(in crate::backend) struct Arena {
     file: OwnedFd,
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread; who makes references
-// of its address answers for aliasing.
+// SAFETY: the mapping belongs to the process, not to a thread; code that makes
+// references of its address answers for aliasing.
 unsafe impl Send for Arena {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Takes `bytes`, at least one.
+    /// Allocates `bytes`, at least one.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], with what the system says.
-    pub fn new(bytes: usize) -> Result<Arena> {
+    /// [`ErrorKind::OutOfMemory`] if the system refuses the memory.
+    pub(super) fn new(bytes: usize) -> Result<Arena> {
         let refused = |errno: rustix::io::Errno| {
             let message = format!("{bytes} bytes of shared memory were refused: {errno}");
             Error::new(ErrorKind::OutOfMemory, message).fix("take fewer slots or smaller batches")
         };
-        let file = memfd_create("tapeloop", MemfdFlags::CLOEXEC).map_err(refused)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("tapeloop", flags).map_err(refused)?;
         ftruncate(&file, bytes.max(1) as u64).map_err(refused)?;
+        let size = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        fcntl_add_seals(&file, size).map_err(refused)?;
         Arena::of_file(file, bytes)
     }
 
-    /// Maps the file of another process's arena of this size.
+    /// Maps the file of another process's arena of `bytes` bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], with what the system says.
-    pub fn of_file(file: OwnedFd, bytes: usize) -> Result<Arena> {
+    /// [`ErrorKind::Usage`] for a file of another size, and for one that is not sealed
+    /// against shrinking: an access beyond the end of a file ends the process.
+    /// [`ErrorKind::OutOfMemory`] if the system refuses the mapping.
+    pub(super) fn of_file(file: OwnedFd, bytes: usize) -> Result<Arena> {
         let bytes = bytes.max(1);
+        let found = fstat(&file)
+            .map_err(|errno| Error::io(errno.into()))?
+            .st_size;
+        if u64::try_from(found) != Ok(bytes as u64) {
+            return Err(Error::usage(format!(
+                "the file of shared memory has {found} bytes, not {bytes}"
+            )));
+        }
+        // Files that take no seals have none.
+        let seals = fcntl_get_seals(&file).unwrap_or(SealFlags::empty());
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(Error::usage(
+                "the file of shared memory is not sealed against shrinking",
+            ));
+        }
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: no address is asked for, so no mapping that is there is touched.
+        // SAFETY: without an address of its own the call changes no mapping that exists.
         let mapped = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -65,33 +103,37 @@ impl Arena {
         })
     }
 
-    /// What another process maps.
-    pub fn file(&self) -> BorrowedFd<'_> {
+    /// The file, for the other process to map.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
     /// The first byte, on a page; valid for [`Arena::bytes`] as long as `self`
     /// lives.
-    pub fn start(&self) -> NonNull<u8> {
+    #[cfg(feature = "cuda")]
+    pub(in crate::backend) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
     /// Its size.
-    pub fn bytes(&self) -> usize {
+    #[cfg(feature = "cuda")]
+    pub(in crate::backend) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Cuts it into parts of these sizes, one after the other.
+    /// Cuts the arena into parts of these sizes, one after the other.
     ///
     /// # Panics
-    /// If they are more than there is.
-    pub fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Part> {
+    /// If the sum of the sizes is larger than the arena.
+    pub(in crate::backend) fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Part> {
         let arena = Arc::new(self);
-        let mut end = 0;
+        let mut end = 0_usize;
         let part = |bytes: usize| {
             let offset = end;
-            end += bytes;
-            assert!(end <= arena.bytes, "parts are inside their arena");
+            let after = offset.checked_add(bytes);
+            end = after
+                .filter(|end| *end <= arena.bytes)
+                .expect("parts are inside their arena");
             Part {
                 arena: Arc::clone(&arena),
                 offset,
@@ -111,9 +153,9 @@ impl Drop for Arena {
 }
 
 /// A part of an arena, which no other part of this process overlaps. The other
-/// process keeps to the turns that marks give: it touches the part only while this
-/// one does not look.
-pub struct Part {
+/// process touches it only while work of the part's lane is in flight, and this
+/// process only while none is.
+pub(in crate::backend) struct Part {
     arena: Arc<Arena>,
     offset: usize,
     bytes: usize,
@@ -121,22 +163,22 @@ pub struct Part {
 
 impl Part {
     /// The arena around it.
-    pub fn arena(&self) -> &Arc<Arena> {
+    pub(super) fn arena(&self) -> &Arc<Arena> {
         &self.arena
     }
 
     /// The bytes, to read.
-    pub fn as_slice(&self) -> &[u8] {
+    pub(in crate::backend) fn as_slice(&self) -> &[u8] {
         // SAFETY: `cut` put the part inside the arena, which lives as long as it, and
         // apart from all others; `&self` keeps writers of this process away, and the
-        // marks those of the other.
+        // completion flags those of the other.
         unsafe {
             std::slice::from_raw_parts(self.arena.start.as_ptr().add(self.offset), self.bytes)
         }
     }
 
     /// The bytes, to write.
-    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub(in crate::backend) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as for `as_slice`, with `&mut self`.
         unsafe {
             std::slice::from_raw_parts_mut(self.arena.start.as_ptr().add(self.offset), self.bytes)
@@ -144,42 +186,69 @@ impl Part {
     }
 }
 
-/// Where the worker says how far a lane has come.
+/// The worker writes here how far one lane has come. The lane's process reads it.
 #[derive(Default)]
 #[repr(C, align(64))]
-pub(super) struct Mark {
-    /// The last mark that was reached.
+pub(super) struct CompletionFlag {
+    /// The number of the last fence that was reached. Waiters sleep on it.
     pub(super) done: AtomicU32,
-    /// Whether the lane failed.
-    pub(super) failed: AtomicU32,
+    /// One of [`NO_FAILURE`], [`BATCH_FAILED`] and [`DEVICE_FAILED`], written before
+    /// `done`.
+    pub(super) failure: AtomicU32,
 }
 
-/// The most lanes of a worker.
-pub(super) const LANES_MAX: usize = 1024;
+/// Nothing failed since the worker was last asked.
+pub(super) const NO_FAILURE: u32 = 0;
+/// A batch failed; its fence is reached all the same.
+pub(super) const BATCH_FAILED: u32 = 1;
+/// The device failed: no later fence is reached.
+pub(super) const DEVICE_FAILED: u32 = 2;
 
-/// The marks of all lanes.
-pub(super) struct Marks(Arena);
+/// The completion flags of the lanes that are opened together. The memory is theirs
+/// alone: what the worker stores late for a lane that is closed reaches no other lane.
+pub(super) struct CompletionFlags {
+    arena: Arena,
+    lanes: usize,
+}
 
-impl Marks {
-    pub(super) const BYTES: usize = LANES_MAX * size_of::<Mark>();
-
-    pub(super) fn new(arena: Arena) -> Marks {
-        assert!(arena.bytes >= Marks::BYTES, "a mark for each lane");
-        Marks(arena)
+impl CompletionFlags {
+    /// Allocates flags, all zero.
+    ///
+    /// # Errors
+    /// As [`Arena::new`].
+    pub(super) fn new(lanes: usize) -> Result<CompletionFlags> {
+        let arena = Arena::new(CompletionFlags::bytes(lanes))?;
+        Ok(CompletionFlags { arena, lanes })
     }
 
-    pub(super) fn arena(&self) -> &Arena {
-        &self.0
+    /// Maps the flags of another process.
+    ///
+    /// # Errors
+    /// As [`Arena::of_file`].
+    pub(super) fn of_file(file: OwnedFd, lanes: usize) -> Result<CompletionFlags> {
+        let arena = Arena::of_file(file, CompletionFlags::bytes(lanes))?;
+        Ok(CompletionFlags { arena, lanes })
     }
 
+    fn bytes(lanes: usize) -> usize {
+        lanes.saturating_mul(size_of::<CompletionFlag>())
+    }
+
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.arena.file()
+    }
+
+    /// The flag of the `index`-th lane of the group.
+    ///
     /// # Panics
-    /// If there is no such lane.
-    pub(super) fn lane(&self, lane: u32) -> &Mark {
-        assert!((lane as usize) < LANES_MAX);
-        // SAFETY: `new` and the assert put it inside the arena; a page is aligned for
-        // it, any bytes are values of its atomics, and both processes use it by those
-        // alone.
-        unsafe { self.0.start.cast::<Mark>().add(lane as usize).as_ref() }
+    /// If the group has no such lane.
+    pub(super) fn lane(&self, index: usize) -> &CompletionFlag {
+        assert!(index < self.lanes, "the group has no such lane");
+        let flags = self.arena.start.cast::<CompletionFlag>();
+        // SAFETY: the arena holds `lanes` flags, and the assert puts this one inside; a
+        // page is aligned for it, any bytes are values of its atomics, and both
+        // processes use it by those alone.
+        unsafe { flags.add(index).as_ref() }
     }
 }
 
@@ -201,11 +270,59 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_lanes_are_apart() {
-        let marks = Marks::new(Arena::new(Marks::BYTES).unwrap());
-        marks.lane(0).done.store(3, Relaxed);
-        marks.lane(LANES_MAX as u32 - 1).done.store(4, Relaxed);
-        assert_eq!(marks.lane(0).done.load(Relaxed), 3);
-        assert_eq!(marks.lane(1).done.load(Relaxed), 0);
+    fn the_size_of_an_arena_cannot_change() {
+        let arena = Arena::new(10_000).unwrap();
+        for bytes in [0, 9_999, 10_001] {
+            let changed = ftruncate(arena.file(), bytes);
+            assert_eq!(changed, Err(rustix::io::Errno::PERM), "to {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_size_is_refused() {
+        for bytes in [9_999, 10_001, usize::MAX] {
+            let arena = Arena::new(10_000).unwrap();
+            let file = arena.file().try_clone_to_owned().unwrap();
+            let error = Arena::of_file(file, bytes).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            assert!(error.to_string().contains("10000 bytes"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_may_shrink_is_refused() {
+        let unsealed = memfd_create("unsealed", MemfdFlags::ALLOW_SEALING).unwrap();
+        let sealable_not = memfd_create("unsealable", MemfdFlags::CLOEXEC).unwrap();
+        let plain: OwnedFd = tempfile::tempfile().unwrap().into();
+        for file in [unsealed, sealable_not, plain] {
+            ftruncate(&file, 4096).unwrap();
+            let error = Arena::of_file(file, 4096).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            assert!(error.to_string().contains("not sealed"), "{error}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "parts are inside their arena")]
+    fn parts_whose_sum_overflows_are_refused() {
+        Arena::new(4096).unwrap().cut([4096, usize::MAX]);
+    }
+
+    #[test]
+    fn flags_of_lanes_are_apart() {
+        let here = CompletionFlags::new(3).unwrap();
+        let file = here.file().try_clone_to_owned().unwrap();
+        let there = CompletionFlags::of_file(file, 3).unwrap();
+        there.lane(0).done.store(3, Relaxed);
+        there.lane(2).failure.store(BATCH_FAILED, Relaxed);
+        assert_eq!(here.lane(0).done.load(Relaxed), 3);
+        assert_eq!(here.lane(1).done.load(Relaxed), 0);
+        assert_eq!(here.lane(2).failure.load(Relaxed), BATCH_FAILED);
+    }
+
+    #[test]
+    #[should_panic(expected = "no such lane")]
+    fn a_flag_beyond_the_group_is_refused() {
+        CompletionFlags::new(3).unwrap().lane(3);
     }
 }

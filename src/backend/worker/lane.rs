@@ -1,19 +1,22 @@
 //! A lane whose device is in the worker.
 
 use super::addresses::addresses;
-use super::arena::Part;
-use super::message::{Reply, Request, Spec, Step};
-use super::supervisor::Supervisor;
-use super::unexpected;
-use crate::backend::{
-    Addresses, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue, Stamps,
-    host_ns,
+use super::arena::{
+    BATCH_FAILED, CompletionFlag, CompletionFlags, DEVICE_FAILED, NO_FAILURE, Part,
 };
-use crate::error::{Error, ErrorKind, Result};
+use super::message::{Reply, Request, Spec, Step};
+use super::order::QueueOrder;
+use super::process::Fate;
+use super::supervisor::Supervisor;
+use crate::backend::{
+    Addresses, BackendId, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue,
+    Stamps, Streams, host_ns,
+};
+use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::BufferId;
 use rustix::thread::futex;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// How long a wait keeps its core.
@@ -21,50 +24,65 @@ const SPUN: Duration = Duration::from_micros(20);
 /// How often a wait looks whether the worker lives.
 const LOOKED: Duration = Duration::from_millis(5);
 
+/// What the lanes of a worker share that are opened together.
+pub(super) struct Opened {
+    pub(super) backend: BackendId,
+    pub(super) layout: Arc<Layout>,
+    pub(super) streams: Streams,
+    pub(super) flags: Arc<CompletionFlags>,
+    pub(super) supervisor: Arc<Supervisor>,
+}
+
 pub(super) struct WorkerLane {
     id: LaneId,
+    /// Its number in requests, which a later lane may get too.
     lane: u32,
     layout: Arc<Layout>,
     host: Part,
-    /// Given since the last mark.
+    /// Given since the last fence.
     steps: Vec<Step>,
+    order: QueueOrder,
+    /// Whether the last fence speaks of all work before it.
+    is_covered: bool,
     capture: Option<Vec<Op>>,
-    /// Marks that were given, and those of them that were seen.
+    /// The number of the last fence that was set, and of the last one that was seen
+    /// reached or lost. Numbers wrap, and are only compared for being equal.
     given: u32,
     seen: u32,
-    /// The worker that was given the last mark.
+    /// The worker that was given the last fence.
     generation: u64,
     looked_at: Instant,
+    flags: Arc<CompletionFlags>,
+    /// The place of the lane's flag in `flags`.
+    index: usize,
     supervisor: Arc<Supervisor>,
 }
 
 impl WorkerLane {
-    pub(super) fn new(
-        lane: u32,
-        layout: Arc<Layout>,
-        host: Part,
-        supervisor: Arc<Supervisor>,
-    ) -> WorkerLane {
-        // Whoever had the number before left its last mark.
-        let given = supervisor.mark(lane).done.load(Acquire);
+    /// The `index`-th of the lanes that were opened together.
+    pub(super) fn new(opened: &Opened, index: usize, lane: u32, host: Part) -> WorkerLane {
         WorkerLane {
-            id: LaneId::new(),
+            id: LaneId::new(opened.backend),
             lane,
-            layout,
+            layout: Arc::clone(&opened.layout),
             host,
             steps: Vec::new(),
+            order: QueueOrder::new(opened.streams),
+            is_covered: true,
             capture: None,
-            given,
-            seen: given,
+            given: 0,
+            seen: 0,
             generation: 0,
             looked_at: Instant::now(),
-            supervisor,
+            flags: Arc::clone(&opened.flags),
+            index,
+            supervisor: Arc::clone(&opened.supervisor),
         }
     }
 
     fn assert_quiet(&self) {
         assert!(
-            self.steps.is_empty() && self.seen == self.given,
+            self.steps.is_empty() && self.seen == self.given && self.is_covered,
             "host memory is touched while the lane works: mark the work with fence, then wait"
         );
     }
@@ -76,46 +94,80 @@ impl WorkerLane {
         }
     }
 
-    /// Whether the last mark is reached. What was lost is told once.
+    fn flag(&self) -> &CompletionFlag {
+        self.flags.lane(self.index)
+    }
+
+    /// The last fence is reached, or its work is gone with its process: the worker
+    /// stores nothing more to the flag.
+    fn settle(&mut self) {
+        self.seen = self.given;
+        self.flag().failure.store(NO_FAILURE, Release);
+    }
+
+    /// The process that had the lane's work has ended.
+    fn settle_loss(&mut self) {
+        self.settle();
+        self.order.reset();
+        self.is_covered = true;
+    }
+
+    /// Whether the last fence is reached. The error of a batch is reported once, that
+    /// of a lost worker once when its process has ended: until then its device may
+    /// write to the lane's host memory.
     fn look(&mut self) -> Result<bool> {
         self.refuse_in_capture("the work was asked for")?;
         if self.seen == self.given {
             return Ok(true);
         }
-        let mark = self.supervisor.mark(self.lane);
-        if mark.done.load(Acquire) == self.given {
-            self.seen = self.given;
+        let flag = self.flag();
+        let is_reached = flag.done.load(Acquire) == self.given;
+        let failure = flag.failure.load(Acquire);
+        if is_reached && failure == NO_FAILURE {
+            self.settle();
             return Ok(true);
         }
-        let mut state = self.supervisor.check(self.generation);
-        if state.is_ok() && mark.failed.load(Acquire) != 0 {
-            state = Err(self.why());
+        match self.supervisor.fate(self.generation) {
+            Fate::Runs => {}
+            Fate::Ending => return Ok(false),
+            Fate::Ended(error) => {
+                self.settle_loss();
+                return Err(error);
+            }
+            Fate::Stuck(error) => return Err(error),
         }
-        if state.is_ok() && self.looked_at.elapsed() > LOOKED {
+        if failure == DEVICE_FAILED || (is_reached && failure == BATCH_FAILED) {
+            return self.ask_why();
+        }
+        if self.looked_at.elapsed() > LOOKED {
             self.looked_at = Instant::now();
-            state = self.supervisor.check_alive();
+            self.supervisor.check_alive();
         }
-        if state.is_err() {
-            self.seen = self.given;
-        }
-        state.map(|()| false)
+        Ok(false)
     }
 
-    fn why(&self) -> Error {
+    /// Asks for the error that the completion flag announces. One of the device loses
+    /// the worker, and is reported when its process has ended.
+    fn ask_why(&mut self) -> Result<bool> {
         let error = match self.supervisor.ask(&Request::Why { lane: self.lane }) {
             Ok(Reply::Done(Err(error))) => error,
-            Ok(_) => unexpected(),
-            Err(error) => error,
+            Ok(_) => self.supervisor.garbled(),
+            // The worker is lost.
+            Err(_) => return Ok(false),
         };
-        self.supervisor.lose(&error);
-        error
+        if error.scope() < ErrorScope::Device {
+            self.settle();
+            return Err(error);
+        }
+        self.supervisor.lose(self.generation, &error);
+        Ok(false)
     }
 
     /// Waits until `until`, without end if there is none; whether it is done.
     fn wait_until(&mut self, until: Option<Instant>) -> Result<bool> {
         let start = Instant::now();
         loop {
-            let reached = self.supervisor.mark(self.lane).done.load(Acquire);
+            let reached = self.flag().done.load(Acquire);
             if self.look()? {
                 return Ok(true);
             }
@@ -133,8 +185,8 @@ impl WorkerLane {
                 tv_sec: 0,
                 tv_nsec: left as i64,
             };
-            let word = &self.supervisor.mark(self.lane).done;
-            // Woken, out of time or too late: the next look tells.
+            let word = &self.flag().done;
+            // Woken, out of time or too late: the next look decides.
             let _ = futex::wait(word, futex::Flags::empty(), reached, Some(&timeout));
         }
     }
@@ -144,9 +196,11 @@ impl WorkerLane {
     }
 }
 
-impl Lane for WorkerLane {
-    fn id(&self) -> LaneId {
-        self.id
+// SAFETY: buffers lie where the layout has them, apart from each other, and `assert_quiet`
+// keeps the host out while the lane works.
+unsafe impl Lane for WorkerLane {
+    fn id(&self) -> &LaneId {
+        &self.id
     }
 
     fn buffer_count(&self) -> usize {
@@ -187,7 +241,7 @@ impl Lane for WorkerLane {
 
     fn disown(&mut self, _: &Block) {}
 
-    fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         match &mut self.capture {
             Some(ops) => ops.push(op.clone()),
             None => self.steps.push(Step::Op(queue, op.clone())),
@@ -214,7 +268,7 @@ impl Lane for WorkerLane {
         self.build(Spec { ops, after: None }, into)
     }
 
-    fn build_graph(
+    unsafe fn build_graph(
         &mut self,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
@@ -227,7 +281,7 @@ impl Lane for WorkerLane {
         self.build(spec, into)
     }
 
-    fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
         self.supervisor.set_params(self.lane, graph, node, op)
     }
@@ -236,7 +290,7 @@ impl Lane for WorkerLane {
         let lane = self.lane;
         match self.supervisor.ask(&Request::GraphOps { lane, graph })? {
             Reply::Ops(ops) => ops,
-            _ => Err(unexpected()),
+            _ => Err(self.supervisor.garbled()),
         }
     }
 
@@ -252,19 +306,29 @@ impl Lane for WorkerLane {
 
     fn fence(&mut self) -> Result<()> {
         self.refuse_in_capture("a fence was set")?;
-        let mark = self.given.wrapping_add(1);
+        // A loss that was not seen yet would pass for work of the next worker.
+        if self.seen != self.given
+            && let Fate::Ended(error) | Fate::Stuck(error) = self.supervisor.fate(self.generation)
+        {
+            self.steps.clear();
+            return Err(error);
+        }
         let mut work = Request::Work {
             lane: self.lane,
             steps: std::mem::take(&mut self.steps),
-            mark,
+            fence: self.given.wrapping_add(1),
         };
         let told = self.supervisor.tell(&work);
-        if let Request::Work { steps, .. } = &mut work {
+        if let Request::Work { steps, fence, .. } = &mut work {
+            if told.is_ok() {
+                self.given = *fence;
+                steps.iter().for_each(|step| self.order.add(step));
+                self.is_covered = self.order.fence_covers_all();
+            }
             steps.clear();
             self.steps = std::mem::take(steps);
         }
         self.generation = told?;
-        self.given = mark;
         self.looked_at = Instant::now();
         Ok(())
     }
@@ -285,17 +349,31 @@ impl Lane for WorkerLane {
         let asked = Instant::now();
         let reply = self.supervisor.ask(&Request::Stamps { lane: self.lane })?;
         let Reply::Stamps(stamps, there_ns) = reply else {
-            return Err(unexpected());
+            return Err(self.supervisor.garbled());
         };
-        // The worker told its time between the question and now.
+        // The worker read its clock between the question and now.
         let here_ns = host_ns(asked + asked.elapsed() / 2);
-        let here = |ns: u64| (here_ns + ns).saturating_sub(there_ns);
+        let here = |ns: u64| here_ns.saturating_add(ns).saturating_sub(there_ns);
         Ok(stamps?.map(|stamp| stamp.map(here)))
     }
 
     fn abandon(&mut self, error: &Error) {
-        self.supervisor.lose(error);
-        self.seen = self.given;
+        let in_flight = self.seen != self.given;
+        let generation = match in_flight {
+            true => self.generation,
+            false => self.supervisor.generation(),
+        };
+        self.supervisor.lose(generation, error);
+        self.steps.clear();
+        // Host memory stays closed as long as the process may write to it.
+        let ended = match self.supervisor.fate(generation) {
+            Fate::Ending | Fate::Stuck(_) => self.supervisor.wait_for_end().is_ok(),
+            Fate::Ended(_) => true,
+            Fate::Runs => false,
+        };
+        if ended {
+            self.settle_loss();
+        }
     }
 }
 

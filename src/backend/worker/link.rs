@@ -1,7 +1,7 @@
-//! Messages over a socket: their length in 4 bytes, then they; files go with a byte
-//! of their own.
+//! Length-prefixed messages over a socket. File descriptors travel with one byte each.
 
 use crate::error::{Error, ErrorKind, Result};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
@@ -15,6 +15,8 @@ use std::os::unix::net::UnixStream;
 
 /// The largest message in bytes: kernel images are the largest.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
+/// The most that is read at once.
+const READ_BYTES_MAX: usize = 1 << 20;
 
 /// One end.
 pub(super) struct Link {
@@ -70,8 +72,15 @@ impl Link {
         if length > MESSAGE_BYTES_MAX {
             return Err(broken(format!("a message of {length} bytes")));
         }
-        self.buffer.resize(length, 0);
-        self.socket.read_exact(&mut self.buffer).map_err(broken)?;
+        // Grows with what arrives: the length alone is no reason to allocate.
+        self.buffer.clear();
+        while self.buffer.len() < length {
+            let arrived = self.buffer.len();
+            let next = (length - arrived).min(READ_BYTES_MAX);
+            self.buffer.resize(arrived + next, 0);
+            let into = &mut self.buffer[arrived..];
+            self.socket.read_exact(into).map_err(broken)?;
+        }
         postcard::from_bytes(&self.buffer).map(Some).map_err(broken)
     }
 
@@ -82,7 +91,7 @@ impl Link {
         let fits = control.push(SendAncillaryMessage::ScmRights(&files));
         debug_assert!(fits, "the space is for one file");
         let byte = [IoSlice::new(&[0])];
-        sendmsg(&self.socket, &byte, &mut control, SendFlags::NOSIGNAL)
+        retry_on_intr(|| sendmsg(&self.socket, &byte, &mut control, SendFlags::NOSIGNAL))
             .map(|_| ())
             .map_err(broken)
     }
@@ -92,13 +101,8 @@ impl Link {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut byte = [0];
         let mut into = [IoSliceMut::new(&mut byte)];
-        recvmsg(
-            &self.socket,
-            &mut into,
-            &mut control,
-            RecvFlags::CMSG_CLOEXEC,
-        )
-        .map_err(broken)?;
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        retry_on_intr(|| recvmsg(&self.socket, &mut into, &mut control, flags)).map_err(broken)?;
         let mut files = control.drain().filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut files) => files.next(),
             _ => None,
@@ -118,15 +122,19 @@ fn broken(error: impl std::fmt::Display) -> Error {
 mod tests {
     use super::*;
     use crate::backend::worker::Arena;
-    use std::os::fd::AsFd;
+    use std::io::Write;
+
+    fn pair() -> (Link, Link) {
+        let (here, there) = UnixStream::pair().unwrap();
+        (Link::new(here), Link::new(there))
+    }
 
     #[test]
     fn messages_and_files_arrive_in_order() {
-        let (here, there) = UnixStream::pair().unwrap();
-        let (mut here, mut there) = (Link::new(here), Link::new(there));
+        let (mut here, mut there) = pair();
         let arena = Arena::new(100).unwrap();
         here.send(&"first".to_owned()).unwrap();
-        here.send_file(arena.file().as_fd()).unwrap();
+        here.send_file(arena.file()).unwrap();
         here.send(&vec![1_u32, 2]).unwrap();
         assert_eq!(there.receive::<String>().unwrap().unwrap(), "first");
         let file = there.receive_file().unwrap();
@@ -135,5 +143,49 @@ mod tests {
         drop(here);
         assert!(there.receive::<String>().unwrap().is_none());
         assert!(there.send(&1_u32).is_err());
+    }
+
+    #[test]
+    fn a_message_of_several_reads_arrives_whole() {
+        let (mut here, mut there) = pair();
+        let message = vec![7_u8; 2 * READ_BYTES_MAX + 3];
+        std::thread::scope(|scope| {
+            scope.spawn(|| here.send(&message).unwrap());
+            assert_eq!(there.receive::<Vec<u8>>().unwrap().unwrap(), message);
+        });
+    }
+
+    #[test]
+    fn a_length_without_a_message_allocates_no_more_than_one_read() {
+        for length in [MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX + 1] {
+            let (mut here, mut there) = pair();
+            here.socket
+                .write_all(&(length as u32).to_le_bytes())
+                .unwrap();
+            drop(here);
+            let error = there.receive::<String>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Device);
+            assert!(there.buffer.capacity() <= 2 * READ_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn a_file_that_does_not_come_is_an_error() {
+        let (mut here, mut there) = pair();
+        here.socket.write_all(&[0]).unwrap();
+        let error = there.receive_file().unwrap_err();
+        assert!(error.to_string().contains("did not come"), "{error}");
+        drop(here);
+        let error = there.receive_file().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Device);
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_an_error() {
+        let (mut here, mut there) = pair();
+        here.socket.write_all(&4_u32.to_le_bytes()).unwrap();
+        here.socket.write_all(&[0xff; 4]).unwrap();
+        let error = there.receive::<Vec<String>>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Device);
     }
 }

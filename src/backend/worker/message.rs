@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// From the engine's process. Those that ask are answered, one after the other.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// The first; the file of the marks follows. Asks for [`Opened`].
+    /// The first request. Asks for [`Opened`].
     Open {
         choice: Choice,
         cuda: CudaOptions,
@@ -24,14 +24,15 @@ pub(super) enum Request {
     Image(Arc<Image>),
     /// The next kernel. Asks for nothing but an error.
     Load(KernelDecl),
-    /// The next lanes; the file of their host memory follows. Asks for nothing but
-    /// an error.
+    /// Opens lanes, numbered by their places in the files that follow: of their host
+    /// memory, and of their completion flags. A place without a number has memory and
+    /// no lane. Asks for nothing but an error.
     OpenLanes {
         buffers: Vec<BufferDecl>,
-        lanes: Vec<u32>,
+        lanes: Vec<Option<u32>>,
         streams: Streams,
     },
-    /// Drops a lane. Asks for nothing but an error.
+    /// Drops a lane, whose work in flight ends undisturbed. Asks for nothing but an error.
     CloseLane { lane: u32 },
     /// Makes a graph, or gives its parameters to the one there is. Asks for
     /// [`Built`].
@@ -51,13 +52,14 @@ pub(super) enum Request {
     GraphOps { lane: u32, graph: GraphId },
     /// Does not ask.
     DropGraph { lane: u32, graph: GraphId },
-    /// Does not ask: the lane's mark tells.
+    /// Gives work to a lane, and sets a fence behind it. Does not ask: the lane's
+    /// completion flag has the number of the fence when it is reached.
     Work {
         lane: u32,
         steps: Vec<Step>,
-        mark: u32,
+        fence: u32,
     },
-    /// Asks why a lane failed.
+    /// Asks for the error that a lane's completion flag announces.
     Why { lane: u32 },
     /// Asks how the kernel loaded as this fills the device.
     Occupancy(FunctionId),
@@ -89,8 +91,8 @@ pub(super) enum Step {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelDecl {
     pub(super) name: String,
-    /// The place of its image.
-    pub(super) image: usize,
+    /// The place of its image, if it has code.
+    pub(super) image: Option<usize>,
     pub(super) params: Vec<Param>,
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
@@ -99,7 +101,7 @@ pub(super) struct KernelDecl {
 }
 
 impl KernelDecl {
-    pub(super) fn of(kernel: &Kernel, image: usize) -> Self {
+    pub(super) fn of(kernel: &Kernel, image: Option<usize>) -> Self {
         KernelDecl {
             name: kernel.name.clone(),
             image,
@@ -111,8 +113,9 @@ impl KernelDecl {
         }
     }
 
-    pub(super) fn kernel(self, image: &Arc<Image>) -> Kernel {
-        let mut kernel = Kernel::new(self.name, image);
+    /// The declaration, without its code.
+    pub(super) fn kernel(self) -> Kernel {
+        let mut kernel = Kernel::new(self.name);
         kernel.params = self.params;
         kernel.block = self.block;
         kernel.shared_bytes = self.shared_bytes;

@@ -5,14 +5,24 @@
 //! process has none: a worker, a program that calls [`serve`], opens the device.
 //! Kernels, lanes and graphs cross once, and again to every worker after the first;
 //! host memory of lanes is shared, pinned by the worker; of a batch there crosses
-//! its launch, and the mark that the worker sets in shared memory when it is done.
+//! its launch, and a flag that the worker stores in shared memory when it is done.
 //!
 //! ```text
 //! engine's process                          worker
 //! WorkerBackend, WorkerLane -- requests --> serve: a lane's work in its turn
 //!        arena ............ memory ........ arena, registered as pinned
-//!        marks <........... memory ........ the thread that waits for the device
+//!        flags <........... memory ........ the threads that wait for the device
 //! ```
+//!
+//! # Memory that two processes share
+//!
+//! Lanes that are opened together bring one file for their host memory and one for
+//! their completion flags. A lane's host memory is the worker's while a fence that was
+//! set is not reached, and this process's otherwise. The flags belong to their lanes
+//! alone, so nothing that a worker stores late can pass for a later lane's completion.
+//! When a worker is lost, its lanes' memory stays closed until its process has ended;
+//! a process that was killed and does not end within 10 seconds is reported by
+//! [`Backend::revive`], and the memory of its work in flight stays closed.
 //!
 //! [`Backend::revive`] starts the next worker; the fronts of the pipeline call it,
 //! run again what was in flight and find the item at fault.
@@ -20,19 +30,26 @@
 mod addresses;
 mod arena;
 mod lane;
+mod ledger;
 mod link;
 mod message;
+mod order;
+mod polling;
+mod process;
 mod serve;
+mod served;
 mod supervisor;
 
 use super::{
-    Backend, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout,
-    Occupancy, Space, Streams,
+    Backend, BackendId, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane,
+    Layout, Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
-pub use arena::{Arena, Part};
+use arena::CompletionFlags;
+pub(super) use arena::{Arena, Part};
 use lane::{WorkerLane, no_blocks};
+use ledger::Group;
 use message::{Reply, Request};
 pub use serve::serve;
 use std::ffi::OsString;
@@ -59,6 +76,7 @@ pub struct WorkerOptions {
 
 /// A device in a worker process.
 pub struct WorkerBackend {
+    id: BackendId,
     device: DeviceInfo,
     reason: String,
     supervisor: Arc<Supervisor>,
@@ -73,6 +91,7 @@ impl WorkerBackend {
     pub fn open(options: WorkerOptions) -> Result<WorkerBackend> {
         let (supervisor, opened) = Supervisor::start(options)?;
         Ok(WorkerBackend {
+            id: BackendId::new(),
             device: opened.device(),
             reason: opened.reason,
             supervisor,
@@ -90,7 +109,13 @@ impl WorkerBackend {
     }
 }
 
-impl Backend for WorkerBackend {
+// SAFETY: the worker loads each declaration with its own image, and lanes have the layout of
+// the buffers that were asked for.
+unsafe impl Backend for WorkerBackend {
+    fn id(&self) -> BackendId {
+        self.id
+    }
+
     fn device(&self) -> &DeviceInfo {
         &self.device
     }
@@ -102,7 +127,7 @@ impl Backend for WorkerBackend {
     fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
         match self.supervisor.ask(&Request::Occupancy(function))? {
             Reply::Occupancy(occupancy) => occupancy,
-            _ => Err(unexpected()),
+            _ => Err(self.supervisor.garbled()),
         }
     }
 
@@ -121,19 +146,32 @@ impl Backend for WorkerBackend {
             let message = "the buffers of all slots are larger than the address space";
             return Err(Error::new(ErrorKind::OutOfMemory, message).fix("lower the batch capacity"));
         };
-        let layout = Arc::new(layout);
         let sizes = std::iter::repeat_n(layout.host_bytes, lanes);
         let parts = Arena::new(host_bytes)?.cut(sizes);
         let Some(first) = parts.first() else {
             return Ok(Vec::new());
         };
-        let host = Arc::clone(first.arena());
-        let numbers = self.supervisor.open_lanes(buffers, lanes, streams, host)?;
-        let lane = |(number, part)| -> Box<dyn Lane> {
-            let (layout, supervisor) = (Arc::clone(&layout), Arc::clone(&self.supervisor));
-            Box::new(WorkerLane::new(number, layout, part, supervisor))
+        let flags = Arc::new(CompletionFlags::new(lanes)?);
+        let group = Group {
+            buffers: buffers.to_vec(),
+            lanes: Vec::new(),
+            streams,
+            host: Arc::clone(first.arena()),
+            flags: Arc::clone(&flags),
         };
-        Ok(numbers.into_iter().zip(parts).map(lane).collect())
+        let numbers = self.supervisor.open_lanes(group, lanes)?;
+        let opened = lane::Opened {
+            backend: self.id,
+            layout: Arc::new(layout),
+            streams,
+            flags,
+            supervisor: Arc::clone(&self.supervisor),
+        };
+        let lane = |(index, (number, part))| -> Box<dyn Lane> {
+            Box::new(WorkerLane::new(&opened, index, number, part))
+        };
+        let lanes = numbers.into_iter().zip(parts).enumerate();
+        Ok(lanes.map(lane).collect())
     }
 
     fn allocate(&self, _: Space, _: usize) -> Result<Block> {

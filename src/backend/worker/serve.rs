@@ -1,25 +1,25 @@
 //! The worker's side.
 
 use super::addresses::Map;
-use super::arena::{Arena, Marks};
+use super::arena::{Arena, CompletionFlags};
 use super::link::Link;
-use super::message::{Opened, Reply, Request, Spec, Step};
+use super::message::{KernelDecl, Opened, Reply, Request, Spec, Step};
+use super::polling::poll_lanes;
+use super::served::{Held, Posted, ServedLane, State, unknown};
+use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, Lane, Layout, Node, Op, Queue, Streams, host_ns,
-    select_with,
+    Backend, Built, FunctionId, GraphId, Layout, Node, Op, Queue, Streams, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
-use crossbeam_channel::{Receiver, Sender, unbounded};
-use parking_lot::Mutex;
+use crossbeam_channel::{Sender, unbounded};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
-use rustix::thread::futex;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Release;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Runs a worker for the process that started this one, until that is done with it.
@@ -57,27 +57,24 @@ pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     else {
         return Err(Error::usage("the first request opens a device"));
     };
-    let marks = Marks::new(Arena::of_file(link.receive_file()?, Marks::BYTES)?);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
-    let selected = match select_with(choice, &pool, &cuda) {
-        Ok(selected) => selected,
+    let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {
+        Ok(opened) => opened,
         Err(error) => return link.send(&Reply::Opened(Err(error))),
     };
-    let opened = Opened::new(selected.backend.device(), selected.reason);
+    let backend = builtin.shared();
+    let opened = Opened::new(backend.device(), reason);
     link.send(&Reply::Opened(Ok(opened)))?;
-    let (waiting, waited) = unbounded();
-    let waiter = std::thread::Builder::new()
-        .name("tapeloop-marks".to_owned())
-        .spawn(move || wait_for_marks(&marks, &waited))
-        .map_err(Error::io)?;
     let mut worker = Worker {
-        backend: selected.backend,
+        builtin,
+        backend,
         twins: by_name,
         images: Vec::new(),
         kernels: Vec::new(),
         lanes: BTreeMap::new(),
-        waiting,
+        poller: None,
+        threads: Vec::new(),
     };
     while let Some(request) = link.receive()? {
         match request {
@@ -87,8 +84,8 @@ pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
                 lanes,
                 streams,
             } => {
-                let file = link.receive_file()?;
-                let opened = worker.open_lanes(&buffers, &lanes, streams, file);
+                let files = (link.receive_file()?, link.receive_file()?);
+                let opened = worker.open_lanes(&buffers, &lanes, streams, files);
                 link.send(&Reply::Done(opened))?;
             }
             request => {
@@ -98,8 +95,10 @@ pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
             }
         }
     }
-    drop(worker);
-    let _ = waiter.join();
+    let threads = worker.close();
+    for thread in threads {
+        let _ = thread.join();
+    }
     Ok(())
 }
 
@@ -122,60 +121,26 @@ fn die_with(socket: OwnedFd) {
         .spawn(watch);
 }
 
-/// A lane with what is known of it by the other process's names.
-struct Served {
-    state: Arc<Mutex<State>>,
-    map: Map,
+/// An open lane, and the thread that polls it.
+struct Entry {
+    lane: Arc<ServedLane>,
+    poller: Poller,
 }
 
-/// Locked while the device is waited for: a lane takes nothing meanwhile.
-struct State {
-    lane: Box<dyn Lane>,
-    graphs: BTreeMap<u32, Held>,
-    error: Option<Error>,
-}
-
-/// A graph: as it was asked for, and its operations and name here.
-struct Held {
-    spec: Spec,
-    ops: Vec<Op>,
-    graph: GraphId,
-}
-
-/// A lane, its number, and the mark that it is to reach.
-type Awaited = (Arc<Mutex<State>>, u32, u32);
-
-/// Sets the marks of lanes as they are reached.
-fn wait_for_marks(marks: &Marks, waited: &Receiver<Awaited>) {
-    while let Ok((state, lane, mark)) = waited.recv() {
-        let mut state = state.lock();
-        let done = state.error.is_none() && {
-            let waited = state.lane.wait();
-            state.error = waited.err();
-            state.error.is_none()
-        };
-        drop(state);
-        let word = marks.lane(lane);
-        match done {
-            true => word.done.store(mark, Release),
-            false => word.failed.store(1, Release),
-        }
-        wake(marks, lane);
-    }
-}
-
-fn wake(marks: &Marks, lane: u32) {
-    // There may be nobody to wake.
-    let _ = futex::wake(&marks.lane(lane).done, futex::Flags::empty(), u32::MAX);
-}
+/// Where lanes at work go to be polled. Its thread ends when the last one is dropped
+/// and the work is over.
+type Poller = Sender<Arc<ServedLane>>;
 
 struct Worker<'a> {
+    builtin: Builtin,
     backend: Arc<dyn Backend>,
     twins: BTreeMap<&'a str, Twin>,
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
-    lanes: BTreeMap<u32, Served>,
-    waiting: Sender<Awaited>,
+    lanes: BTreeMap<u32, Entry>,
+    /// That of all lanes, where polling them takes no time.
+    poller: Option<Poller>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Worker<'_> {
@@ -185,17 +150,7 @@ impl Worker<'_> {
                 self.images.push(image);
                 return None;
             }
-            Request::Load(decl) => {
-                let image = self.images.get(decl.image).cloned();
-                let loaded = image.ok_or_else(unknown).and_then(|image| {
-                    let mut kernel = decl.kernel(&image);
-                    kernel.twin = self.twins.get(&*kernel.name).copied();
-                    let function = self.backend.load(&kernel)?;
-                    self.kernels.push((kernel, function));
-                    Ok(())
-                });
-                Reply::Done(loaded)
-            }
+            Request::Load(decl) => Reply::Done(self.load(decl)),
             Request::CloseLane { lane } => {
                 self.lanes.remove(&lane);
                 Reply::Done(Ok(()))
@@ -209,24 +164,18 @@ impl Worker<'_> {
             } => Reply::Done(self.set_params(lane, graph, node, op)),
             Request::GraphOps { lane, graph } => Reply::Ops(self.graph_ops(lane, graph)),
             Request::DropGraph { lane, graph } => {
-                if let Some(served) = self.lanes.get(&lane) {
-                    let mut state = served.state.lock();
-                    if let Some(held) = state.graphs.remove(&graph.0) {
-                        state.lane.drop_graph(held.graph);
-                    }
+                if let Some(entry) = self.lanes.get(&lane) {
+                    entry.lane.post(Posted::DropGraph(graph));
                 }
                 return None;
             }
-            Request::Work { lane, steps, mark } => {
-                self.work(lane, &steps, mark);
+            Request::Work { lane, steps, fence } => {
+                self.work(lane, steps, fence);
                 return None;
             }
             Request::Why { lane } => {
-                let error = self
-                    .lanes
-                    .get(&lane)
-                    .and_then(|it| it.state.lock().error.clone());
-                Reply::Done(Err(error.unwrap_or_else(unknown)))
+                let why = self.served(lane).map(|served| served.lock().why());
+                Reply::Done(Err(why.unwrap_or_else(|error| error)))
             }
             Request::Occupancy(function) => Reply::Occupancy(
                 (self.kernels.get(function.0 as usize).ok_or_else(unknown))
@@ -234,7 +183,7 @@ impl Worker<'_> {
             ),
             Request::Stamps { lane } => {
                 let stamps = self.served(lane);
-                let stamps = stamps.and_then(|served| served.state.lock().lane.stamps());
+                let stamps = stamps.and_then(|served| served.lock().lane.stamps());
                 Reply::Stamps(stamps, host_ns(Instant::now()))
             }
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
@@ -244,33 +193,80 @@ impl Worker<'_> {
         })
     }
 
+    fn load(&mut self, decl: KernelDecl) -> Result<()> {
+        let image = match decl.image {
+            Some(place) => Some(self.images.get(place).ok_or_else(unknown)?),
+            None => None,
+        };
+        let mut kernel = decl.kernel();
+        kernel.twin = self.twins.get(kernel.name()).copied();
+        if let Some(image) = image {
+            // SAFETY: the process that started this one has the kernel with this code,
+            // so code there vouched for it; only the launches that were recorded there
+            // are made of it here.
+            kernel = unsafe { kernel.code(image) };
+        }
+        let function = self.backend.load(&kernel)?;
+        self.kernels.push((kernel, function));
+        Ok(())
+    }
+
     fn open_lanes(
         &mut self,
         buffers: &[BufferDecl],
-        numbers: &[u32],
+        numbers: &[Option<u32>],
         streams: Streams,
-        file: OwnedFd,
+        (host, flags): (OwnedFd, OwnedFd),
     ) -> Result<()> {
         let layout = Layout::new(buffers);
-        let layout = layout.ok_or_else(|| Error::usage("buffers without a layout"))?;
-        let host = Arena::of_file(file, layout.host_bytes * numbers.len())?;
+        let sums = layout.and_then(|layout| {
+            let bytes = layout.host_bytes.checked_mul(numbers.len())?;
+            Some((layout, bytes))
+        });
+        let (layout, bytes) = sums.ok_or_else(|| Error::usage("buffers without a layout"))?;
+        let host = Arena::of_file(host, bytes)?;
+        let flags = Arc::new(CompletionFlags::of_file(flags, numbers.len())?);
         let lanes = self
-            .backend
+            .builtin
             .open_lanes_over(buffers, numbers.len(), streams, host)?;
-        for (&number, lane) in numbers.iter().zip(lanes) {
+        for (index, (&number, lane)) in numbers.iter().zip(lanes).enumerate() {
+            // Closed before this worker was started.
+            let Some(number) = number else { continue };
             let map = Map::new(number, layout.clone(), &*lane);
-            let state = Arc::new(Mutex::new(State {
-                lane,
-                graphs: BTreeMap::new(),
-                error: None,
-            }));
-            self.lanes.insert(number, Served { state, map });
+            let lane = Arc::new(ServedLane::new(lane, map, Arc::clone(&flags), index));
+            let poller = self.poller()?;
+            self.lanes.insert(number, Entry { lane, poller });
         }
         Ok(())
     }
 
-    fn served(&self, lane: u32) -> Result<&Served> {
-        self.lanes.get(&lane).ok_or_else(unknown)
+    /// The poller of a new lane. Lanes that compute when they are polled have a thread
+    /// each, so that no lane waits for another's computation.
+    fn poller(&mut self) -> Result<Poller> {
+        if let Some(poller) = &self.poller {
+            return Ok(poller.clone());
+        }
+        let (poller, arrivals) = unbounded();
+        let thread = std::thread::Builder::new()
+            .name("tapeloop-polls".to_owned())
+            .spawn(move || poll_lanes(&arrivals))
+            .map_err(Error::io)?;
+        self.threads.retain(|thread| !thread.is_finished());
+        self.threads.push(thread);
+        if !self.builtin.computes_when_asked() {
+            self.poller = Some(poller.clone());
+        }
+        Ok(poller)
+    }
+
+    /// Closes all lanes. The threads that poll end when work in flight has ended.
+    fn close(self) -> Vec<JoinHandle<()>> {
+        self.threads
+    }
+
+    fn served(&self, lane: u32) -> Result<&ServedLane> {
+        let entry = self.lanes.get(&lane).ok_or_else(unknown)?;
+        Ok(&entry.lane)
     }
 
     /// The operation by the names of this process.
@@ -290,22 +286,26 @@ impl Worker<'_> {
         let served = self.served(lane)?;
         let ops = spec.ops.iter().map(|op| self.op(&served.map, op));
         let ops: Vec<Op> = ops.collect::<Result<_>>()?;
-        let mut state = served.state.lock();
+        let mut state = served.lock();
         let State { lane, graphs, .. } = &mut *state;
         let into = graphs.get(&graph.0).map(|held| held.graph);
         let (here, built) = match &spec.after {
             None => {
                 lane.begin_capture()?;
-                let given = ops
-                    .iter()
-                    .try_for_each(|op| lane.enqueue(Queue::Compute, op));
+                let given = ops.iter().try_for_each(|op| {
+                    // SAFETY: the process that started this one gave the operation to
+                    // its lane, so code there vouched for it; `Map::op` put this lane's
+                    // addresses in.
+                    unsafe { lane.enqueue(Queue::Compute, op) }
+                });
                 let ended = lane.end_capture(into);
                 given.and(ended)?
             }
             Some(after) => {
                 let nodes = ops.iter().zip(after);
                 let nodes: Vec<Node<'_>> = nodes.map(|(op, after)| Node { op, after }).collect();
-                lane.build_graph(&nodes, into)?
+                // SAFETY: as above, and the edges are those of that process.
+                unsafe { lane.build_graph(&nodes, into)? }
             }
         };
         let held = Held {
@@ -320,17 +320,22 @@ impl Worker<'_> {
     fn set_params(&self, lane: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
         let served = self.served(lane)?;
         let here = self.op(&served.map, &op)?;
-        let mut state = served.state.lock();
+        let mut state = served.lock();
         let State { lane, graphs, .. } = &mut *state;
         let held = graphs.get_mut(&graph.0).ok_or_else(unknown)?;
-        lane.set_params(held.graph, node, &here)?;
-        (held.spec.ops[node], held.ops[node]) = (op, here);
+        let (Some(known), Some(known_here)) = (held.spec.ops.get_mut(node), held.ops.get_mut(node))
+        else {
+            return Err(unknown());
+        };
+        // SAFETY: as for `build`, where the graph came from.
+        unsafe { lane.set_params(held.graph, node, &here)? };
+        (*known, *known_here) = (op, here);
         Ok(())
     }
 
     /// What the device holds, by the names of the other process.
     fn graph_ops(&self, lane: u32, graph: GraphId) -> Result<Vec<Op>> {
-        let state = self.served(lane)?.state.lock();
+        let state = self.served(lane)?.lock();
         let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
         let found = state.lane.graph_ops(held.graph)?.into_iter();
         // What is as it was asked for has its names; all else is foreign there.
@@ -343,34 +348,17 @@ impl Worker<'_> {
         Ok(named.collect())
     }
 
-    fn work(&self, number: u32, steps: &[Step], mark: u32) {
-        let Some(served) = self.lanes.get(&number) else {
+    fn work(&self, number: u32, steps: Vec<Step>, fence: u32) {
+        let Some(entry) = self.lanes.get(&number) else {
             return;
         };
-        let mut state = served.state.lock();
-        if let Err(error) = self.give(served, &mut state, steps) {
-            state.error.get_or_insert(error);
-        }
-        drop(state);
-        // Also of a lane that failed, which is then told.
-        let _ = self.waiting.send((Arc::clone(&served.state), number, mark));
+        let here = |step| match step {
+            Step::Op(queue, op) => Ok(Step::Op(queue, self.op(&entry.lane.map, &op)?)),
+            step => Ok(step),
+        };
+        let steps = steps.into_iter().map(here).collect();
+        entry.lane.post(Posted::Work { steps, fence });
+        // Also for a lane that refused the work, which then reports it.
+        let _ = entry.poller.send(Arc::clone(&entry.lane));
     }
-
-    fn give(&self, served: &Served, state: &mut State, steps: &[Step]) -> Result<()> {
-        for step in steps {
-            match step {
-                Step::Op(queue, op) => state.lane.enqueue(*queue, &self.op(&served.map, op)?)?,
-                Step::Graph(graph) => {
-                    let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
-                    state.lane.launch_graph(held.graph)?;
-                }
-                Step::Join(earlier, later) => state.lane.join(*earlier, *later)?,
-            }
-        }
-        state.lane.fence()
-    }
-}
-
-fn unknown() -> Error {
-    Error::usage("the worker was not told of this")
 }

@@ -4,8 +4,18 @@ use super::{Instant, Received};
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(in crate::pipeline) use loom::thread::{Builder, JoinHandle, yield_now};
+pub(in crate::pipeline) use loom_thread_local as thread_local;
+
+/// `std::thread_local` for one variable, by loom's threads.
+macro_rules! loom_thread_local {
+    ($(#[$doc:meta])* static $name:ident: $type:ty = const { $init:expr };) => {
+        loom::thread_local! { $(#[$doc])* static $name: $type = $init }
+    };
+}
+pub(in crate::pipeline) use loom_thread_local;
 
 /// What the ends of a channel wait at; a pair of channels shares one, so that a
 /// thread can wait for either.
@@ -35,6 +45,11 @@ pub(in crate::pipeline) struct Receiver<T>(Arc<Channel<T>>);
 /// The other end is gone.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Disconnected;
+/// Why a message was not sent.
+pub(in crate::pipeline) enum TrySendError<T> {
+    Full(T),
+    Disconnected(T),
+}
 
 /// Both ends of a channel.
 type Ends<T> = (Sender<T>, Receiver<T>);
@@ -101,6 +116,24 @@ impl<T> Sender<T> {
     }
 }
 
+impl<T> Sender<T> {
+    pub(in crate::pipeline) fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        let mut message = Some(message);
+        self.0.meeting.until(|| {
+            let mut state = self.0.state.lock().unwrap();
+            let message = message.take().expect("asked once");
+            Some(match state.queue.len() < state.room {
+                _ if state.receivers == 0 => Err(TrySendError::Disconnected(message)),
+                true => {
+                    state.queue.push_back(message);
+                    Ok(())
+                }
+                false => Err(TrySendError::Full(message)),
+            })
+        })
+    }
+}
+
 impl<T> Receiver<T> {
     pub(in crate::pipeline) fn recv(&self) -> Result<T, Disconnected> {
         self.0.meeting.until(|| self.0.state.lock().unwrap().next())
@@ -114,16 +147,26 @@ impl<T> Receiver<T> {
     }
 }
 
+/// As the real one, after a pause of any length.
+pub(in crate::pipeline) fn receive_within<T>(receiver: &Receiver<T>, _: Duration) -> Option<T> {
+    yield_now();
+    receiver.try_recv().ok()
+}
+
 /// As the real one; time stands still, so nothing is ever due.
 pub(in crate::pipeline) fn receive<T>(
     urgent: &Receiver<T>,
     normal: &Receiver<T>,
+    normal_first: bool,
     _: Option<Instant>,
 ) -> Received<T> {
     urgent.0.meeting.until(|| {
+        if normal_first && let Some(Ok(message)) = normal.0.state.lock().unwrap().next() {
+            return Some(Received::Message(message));
+        }
         let urgent = urgent.0.state.lock().unwrap().next();
         if let Some(Ok(message)) = urgent {
-            return Some(Received::Message(message));
+            return Some(Received::Urgent(message));
         }
         match normal.0.state.lock().unwrap().next() {
             Some(Ok(message)) => Some(Received::Message(message)),
@@ -183,6 +226,10 @@ impl<T> Mutex<T> {
 
     pub(in crate::pipeline) fn lock(&self) -> Guard<'_, T> {
         Guard(Some(self.0.lock().unwrap()))
+    }
+
+    pub(in crate::pipeline) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.0.try_lock().ok().map(|guard| Guard(Some(guard)))
     }
 }
 

@@ -1,0 +1,96 @@
+//! How long a loop that polls for completions sleeps between two rounds.
+
+use std::time::{Duration, Instant};
+
+/// How long the loop keeps its core after the last event.
+const SPIN: Duration = Duration::from_micros(50);
+/// A sleep is the time waited so far divided by this.
+const SLEEP_DIVISOR: u32 = 10;
+/// The longest sleep.
+const SLEEP_MAX: Duration = Duration::from_millis(1);
+
+/// The waiting policy of a loop that polls several devices, since CUDA cannot wait for
+/// whichever of several events comes first.
+///
+/// For 50 us after the last event the loop spins, so that short batches are seen at
+/// once. From then on it sleeps between two rounds for a tenth of the time waited so
+/// far, and for 1 ms at most: a completion is seen at most a tenth of the wait late,
+/// and a wait of 50 ms takes about 100 rounds.
+///
+/// The caller passes the time, so that tests need no clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backoff {
+    last_event: Instant,
+}
+
+impl Backoff {
+    /// A wait that begins at `now`.
+    pub(crate) fn new(now: Instant) -> Self {
+        Backoff { last_event: now }
+    }
+
+    /// Starts the wait again: at `now` something finished, or new work was submitted.
+    pub(crate) fn reset(&mut self, now: Instant) {
+        self.last_event = now;
+    }
+
+    /// How long to sleep before the next round; `None` to spin.
+    pub(crate) fn pause(&self, now: Instant) -> Option<Duration> {
+        let waited = now.saturating_duration_since(self.last_event);
+        (waited >= SPIN).then(|| (waited / SLEEP_DIVISOR).min(SLEEP_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(count: u64) -> Duration {
+        Duration::from_micros(count)
+    }
+
+    #[test]
+    fn spins_first_then_sleeps_a_tenth_of_the_wait_up_to_a_limit() {
+        let start = Instant::now();
+        let backoff = Backoff::new(start);
+        for (waited, pause) in [
+            (0, None),
+            (49, None),
+            (50, Some(5)),
+            (400, Some(40)),
+            (10_000, Some(1_000)),
+            (60_000_000, Some(1_000)),
+        ] {
+            assert_eq!(
+                backoff.pause(start + micros(waited)),
+                pause.map(micros),
+                "after {waited} us"
+            );
+        }
+    }
+
+    #[test]
+    fn an_event_starts_the_wait_again() {
+        let start = Instant::now();
+        let mut backoff = Backoff::new(start);
+        let event = start + micros(5_000);
+        assert_eq!(backoff.pause(event), Some(micros(500)));
+        backoff.reset(event);
+        assert_eq!(backoff.pause(event), None);
+        assert_eq!(backoff.pause(event + micros(100)), Some(micros(10)));
+        // A clock that was read before the event is no wait.
+        assert_eq!(backoff.pause(start), None);
+    }
+
+    #[test]
+    fn a_wait_of_fifty_milliseconds_takes_few_rounds() {
+        let start = Instant::now();
+        let backoff = Backoff::new(start);
+        let (mut now, mut rounds) = (start + SPIN, 0);
+        while now < start + micros(50_000) {
+            now += backoff.pause(now).expect("the spin is over");
+            rounds += 1;
+        }
+        assert!(rounds < 120, "{rounds} rounds");
+    }
+}

@@ -1,0 +1,125 @@
+//! What every worker after the first has to be given again.
+
+use super::arena::{Arena, CompletionFlags};
+use super::link::Link;
+use super::message::{KernelDecl, Reply, Request, Spec};
+use super::supervisor::answer;
+use super::unexpected;
+use crate::backend::Streams;
+use crate::backend::graphs::Graphs;
+use crate::error::{Error, Result};
+use crate::record::{BufferDecl, Image};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The most lanes of a worker.
+const LANES_MAX: usize = 1024;
+
+#[derive(Default)]
+pub(super) struct Ledger {
+    pub(super) images: Vec<Arc<Image>>,
+    pub(super) kernels: Vec<KernelDecl>,
+    groups: Vec<Group>,
+    /// The graphs of each open lane.
+    lanes: BTreeMap<u32, Graphs<Spec>>,
+}
+
+/// Lanes that were opened together.
+pub(super) struct Group {
+    pub(super) buffers: Vec<BufferDecl>,
+    /// By their place in `host` and `flags`; `None` of a lane that is closed.
+    pub(super) lanes: Vec<Option<u32>>,
+    pub(super) streams: Streams,
+    pub(super) host: Arc<Arena>,
+    pub(super) flags: Arc<CompletionFlags>,
+}
+
+impl Ledger {
+    /// Numbers for new lanes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the worker has no room for them.
+    pub(super) fn free_lanes(&self, count: usize) -> Result<Vec<u32>> {
+        let is_free = |lane: &u32| !self.lanes.contains_key(lane);
+        let free = (0..LANES_MAX as u32).filter(is_free).take(count);
+        let numbers: Vec<u32> = free.collect();
+        if numbers.len() < count {
+            let message = format!("a worker has at most {LANES_MAX} lanes");
+            return Err(Error::usage(message));
+        }
+        Ok(numbers)
+    }
+
+    pub(super) fn add(&mut self, group: Group) {
+        let open = group.lanes.iter().flatten();
+        self.lanes.extend(open.map(|lane| (*lane, Graphs::new())));
+        self.groups.push(group);
+    }
+
+    pub(super) fn remove_lane(&mut self, lane: u32) {
+        self.lanes.remove(&lane);
+        for known in self.groups.iter_mut().flat_map(|group| &mut group.lanes) {
+            if *known == Some(lane) {
+                *known = None;
+            }
+        }
+        let is_open = |group: &Group| group.lanes.iter().any(Option::is_some);
+        self.groups.retain(is_open);
+    }
+
+    /// # Panics
+    /// If the lane is not open.
+    pub(super) fn graphs(&mut self, lane: u32) -> &mut Graphs<Spec> {
+        let graphs = self.lanes.get_mut(&lane);
+        graphs.expect("open lanes are in the ledger")
+    }
+
+    /// Sends all of it to a new worker.
+    ///
+    /// # Errors
+    /// Those of the link and of the worker's device.
+    pub(super) fn replay(&self, link: &mut Link) -> Result<()> {
+        for image in &self.images {
+            link.send(&Request::Image(Arc::clone(image)))?;
+        }
+        for kernel in &self.kernels {
+            link.send(&Request::Load(kernel.clone()))?;
+            match answer(link)? {
+                Reply::Done(loaded) => loaded?,
+                _ => return Err(unexpected()),
+            }
+        }
+        for group in &self.groups {
+            group.open(link)??;
+        }
+        for (&lane, graphs) in &self.lanes {
+            for (graph, spec) in graphs.iter() {
+                let spec = spec.clone();
+                link.send(&Request::Build { lane, graph, spec })?;
+                match answer(link)? {
+                    Reply::Built(built) => built.map(|_| ())?,
+                    _ => return Err(unexpected()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// Opens the lanes in the worker. The outer error is the link's, the inner one the
+    /// device's.
+    pub(super) fn open(&self, link: &mut Link) -> Result<Result<()>> {
+        link.send(&Request::OpenLanes {
+            buffers: self.buffers.clone(),
+            lanes: self.lanes.clone(),
+            streams: self.streams,
+        })?;
+        link.send_file(self.host.file())?;
+        link.send_file(self.flags.file())?;
+        match answer(link)? {
+            Reply::Done(opened) => Ok(opened),
+            _ => Err(unexpected()),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which work of a lane its next fence speaks of.
+
+use super::message::Step;
+use crate::backend::{Queue, Streams};
+
+const QUEUES: usize = 3;
+const ALL: u8 = (1 << QUEUES) - 1;
+
+/// The order of a lane's queues among each other. A fence stands in the download queue
+/// and speaks of another queue's work only if a join orders that before it.
+pub(super) struct QueueOrder {
+    /// By queue: the set of queues all of whose work so far is done before what this
+    /// queue is given from now on.
+    after: [u8; QUEUES],
+    one_stream: bool,
+}
+
+fn index(queue: Queue) -> usize {
+    match queue {
+        Queue::Upload => 0,
+        Queue::Compute => 1,
+        Queue::Download => 2,
+    }
+}
+
+impl QueueOrder {
+    /// Of a lane that was given nothing.
+    pub(super) fn new(streams: Streams) -> QueueOrder {
+        QueueOrder {
+            after: [ALL; QUEUES],
+            one_stream: streams == Streams::PerSlot,
+        }
+    }
+
+    /// Forgets all work: the process that had it has ended.
+    pub(super) fn reset(&mut self) {
+        self.after = [ALL; QUEUES];
+    }
+
+    pub(super) fn add(&mut self, step: &Step) {
+        match step {
+            Step::Op(queue, _) => self.give(*queue),
+            Step::Graph(_) => self.give(Queue::Compute),
+            Step::Join(earlier, later) => {
+                self.after[index(*later)] |= self.after[index(*earlier)];
+            }
+        }
+    }
+
+    fn give(&mut self, queue: Queue) {
+        let given = index(queue);
+        for (other, after) in self.after.iter_mut().enumerate() {
+            if other != given {
+                *after &= !(1 << given);
+            }
+        }
+    }
+
+    /// Whether a fence that is set now speaks of all work of the lane.
+    pub(super) fn fence_covers_all(&self) -> bool {
+        self.one_stream || self.after[index(Queue::Download)] == ALL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::GraphId;
+
+    #[test]
+    fn a_fence_speaks_of_what_the_download_queue_comes_after() {
+        let (graph, join) = (Step::Graph(GraphId(0)), Step::Join);
+        let mut order = QueueOrder::new(Streams::PerStage);
+        assert!(order.fence_covers_all());
+        order.add(&graph);
+        assert!(!order.fence_covers_all(), "no join orders it");
+        order.add(&join(Queue::Upload, Queue::Download));
+        assert!(!order.fence_covers_all(), "another queue was joined");
+        order.add(&join(Queue::Compute, Queue::Upload));
+        order.add(&join(Queue::Upload, Queue::Download));
+        assert!(
+            order.fence_covers_all(),
+            "joined by way of the upload queue"
+        );
+        order.add(&graph);
+        assert!(!order.fence_covers_all(), "given after the join");
+        order.reset();
+        assert!(order.fence_covers_all());
+    }
+
+    #[test]
+    fn on_one_stream_a_fence_speaks_of_everything() {
+        let mut order = QueueOrder::new(Streams::PerSlot);
+        order.add(&Step::Graph(GraphId(0)));
+        assert!(order.fence_covers_all());
+    }
+}

@@ -1,0 +1,170 @@
+//! The loop that waits for lanes at work, in whichever order they finish.
+
+use crate::backend::Backoff;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A lane at work.
+pub(super) trait Polled {
+    /// Whether the work is over. The lane has published its outcome then.
+    fn poll(&self) -> bool;
+}
+
+/// Polls the lanes that arrive until each is done with its work, all of them in turn,
+/// and returns when all are done and no more can arrive. A lane arrives again for more
+/// work, also while it is polled.
+///
+/// CUDA has no call that waits for any of several events, so the thread polls: see
+/// [`Backoff`] for how often. An arrival wakes it.
+pub(super) fn poll_lanes<L: Polled>(arrivals: &Receiver<Arc<L>>) {
+    let mut at_work: Vec<Arc<L>> = Vec::new();
+    let mut backoff = Backoff::new(Instant::now());
+    loop {
+        if at_work.is_empty() {
+            let Ok(lane) = arrivals.recv() else { return };
+            add(&mut at_work, lane);
+            backoff.reset(Instant::now());
+        }
+        while let Ok(lane) = arrivals.try_recv() {
+            add(&mut at_work, lane);
+            backoff.reset(Instant::now());
+        }
+        let before = at_work.len();
+        at_work.retain(|lane| !lane.poll());
+        let now = Instant::now();
+        if at_work.len() < before {
+            backoff.reset(now);
+            continue;
+        }
+        let Some(pause) = backoff.pause(now) else {
+            std::hint::spin_loop();
+            continue;
+        };
+        match arrivals.recv_timeout(pause) {
+            Ok(lane) => {
+                add(&mut at_work, lane);
+                backoff.reset(Instant::now());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // Nothing can wake the thread any more.
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause),
+        }
+    }
+}
+
+fn add<L>(at_work: &mut Vec<Arc<L>>, lane: Arc<L>) {
+    if !at_work.iter().any(|known| Arc::ptr_eq(known, &lane)) {
+        at_work.push(lane);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossbeam_channel::{Sender, unbounded};
+    use rustix::time::{ClockId, clock_gettime};
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::time::Duration;
+
+    /// A lane whose work ends at a time, or after a number of polls.
+    struct Planted {
+        name: &'static str,
+        ends_at: Instant,
+        polls_left: AtomicU32,
+        finished: Sender<&'static str>,
+    }
+
+    impl Polled for Planted {
+        fn poll(&self) -> bool {
+            let left = self.polls_left.load(Relaxed);
+            self.polls_left.store(left.saturating_sub(1), Relaxed);
+            let is_done = left <= 1 && Instant::now() >= self.ends_at;
+            if is_done {
+                self.finished.send(self.name).unwrap();
+            }
+            is_done
+        }
+    }
+
+    #[test]
+    fn the_lane_that_finishes_first_is_answered_first() {
+        let (finished, outcomes) = unbounded();
+        let (given, arrivals) = unbounded();
+        let lane = |name, polls| {
+            Arc::new(Planted {
+                name,
+                ends_at: Instant::now(),
+                polls_left: AtomicU32::new(polls),
+                finished: finished.clone(),
+            })
+        };
+        for (name, polls) in [("long", 1_000), ("short", 10), ("middle", 100)] {
+            given.send(lane(name, polls)).unwrap();
+        }
+        // What arrives twice is polled once, and answered once.
+        let twice = lane("twice", 500);
+        given.send(Arc::clone(&twice)).unwrap();
+        given.send(twice).unwrap();
+        drop(given);
+        poll_lanes(&arrivals);
+        let order: Vec<_> = outcomes.try_iter().collect();
+        assert_eq!(order, ["short", "middle", "twice", "long"]);
+    }
+
+    #[test]
+    fn work_that_arrives_wakes_the_thread() {
+        let (finished, outcomes) = unbounded();
+        let (given, arrivals) = unbounded();
+        let far = Instant::now() + Duration::from_millis(300);
+        let lane = |name, ends_at| {
+            let finished = finished.clone();
+            let polls_left = AtomicU32::new(0);
+            Arc::new(Planted {
+                name,
+                ends_at,
+                polls_left,
+                finished,
+            })
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| poll_lanes(&arrivals));
+            given.send(lane("long", far)).unwrap();
+            given.send(lane("late", Instant::now())).unwrap();
+            assert_eq!(outcomes.recv().unwrap(), "late");
+            assert_eq!(outcomes.recv().unwrap(), "long");
+            drop(given);
+        });
+    }
+
+    fn thread_time() -> Duration {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+
+    #[test]
+    fn waiting_for_a_long_batch_takes_little_of_a_core() {
+        let (finished, _outcomes) = unbounded();
+        let (given, arrivals) = unbounded();
+        let wall = Duration::from_millis(100);
+        for name in ["one", "two", "three"] {
+            let lane = Planted {
+                name,
+                ends_at: Instant::now() + wall,
+                polls_left: AtomicU32::new(0),
+                finished: finished.clone(),
+            };
+            given.send(Arc::new(lane)).unwrap();
+        }
+        // With the sender kept until the end: an arrival might still wake the thread.
+        let closing = std::thread::spawn(move || {
+            std::thread::sleep(wall + Duration::from_millis(50));
+            drop(given);
+        });
+        let start = thread_time();
+        poll_lanes(&arrivals);
+        let spent = thread_time() - start;
+        closing.join().unwrap();
+        assert!(spent < wall / 20, "{spent:?} of processor time in {wall:?}");
+    }
+}

@@ -1,0 +1,233 @@
+//! A lane in the worker: what it was given, its graphs, and its completion flag.
+
+use super::addresses::Map;
+use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED};
+use super::message::{Spec, Step};
+use super::polling::Polled;
+use crate::backend::{GraphId, Lane, Op};
+use crate::error::{Error, ErrorKind, ErrorScope, Result};
+use parking_lot::{Mutex, MutexGuard};
+use rustix::thread::futex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
+
+pub(super) struct ServedLane {
+    /// Addresses by the other process's names.
+    pub(super) map: Map,
+    flags: Arc<CompletionFlags>,
+    /// The place of the lane's flag in `flags`.
+    index: usize,
+    /// Requests that nobody waits for, oldest first. They are taken in under the lock
+    /// of `state`, which a lane that computes holds: whoever posts does not wait for it.
+    inbox: Mutex<VecDeque<Posted>>,
+    state: Mutex<State>,
+}
+
+/// A request that is not answered.
+pub(super) enum Posted {
+    /// Work by this process's names, or why it has none; and the fence behind it.
+    Work {
+        steps: Result<Vec<Step>>,
+        fence: u32,
+    },
+    DropGraph(GraphId),
+}
+
+pub(super) struct State {
+    pub(super) lane: Box<dyn Lane>,
+    /// By the other process's names.
+    pub(super) graphs: BTreeMap<u32, Held>,
+    /// The number of the last fence.
+    fence: u32,
+    /// To be asked for.
+    error: Option<Error>,
+    is_lost: bool,
+}
+
+/// A graph: as it was asked for, and its operations and name here.
+pub(super) struct Held {
+    pub(super) spec: Spec,
+    pub(super) ops: Vec<Op>,
+    pub(super) graph: GraphId,
+}
+
+impl ServedLane {
+    pub(super) fn new(
+        lane: Box<dyn Lane>,
+        map: Map,
+        flags: Arc<CompletionFlags>,
+        index: usize,
+    ) -> ServedLane {
+        ServedLane {
+            map,
+            flags,
+            index,
+            inbox: Mutex::default(),
+            state: Mutex::new(State {
+                lane,
+                graphs: BTreeMap::new(),
+                fence: 0,
+                error: None,
+                is_lost: false,
+            }),
+        }
+    }
+
+    /// Gives the lane a request: at once if no thread has the lane, and else when that
+    /// thread is done with it.
+    pub(super) fn post(&self, posted: Posted) {
+        self.inbox.lock().push_back(posted);
+        if let Some(mut state) = self.state.try_lock() {
+            self.take_in(&mut state);
+        }
+    }
+
+    /// The lane, which has taken in what was posted before.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        self.take_in(&mut state);
+        state
+    }
+
+    fn take_in(&self, state: &mut State) {
+        loop {
+            let next = self.inbox.lock().pop_front();
+            let Some(posted) = next else { return };
+            state.take_in(posted);
+        }
+    }
+}
+
+impl Polled for ServedLane {
+    fn poll(&self) -> bool {
+        let mut state = self.lock();
+        if !state.is_done() {
+            return false;
+        }
+        let flag = self.flags.lane(self.index);
+        // The failure first: a reader that sees the fence reached sees the failure too.
+        if state.error.is_some() {
+            let failure = match state.is_lost {
+                true => DEVICE_FAILED,
+                false => BATCH_FAILED,
+            };
+            flag.failure.store(failure, Release);
+        }
+        if !state.is_lost {
+            flag.done.store(state.fence, Release);
+        }
+        drop(state);
+        // The only error is that no thread waits.
+        let _ = futex::wake(&flag.done, futex::Flags::empty(), u32::MAX);
+        true
+    }
+}
+
+impl State {
+    fn take_in(&mut self, posted: Posted) {
+        match posted {
+            Posted::Work { steps, fence } => {
+                self.fence = fence;
+                if !self.is_lost {
+                    self.work(steps);
+                }
+            }
+            Posted::DropGraph(graph) => {
+                if let Some(held) = self.graphs.remove(&graph.0) {
+                    self.lane.drop_graph(held.graph);
+                }
+            }
+        }
+    }
+
+    /// Gives a batch to the device. One that is refused half way is fenced all the
+    /// same, behind its joins: what was given of it is waited for.
+    fn work(&mut self, steps: Result<Vec<Step>>) {
+        let steps = steps.unwrap_or_else(|error| {
+            self.fail(error);
+            Vec::new()
+        });
+        let mut is_refused = false;
+        for step in &steps {
+            let given = match step {
+                Step::Join(earlier, later) => self.lane.join(*earlier, *later),
+                _ if is_refused => continue,
+                // SAFETY: the process that started this one gave the operation to its
+                // lane, so code there vouched for it; `Worker::work` put this lane's
+                // addresses in.
+                Step::Op(queue, op) => unsafe { self.lane.enqueue(*queue, op) },
+                Step::Graph(graph) => self
+                    .graphs
+                    .get(&graph.0)
+                    .ok_or_else(unknown)
+                    .and_then(|held| self.lane.launch_graph(held.graph)),
+            };
+            match given {
+                Ok(()) => {}
+                // The fence would not speak of all work.
+                Err(error) if matches!(step, Step::Join(..)) => return self.lose(error),
+                Err(error) => {
+                    is_refused = true;
+                    self.fail(error);
+                }
+            }
+        }
+        if let Err(error) = self.lane.fence() {
+            self.lose(error);
+        }
+    }
+
+    /// A call was refused, which ends its batch, or lost the device.
+    fn fail(&mut self, error: Error) {
+        if error.scope() >= ErrorScope::Device {
+            return self.lose(error);
+        }
+        self.error.get_or_insert(error);
+    }
+
+    /// The device is of no use any more, or the lane's work cannot be waited for.
+    fn lose(&mut self, error: Error) {
+        if !self.is_lost {
+            self.is_lost = true;
+            self.error = Some(as_loss(error));
+        }
+    }
+
+    /// Whether the last fence is reached, or never will be.
+    fn is_done(&mut self) -> bool {
+        if self.is_lost {
+            return true;
+        }
+        match self.lane.is_done() {
+            Ok(is_done) => is_done,
+            // Work that failed on the device: the supervisor runs it again, on another.
+            Err(error) => {
+                self.lose(error);
+                true
+            }
+        }
+    }
+
+    /// The error that the completion flag announces. That of a lost device stays.
+    pub(super) fn why(&mut self) -> Error {
+        let error = match self.is_lost {
+            true => self.error.clone(),
+            false => self.error.take(),
+        };
+        error.unwrap_or_else(unknown)
+    }
+}
+
+/// An error after which the process starts again, whatever it was.
+fn as_loss(error: Error) -> Error {
+    match error.scope() {
+        ErrorScope::Device => error,
+        _ => Error::new(ErrorKind::Device, error.to_string()),
+    }
+}
+
+/// The error of a name that the other process did not introduce.
+pub(super) fn unknown() -> Error {
+    Error::usage("the worker was not told of this")
+}

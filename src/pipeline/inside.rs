@@ -1,0 +1,100 @@
+//! Which engine's code the current thread runs.
+//!
+//! An engine's threads must not wait for the engine: a submission from
+//! `Workload::read` would wait for a slot that this very thread frees. So each thread
+//! notes the engines whose code it runs, and calls that would wait for one of them
+//! are refused.
+
+use super::sync::thread_local;
+use crate::error::{Error, Result};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Tells an engine from every other engine of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EngineId(u64);
+
+impl EngineId {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        EngineId(NEXT.fetch_add(1, Relaxed))
+    }
+}
+
+thread_local! {
+    /// Outermost first. A thread of a shared pool may come to another engine's code
+    /// while it runs the code of one.
+    static ENGINES: RefCell<Vec<EngineId>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The current thread runs an engine's code for as long as this lives.
+pub(crate) struct Inside {
+    is_first: bool,
+}
+
+impl Inside {
+    pub(crate) fn enter(engine: EngineId) -> Inside {
+        let is_first = ENGINES.with(|engines| {
+            let mut engines = engines.borrow_mut();
+            let is_first = !engines.contains(&engine);
+            if is_first {
+                engines.push(engine);
+            }
+            is_first
+        });
+        Inside { is_first }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        if self.is_first {
+            ENGINES.with(|engines| engines.borrow_mut().pop());
+        }
+    }
+}
+
+/// Whether the current thread runs this engine's code.
+pub(crate) fn is_inside(engine: EngineId) -> bool {
+    ENGINES.with(|engines| engines.borrow().contains(&engine))
+}
+
+/// Refuses a call that would wait for the engine whose code this thread runs.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with `fix`.
+pub(crate) fn check_outside(engine: EngineId, what: &str, fix: &str) -> Result<()> {
+    match is_inside(engine) {
+        false => Ok(()),
+        true => Err(Error::usage(format!(
+            "{what} on a thread that runs the engine's own code would wait for itself"
+        ))
+        .fix(fix)),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_inside_until_the_outermost_guard_of_an_engine_is_dropped() {
+        let (a, b) = (EngineId::new(), EngineId::new());
+        assert!(!is_inside(a));
+        let first = Inside::enter(a);
+        let other = Inside::enter(b);
+        let again = Inside::enter(a);
+        assert!(is_inside(a) && is_inside(b));
+        drop(again);
+        assert!(is_inside(a) && is_inside(b));
+        drop(other);
+        assert!(is_inside(a) && !is_inside(b));
+        assert!(check_outside(a, "submit", "use try_submit").is_err());
+        assert!(check_outside(b, "submit", "use try_submit").is_ok());
+        std::thread::spawn(move || assert!(!is_inside(a)))
+            .join()
+            .unwrap();
+        drop(first);
+        assert!(!is_inside(a));
+    }
+}
