@@ -66,7 +66,11 @@ use share::Share;
 use stamps::{Clock, Stamps};
 use std::sync::Arc;
 
-/// One CUDA device.
+/// One CUDA device, by its primary context, which the CUDA runtime uses too.
+///
+/// Calls come from any thread, several at once. On threads that the embedder made, each
+/// call leaves the current context and the mode of stream captures as it found them, and
+/// works whatever other threads capture; so does dropping lanes and blocks.
 pub struct CudaBackend {
     info: DeviceInfo,
     context: Arc<Context>,
