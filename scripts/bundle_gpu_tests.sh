@@ -6,7 +6,7 @@
 # There, FOLDER/run.sh runs them all, and FOLDER/run.sh --sanitize runs them once
 # more under compute-sanitizer (memcheck, then racecheck). Benches (--bench replay)
 # are packed too and not run: FOLDER/tree/scripts/compare_replay.sh FOLDER/bin/replay.
-# The library of --example capi is run beside PyTorch, by the name torch_in_process.
+# The library of the example capi is run beside PyTorch, by the name torch_in_process.
 set -eu
 if [ $# -lt 1 ]; then
     sed -n '2,9s/^# \{0,1\}//p' "$0"
@@ -39,11 +39,23 @@ program=$(executables '"kind":\["bin"\].*"profile":{[^}]*"test":false}')
 if [ -n "$program" ]; then
     strip -o "$folder/tapeloop" "$program"
 fi
-library=$(echo "$messages" |
-    sed -n 's/.*"kind":\["example"\],"crate_types":\["cdylib"\].*"filenames":\["\([^"]*\.so\)".*/\1/p')
-if [ -n "$library" ]; then
-    strip -o "$folder/libcapi.so" "$library"
-fi
+# `cargo test` would build the library as a test: it takes a build of its own, with the
+# same features.
+features=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --no-default-features) features="$features $1" ;;
+    --features)
+        features="$features $1 $2"
+        shift
+        ;;
+    esac
+    shift
+done
+# shellcheck disable=SC2086
+library=$(cargo build --release --message-format=json --example capi $features |
+    sed -n 's/.*"crate_types":\["cdylib"\].*"filenames":\["\([^"]*\.so\)".*/\1/p')
+strip -o "$folder/libcapi.so" "$library"
 # Tests read sources and data where they were compiled, and run the program there.
 git ls-files -z | xargs -0 cp --parents -t "$folder/tree"
 

@@ -194,7 +194,7 @@ fn a_struct_with_a_foreign_pointer_is_refused_before_anything_is_given() {
             // Of the device, and of nobody that this lane knows.
             let undeclared = gather.table(&*backend, 1.0);
             let mut slot = gather.slot(&backend, &policy);
-            let recording = gather.recording(undeclared.address());
+            let (recording, ..) = gather.recording(undeclared.address());
             let buckets = Arc::new(tapeloop::replay::Buckets::single(recording));
             slot.executor
                 .take_buckets(&mut *slot.lane, &buckets)

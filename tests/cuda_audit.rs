@@ -93,7 +93,8 @@ fn a_foreign_pointer_in_a_struct_is_refused() {
     for policy in policies() {
         let foreign = gather.table(&*backend, 1.0);
         let mut slot = gather.slot(&backend, &policy);
-        let recording = gather.recording(foreign.address());
+        let (recording, x, y) = gather.recording(foreign.address());
+        (slot.x, slot.y) = (x, y);
         let buckets = std::sync::Arc::new(Buckets::single(recording));
         slot.executor
             .take_buckets(&mut *slot.lane, &buckets)

@@ -184,12 +184,10 @@ fn the_built_in_kernels_load_from_both_of_their_sources() {
             "built-in kernels, {} binary",
             if image.binary.is_some() { "a" } else { "no" }
         ));
-        let kernel = Kernel::new("b_factor_z")
+        let kernel = Kernel::new("atom_residue")
             .reads::<u32>("header")
-            .reads::<u8>("chains")
-            .reads::<u32>("members")
-            .reads::<f32>("b")
-            .writes::<f32>("z");
+            .reads::<u32>("residues")
+            .updates::<u32>("residue_of");
         backend.load(&with_code(kernel, &image)).unwrap();
     }
 }

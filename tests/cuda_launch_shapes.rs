@@ -250,11 +250,15 @@ fn more_elements_than_a_launch_covers_are_refused_by_the_kernel_s_name() {
 #[test]
 fn a_grid_set_later_keeps_the_block_that_was_chosen() {
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
-    let counting = record(&counting(Cover::Strided), 1_000, Cover::Strided);
+    let counting = record(&counting(Cover::Once), 1_000, Cover::Once);
     let mut lane = one_lane(&backend, &counting.recording);
     let made = executor(&backend, &counting.recording, &mut *lane, Mode::Graph);
     let mut executor = made.unwrap();
     let mut bindings = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let chosen = 1_000_u32.div_ceil(BLOCK);
+    assert_eq!(shape_of(&bindings), (chosen, BLOCK));
+    let larger = bindings.set_grid(0, [chosen + 1, 1, 1]).unwrap_err();
+    assert_eq!(larger.kind(), ErrorKind::Usage);
     bindings.set_grid(0, [7, 1, 1]).unwrap();
     assert_eq!(shape_of(&bindings), (7, BLOCK));
     executor.update(&mut *lane, 0, bindings).unwrap();
@@ -262,7 +266,7 @@ fn a_grid_set_later_keeps_the_block_that_was_chosen() {
     executor.replay(&mut *lane, 0, largest).unwrap();
     lane.wait().unwrap();
     let ran: &[u32] = bytemuck::cast_slice(lane.host(counting.ran.id()));
-    assert_eq!(ran, [1_000, 7, BLOCK]);
+    assert_eq!(ran, [7 * BLOCK, 7, BLOCK]);
 }
 
 #[cfg(feature = "cuda")]

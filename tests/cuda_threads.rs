@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use tapeloop::backend::{Backend, Space, Streams, devices};
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
-use tapeloop::replay::{Buckets, Mode, Policy};
+use tapeloop::replay::{Buckets, Mode, Policy, Scope, Verify};
 use tapeloop::workload::Extent;
 
 const BATCHES: usize = 1_000;
@@ -240,7 +240,16 @@ fn run_lane(backend: &Arc<dyn Backend>, streams: Streams) {
     let buffers = saxpy.recording.buffers();
     let mut lane = backend.open_lanes(buffers, 1, streams).unwrap().remove(0);
     for mode in MODES {
-        let mut executor = ready(backend, &saxpy.recording, &mut *lane, mode);
+        let policy = Policy {
+            streams,
+            scope: match streams {
+                Streams::PerSlot => Scope::Batch,
+                Streams::PerStage => Scope::Kernels,
+            },
+            verify: Verify::Off,
+            ..Policy::of(mode)
+        };
+        let mut executor = ready_with(backend, &saxpy.recording, &mut *lane, &policy);
         for index in 0..10 {
             round(&saxpy, &mut *lane, &mut executor, 0, index);
         }

@@ -95,9 +95,9 @@ impl Gather {
         Gather { kernel, x, y }
     }
 
-    /// What a batch does, with the table at `address`.
-    pub(crate) fn recording(&self, address: u64) -> Recording {
-        record(&self.kernel, address).0
+    /// What a batch does, with the table at `address`; and its `x` and `y`.
+    pub(crate) fn recording(&self, address: u64) -> (Recording, Buffer<f32>, Buffer<f32>) {
+        record(&self.kernel, address)
     }
 
     pub(crate) fn table(&self, backend: &dyn Backend, first: f32) -> Block {

@@ -166,7 +166,7 @@ pub(crate) fn a_long_run_of_replays_is_eager_to_the_byte_and_takes_nothing(targe
     let replays = u64::from(target.replays);
     assert_eq!(submissions, calls);
     assert_eq!(calls, 2 * replays, "a launch and a mark each");
-    assert_eq!(polls, replays);
+    assert!(polls >= replays, "{polls} polls");
     let (name, each) = (target.backend.device().backend, took / target.replays);
     say(&format!(
         "{name}: {replays} replays, {each:?} each, checked"
