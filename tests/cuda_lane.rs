@@ -11,7 +11,9 @@ use std::process::Command;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, DeviceChoice, Lane, Op, Queue, Streams};
+use tapeloop::backend::{
+    Backend, CudaOptions, DeviceChoice, Lane, NvrtcLibrary, Op, Queue, Streams,
+};
 use tapeloop::record::{Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Executor, Mode};
 
@@ -240,7 +242,8 @@ fn a_device_beyond_the_last_or_a_missing_compiler_is_unavailable() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("999"), "{error}");
     let options = CudaOptions {
-        nvrtc_path: Some("/nowhere/libnvrtc.so".into()),
+        // SAFETY: there is no such library.
+        nvrtc: Some(unsafe { NvrtcLibrary::at("/nowhere/libnvrtc.so") }),
         ..CudaOptions::default()
     };
     let backend = CudaBackend::open(&options).unwrap();

@@ -10,11 +10,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, doubled, vectors};
 use seeds::Random;
 use seeds::program::{Input, Program, auto_policies, policies};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, serve};
+use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, WorkerProgram, serve};
 use tapeloop::backend::{Backend, Choice, Space, Streams};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline};
 use tapeloop::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
@@ -351,14 +350,16 @@ fn a_worker_ends_with_the_process_that_started_it() {
 #[test]
 fn a_program_that_is_no_worker_is_told() {
     let missing = WorkerOptions {
-        program: Some(PathBuf::from("/nowhere/tapeloop")),
+        // SAFETY: there is no such program.
+        program: Some(unsafe { WorkerProgram::at("/nowhere/tapeloop") }),
         ..options()
     };
     let error = WorkerBackend::open(missing).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("/nowhere/tapeloop"), "{error}");
     let other = WorkerOptions {
-        program: Some(PathBuf::from("/bin/true")),
+        // SAFETY: it ends without reading anything.
+        program: Some(unsafe { WorkerProgram::at("/bin/true") }),
         ..options()
     };
     let error = WorkerBackend::open(other).err().unwrap();

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::record::BufferDecl;
 use rayon::ThreadPool;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The backend that the user asks for.
@@ -28,6 +28,32 @@ pub enum Choice {
     Cpu,
 }
 
+/// The file of an NVRTC library that the program vouches for.
+///
+/// Opening a library runs code in it, so safe code cannot name one:
+///
+/// ```compile_fail,E0133
+/// let nvrtc = tapeloop::backend::NvrtcLibrary::at("/tmp/libanything.so");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvrtcLibrary(PathBuf);
+
+impl NvrtcLibrary {
+    /// The library in this file, which need not be there.
+    ///
+    /// # Safety
+    /// If a library can be opened at `path`, it is NVRTC: its functions are those of
+    /// NVIDIA's header, and opening it does nothing else to the process.
+    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
+        NvrtcLibrary(path.into())
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
 /// Settings of the CUDA backend; without meaning to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
@@ -37,7 +63,9 @@ pub struct CudaOptions {
     /// Sleep in waits rather than spin: frees the core, adds some 30 us to each.
     pub blocking_wait: bool,
     /// The NVRTC library to use, before `TAPELOOP_NVRTC` and the usual names.
-    pub nvrtc_path: Option<PathBuf>,
+    // Whatever reads options from elsewhere has to vouch for the library itself.
+    #[cfg_attr(feature = "supervise", serde(skip))]
+    pub nvrtc: Option<NvrtcLibrary>,
     /// The folder for compiled kernels, before `TAPELOOP_CACHE_DIR` and the
     /// user's cache folder.
     pub cache_dir: Option<PathBuf>,

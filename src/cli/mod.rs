@@ -31,6 +31,7 @@ pub mod tables;
 mod tally;
 mod timeline;
 mod validate;
+mod vouched;
 
 use crate::error::{Error, ErrorKind, Result};
 use args::{Cli, Command, FeaturesArgs, GraphArgs};

@@ -2,6 +2,7 @@
 
 use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
+use super::vouched;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
@@ -206,7 +207,7 @@ pub(super) fn cuda_options(config: &Config) -> CudaOptions {
     CudaOptions {
         device: config.device.clone(),
         blocking_wait: config.wait == Wait::Sleep,
-        nvrtc_path: config.nvrtc.clone(),
+        nvrtc: config.nvrtc.as_deref().map(vouched::nvrtc),
         cache_dir: config.kernel_cache.clone(),
     }
 }
@@ -219,7 +220,7 @@ fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
         return select_with(config.backend, pool, &cuda_options(config));
     }
     let backend = WorkerBackend::open(WorkerOptions {
-        program: config.worker.clone(),
+        program: config.worker.as_deref().map(vouched::worker),
         args: vec![WORKER.into()],
         choice: config.backend,
         cuda: cuda_options(config),

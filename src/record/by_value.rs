@@ -60,6 +60,11 @@ impl StructArg {
     /// Points the next pointer at memory of the embedder's: `Block::address`, or
     /// more.
     ///
+    /// ```compile_fail,E0133
+    /// use tapeloop::record::StructArg;
+    /// let anywhere = StructArg::new(&[0; 8]).address(0x1000);
+    /// ```
+    ///
     /// # Safety
     /// From `address` on the kernel that gets the struct touches only memory that is
     /// declared to the executor: an address comes with no length, so no check can see

@@ -110,6 +110,11 @@ impl Launch {
         self.kernel.threads()
     }
 
+    /// Whether the kernel has device code.
+    pub fn has_code(&self) -> bool {
+        self.kernel.has_code()
+    }
+
     /// The kernel's CPU twin.
     pub fn cpu_twin(&self) -> Option<Twin> {
         self.kernel.cpu_twin()

@@ -215,7 +215,7 @@ unsafe impl Lane for BrokenLane {
 
     fn addresses(&self, buffer: BufferId) -> Addresses {
         match (self.bug, self.shared) {
-            (Bug::Shared(shared), Some(addresses)) if shared == buffer => addresses,
+            (Bug::Shared(shared), Some(addresses)) if shared.index() == buffer.index() => addresses,
             _ => self.inner.addresses(buffer),
         }
     }

@@ -2,15 +2,14 @@
 
 use super::cache::Cache;
 use super::nvrtc::Nvrtc;
-use crate::backend::CudaOptions;
+use crate::backend::{CudaOptions, NvrtcLibrary};
 use crate::error::Result;
 use crate::record::CudaSource;
 use parking_lot::Mutex;
-use std::path::PathBuf;
 
 /// NVRTC, opened when it is first needed, and the cache of what it made.
 pub(super) struct Compiler {
-    nvrtc_path: Option<PathBuf>,
+    named: Option<NvrtcLibrary>,
     driver_version: u32,
     nvrtc: Mutex<Option<Nvrtc>>,
     cache: Cache,
@@ -19,7 +18,7 @@ pub(super) struct Compiler {
 impl Compiler {
     pub(super) fn new(options: &CudaOptions, driver_version: u32) -> Compiler {
         Compiler {
-            nvrtc_path: options.nvrtc_path.clone(),
+            named: options.nvrtc.clone(),
             driver_version,
             nvrtc: Mutex::new(None),
             cache: Cache::new(options.cache_dir.as_deref()),
@@ -32,7 +31,7 @@ impl Compiler {
         let nvrtc = match &mut *nvrtc {
             Some(nvrtc) => nvrtc,
             none => none.insert(Nvrtc::open(
-                self.nvrtc_path.as_deref(),
+                self.named.as_ref().map(NvrtcLibrary::path),
                 self.driver_version,
             )?),
         };

@@ -6,7 +6,7 @@ use super::driver::{self, OR_CPU, REQUIRED_VERSION, version_text};
 use super::memory::size_text;
 use super::nvrtc::Nvrtc;
 use crate::backend::doctor::{Finding, KernelBuild, Status};
-use crate::backend::{CudaOptions, DeviceEntry};
+use crate::backend::{CudaOptions, DeviceEntry, NvrtcLibrary};
 
 pub(in crate::backend) fn gpu_findings(
     options: &CudaOptions,
@@ -101,7 +101,10 @@ fn embedded(kernels: KernelBuild<'_>, capabilities: &[(u32, u32)]) -> Finding {
 
 fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
     let driver_version = driver::library().and_then(|library| driver::version(library).ok());
-    match Nvrtc::open(options.nvrtc_path.as_deref(), driver_version.unwrap_or(0)) {
+    match Nvrtc::open(
+        options.nvrtc.as_ref().map(NvrtcLibrary::path),
+        driver_version.unwrap_or(0),
+    ) {
         Ok(nvrtc) => {
             let (major, minor) = nvrtc.version;
             let detail = format!("{} is version {major}.{minor}", nvrtc.path.display());

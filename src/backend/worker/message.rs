@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::record::{BufferDecl, Image, Kernel, Param};
 use crate::workload::DeviceInfo;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// From the engine's process. Those that ask are answered, one after the other.
@@ -17,6 +18,8 @@ pub(super) enum Request {
     Open {
         choice: Choice,
         cuda: CudaOptions,
+        /// The file of [`CudaOptions::nvrtc`], which does not travel by itself.
+        nvrtc: Option<PathBuf>,
         /// Threads of a CPU, 0 for all cores.
         threads: usize,
     },

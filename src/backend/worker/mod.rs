@@ -53,15 +53,43 @@ use ledger::Group;
 use message::{Reply, Request};
 pub use serve::serve;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use supervisor::Supervisor;
+
+/// The file of a worker program that this program vouches for.
+///
+/// A worker gets the memory of the lanes that it serves, so safe code cannot name one:
+///
+/// ```compile_fail,E0133
+/// let program = tapeloop::backend::worker::WorkerProgram::at("/tmp/anything");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerProgram(PathBuf);
+
+impl WorkerProgram {
+    /// The program in this file, which need not be there.
+    ///
+    /// # Safety
+    /// If a program can be started at `path`, it calls [`serve`] with what comes in on
+    /// its standard input, and touches the memory that it is sent nowhere else: this
+    /// process has borrowed it.
+    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
+        WorkerProgram(path.into())
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 /// Which worker to start, and what it opens.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerOptions {
-    /// A program that calls [`serve`]; this one, if it is not named.
-    pub program: Option<PathBuf>,
+    /// A program that calls [`serve`]; this one, if it is not named, which then calls
+    /// [`serve`] where it gets `args` and `env`.
+    pub program: Option<WorkerProgram>,
     /// Its arguments, such as `worker` for tapeloop itself.
     pub args: Vec<OsString>,
     /// Variables of its environment, beside those of this process.

@@ -8,7 +8,7 @@ use super::polling::poll_lanes;
 use super::served::{Held, Posted, ServedLane, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, Layout, Node, Op, Queue, Streams, host_ns,
+    Backend, Built, FunctionId, GraphId, Layout, Node, NvrtcLibrary, Op, Queue, Streams, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -51,12 +51,15 @@ pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     let mut link = Link::new(socket);
     let Some(Request::Open {
         choice,
-        cuda,
+        mut cuda,
+        nvrtc,
         threads,
     }) = link.receive()?
     else {
         return Err(Error::usage("the first request opens a device"));
     };
+    // SAFETY: the process that started this one vouched for the library.
+    cuda.nvrtc = nvrtc.map(|path| unsafe { NvrtcLibrary::at(path) });
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
     let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {

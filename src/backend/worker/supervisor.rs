@@ -311,7 +311,7 @@ fn start_worker(
 fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     let (here, there) = UnixStream::pair().map_err(Error::io)?;
     let program = match &options.program {
-        Some(program) => program.clone(),
+        Some(program) => program.path().to_owned(),
         None => std::env::current_exe().map_err(Error::io)?,
     };
     let log = stderr().as_fd().try_clone_to_owned().map_err(Error::io)?;
@@ -342,6 +342,7 @@ fn open(link: &mut Link, options: &WorkerOptions, ledger: &Ledger) -> Result<Ope
     link.send(&Request::Open {
         choice: options.choice,
         cuda: options.cuda.clone(),
+        nvrtc: options.cuda.nvrtc.as_ref().map(|it| it.path().to_owned()),
         threads: options.threads,
     })?;
     let opened = match answer(link)? {

@@ -7,6 +7,7 @@ use super::{resolve_backend, resolve_device, resolve_input, resolve_path, to_tom
 use crate::backend::{Choice, CudaOptions};
 use crate::bench::measure::Settings;
 use crate::bench::point::{Axis, Front, Point, Space, Work};
+use crate::cli::vouched;
 use crate::error::Result;
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
@@ -125,7 +126,9 @@ impl BenchConfig {
         let backend = resolve_backend(&mut form);
         let cuda = CudaOptions {
             device: resolve_device(&mut form),
-            nvrtc_path: resolve_path(&mut form, "nvrtc"),
+            nvrtc: resolve_path(&mut form, "nvrtc")
+                .as_deref()
+                .map(vouched::nvrtc),
             cache_dir: resolve_path(&mut form, "kernel_cache"),
             ..CudaOptions::default()
         };

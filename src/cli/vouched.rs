@@ -1,0 +1,20 @@
+//! Files with code in them that the user of the program names: whoever runs the program
+//! may run any code as themselves, so the program vouches for what they name.
+
+use crate::backend::NvrtcLibrary;
+#[cfg(target_os = "linux")]
+use crate::backend::worker::WorkerProgram;
+use std::path::Path;
+
+/// The NVRTC library of the config.
+pub(super) fn nvrtc(path: &Path) -> NvrtcLibrary {
+    // SAFETY: the user who runs this program names the file as NVRTC.
+    unsafe { NvrtcLibrary::at(path) }
+}
+
+/// The worker program of the config.
+#[cfg(target_os = "linux")]
+pub(super) fn worker(path: &Path) -> WorkerProgram {
+    // SAFETY: the user who runs this program names the file as a worker.
+    unsafe { WorkerProgram::at(path) }
+}
