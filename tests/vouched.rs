@@ -412,8 +412,10 @@ fn what_an_engine_records_of_a_workload_is_replayed_by_engines_alone() {
 }
 
 /// A workload that records another one.
+#[cfg(feature = "features")]
 struct Wrapping<W>(W);
 
+#[cfg(feature = "features")]
 impl<W: Workload> Workload for Wrapping<W> {
     type Item = W::Item;
     type Output = W::Output;
