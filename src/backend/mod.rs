@@ -72,7 +72,7 @@ pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable
 pub use ids::{BackendId, LaneId};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use op::{Node, Op, Queue};
-pub use select::{Choice, CudaOptions, NvrtcLibrary, Selected, select, select_with};
+pub use select::{Choice, CudaOptions, KernelCache, NvrtcLibrary, Selected, select, select_with};
 pub use stamp::{STAMPS, Stamps, host_ns};
 use std::time::{Duration, Instant};
 

@@ -54,6 +54,31 @@ impl NvrtcLibrary {
     }
 }
 
+/// A folder of compiled kernels that the program vouches for.
+///
+/// Device code is loaded from the folder, so safe code cannot name one:
+///
+/// ```compile_fail,E0133
+/// let cache = tapeloop::backend::KernelCache::at("/tmp/anything");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelCache(PathBuf);
+
+impl KernelCache {
+    /// The folder at this path, which is made when it is first needed.
+    ///
+    /// # Safety
+    /// The files in the folder are what this crate writes there, now and later.
+    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
+        KernelCache(path.into())
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
 /// Settings of the CUDA backend; without meaning to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
@@ -63,12 +88,13 @@ pub struct CudaOptions {
     /// Sleep in waits rather than spin: frees the core, adds some 30 us to each.
     pub blocking_wait: bool,
     /// The NVRTC library to use, before `TAPELOOP_NVRTC` and the usual names.
-    // Whatever reads options from elsewhere has to vouch for the library itself.
+    // Code that reads options from elsewhere has to vouch for the paths itself.
     #[cfg_attr(feature = "supervise", serde(skip))]
     pub nvrtc: Option<NvrtcLibrary>,
     /// The folder for compiled kernels, before `TAPELOOP_CACHE_DIR` and the
     /// user's cache folder.
-    pub cache_dir: Option<PathBuf>,
+    #[cfg_attr(feature = "supervise", serde(skip))]
+    pub kernel_cache: Option<KernelCache>,
 }
 
 /// A backend and why it was chosen.

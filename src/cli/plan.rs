@@ -208,7 +208,7 @@ pub(super) fn cuda_options(config: &Config) -> CudaOptions {
         device: config.device.clone(),
         blocking_wait: config.wait == Wait::Sleep,
         nvrtc: config.nvrtc.as_deref().map(vouched::nvrtc),
-        cache_dir: config.kernel_cache.clone(),
+        kernel_cache: config.kernel_cache.as_deref().map(vouched::kernel_cache),
     }
 }
 

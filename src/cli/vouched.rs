@@ -1,15 +1,21 @@
 //! Files with code in them that the user of the program names: whoever runs the program
 //! may run any code as themselves, so the program vouches for what they name.
 
-use crate::backend::NvrtcLibrary;
 #[cfg(target_os = "linux")]
 use crate::backend::worker::WorkerProgram;
+use crate::backend::{KernelCache, NvrtcLibrary};
 use std::path::Path;
 
 /// The NVRTC library of the config.
 pub(super) fn nvrtc(path: &Path) -> NvrtcLibrary {
     // SAFETY: the user who runs this program names the file as NVRTC.
     unsafe { NvrtcLibrary::at(path) }
+}
+
+/// The folder of compiled kernels of the config.
+pub(super) fn kernel_cache(path: &Path) -> KernelCache {
+    // SAFETY: the user who runs this program names the folder as the program's.
+    unsafe { KernelCache::at(path) }
 }
 
 /// The worker program of the config.

@@ -21,7 +21,7 @@ impl Compiler {
             named: options.nvrtc.clone(),
             driver_version,
             nvrtc: Mutex::new(None),
-            cache: Cache::new(options.cache_dir.as_deref()),
+            cache: Cache::new(options.kernel_cache.as_ref()),
         }
     }
 
@@ -62,6 +62,7 @@ impl Compiler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::KernelCache;
     use crate::error::ErrorKind;
 
     fn source(text: &str) -> CudaSource {
@@ -76,7 +77,8 @@ mod tests {
     /// `None`, with a line that says so, where NVRTC is missing.
     fn compiler(cache: &std::path::Path) -> Option<Compiler> {
         let options = CudaOptions {
-            cache_dir: Some(cache.to_owned()),
+            // SAFETY: the folder is the test's own.
+            kernel_cache: Some(unsafe { KernelCache::at(cache) }),
             ..CudaOptions::default()
         };
         let compiler = Compiler::new(&options, 0);

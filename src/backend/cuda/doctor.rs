@@ -119,7 +119,7 @@ fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
 }
 
 fn cache(options: &CudaOptions) -> Finding {
-    let cache = Cache::new(options.cache_dir.as_deref());
+    let cache = Cache::new(options.kernel_cache.as_ref());
     let fix = format!("name a folder that can be written in {DIR_VARIABLE}");
     let Some(dir) = cache.dir() else {
         let detail = "no folder for compiled kernels: they are compiled at each start";

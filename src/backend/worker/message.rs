@@ -18,8 +18,10 @@ pub(super) enum Request {
     Open {
         choice: Choice,
         cuda: CudaOptions,
-        /// The file of [`CudaOptions::nvrtc`], which does not travel by itself.
+        /// The paths of [`CudaOptions::nvrtc`] and [`CudaOptions::kernel_cache`], which
+        /// do not travel by themselves.
         nvrtc: Option<PathBuf>,
+        kernel_cache: Option<PathBuf>,
         /// Threads of a CPU, 0 for all cores.
         threads: usize,
     },

@@ -8,7 +8,8 @@ use super::polling::poll_lanes;
 use super::served::{Held, Posted, ServedLane, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, Layout, Node, NvrtcLibrary, Op, Queue, Streams, host_ns,
+    Backend, Built, FunctionId, GraphId, KernelCache, Layout, Node, NvrtcLibrary, Op, Queue,
+    Streams, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -53,6 +54,7 @@ pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
         choice,
         mut cuda,
         nvrtc,
+        kernel_cache,
         threads,
     }) = link.receive()?
     else {
@@ -60,6 +62,8 @@ pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     };
     // SAFETY: the process that started this one vouched for the library.
     cuda.nvrtc = nvrtc.map(|path| unsafe { NvrtcLibrary::at(path) });
+    // SAFETY: it vouched for the folder too.
+    cuda.kernel_cache = kernel_cache.map(|path| unsafe { KernelCache::at(path) });
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
     let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {

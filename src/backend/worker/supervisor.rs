@@ -343,6 +343,7 @@ fn open(link: &mut Link, options: &WorkerOptions, ledger: &Ledger) -> Result<Ope
         choice: options.choice,
         cuda: options.cuda.clone(),
         nvrtc: options.cuda.nvrtc.as_ref().map(|it| it.path().to_owned()),
+        kernel_cache: (options.cuda.kernel_cache.as_ref()).map(|it| it.path().to_owned()),
         threads: options.threads,
     })?;
     let opened = match answer(link)? {

@@ -129,7 +129,9 @@ impl BenchConfig {
             nvrtc: resolve_path(&mut form, "nvrtc")
                 .as_deref()
                 .map(vouched::nvrtc),
-            cache_dir: resolve_path(&mut form, "kernel_cache"),
+            kernel_cache: resolve_path(&mut form, "kernel_cache")
+                .as_deref()
+                .map(vouched::kernel_cache),
             ..CudaOptions::default()
         };
         let threads = form.integer("threads", 0, 0..=4096) as usize;
