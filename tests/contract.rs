@@ -140,6 +140,14 @@ unsafe impl Lane for WrappedLane {
         self.cpu.id()
     }
 
+    fn streams(&self) -> Option<tapeloop::backend::Streams> {
+        self.cpu.streams()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.cpu.is_quiet()
+    }
+
     fn buffer_count(&self) -> usize {
         self.cpu.buffer_count()
     }

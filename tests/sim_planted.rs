@@ -341,8 +341,8 @@ fn shared_exec(program: &Program, seed: u64, backend: &Arc<dyn Backend>) -> Resu
     for lane in &mut lanes {
         // The graphs are the lane's, and each is its lane's first.
         let _executor = Executor::new(backend, &mut **lane, &program.buckets, &policy)?;
-        graphs.push(GraphId(0));
-        nodes.push(lane.graph_ops(GraphId(0))?);
+        graphs.push(give::graph_id(0));
+        nodes.push(lane.graph_ops(give::graph_id(0))?);
     }
     let input = Input::random(&mut Random::new(seed), 2 * BLOCK);
     for (lane, ops) in nodes.iter().enumerate() {

@@ -12,9 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{
-    Backend, Block, BlockView, FunctionId, GraphId, Lane, Node, Op, Space, Streams,
-};
+use tapeloop::backend::{Backend, Block, BlockView, FunctionId, Lane, Node, Op, Space, Streams};
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::record::{
     Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
@@ -654,7 +652,7 @@ fn executors_leave_no_graphs_behind() {
                 assert!(timed.timed);
                 lane.wait().unwrap();
             }
-            let held = (0..2_000).filter(|&id| lane.graph_ops(GraphId(id)).is_ok());
+            let held = (0..2_000).filter(|&id| lane.graph_ops(give::graph_id(id)).is_ok());
             assert_eq!(held.count(), 2, "those of the last one");
         }
         assert_eq!(sim.live().graphs, 0, "the lanes are gone");

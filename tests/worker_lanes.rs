@@ -257,7 +257,7 @@ fn a_lost_batch_is_not_forgotten_when_the_lane_is_given_the_next() {
     while !backend.revive().unwrap() {
         let (lane, _) = &mut slots[0];
         // Not asked about its work: another lane of the device would notice.
-        let _ = lane.graph_ops(tapeloop::backend::GraphId(0));
+        let _ = lane.graph_ops(give::graph_id(0));
     }
     let (lane, executor) = &mut slots[0];
     assert!(executor.replay(&mut **lane, 0, [N].into()).is_err());
@@ -335,7 +335,7 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
     let graph = executor.replay(&mut **lane, 0, [N].into());
     graph.unwrap();
     lane.wait().unwrap();
-    let missing = tapeloop::backend::GraphId(77);
+    let missing = give::graph_id(77);
     assert!(lane.give_params(missing, 0, &refused).is_err());
     lane.launch_graph(missing).unwrap();
     lane.fence().unwrap();

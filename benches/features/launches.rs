@@ -118,6 +118,14 @@ unsafe impl Lane for NotingLane {
         self.inner.id()
     }
 
+    fn streams(&self) -> Option<tapeloop::backend::Streams> {
+        self.inner.streams()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.inner.is_quiet()
+    }
+
     fn buffer_count(&self) -> usize {
         self.inner.buffer_count()
     }

@@ -2,51 +2,49 @@
 
 use super::GraphId;
 use crate::error::{Error, Result};
+use std::collections::BTreeMap;
 
-/// Graphs of a backend's own kind. A name that was dropped is given again.
-pub(super) struct Graphs<G>(Vec<Option<G>>);
+/// Graphs of a backend's own kind. A name is given once.
+pub(super) struct Graphs<G> {
+    graphs: BTreeMap<u32, G>,
+    next: u32,
+}
 
 impl<G> Graphs<G> {
     pub(super) fn new() -> Self {
-        Graphs(Vec::new())
+        Graphs {
+            graphs: BTreeMap::new(),
+            next: 0,
+        }
     }
 
     pub(super) fn insert(&mut self, graph: G) -> GraphId {
         let id = self.free();
-        let place = id.0 as usize;
-        if place == self.0.len() {
-            self.0.push(None);
-        }
-        self.0[place] = Some(graph);
+        self.next = id.0.checked_add(1).expect("fewer graphs than names");
+        self.graphs.insert(id.0, graph);
         id
     }
 
     /// The name that the next graph gets.
     pub(super) fn free(&self) -> GraphId {
-        let place = self.0.iter().position(Option::is_none);
-        GraphId(place.unwrap_or(self.0.len()) as u32)
+        GraphId(self.next)
     }
 
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (GraphId, &G)> {
-        let places = self.0.iter().enumerate();
-        places.filter_map(|(place, graph)| Some((GraphId(place as u32), graph.as_ref()?)))
+        self.graphs.iter().map(|(id, graph)| (GraphId(*id), graph))
     }
 
     pub(super) fn get(&self, id: GraphId) -> Result<&G> {
-        let graph = self.0.get(id.0 as usize).and_then(Option::as_ref);
-        graph.ok_or_else(unknown)
+        self.graphs.get(&id.0).ok_or_else(unknown)
     }
 
     pub(super) fn get_mut(&mut self, id: GraphId) -> Result<&mut G> {
-        let graph = self.0.get_mut(id.0 as usize).and_then(Option::as_mut);
-        graph.ok_or_else(unknown)
+        self.graphs.get_mut(&id.0).ok_or_else(unknown)
     }
 
     pub(super) fn remove(&mut self, id: GraphId) {
-        if let Some(graph) = self.0.get_mut(id.0 as usize) {
-            *graph = None;
-        }
+        self.graphs.remove(&id.0);
     }
 }
 

@@ -81,10 +81,25 @@ use std::time::{Duration, Instant};
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionId(pub u32);
 
-/// A graph of a lane.
+/// A graph of a lane. No other graph of the lane ever has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub struct GraphId(pub u32);
+pub struct GraphId(pub(crate) u32);
+
+impl GraphId {
+    /// The graph of this number, for the lanes of other backends.
+    ///
+    /// # Safety
+    /// The lane gives the number to one graph only, and to nobody but who made the
+    /// graph: with a number of another's graph, safe code could replace or drop it.
+    pub unsafe fn new(number: u32) -> Self {
+        GraphId(number)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// Which streams the queues of lanes are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -302,12 +317,21 @@ pub unsafe trait Backend: Send + Sync {
 /// # Safety
 /// Who implements it vouches that [`Lane::addresses`] gives each buffer the memory
 /// that it has, as large as it says and shared with no other, that the addresses and
-/// the id stay the same, and that the order of the module is kept: host memory is
-/// given out only while nothing of the lane is in flight.
+/// the id stay the same, that [`Lane::streams`] and [`Lane::is_quiet`] are true, and that
+/// the order of the module is kept: host memory is given out only while nothing of the
+/// lane is in flight.
 pub unsafe trait Lane: Send {
     /// Which lane it is. Graphs mean nothing to another. A lane that passes calls on to
     /// another has the other's id.
     fn id(&self) -> &LaneId;
+
+    /// What its queues are; `None` if it runs everything in the order in which it was
+    /// given, whatever the queue.
+    fn streams(&self) -> Option<Streams>;
+
+    /// Whether everything that it was given has been seen done. It asks the device for
+    /// nothing.
+    fn is_quiet(&self) -> bool;
 
     /// How many buffers it has.
     fn buffer_count(&self) -> usize;

@@ -169,7 +169,7 @@ impl<'a> Launch<'a> {
             None => twin(&mut launch),
         }));
         outcome.map_err(|panic| {
-            let text = panic_text(&*panic);
+            let text = panic_text(panic);
             let name = &self.kernel.name;
             let message = format!("the twin of kernel {name} panicked: {text}");
             Error::new(ErrorKind::Kernel, message)

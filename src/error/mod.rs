@@ -193,13 +193,17 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
     }
 }
 
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
+/// The message of a panic. Drops what the panic carried, whose own drop may panic too.
+pub(crate) fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
+    let text = panic
         .downcast_ref::<&str>()
         .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("no message").to_owned();
+    let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(panic)));
+    // There is no end to what panics when it is dropped.
+    dropped.unwrap_or_else(std::mem::forget);
+    text
 }
 
 #[cfg(test)]

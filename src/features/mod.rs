@@ -37,11 +37,11 @@ mod summary;
 mod torsions;
 mod weighted_contact_number;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
-use layout::{ATOMS, AXES, CELLS, CHAINS, RESIDUES, STRUCTURES, TILE, TILES};
+use layout::{ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, RESIDUES, STRUCTURES, TILE, TILES};
 
 pub use b_factor::{BFactor, Plddt};
 pub use ca_geometry::CaGeometry;
@@ -122,7 +122,7 @@ impl Features {
         lengths[ATOMS] = residues.saturating_mul(16);
         lengths[STRUCTURES] = structures;
         lengths[TILES] = residues / TILE + structures;
-        lengths[CHAINS] = (residues / 2).max(1);
+        lengths[CHAINS] = (residues / 2).clamp(1, CHAINS_MAX);
         lengths[CELLS] = lengths[ATOMS].saturating_add(structures.saturating_mul(grid::SLACK));
         Extent::from(lengths)
     }
@@ -183,6 +183,10 @@ impl Workload for Features {
     }
 
     fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<FeatureBuffers> {
+        if recorder.largest_capacity(CHAINS) > CHAINS_MAX {
+            let message = format!("a bucket of more than {CHAINS_MAX} chains");
+            return Err(Error::config(message).fix("make the largest bucket smaller"));
+        }
         let mut recording = recording::Recording::new(recorder, &self.config);
         self.config.record(&mut recording);
         recording.finish(device)

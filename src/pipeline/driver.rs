@@ -13,7 +13,7 @@ use super::sync::{
 };
 use super::ticket::Reply;
 use crate::backend::own_thread;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, panic_text};
 use crate::workload::{Completion, Extent, Workload};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -369,7 +369,17 @@ fn deliver_one<W: Workload>(
     let _ = free.send(taken.slot);
     let mut entries = taken.batch.entries;
     let through = entries.drain(..).zip(outputs.drain(..));
-    let completions = through.filter_map(|(entry, output)| entry.complete(output));
+    let completions = through.filter_map(|(entry, output)| {
+        // Items of tickets that are gone are dropped here, which is the embedder's code.
+        let completed = catch_unwind(AssertUnwindSafe(|| entry.complete(output)));
+        completed.unwrap_or_else(|panic| {
+            tracing::error!(
+                "an item panicked when it was dropped: {}",
+                panic_text(panic)
+            );
+            None
+        })
+    });
     match taken.batch.ordered {
         None => completions.for_each(drop),
         Some(ordered) => {

@@ -124,7 +124,7 @@ fn write_entry<W: Workload>(
 /// Runs an embedder's code; a panic is the item's error and nobody else's.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic_text(&*panic);
+        let text = panic_text(panic);
         Err(Error::new(
             ErrorKind::Input,
             format!("the workload panicked: {text}"),

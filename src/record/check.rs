@@ -136,7 +136,13 @@ fn check_arg(
         (ParamKind::Buffer { dtype, access }, Arg::Buffer(id)) => {
             check_buffer(recording, *id, *dtype, *access, seen)
         }
-        (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) if scalar.dtype == *dtype => Ok(()),
+        (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) if scalar.dtype == *dtype => {
+            let bits = 8 * dtype.size_bytes() as u32;
+            match scalar.bits.checked_shr(bits).unwrap_or(0) {
+                0 => Ok(()),
+                _ => mismatch(format!("{bits} bits"), format!("{:#x}", scalar.bits)),
+            }
+        }
         (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) => {
             mismatch(format!("{dtype:?}"), format!("{:?}", scalar.dtype))
         }

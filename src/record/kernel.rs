@@ -206,13 +206,15 @@ impl Kernel {
     ///   up to 1024 threads along x, and every grid that covers the elements with it);
     /// - does so for the recorded values, and for every value of the parameters that
     ///   the declaration calls [`changeable`](Kernel::changeable);
-    /// - does so whatever its input buffers hold that the host can write: the header
-    ///   holds counts within the capacity, all else holds whatever the workload, or
-    ///   the program that fills the slots, writes there;
+    /// - does so whatever its input buffers hold that the host can write. In recordings
+    ///   of a workload, which engines, pipelines and packers fill, the header's totals
+    ///   are within the capacity, and all else is what the workload writes. In other
+    ///   recordings every program that has the handles or the lane may write any input,
+    ///   the header too. The header's number of items is within nothing;
     /// - follows pointers that it reads from device memory only where
     ///   [`follows_device_pointers`](Kernel::follows_device_pointers) is declared, and
-    ///   only into buffers that the launch passes, or into memory that is declared to
-    ///   the executor.
+    ///   only into buffers that the launch passes, or, to read, into memory that is
+    ///   declared to the executor.
     ///
     /// Races between the threads of a launch are the author's too.
     ///
@@ -356,7 +358,8 @@ impl Kernel {
         self
     }
 
-    /// Sets the CPU twin. It may be set before and after the code.
+    /// Sets the CPU twin. A twin must not wait for an engine, nor drop the last handle of
+    /// one: the engine waits for the twin. It may be set before and after the code.
     #[must_use]
     pub fn twin(mut self, twin: Twin) -> Self {
         self.twin = Some(twin);

@@ -108,6 +108,14 @@ impl Executor {
         choices: &Choices,
     ) -> Result<Self> {
         policy.check()?;
+        if lane
+            .streams()
+            .is_some_and(|streams| streams != policy.streams)
+        {
+            let wanted = policy.streams.name();
+            let message = format!("the policy has streams = \"{wanted}\", and the lane others");
+            return Err(Error::usage(message).fix("open the lane with the policy's streams"));
+        }
         let mut executor = Executor {
             backend: Arc::clone(backend),
             policy: *policy,
@@ -432,6 +440,12 @@ impl Ready {
         times: Times,
         replay: &mut Replay,
     ) -> Result<()> {
+        if per_stage && !lane.is_quiet() {
+            // What was given before still uses the buffers.
+            lane.join(Queue::Download, Queue::Upload)
+                .within(|| "wait for the batch before")?;
+            replay.calls += 2;
+        }
         times.stamp(lane, Queue::Upload, BEGUN, replay)?;
         for copy in &self.batch.before {
             copy.enqueue(lane, Queue::Upload, live, replay)?;

@@ -229,6 +229,14 @@ unsafe impl Lane for TamperingLane {
         self.inner.id()
     }
 
+    fn streams(&self) -> Option<tapeloop::backend::Streams> {
+        self.inner.streams()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.inner.is_quiet()
+    }
+
     fn buffer_count(&self) -> usize {
         self.inner.buffer_count()
     }

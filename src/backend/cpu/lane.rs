@@ -7,7 +7,7 @@ use crate::backend::storage::Storage;
 use crate::backend::twin::{Launch, check_words};
 use crate::backend::{
     Addresses, Block, Built, Call, FunctionId, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
-    STAMPS, Stamps, host_ns, no_stamp, refused_in_capture,
+    STAMPS, Stamps, Streams, host_ns, no_stamp, refused_in_capture,
 };
 use crate::error::{Error, Result};
 use crate::record::{Access, BufferId};
@@ -295,6 +295,14 @@ impl CpuLane {
 unsafe impl Lane for CpuLane {
     fn id(&self) -> &LaneId {
         &self.id
+    }
+
+    fn streams(&self) -> Option<Streams> {
+        None
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.queue.is_empty()
     }
 
     fn buffer_count(&self) -> usize {

@@ -47,6 +47,10 @@ impl Blocks {
         }
     }
 
+    pub(super) fn adopted(&self) -> &[Block] {
+        &self.adopted
+    }
+
     pub(super) fn disown(&mut self, block: &Block) {
         self.adopted.retain(|known| !known.is(block));
     }

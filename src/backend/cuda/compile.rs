@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::nvrtc::Nvrtc;
-use crate::backend::{CudaOptions, NvrtcLibrary};
+use crate::backend::{CudaOptions, KernelCache, NvrtcLibrary};
 use crate::error::Result;
 use crate::record::CudaSource;
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ impl Compiler {
             named: options.nvrtc.clone(),
             driver_version,
             nvrtc: Mutex::new(None),
-            cache: Cache::new(options.kernel_cache.as_ref()),
+            cache: Cache::new(options.kernel_cache.as_ref().map(KernelCache::path)),
         }
     }
 
@@ -62,7 +62,6 @@ impl Compiler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::KernelCache;
     use crate::error::ErrorKind;
 
     fn source(text: &str) -> CudaSource {
@@ -76,12 +75,8 @@ mod tests {
 
     /// `None`, with a line that says so, where NVRTC is missing.
     fn compiler(cache: &std::path::Path) -> Option<Compiler> {
-        let options = CudaOptions {
-            // SAFETY: the folder is the test's own.
-            kernel_cache: Some(unsafe { KernelCache::at(cache) }),
-            ..CudaOptions::default()
-        };
-        let compiler = Compiler::new(&options, 0);
+        let mut compiler = Compiler::new(&CudaOptions::default(), 0);
+        compiler.cache = Cache::new(Some(cache));
         match Nvrtc::open(None, 0) {
             Ok(_) => Some(compiler),
             Err(error) => {

@@ -6,7 +6,7 @@ use super::driver::{self, OR_CPU, REQUIRED_VERSION, version_text};
 use super::memory::size_text;
 use super::nvrtc::Nvrtc;
 use crate::backend::doctor::{Finding, KernelBuild, Status};
-use crate::backend::{CudaOptions, DeviceEntry, NvrtcLibrary};
+use crate::backend::{CudaOptions, DeviceEntry, KernelCache, NvrtcLibrary};
 
 pub(in crate::backend) fn gpu_findings(
     options: &CudaOptions,
@@ -119,7 +119,7 @@ fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
 }
 
 fn cache(options: &CudaOptions) -> Finding {
-    let cache = Cache::new(options.kernel_cache.as_ref());
+    let cache = Cache::new(options.kernel_cache.as_ref().map(KernelCache::path));
     let fix = format!("name a folder that can be written in {DIR_VARIABLE}");
     let Some(dir) = cache.dir() else {
         let detail = "no folder for compiled kernels: they are compiled at each start";

@@ -12,7 +12,7 @@ use super::stamps::Stamps;
 use super::stream::Stream;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
-    self, Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
+    self, Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue, Streams,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
@@ -128,6 +128,17 @@ fn lease(blocks: &mut Blocks, queues: &mut Queues, uses: &[Use]) -> Result<()> {
 unsafe impl Lane for CudaLane {
     fn id(&self) -> &LaneId {
         &self.id
+    }
+
+    fn streams(&self) -> Option<Streams> {
+        Some(match self.queues.are_shared() {
+            true => Streams::PerStage,
+            false => Streams::PerSlot,
+        })
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.queues.are_quiet()
     }
 
     fn buffer_count(&self) -> usize {

@@ -27,6 +27,8 @@ pub(super) struct Function {
     /// What is passed: at most [`PARAMS_MAX`], as many and each of the size that
     /// the code takes.
     pub(super) params: Arc<[ParamKind]>,
+    /// Whether it follows pointers in device memory.
+    pub(super) follows_device_pointers: bool,
 }
 
 // SAFETY: a CUfunction is a handle that the driver lets any thread use.
@@ -104,6 +106,7 @@ impl Functions {
             Arc::ptr_eq(&entry.image, image)
                 && entry.name == kernel.name
                 && entry.function.params.iter().eq(kinds())
+                && entry.function.follows_device_pointers == kernel.follows_device_pointers
         });
         if let Some(index) = known {
             let id = FunctionId(index as u32);
@@ -131,6 +134,7 @@ impl Functions {
             function: Function {
                 raw,
                 params: kinds().cloned().collect(),
+                follows_device_pointers: kernel.follows_device_pointers,
             },
         });
         Ok(FunctionId(loaded.len() as u32 - 1))

@@ -80,6 +80,13 @@ pub(super) fn check<'a>(
                 // How far a kernel goes from there is its author's word.
                 touch(None, args[pointer.word], 1, pointer.access)?;
             }
+            if known.follows_device_pointers {
+                // Any of them may be what it comes to: they live, and the host does not
+                // write them, while it runs.
+                for block in blocks.adopted() {
+                    add_use(&mut uses, block, Access::Read);
+                }
+            }
             function = Some(known);
         }
         &Op::Stamp { stamp } => event = Some(stamps.event(stamp)?),

@@ -7,7 +7,7 @@ use super::share::Capture;
 use super::view::Views;
 use crate::backend::{
     Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue, Stamps,
-    refused_in_capture,
+    Streams, refused_in_capture,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
@@ -128,6 +128,22 @@ impl Device {
 unsafe impl Lane for SimLane {
     fn id(&self) -> &LaneId {
         &self.lane_id
+    }
+
+    fn streams(&self) -> Option<Streams> {
+        let mut device = self.shared.device.lock();
+        let [upload, compute, _] = device.lane(self.id).streams;
+        Some(match upload == compute {
+            true => Streams::PerSlot,
+            false => Streams::PerStage,
+        })
+    }
+
+    fn is_quiet(&self) -> bool {
+        let mut device = self.shared.device.lock();
+        let given = device.lane(self.id).given.clone();
+        let mut given = given.into_iter().flatten();
+        given.all(|(epoch, _)| device.host.covers(epoch))
     }
 
     fn buffer_count(&self) -> usize {

@@ -38,6 +38,7 @@ pub(super) struct WorkerLane {
     /// Its number in requests, which a later lane may get too.
     lane: u32,
     layout: Arc<Layout>,
+    streams: Streams,
     host: Part,
     /// Given since the last fence.
     steps: Vec<Step>,
@@ -65,6 +66,7 @@ impl WorkerLane {
             id: LaneId::new(opened.backend),
             lane,
             layout: Arc::clone(&opened.layout),
+            streams: opened.streams,
             host,
             steps: Vec::new(),
             order: QueueOrder::new(opened.streams),
@@ -82,7 +84,7 @@ impl WorkerLane {
 
     fn assert_quiet(&self) {
         assert!(
-            self.steps.is_empty() && self.seen == self.given && self.is_covered,
+            self.is_quiet(),
             "host memory is touched while the lane works: mark the work with fence, then wait"
         );
     }
@@ -201,6 +203,14 @@ impl WorkerLane {
 unsafe impl Lane for WorkerLane {
     fn id(&self) -> &LaneId {
         &self.id
+    }
+
+    fn streams(&self) -> Option<Streams> {
+        Some(self.streams)
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.steps.is_empty() && self.seen == self.given && self.is_covered
     }
 
     fn buffer_count(&self) -> usize {

@@ -43,20 +43,30 @@ pub(super) enum Request {
     /// [`Built`].
     Build {
         lane: u32,
+        #[serde(with = "graph_number")]
         graph: GraphId,
         spec: Spec,
     },
     /// Asks for nothing but an error.
     SetParams {
         lane: u32,
+        #[serde(with = "graph_number")]
         graph: GraphId,
         node: usize,
         op: Op,
     },
     /// Asks for the operations.
-    GraphOps { lane: u32, graph: GraphId },
+    GraphOps {
+        lane: u32,
+        #[serde(with = "graph_number")]
+        graph: GraphId,
+    },
     /// Does not ask.
-    DropGraph { lane: u32, graph: GraphId },
+    DropGraph {
+        lane: u32,
+        #[serde(with = "graph_number")]
+        graph: GraphId,
+    },
     /// Gives work to a lane, and sets a fence behind it. Does not ask: the lane's
     /// completion flag has the number of the fence when it is reached.
     Work {
@@ -88,7 +98,7 @@ pub(super) struct Spec {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Step {
     Op(Queue, Op),
-    Graph(GraphId),
+    Graph(#[serde(with = "graph_number")] GraphId),
     Join(Queue, Queue),
 }
 
@@ -170,4 +180,19 @@ pub(super) enum Reply {
     /// The stamps, and what time it is, both on the worker's clock.
     Stamps(Result<Stamps>, u64),
     Calls(DriverCalls),
+}
+
+/// Graphs' names as numbers. [`GraphId`] itself is not deserialized, as that would give
+/// safe code any name.
+mod graph_number {
+    use crate::backend::GraphId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(id: &GraphId, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u32(id.0)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<GraphId, D::Error> {
+        u32::deserialize(from).map(GraphId)
+    }
 }

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// The longest that a worker takes for one answer while it opens its device, which
 /// takes a second or so, and while kernels are loaded again.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest that a worker takes for one answer later. A worker that takes longer is
+/// lost, as one whose driver hangs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a worker that is asked to close has to end by itself.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -351,6 +354,6 @@ fn open(link: &mut Link, options: &WorkerOptions, ledger: &Ledger) -> Result<Ope
         _ => return Err(unexpected()),
     };
     ledger.replay(link)?;
-    limit(link, None).map_err(Error::io)?;
+    limit(link, Some(ANSWER_TIMEOUT)).map_err(Error::io)?;
     Ok(opened)
 }

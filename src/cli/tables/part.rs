@@ -103,7 +103,7 @@ impl Part {
             pool.spawn(move || {
                 let work = AssertUnwindSafe(|| encode(writer, &schema, index, &array));
                 let chunk = catch_unwind(work).unwrap_or_else(|panic| {
-                    let text = crate::error::panic_text(&*panic);
+                    let text = crate::error::panic_text(panic);
                     Err(Error::new(
                         ErrorKind::Io,
                         format!("encoding panicked: {text}"),
