@@ -38,8 +38,12 @@ struct Item {
     dropped: Option<mpsc::Sender<()>>,
 }
 
+/// A number whose item panics when it is dropped.
+const PANICS_WHEN_DROPPED: u32 = 1 << 28;
+
 impl Drop for Item {
     fn drop(&mut self) {
+        assert!(self.number != PANICS_WHEN_DROPPED, "planted");
         drop(self.held.lock().unwrap().take());
         if let Some(dropped) = &self.dropped {
             let _ = dropped.send(());
@@ -681,4 +685,27 @@ fn a_run_gets_the_errors_of_its_batches_with_the_items() {
     engine.run((0..50).map(number), &mut sink).unwrap();
     assert_eq!(results.len(), 50);
     assert_eq!(results.iter().filter(|ok| !**ok).count(), 1);
+}
+
+#[test]
+fn an_item_that_panics_when_it_is_dropped_ends_nothing() {
+    for submit in [0, 1] {
+        let engine = engine(&cpu(), &config());
+        for n in 0..20 {
+            let other = engine.submit(number(n)).unwrap();
+            // Nobody waits for it, so that the engine drops it.
+            match submit {
+                0 => drop(engine.submit(number(PANICS_WHEN_DROPPED)).unwrap()),
+                _ => drop(engine.submit_with(
+                    number(PANICS_WHEN_DROPPED),
+                    SubmitOptions {
+                        urgent: true,
+                        deadline: None,
+                    },
+                )),
+            }
+            assert_eq!(answer(other).unwrap(), n + 1);
+        }
+        check_alive(&engine, &Error::usage("none"), ErrorScope::Batch);
+    }
 }

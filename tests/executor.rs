@@ -3,10 +3,11 @@
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
+use tapeloop::backend::sim::{SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Lane, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Ring, Wait};
-use tapeloop::record::{Kernel, Recorder, Unit};
-use tapeloop::replay::{Bucket, Buckets, Executor, Policy, Rung};
+use tapeloop::record::{Buffer, Kernel, Recorder, Unit};
+use tapeloop::replay::{Bucket, Buckets, Executor, Policy, Rung, Scope};
 use tapeloop::workload::Extent;
 
 fn cpu() -> Arc<dyn Backend> {
@@ -141,4 +142,71 @@ fn a_bucket_that_is_dropped_keeps_what_it_is_bound_to() {
         "the other bucket, for which it is dropped"
     );
     assert_eq!(first(3, false), 5.0, "made again as it was bound");
+}
+
+/// `y = 2 x` for one number a batch, and its buffers.
+fn doubling() -> (Arc<Buckets>, [Buffer<u32>; 2]) {
+    let kernel = Kernel::new("double")
+        .reads::<u32>("x")
+        .writes::<u32>("y")
+        .twin(|launch| {
+            let (x, y): (&[u32], &mut [u32]) = (launch.read(), launch.write());
+            y[0] = 2 * x[0];
+        });
+    let mut recorder = Recorder::new(&[1]);
+    let x = recorder.upload_buffer::<u32>("x", 0, 1);
+    let y = recorder.download_buffer::<u32>("y", 0, 1);
+    recorder.upload(x);
+    recorder.launch(&kernel, 1, &[x.into(), y.into()]);
+    recorder.download(y);
+    let buckets = Buckets::single(recorder.finish().unwrap());
+    (Arc::new(buckets), [x, y])
+}
+
+fn per_stage() -> Policy {
+    Policy {
+        streams: Streams::PerStage,
+        scope: Scope::Kernels,
+        ..Policy::default()
+    }
+}
+
+#[test]
+fn a_lane_of_other_streams_is_refused() {
+    let (buckets, _) = doubling();
+    let backend: Arc<dyn Backend> = Arc::new(SimBackend::new(SimOptions::seeded(1)));
+    let buffers = buckets.largest().recording.buffers();
+    for (streams, policy, named) in [
+        (Streams::PerSlot, per_stage(), "per_stage"),
+        (Streams::PerStage, Policy::default(), "per_slot"),
+    ] {
+        let mut lane = backend.open_lanes(buffers, 1, streams).unwrap().remove(0);
+        let made = Executor::new(&backend, &mut *lane, &buckets, &policy);
+        let error = made.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        assert!(error.to_string().contains(named), "{error}");
+    }
+}
+
+#[test]
+fn a_batch_that_is_not_waited_for_is_done_before_the_next_begins() {
+    let (buckets, [x, y]) = doubling();
+    let buffers = buckets.largest().recording.buffers();
+    for policy in [Policy::default(), per_stage()] {
+        for seed in 0..20 {
+            let sim = Arc::new(SimBackend::new(SimOptions::seeded(seed)));
+            let backend: Arc<dyn Backend> = sim.clone();
+            let lanes = backend.open_lanes(buffers, 1, policy.streams);
+            let mut lane = lanes.unwrap().remove(0);
+            let lane = &mut *lane;
+            let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
+            bytemuck::cast_slice_mut(lane.host_mut(&[x.id()]).pop().unwrap())[0] = 21u32;
+            for _ in 0..5 {
+                executor.replay(lane, 0, Extent::from([1])).unwrap();
+            }
+            lane.wait().unwrap();
+            assert_eq!(bytemuck::cast_slice::<_, u32>(lane.host(y.id())), [42]);
+            assert!(sim.violations().is_empty(), "{:?}", sim.violations());
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod tables;
 use made_up::{moved, structure};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{slice, sync::Arc};
+use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features,
@@ -636,4 +637,27 @@ fn the_list_of_twins_has_every_kernel_that_features_launch() {
             assert!(is_known, "{kernel} of {:?}", config.features);
         }
     }
+}
+
+#[test]
+fn a_bucket_of_more_chains_than_a_tile_can_name_is_refused() {
+    let features = Features::new(FeatureConfig::default()).unwrap();
+    let backend = CpuBackend::inline();
+    let chains = features.axes().iter().position(|axis| *axis == "chains");
+    let chains = chains.unwrap();
+    let record = |more: u32| {
+        let mut capacity = *Features::capacity(16)
+            .as_slice()
+            .first_chunk::<6>()
+            .unwrap();
+        capacity[chains] = (1 << 19) + more;
+        let mut recorder = Recorder::new(&capacity);
+        features.record(&mut recorder, backend.device()).map(drop)
+    };
+    record(0).unwrap();
+    let error = record(1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(error.to_string().contains("524288 chains"), "{error}");
+    let largest = Features::capacity(u32::MAX / 32);
+    assert_eq!(largest.as_slice()[chains], 1 << 19);
 }

@@ -671,3 +671,24 @@ fn executors_leave_no_graphs_behind() {
         drop(made);
     }
 }
+
+#[test]
+fn the_name_of_a_graph_that_is_gone_is_no_other_s() {
+    let (recording, x, _) = recorded(Recorder::new(&[LEN]));
+    for backend in &devices() {
+        let mut lane = lane(backend, &recording);
+        let op = &Op::Memset {
+            device: lane.addresses(x.id()).device,
+            byte: 0,
+            bytes: 4,
+        };
+        let node = [Node { op, after: &[] }];
+        let (first, _) = lane.give_graph(&node, None).unwrap();
+        lane.drop_graph(first);
+        let (second, _) = lane.give_graph(&node, None).unwrap();
+        assert_ne!(first, second);
+        assert!(lane.graph_ops(first).is_err());
+        lane.drop_graph(first);
+        lane.graph_ops(second).unwrap();
+    }
+}

@@ -15,7 +15,7 @@ use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, Lane, Op, Queue, Streams};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, BufferId, Kernel, Recorder, Twin, TwinLaunch};
-use tapeloop::replay::{Buckets, Executor, Policy};
+use tapeloop::replay::{Buckets, Executor, Policy, Scope};
 use tapeloop::{Error, ErrorKind};
 
 const ROLE: &str = "TAPELOOP_TEST_ROLE";
@@ -83,7 +83,15 @@ impl Program {
         let buffers = self.buckets.largest().recording.buffers();
         let lanes = backend.open_lanes(buffers, count, streams).unwrap();
         let slot = |mut lane: Box<dyn Lane>| {
-            let policy = Policy::default();
+            let scope = match streams {
+                Streams::PerSlot => Scope::Batch,
+                Streams::PerStage => Scope::Kernels,
+            };
+            let policy = Policy {
+                streams,
+                scope,
+                ..Policy::default()
+            };
             let executor = Executor::new(backend, &mut *lane, &self.buckets, &policy);
             (lane, executor.unwrap())
         };

@@ -210,6 +210,21 @@ pub(crate) fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
 mod tests {
     use super::*;
 
+    struct PanicsWhenDropped;
+
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            std::panic::panic_any(PanicsWhenDropped);
+        }
+    }
+
+    #[test]
+    fn a_panic_that_panics_when_it_is_dropped_ends_nothing() {
+        assert_eq!(panic_text(Box::new(PanicsWhenDropped)), "no message");
+        assert_eq!(panic_text(Box::new("planted")), "planted");
+        assert_eq!(panic_text(Box::new("planted".to_owned())), "planted");
+    }
+
     #[test]
     fn places_print_outermost_first_and_the_fix_last() {
         let error = Error::new(ErrorKind::Device, "illegal address")

@@ -264,7 +264,7 @@ fn has(recording: &Recording, test: impl Fn(&Command) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::{Access, Buffer, DType, Kernel, Recorder, StructArg};
+    use crate::record::{Access, Arg, Buffer, DType, Kernel, Recorder, Scalar, StructArg};
 
     fn kernel() -> Kernel {
         Kernel::new("scale")
@@ -317,6 +317,17 @@ mod tests {
                     r.launch(&k, 1, &[x.into(), y.into(), 2i32.into()]);
                 }),
                 "command 1: kernel scale: parameter a: it takes F32, and got I32",
+            ),
+            (
+                record(|r, x, y| {
+                    let wide = Arg::Scalar(Scalar {
+                        dtype: DType::F32,
+                        bits: 1 << 32,
+                    });
+                    r.upload(x);
+                    r.launch(&k, 1, &[x.into(), y.into(), wide]);
+                }),
+                "takes 32 bits",
             ),
             (
                 record(|r, x, _| {
