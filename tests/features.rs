@@ -11,8 +11,8 @@ use std::{slice, sync::Arc};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features,
-    Fusion, Input, NULL_COUNT, Reals, TableName, twins, virtual_c_beta,
+    Centrality, Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable,
+    Features, Fusion, Input, NULL_COUNT, Reals, TableName, twins, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
@@ -660,4 +660,20 @@ fn a_bucket_of_more_chains_than_a_tile_can_name_is_refused() {
     assert!(error.to_string().contains("524288 chains"), "{error}");
     let largest = Features::capacity(u32::MAX / 32);
     assert_eq!(largest.as_slice()[chains], 1 << 19);
+}
+
+#[test]
+fn more_steps_of_centrality_than_the_settings_allow_are_refused() {
+    for steps in [0, 1_000_000] {
+        let error = Features::new(FeatureConfig {
+            features: vec![FeatureName::Centrality],
+            centrality: Centrality { steps },
+            ..FeatureConfig::default()
+        });
+        let error = error.err().unwrap().to_string();
+        assert!(
+            error.contains(&format!("steps of {steps} is not 1 to")),
+            "{error}"
+        );
+    }
 }

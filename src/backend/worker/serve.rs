@@ -9,7 +9,7 @@ use super::served::{Held, Posted, ServedLane, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
     Backend, Built, FunctionId, GraphId, KernelCache, Layout, Node, NvrtcLibrary, Op, Queue,
-    Streams, host_ns,
+    Streams, host_ns, own_thread,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -256,7 +256,10 @@ impl Worker<'_> {
         let (poller, arrivals) = unbounded();
         let thread = std::thread::Builder::new()
             .name("tapeloop-polls".to_owned())
-            .spawn(move || poll_lanes(&arrivals))
+            .spawn(move || {
+                own_thread::mark();
+                poll_lanes(&arrivals);
+            })
             .map_err(Error::io)?;
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(thread);
