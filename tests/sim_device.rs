@@ -11,7 +11,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::sim::{Fault, Live, SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{Backend, BlockView, Built, Lane, Node, Op, Queue, Space, Streams};
+use tapeloop::backend::{
+    Backend, BlockView, Built, GraphId, Lane, Node, Op, Queue, Space, Streams,
+};
 use tapeloop::record::{Kernel, TwinLaunch};
 use tapeloop::replay::{Executor, Policy};
 
@@ -177,7 +179,7 @@ fn what_a_capture_forbids_is_told_and_ends_with_it() {
         lane.begin_capture().unwrap();
         assert!(lane.begin_capture().is_err());
         assert!(lane.fence().is_err());
-        assert!(lane.launch_graph(give::graph_id(0)).is_err());
+        assert!(lane.launch_graph(GraphId::unique()).is_err());
         assert!(lane.is_done().is_err());
         assert!(lane.wait().is_err());
         let op = memset(lane.addresses(handles.mid.id()).device, 0, 128);

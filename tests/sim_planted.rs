@@ -339,10 +339,11 @@ fn shared_exec(program: &Program, seed: u64, backend: &Arc<dyn Backend>) -> Resu
     let mut nodes = Vec::new();
     let mut graphs: Vec<GraphId> = Vec::new();
     for lane in &mut lanes {
-        // The graphs are the lane's, and each is its lane's first.
+        // The graph is the lane's, and stays when the executor is dropped.
         let _executor = Executor::new(backend, &mut **lane, &program.buckets, &policy)?;
-        graphs.push(give::graph_id(0));
-        nodes.push(lane.graph_ops(give::graph_id(0))?);
+        let graph = give::only_graph(&**lane);
+        graphs.push(graph);
+        nodes.push(lane.graph_ops(graph)?);
     }
     let input = Input::random(&mut Random::new(seed), 2 * BLOCK);
     for (lane, ops) in nodes.iter().enumerate() {

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, serve};
-use tapeloop::backend::{Backend, Choice, Lane, Op, Queue, Streams};
+use tapeloop::backend::{Backend, Choice, GraphId, Lane, Op, Queue, Streams};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, BufferId, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Policy, Scope};
@@ -265,7 +265,7 @@ fn a_lost_batch_is_not_forgotten_when_the_lane_is_given_the_next() {
     while !backend.revive().unwrap() {
         let (lane, _) = &mut slots[0];
         // Not asked about its work: another lane of the device would notice.
-        let _ = lane.graph_ops(give::graph_id(0));
+        let _ = lane.graph_ops(GraphId::unique());
     }
     let (lane, executor) = &mut slots[0];
     assert!(executor.replay(&mut **lane, 0, [N].into()).is_err());
@@ -343,7 +343,7 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
     let graph = executor.replay(&mut **lane, 0, [N].into());
     graph.unwrap();
     lane.wait().unwrap();
-    let missing = give::graph_id(77);
+    let missing = GraphId::unique();
     assert!(lane.give_params(missing, 0, &refused).is_err());
     lane.launch_graph(missing).unwrap();
     lane.fence().unwrap();

@@ -4,30 +4,27 @@ use super::GraphId;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Graphs of a backend's own kind. A name is given once.
+/// Graphs of a lane, of a backend's own kind. No two of a process have one name.
 pub(super) struct Graphs<G> {
-    graphs: BTreeMap<u32, G>,
-    next: u32,
+    graphs: BTreeMap<u64, G>,
 }
 
 impl<G> Graphs<G> {
     pub(super) fn new() -> Self {
         Graphs {
             graphs: BTreeMap::new(),
-            next: 0,
         }
     }
 
     pub(super) fn insert(&mut self, graph: G) -> GraphId {
-        let id = self.free();
-        self.next = id.0.checked_add(1).expect("fewer graphs than names");
-        self.graphs.insert(id.0, graph);
+        let id = GraphId::unique();
+        self.insert_as(id, graph);
         id
     }
 
-    /// The name that the next graph gets.
-    pub(super) fn free(&self) -> GraphId {
-        GraphId(self.next)
+    /// Keeps a graph under a name of [`GraphId::unique`].
+    pub(super) fn insert_as(&mut self, id: GraphId, graph: G) {
+        self.graphs.insert(id.0, graph);
     }
 
     #[cfg(all(feature = "supervise", target_os = "linux"))]

@@ -74,6 +74,7 @@ pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use op::{Node, Op, Queue};
 pub use select::{Choice, CudaOptions, KernelCache, NvrtcLibrary, Selected, select, select_with};
 pub use stamp::{STAMPS, Stamps, host_ns};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A kernel that a backend has loaded.
@@ -81,23 +82,24 @@ use std::time::{Duration, Instant};
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionId(pub u32);
 
-/// A graph of a lane. No other graph of the lane ever has the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GraphId(pub(crate) u32);
+/// A graph of a lane. No other graph of the process ever has the same, so that nobody but
+/// its maker can name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GraphId(pub(crate) u64);
 
 impl GraphId {
-    /// The graph of this number, for the lanes of other backends.
-    ///
-    /// # Safety
-    /// The lane gives the number to one graph only, and to nobody but who made the
-    /// graph: with a number of another's graph, safe code could replace or drop it.
-    pub unsafe fn new(number: u32) -> Self {
-        GraphId(number)
+    /// A name that no graph has yet.
+    pub fn unique() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        GraphId(NEXT.fetch_add(1, Relaxed))
     }
 
-    /// Its number.
-    pub fn number(self) -> u32 {
-        self.0
+    /// The graph of this number, counted from 0 over the process.
+    ///
+    /// # Safety
+    /// The graph is the caller's: with another's, safe code could replace or drop it.
+    pub unsafe fn from_number(number: u64) -> Self {
+        GraphId(number)
     }
 }
 

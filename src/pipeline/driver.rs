@@ -369,29 +369,44 @@ fn deliver_one<W: Workload>(
     let _ = free.send(taken.slot);
     let mut entries = taken.batch.entries;
     let through = entries.drain(..).zip(outputs.drain(..));
-    let completions = through.filter_map(|(entry, output)| {
-        // Items of tickets that are gone are dropped here, which is the embedder's code.
-        let completed = catch_unwind(AssertUnwindSafe(|| entry.complete(output)));
-        completed.unwrap_or_else(|panic| {
-            tracing::error!(
-                "an item panicked when it was dropped: {}",
-                panic_text(panic)
-            );
-            None
-        })
-    });
+    let completions =
+        through.filter_map(|(entry, output)| unwinding(|| entry.complete(output)).flatten());
     match taken.batch.ordered {
         None => completions.for_each(drop),
         Some(ordered) => {
             let mut batch = shared.completions.take();
             batch.extend(completions);
             let start = Instant::now();
+            let unread = match taken.failure {
+                None => {
+                    let sent = ordered.results.send(Ok(batch));
+                    sent.err().and_then(|unsent| unsent.0.ok())
+                }
+                Some(error) => {
+                    let _ = ordered.results.send(Err(error));
+                    Some(batch)
+                }
+            };
             // A run that ended early has nobody left to read.
-            let _ = ordered.results.send(taken.failure.map_or(Ok(batch), Err));
+            for completion in unread.into_iter().flatten() {
+                unwinding(|| drop(completion));
+            }
             add_since(&shared.counters.output_ns, start);
         }
     }
     shared.entries.give_back(entries);
+}
+
+/// Calls what may drop items, which is the embedder's code. `None` if that panicked.
+fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    let told = |panic| {
+        tracing::error!(
+            "an item panicked when it was dropped: {}",
+            panic_text(panic)
+        )
+    };
+    outcome.map_err(told).ok()
 }
 
 /// Tells a run's producer to stop, also when its consumer panics.

@@ -6,7 +6,6 @@
 use super::sync::{Builder, bounded};
 use super::ticket::Reply;
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};
-use crate::backend::sim::{Fault, SimBackend, SimOptions};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Buffer, Kernel, Recorder, TwinLaunch};
@@ -215,31 +214,6 @@ fn loom_two_devices_take_batches_side_by_side() {
         drop(engine);
         let values: Vec<_> = tickets.into_iter().map(value).collect();
         assert!(matches!(values[..], [Ok(6), Ok(10)]));
-    });
-}
-
-/// Device 0 is lost with the first kernel that it runs, and comes back; what it had is
-/// run again, and its free slots wait, while the other device goes on.
-#[test]
-fn loom_a_device_that_is_started_again_holds_up_no_other() {
-    let devices = || -> Vec<Arc<dyn Backend>> {
-        let device = |faults| -> Arc<dyn Backend> {
-            Arc::new(SimBackend::new(SimOptions {
-                faults,
-                supervised: true,
-                ..SimOptions::seeded(1)
-            }))
-        };
-        vec![
-            device(vec![Fault::Kernel { launch: 0 }]),
-            device(Vec::new()),
-        ]
-    };
-    check_on(devices, 1, 1, |engine, _| {
-        let tickets: Vec<_> = [3, 4].map(|item| engine.submit(item).unwrap()).into();
-        drop(engine);
-        let values: Vec<_> = tickets.into_iter().map(value).collect();
-        assert!(matches!(values[..], [Ok(6), Ok(8)]), "{values:?}");
     });
 }
 

@@ -441,10 +441,16 @@ impl Ready {
         replay: &mut Replay,
     ) -> Result<()> {
         if per_stage && !lane.is_quiet() {
-            // What was given before still uses the buffers.
-            lane.join(Queue::Download, Queue::Upload)
-                .within(|| "wait for the batch before")?;
-            replay.calls += 2;
+            // What was given before still uses the buffers, whatever it was.
+            for (before, after) in [
+                (Queue::Upload, Queue::Compute),
+                (Queue::Compute, Queue::Download),
+                (Queue::Download, Queue::Upload),
+            ] {
+                lane.join(before, after)
+                    .within(|| "wait for the batch before")?;
+                replay.calls += 2;
+            }
         }
         times.stamp(lane, Queue::Upload, BEGUN, replay)?;
         for copy in &self.batch.before {

@@ -107,21 +107,27 @@ struct EmptyLane {
     host: Vec<Vec<u64>>,
     capture: Option<Vec<Op>>,
     /// What the graphs hold, for whoever audits them.
-    graphs: Vec<Vec<Op>>,
+    graphs: Vec<(GraphId, Vec<Op>)>,
 }
 
 impl EmptyLane {
     fn keep(&mut self, ops: Vec<Op>, into: Option<GraphId>) -> (GraphId, Built) {
         match into {
             Some(graph) => {
-                self.graphs[graph.number() as usize] = ops;
+                *self.ops(graph) = ops;
                 (graph, Built::Updated)
             }
             None => {
-                self.graphs.push(ops);
-                (graph_id(self.graphs.len() as u32 - 1), Built::Instantiated)
+                let id = GraphId::unique();
+                self.graphs.push((id, ops));
+                (id, Built::Instantiated)
             }
         }
+    }
+
+    fn ops(&mut self, graph: GraphId) -> &mut Vec<Op> {
+        let mut graphs = self.graphs.iter_mut();
+        &mut graphs.find(|(id, _)| *id == graph).expect("made here").1
     }
 }
 
@@ -202,16 +208,21 @@ unsafe impl Lane for EmptyLane {
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.graphs[graph.number() as usize][node] = op.clone();
+        self.ops(graph)[node] = op.clone();
         Ok(())
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        Ok(self.graphs[graph.number() as usize].clone())
+        let mut graphs = self.graphs.iter();
+        Ok(graphs
+            .find(|(id, _)| *id == graph)
+            .expect("made here")
+            .1
+            .clone())
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        self.graphs[graph.number() as usize] = Vec::new();
+        self.graphs.retain(|(id, _)| *id != graph);
     }
 
     fn launch_graph(&mut self, _: GraphId) -> Result<()> {
@@ -308,9 +319,4 @@ impl Workload for Nothing {
     ) -> Result<u32> {
         Ok(views.get(*y)[0])
     }
-}
-
-fn graph_id(number: u32) -> GraphId {
-    // SAFETY: the lane numbers its graphs, and keeps them.
-    unsafe { GraphId::new(number) }
 }

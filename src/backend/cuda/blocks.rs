@@ -51,6 +51,15 @@ impl Blocks {
         &self.adopted
     }
 
+    /// The uses, and reads of all adopted blocks.
+    pub(super) fn and_adopted(&self, uses: &[Use]) -> Vec<Use> {
+        let mut all = uses.to_vec();
+        for block in &self.adopted {
+            add_use(&mut all, block, Access::Read);
+        }
+        all
+    }
+
     pub(super) fn disown(&mut self, block: &Block) {
         self.adopted.retain(|known| !known.is(block));
     }

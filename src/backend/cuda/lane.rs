@@ -257,7 +257,14 @@ unsafe impl Lane for CudaLane {
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.refuse_in_capture("a graph was launched")?;
         let graph = self.graphs.get_mut(graph)?;
-        lease(&mut self.blocks, &mut self.queues, graph.uses())?;
+        let mut uses = graph.uses();
+        let with_adopted;
+        if !self.blocks.adopted().is_empty() && self.functions.follow_device_pointers() {
+            // Blocks may have been adopted since the graph was made.
+            with_adopted = self.blocks.and_adopted(uses);
+            uses = &with_adopted;
+        }
+        lease(&mut self.blocks, &mut self.queues, uses)?;
         let stream = self.queues.give(Queue::Compute);
         // SAFETY: as for `enqueue`.
         unsafe { graph.launch(stream) }

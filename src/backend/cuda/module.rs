@@ -68,6 +68,14 @@ impl Functions {
         }
     }
 
+    /// Whether a function that is loaded follows device pointers.
+    pub(super) fn follow_device_pointers(&self) -> bool {
+        let loaded = self.loaded.read();
+        loaded
+            .iter()
+            .any(|entry| entry.function.follows_device_pointers)
+    }
+
     pub(super) fn get(&self, id: FunctionId) -> Result<Function> {
         let loaded = self.loaded.read();
         let entry = loaded.get(id.0 as usize);

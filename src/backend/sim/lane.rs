@@ -66,7 +66,7 @@ impl SimLane {
 impl Device {
     fn graph(&mut self, lane: u32, graph: GraphId) -> Result<&mut Graph> {
         let graphs = &mut self.lane(lane).graphs;
-        let graph = graphs.get_mut(graph.0 as usize).and_then(Option::as_mut);
+        let graph = graphs.get_mut(&graph);
         graph.ok_or_else(|| Error::usage("the lane has no such graph"))
     }
 
@@ -84,9 +84,9 @@ impl Device {
                 return Err(error);
             }
             let graphs = &mut self.lane(lane).graphs;
-            // Never a name that there was, so that a stale one is told.
-            graphs.push(Some(graph));
-            return Ok((GraphId(graphs.len() as u32 - 1), Built::Instantiated));
+            let id = GraphId::unique();
+            graphs.insert(id, graph);
+            return Ok((id, Built::Instantiated));
         };
         let old = self.graph(lane, id)?;
         if let Some(reason) = old.other_build(&graph) {
@@ -286,9 +286,7 @@ unsafe impl Lane for SimLane {
     fn drop_graph(&mut self, graph: GraphId) {
         self.enter(|device, _, lane| {
             device.calls.add(Call::GraphEdit);
-            if let Some(graph) = device.lane(lane).graphs.get_mut(graph.0 as usize) {
-                *graph = None;
-            }
+            device.lane(lane).graphs.remove(&graph);
         });
     }
 

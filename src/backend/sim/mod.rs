@@ -170,9 +170,7 @@ impl SimBackend {
         let mut device = self.shared.device.lock();
         device.bury();
         let shares = device.shares.values();
-        let graphs = shares
-            .clone()
-            .flat_map(|share| share.graphs.iter().flatten());
+        let graphs = shares.clone().flat_map(|share| share.graphs.values());
         let captures = shares.clone().filter(|share| share.capture.is_some());
         Live {
             lanes: device.shares.len(),

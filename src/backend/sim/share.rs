@@ -6,7 +6,7 @@ use super::device::Device;
 use super::graph::Graph;
 use super::schedule::Work;
 use super::violation::{Violation, ViolationKind, queue_name};
-use crate::backend::{Addresses, Block, Lease, Queue, STAMPS, Space, Stamps};
+use crate::backend::{Addresses, Block, GraphId, Lease, Queue, STAMPS, Space, Stamps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Access;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) struct Share {
     /// By their addresses.
     pub(super) adopted: BTreeMap<u64, Block>,
     leases: BTreeMap<u64, Held>,
-    pub(super) graphs: Vec<Option<Graph>>,
+    pub(super) graphs: BTreeMap<GraphId, Graph>,
     pub(super) capture: Option<Capture>,
     /// The last piece of work given to each queue, and what comes before it.
     pub(super) given: [Option<(Epoch, Clock)>; 3],
@@ -56,7 +56,7 @@ impl Share {
             buffers: Vec::new(),
             adopted: BTreeMap::new(),
             leases: BTreeMap::new(),
-            graphs: Vec::new(),
+            graphs: BTreeMap::new(),
             capture: None,
             given: [const { None }; 3],
             mark: None,

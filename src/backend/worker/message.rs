@@ -183,16 +183,16 @@ pub(super) enum Reply {
 }
 
 /// Graphs' names as numbers. [`GraphId`] itself is not deserialized, as that would give
-/// safe code any name.
+/// safe code the names of others' graphs.
 mod graph_number {
     use crate::backend::GraphId;
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(id: &GraphId, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u32(id.0)
+        to.serialize_u64(id.0)
     }
 
     pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<GraphId, D::Error> {
-        u32::deserialize(from).map(GraphId)
+        u64::deserialize(from).map(GraphId)
     }
 }

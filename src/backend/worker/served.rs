@@ -37,7 +37,7 @@ pub(super) enum Posted {
 pub(super) struct State {
     pub(super) lane: Box<dyn Lane>,
     /// By the other process's names.
-    pub(super) graphs: BTreeMap<u32, Held>,
+    pub(super) graphs: BTreeMap<u64, Held>,
     /// The number of the last fence.
     fence: u32,
     /// To be asked for.

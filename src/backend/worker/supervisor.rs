@@ -183,7 +183,7 @@ impl Supervisor {
         let graphs = core.ledger.graphs(lane);
         let graph = match into {
             Some(graph) => graphs.get(graph).map(|_| graph)?,
-            None => graphs.free(),
+            None => GraphId::unique(),
         };
         let request = Request::Build {
             lane,
@@ -197,10 +197,7 @@ impl Supervisor {
         let graphs = core.ledger.graphs(lane);
         match into {
             Some(graph) => *graphs.get_mut(graph)? = spec,
-            None => {
-                let inserted = graphs.insert(spec);
-                debug_assert_eq!(inserted, graph);
-            }
+            None => graphs.insert_as(graph, spec),
         }
         Ok((graph, built))
     }

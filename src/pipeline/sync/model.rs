@@ -40,6 +40,15 @@ struct State<T> {
     receivers: usize,
 }
 
+/// The message that nobody is left to receive.
+pub(in crate::pipeline) struct SendError<T>(pub(in crate::pipeline) T);
+
+impl<T> std::fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SendError")
+    }
+}
+
 pub(in crate::pipeline) struct Sender<T>(Arc<Channel<T>>);
 pub(in crate::pipeline) struct Receiver<T>(Arc<Channel<T>>);
 /// The other end is gone.
@@ -101,12 +110,13 @@ impl<T> State<T> {
 }
 
 impl<T> Sender<T> {
-    pub(in crate::pipeline) fn send(&self, message: T) -> Result<(), Disconnected> {
+    pub(in crate::pipeline) fn send(&self, message: T) -> Result<(), SendError<T>> {
         let mut message = Some(message);
         self.0.meeting.until(|| {
             let mut state = self.0.state.lock().unwrap();
             if state.receivers == 0 {
-                return Some(Err(Disconnected));
+                let message = message.take().expect("given once");
+                return Some(Err(SendError(message)));
             }
             (state.queue.len() < state.room).then(|| {
                 state.queue.extend(message.take());
