@@ -608,7 +608,7 @@ fn an_engine_that_has_stopped_gives_the_item_back() {
 
 #[test]
 fn the_last_handle_may_be_dropped_by_the_engine_s_own_threads() {
-    // With the item of a ticket that nobody waits for, by the unpack thread; and by a
+    // With the item of a ticket that was dropped, by the unpack thread; and by a
     // thread of the pool while it reads.
     for on_the_pool in [false, true] {
         let (sender, dropped) = mpsc::channel();

@@ -8,8 +8,8 @@ mod gpu;
 
 use gather::{Gather, Params, Slot, policies};
 use gpu::device;
-use tapeloop::backend::{Block, BlockView};
-use tapeloop::replay::{Buckets, Mode, Rung};
+use tapeloop::backend::{Block, BlockView, Space};
+use tapeloop::replay::{Buckets, Mode, Policy, Rung};
 use tapeloop::{Error, ErrorKind, Result};
 
 fn view(block: &Block) -> BlockView {
@@ -56,6 +56,24 @@ fn a_struct_comes_to_the_kernel_as_declared_whatever_the_policy() {
         let audit = slot.executor.audit(0).unwrap();
         assert!(audit.addresses >= 3 && audit.out_of_reach.is_empty());
     }
+}
+
+#[test]
+fn a_graph_holds_blocks_that_were_declared_after_it_was_made() {
+    let Some(backend) = device() else { return };
+    let gather = Gather::following();
+    let mut slot = gather.slot(&backend, &Policy::of(Mode::Graph));
+    assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
+    let late = backend.allocate(Space::Pinned, 64).unwrap();
+    slot.executor.declare(&mut *slot.lane, view(&late)).unwrap();
+    slot.executor
+        .replay(&mut *slot.lane, 0, [1].into())
+        .unwrap();
+    // The kernel may follow a pointer into the block, so the host keeps out.
+    let refused = late.write().err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Usage, "{refused}");
+    slot.lane.wait().unwrap();
+    assert!(late.write().is_ok());
 }
 
 #[test]

@@ -380,7 +380,7 @@ fn assert_calls_leave(context: usize, see_mode: bool) {
     after("the backend's drop");
 }
 
-/// A context beside the primary one, made and made current by this thread.
+/// A second context, apart from the primary one. It is current on this thread afterwards.
 fn second_context() -> sys::CUcontext {
     type Create = unsafe extern "C" fn(*mut sys::CUcontext, u32, sys::CUdevice) -> CUresult;
     let (mut context, mut device) = (null_mut(), 0);

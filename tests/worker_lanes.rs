@@ -276,6 +276,33 @@ fn a_lost_batch_is_not_forgotten_when_the_lane_is_given_the_next() {
 }
 
 #[test]
+fn a_lost_batch_is_reported_whenever_another_thread_starts_the_worker_again() {
+    let (worker, backend) = open();
+    let program = program("slow", slow);
+    let mut slots = program.slots(&backend, 1, Streams::PerSlot);
+    let (lane, executor) = &mut slots[0];
+    for round in 0..20 {
+        program.fill(&mut **lane, 2_000);
+        executor.replay(&mut **lane, 0, [N].into()).unwrap();
+        signal(worker.process_id().unwrap(), "-KILL");
+        std::thread::scope(|scope| {
+            let reviver = scope.spawn(|| while !backend.revive().unwrap() {});
+            let mut outcomes = Vec::new();
+            // The first calls may come before anything has noticed the loss.
+            while !reviver.is_finished() {
+                outcomes.push(executor.replay(&mut **lane, 0, [N].into()).map(|_| ()));
+            }
+            outcomes.push(lane.wait());
+            assert!(
+                outcomes.iter().any(Result::is_err),
+                "round {round}: the loss is hidden"
+            );
+        });
+        lane.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_lane_keeps_its_memory_when_a_worker_starts_without_its_neighbour() {
     let (worker, backend) = open();
     let program = program("slow", slow);

@@ -1,5 +1,6 @@
 //! How long a loop that polls for completions sleeps between two rounds.
 
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How long the loop keeps its core after the last event.
@@ -38,6 +39,27 @@ impl Backoff {
     pub(crate) fn pause(&self, now: Instant) -> Option<Duration> {
         let waited = now.saturating_duration_since(self.last_event);
         (waited >= SPIN).then(|| (waited / SLEEP_DIVISOR).min(SLEEP_MAX))
+    }
+
+    /// Spins or sleeps until the next round, for `longest` at most.
+    pub(crate) fn wait(&self, now: Instant, longest: Duration) {
+        match self.pause(now) {
+            None => std::hint::spin_loop(),
+            Some(pause) => std::thread::sleep(pause.min(longest)),
+        }
+    }
+}
+
+/// Sleeps for `pause`, or until a message arrives, which it returns.
+pub(crate) fn receive_within<T>(receiver: &Receiver<T>, pause: Duration) -> Option<T> {
+    match receiver.recv_timeout(pause) {
+        Ok(message) => Some(message),
+        Err(RecvTimeoutError::Timeout) => None,
+        // Nothing can wake the thread any more.
+        Err(RecvTimeoutError::Disconnected) => {
+            std::thread::sleep(pause);
+            None
+        }
     }
 }
 

@@ -66,6 +66,8 @@ use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
 use arrayvec::ArrayVec;
 pub(crate) use backoff::Backoff;
+#[cfg(not(loom))]
+pub(crate) use backoff::receive_within;
 pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
 pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
@@ -82,8 +84,8 @@ use std::time::{Duration, Instant};
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionId(pub u32);
 
-/// A graph of a lane. No other graph of the process ever has the same, so that nobody but
-/// its maker can name it.
+/// A graph of a lane. An identifier is never used again in the process, so only code
+/// that was given it can name the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphId(pub(crate) u64);
 
@@ -481,10 +483,7 @@ pub unsafe trait Lane: Send {
             if left.is_zero() {
                 return Ok(false);
             }
-            match backoff.pause(now) {
-                None => std::hint::spin_loop(),
-                Some(pause) => std::thread::sleep(pause.min(left)),
-            }
+            backoff.wait(now, left);
         }
     }
 

@@ -1,11 +1,10 @@
 //! Kernels as their CPU twins: those that are loaded, and one run on memory.
 
 use super::FunctionId;
-use crate::error::{Error, ErrorKind, Result, panic_text};
+use crate::error::{Error, ErrorKind, Result, catch};
 use crate::record::{Kernel, ParamKind, Pointer, Scalar, TwinArg, TwinLaunch, WORD_BYTES};
 use parking_lot::RwLock;
 use rayon::ThreadPool;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The kernels of a backend, by their [`FunctionId`].
@@ -164,14 +163,13 @@ impl<'a> Launch<'a> {
         let args = args.map(|arg| arg.expect("memory was added for every buffer"));
         let mut launch = TwinLaunch::new(self.grid, args.collect());
         let twin = self.kernel.twin.expect("checked by load");
-        let outcome = catch_unwind(AssertUnwindSafe(|| match pool {
+        let outcome = catch(|| match pool {
             Some(pool) => pool.install(|| twin(&mut launch)),
             None => twin(&mut launch),
-        }));
+        });
         outcome.map_err(|panic| {
-            let text = panic_text(panic);
             let name = &self.kernel.name;
-            let message = format!("the twin of kernel {name} panicked: {text}");
+            let message = format!("the twin of kernel {name} panicked: {panic}");
             Error::new(ErrorKind::Kernel, message)
         })
     }

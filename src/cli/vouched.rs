@@ -1,5 +1,5 @@
-//! Files with code in them that the user of the program names: whoever runs the program
-//! may run any code as themselves, so the program vouches for what they name.
+//! Files with code in them that the user of the program names. The user may run any code
+//! anyway, so the program vouches for the files that the user names.
 
 #[cfg(target_os = "linux")]
 use crate::backend::worker::WorkerProgram;

@@ -193,8 +193,13 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
     }
 }
 
+/// Runs code that may panic; the error is the panic's message.
+pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(panic_text)
+}
+
 /// The message of a panic. Drops what the panic carried, whose own drop may panic too.
-pub(crate) fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
+fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
     let text = panic
         .downcast_ref::<&str>()
         .copied()

@@ -7,7 +7,7 @@ use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::{around_residues, kernel, reads_cells};
 use super::layout::{CHAINS, RESIDUES};
 use super::recording::{Recording, args};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::Kernel;
 
 /// C-alphas nearer than this are in contact.
@@ -85,15 +85,6 @@ impl Feature for Centrality {
                 self.steps = u32::try_from(*steps).map_err(|_| unknown(key))?;
             }
             _ => return Err(unknown(key)),
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Result<()> {
-        if !(1..=STEPS_MAX).contains(&i64::from(self.steps)) {
-            let steps = self.steps;
-            let message = format!("centrality.steps of {steps} is not 1 to {STEPS_MAX}");
-            return Err(Error::config(message));
         }
         Ok(())
     }

@@ -293,7 +293,12 @@ impl FeatureConfig {
         if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }
-        self.chosen().try_for_each(Feature::check)?;
+        for feature in self.chosen() {
+            for (key, setting) in feature.settings() {
+                setting.check(key)?;
+            }
+            feature.check()?;
+        }
         self.check_all_compute()
     }
 

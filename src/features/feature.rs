@@ -74,6 +74,20 @@ pub enum Setting {
     Texts(Vec<String>),
 }
 
+impl Setting {
+    /// Refuses an integer outside of its range.
+    pub(super) fn check(&self, key: &str) -> Result<()> {
+        match self {
+            Setting::Integer(value, range) if !range.contains(value) => {
+                let (low, high) = (range.start(), range.end());
+                let message = format!("{key} of {value} is not {low} to {high}");
+                Err(Error::config(message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The error of a key or type that a feature does not list.
 pub(super) fn unknown(key: &str) -> Error {
     Error::config(format!("there is no setting {key} of this type"))

@@ -74,13 +74,8 @@ impl Feature for Sasa {
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
-            ("sasa.points", Setting::Integer(points, _)) if POINTS.contains(points) => {
-                self.points = *points as u32;
-            }
             ("sasa.points", Setting::Integer(points, _)) => {
-                let (low, high) = POINTS.into_inner();
-                let message = format!("{points} points are not {low} to {high}");
-                return Err(Error::config(message));
+                self.points = u32::try_from(*points).map_err(|_| unknown(key))?;
             }
             ("sasa.probe", Setting::Length(probe)) => self.probe = *probe,
             _ => return Err(unknown(key)),
@@ -122,14 +117,6 @@ impl Feature for Sasa {
             let (probe, max) = (self.probe.angstrom(), PROBE_MAX_MILLI / 1000);
             return Err(Error::config(format!(
                 "sasa.probe of {probe} A is more than {max} A"
-            )));
-        }
-        if !POINTS.contains(&i64::from(self.points)) {
-            return Err(Error::config(format!(
-                "sasa.points of {} is not {} to {}",
-                self.points,
-                POINTS.start(),
-                POINTS.end()
             )));
         }
         Ok(())

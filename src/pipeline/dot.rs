@@ -4,7 +4,7 @@ use super::engine::EngineConfig;
 use super::program::record_buckets;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::replay::{Executor, Policy};
+use crate::replay::{Choices, Executor, Policy};
 use crate::workload::Workload;
 use std::sync::Arc;
 
@@ -38,6 +38,12 @@ pub fn dot<W: Workload>(
     let buffers = buckets.largest().recording.buffers();
     let mut lanes = backend.open_lanes(buffers, 1, policy.streams)?;
     let lane = &mut *lanes[0];
-    let mut executor = Executor::new(backend, lane, &Arc::new(buckets), &policy)?;
+    let mut executor = Executor::choosing(
+        backend,
+        lane,
+        &Arc::new(buckets),
+        &policy,
+        &Choices::default(),
+    )?;
     executor.dot(lane, bucket)
 }

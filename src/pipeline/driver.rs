@@ -13,7 +13,7 @@ use super::sync::{
 };
 use super::ticket::Reply;
 use crate::backend::own_thread;
-use crate::error::{Error, ErrorKind, Result, panic_text};
+use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -399,14 +399,8 @@ fn deliver_one<W: Workload>(
 
 /// Calls what may drop items, which is the embedder's code. `None` if that panicked.
 fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let outcome = catch_unwind(AssertUnwindSafe(work));
-    let told = |panic| {
-        tracing::error!(
-            "an item panicked when it was dropped: {}",
-            panic_text(panic)
-        )
-    };
-    outcome.map_err(told).ok()
+    let report = |panic| tracing::error!("an item panicked when it was dropped: {panic}");
+    catch(work).map_err(report).ok()
 }
 
 /// Tells a run's producer to stop, also when its consumer panics.

@@ -303,7 +303,9 @@ impl<W: Workload> Engine<W> {
     /// with a bounded number of items on the way.
     ///
     /// An item's own failure goes to the sink with the item, as does that of its
-    /// batch. The sink must not wait for a ticket that was submitted before the run.
+    /// batch. The sink must not wait for a ticket that was submitted before the run. A
+    /// source that waits for the results of its own items may wait for ever, as a batch
+    /// starts when it is full or when the source ends.
     ///
     /// # Errors
     /// The sink's error, what ended the engine, or [`ErrorKind::Usage`] in the engine's

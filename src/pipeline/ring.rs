@@ -7,7 +7,7 @@ use crate::replay::{Buckets, Choices, Chosen, Policy, Replay};
 use crate::workload::Extent;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How to wait for the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -223,10 +223,7 @@ impl<B> InFlightSet<B> {
             }
             match wait {
                 Wait::Spin => std::hint::spin_loop(),
-                Wait::Block => match backoff.pause(Instant::now()) {
-                    None => std::hint::spin_loop(),
-                    Some(pause) => std::thread::sleep(pause),
-                },
+                Wait::Block => backoff.wait(Instant::now(), Duration::MAX),
             }
         }
         None

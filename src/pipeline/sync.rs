@@ -28,8 +28,9 @@ pub(super) enum Received<T> {
 #[cfg(not(loom))]
 mod real {
     use super::{Instant, Received};
+    pub(in crate::pipeline) use crate::backend::receive_within;
+    use crossbeam_channel::select_biased;
     pub(in crate::pipeline) use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-    use crossbeam_channel::{RecvTimeoutError, select_biased};
     pub(in crate::pipeline) use parking_lot::{Condvar, Mutex};
     pub(in crate::pipeline) use std::thread::{Builder, JoinHandle, yield_now};
     pub(in crate::pipeline) use std::thread_local;
@@ -41,21 +42,6 @@ mod real {
     /// Two channels that [`receive`] can wait for at once.
     pub(in crate::pipeline) fn bounded_pair<T>(room: usize) -> (Ends<T>, Ends<T>) {
         (bounded(room), bounded(room))
-    }
-
-    /// Sleeps for `pause`, or until a message comes, which it returns.
-    pub(in crate::pipeline) fn receive_within<T>(
-        receiver: &Receiver<T>,
-        pause: Duration,
-    ) -> Option<T> {
-        match receiver.recv_timeout(pause) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                std::thread::sleep(pause);
-                None
-            }
-        }
     }
 
     /// The next message, an urgent one before others unless `normal_first`, or the

@@ -4,11 +4,10 @@
 use super::batch::{Batch, Entry};
 use super::program::Program;
 use super::slot::{Filled, Filling, Free, Slot};
-use crate::error::{Context, Error, ErrorKind, Result, panic_text};
+use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{HEADER_ITEMS, HEADER_LEN};
 use crate::workload::{Extent, Workload, WriteViews};
 use rayon::ThreadPool;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Batches under this much are written, and read, by one thread: less than it
 /// takes to ask another.
@@ -121,13 +120,10 @@ fn write_entry<W: Workload>(
     }
 }
 
-/// Runs an embedder's code; a panic is the item's error and nobody else's.
+/// Runs an embedder's code; a panic fails the item and nothing else.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic_text(panic);
-        Err(Error::new(
-            ErrorKind::Input,
-            format!("the workload panicked: {text}"),
-        ))
+    catch(work).unwrap_or_else(|panic| {
+        let message = format!("the workload panicked: {panic}");
+        Err(Error::new(ErrorKind::Input, message))
     })
 }

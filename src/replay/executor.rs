@@ -442,15 +442,10 @@ impl Ready {
     ) -> Result<()> {
         if per_stage && !lane.is_quiet() {
             // What was given before still uses the buffers, whatever it was.
-            for (before, after) in [
-                (Queue::Upload, Queue::Compute),
-                (Queue::Compute, Queue::Download),
-                (Queue::Download, Queue::Upload),
-            ] {
-                lane.join(before, after)
-                    .within(|| "wait for the batch before")?;
-                replay.calls += 2;
-            }
+            let joined = join_stages(lane);
+            let joined = joined.and_then(|()| lane.join(Queue::Download, Queue::Upload));
+            joined.within(|| "wait for the batch before")?;
+            replay.calls += 6;
         }
         times.stamp(lane, Queue::Upload, BEGUN, replay)?;
         for copy in &self.batch.before {
@@ -510,9 +505,14 @@ impl Ready {
 /// took.
 pub(super) fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<usize> {
     if per_stage {
-        lane.join(Queue::Upload, Queue::Compute)?;
-        lane.join(Queue::Compute, Queue::Download)?;
+        join_stages(lane)?;
     }
     lane.fence()?;
     Ok(if per_stage { 5 } else { 1 })
+}
+
+/// Makes the download queue wait for all that the lane was given before.
+fn join_stages(lane: &mut dyn Lane) -> Result<()> {
+    lane.join(Queue::Upload, Queue::Compute)?;
+    lane.join(Queue::Compute, Queue::Download)
 }

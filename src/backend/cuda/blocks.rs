@@ -51,13 +51,11 @@ impl Blocks {
         &self.adopted
     }
 
-    /// The uses, and reads of all adopted blocks.
-    pub(super) fn and_adopted(&self, uses: &[Use]) -> Vec<Use> {
-        let mut all = uses.to_vec();
+    /// Adds reads of all adopted blocks.
+    pub(super) fn add_adopted(&self, uses: &mut Vec<Use>) {
         for block in &self.adopted {
-            add_use(&mut all, block, Access::Read);
+            add_use(uses, block, Access::Read);
         }
-        all
     }
 
     pub(super) fn disown(&mut self, block: &Block) {

@@ -145,8 +145,8 @@ fn wait() -> i32 {
         }
         if state.waits_return == code::SUCCESS {
             for (to, from, bytes) in state.copies.drain(..) {
-                // SAFETY: the backend answers for both ranges until this wait: that
-                // it does so is what the tests check before they let a wait succeed.
+                // SAFETY: the backend keeps both ranges alive until this wait. The tests
+                // check that it does before they let a wait succeed.
                 unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
             }
         }

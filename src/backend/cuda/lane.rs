@@ -16,6 +16,7 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A lane of the CUDA backend.
@@ -257,14 +258,12 @@ unsafe impl Lane for CudaLane {
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.refuse_in_capture("a graph was launched")?;
         let graph = self.graphs.get_mut(graph)?;
-        let mut uses = graph.uses();
-        let with_adopted;
+        let mut uses = Cow::Borrowed(graph.uses());
         if !self.blocks.adopted().is_empty() && self.functions.follow_device_pointers() {
             // Blocks may have been adopted since the graph was made.
-            with_adopted = self.blocks.and_adopted(uses);
-            uses = &with_adopted;
+            self.blocks.add_adopted(uses.to_mut());
         }
-        lease(&mut self.blocks, &mut self.queues, uses)?;
+        lease(&mut self.blocks, &mut self.queues, &uses)?;
         let stream = self.queues.give(Queue::Compute);
         // SAFETY: as for `enqueue`.
         unsafe { graph.launch(stream) }

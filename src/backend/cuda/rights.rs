@@ -81,11 +81,9 @@ pub(super) fn check<'a>(
                 touch(None, args[pointer.word], 1, pointer.access)?;
             }
             if known.follows_device_pointers {
-                // Any of them may be what it comes to: they live, and the host does not
-                // write them, while it runs.
-                for block in blocks.adopted() {
-                    add_use(&mut uses, block, Access::Read);
-                }
+                // The kernel may reach any of them: while it runs they live, and the
+                // host does not write them.
+                blocks.add_adopted(&mut uses);
             }
             function = Some(known);
         }

@@ -316,19 +316,14 @@ unsafe impl Lane for WorkerLane {
 
     fn fence(&mut self) -> Result<()> {
         self.refuse_in_capture("a fence was set")?;
-        // A loss that was not seen yet would pass for work of the next worker.
-        if self.seen != self.given
-            && let Fate::Ended(error) | Fate::Stuck(error) = self.supervisor.fate(self.generation)
-        {
-            self.steps.clear();
-            return Err(error);
-        }
+        // The worker that has the work of the fence before, if that is in flight.
+        let worker = (self.seen != self.given).then_some(self.generation);
         let mut work = Request::Work {
             lane: self.lane,
             steps: std::mem::take(&mut self.steps),
             fence: self.given.wrapping_add(1),
         };
-        let told = self.supervisor.tell(&work);
+        let told = self.supervisor.tell(&work, worker);
         if let Request::Work { steps, fence, .. } = &mut work {
             if told.is_ok() {
                 self.given = *fence;

@@ -1,7 +1,7 @@
 //! The loop that waits for lanes at work, in whichever order they finish.
 
-use crate::backend::Backoff;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crate::backend::{Backoff, receive_within};
+use crossbeam_channel::Receiver;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,14 +41,9 @@ pub(super) fn poll_lanes<L: Polled>(arrivals: &Receiver<Arc<L>>) {
             std::hint::spin_loop();
             continue;
         };
-        match arrivals.recv_timeout(pause) {
-            Ok(lane) => {
-                add(&mut at_work, lane);
-                backoff.reset(Instant::now());
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            // Nothing can wake the thread any more.
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause),
+        if let Some(lane) = receive_within(arrivals, pause) {
+            add(&mut at_work, lane);
+            backoff.reset(Instant::now());
         }
     }
 }

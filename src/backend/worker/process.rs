@@ -183,8 +183,13 @@ impl Workers {
     pub(super) fn check(&self) -> Result<()> {
         match self.is_lost() {
             false => Ok(()),
-            true => Err(self.current.lock().loss()),
+            true => Err(self.loss()),
         }
+    }
+
+    /// Why the last worker that was lost is.
+    pub(super) fn loss(&self) -> Error {
+        self.current.lock().loss()
     }
 
     pub(super) fn fate(&self, generation: u64) -> Fate {
@@ -261,10 +266,7 @@ impl Workers {
             if left.is_zero() {
                 return false;
             }
-            match backoff.pause(now) {
-                None => std::hint::spin_loop(),
-                Some(pause) => std::thread::sleep(pause.min(left)),
-            }
+            backoff.wait(now, left);
         }
     }
 

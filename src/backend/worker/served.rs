@@ -18,8 +18,9 @@ pub(super) struct ServedLane {
     flags: Arc<CompletionFlags>,
     /// The place of the lane's flag in `flags`.
     index: usize,
-    /// Requests that nobody waits for, oldest first. They are taken in under the lock
-    /// of `state`, which a lane that computes holds: whoever posts does not wait for it.
+    /// Requests without an answer, oldest first. The lane applies them under the lock of
+    /// `state`, which it holds while it computes; the thread that posts them does not
+    /// take that lock.
     inbox: Mutex<VecDeque<Posted>>,
     state: Mutex<State>,
 }

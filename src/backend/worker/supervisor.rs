@@ -98,10 +98,18 @@ impl Supervisor {
 
     /// Sends a request without an answer; returns the generation of the worker that
     /// got it.
-    pub(super) fn tell(&self, request: &Request) -> Result<u64> {
+    ///
+    /// # Errors
+    /// The loss of the worker, also of an earlier one where only `worker` may get the
+    /// request: the work that it had would otherwise pass for work of the present one.
+    pub(super) fn tell(&self, request: &Request, worker: Option<u64>) -> Result<u64> {
         let mut core = self.core.lock();
         self.workers.check()?;
+        // No other worker can start while the core is locked.
         let generation = self.generation();
+        if worker.is_some_and(|worker| worker != generation) {
+            return Err(self.workers.loss());
+        }
         let sent = core.link.send(request);
         self.linked(sent)?;
         Ok(generation)

@@ -14,7 +14,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::ThreadPool;
 use std::fs::{self, File};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -101,15 +100,12 @@ impl Part {
         for (index, (writer, array)) in writers.into_iter().zip(arrays).enumerate() {
             let (schema, sender) = (Arc::clone(&self.schema), sender.clone());
             pool.spawn(move || {
-                let work = AssertUnwindSafe(|| encode(writer, &schema, index, &array));
-                let chunk = catch_unwind(work).unwrap_or_else(|panic| {
-                    let text = crate::error::panic_text(panic);
-                    Err(Error::new(
-                        ErrorKind::Io,
-                        format!("encoding panicked: {text}"),
-                    ))
+                let chunk = catch(|| encode(writer, &schema, index, &array));
+                let chunk = chunk.unwrap_or_else(|panic| {
+                    let message = format!("encoding panicked: {panic}");
+                    Err(Error::new(ErrorKind::Io, message))
                 });
-                // The part may have been dropped; then nobody wants the chunk.
+                // The part may have been dropped, and the receiver with it.
                 let _ = sender.send((index, chunk));
             });
         }

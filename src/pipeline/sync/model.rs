@@ -40,7 +40,7 @@ struct State<T> {
     receivers: usize,
 }
 
-/// The message that nobody is left to receive.
+/// The message of a channel without receivers.
 pub(in crate::pipeline) struct SendError<T>(pub(in crate::pipeline) T);
 
 impl<T> std::fmt::Debug for SendError<T> {
@@ -124,9 +124,7 @@ impl<T> Sender<T> {
             })
         })
     }
-}
 
-impl<T> Sender<T> {
     pub(in crate::pipeline) fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         let mut message = Some(message);
         self.0.meeting.until(|| {
