@@ -6,10 +6,12 @@
 
 mod code;
 mod scope;
+mod text;
 
 pub use code::Code;
 pub use scope::ErrorScope;
 use std::fmt;
+pub(crate) use text::{excerpt, printable};
 
 /// What went wrong, coarse enough to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
