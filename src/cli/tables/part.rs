@@ -1,7 +1,7 @@
 //! One Parquet file: row groups in, renamed when it is whole.
 
 use super::schema::{ColumnSpec, arrow_schema};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result, catch};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use crossbeam_channel::{Receiver, bounded};
