@@ -405,8 +405,8 @@ fn a_deadline_that_is_missed_ends_an_engine_without_supervision() {
 #[test]
 fn a_device_that_does_not_come_back_leaves_the_work_to_the_others() {
     let faults = vec![Fault::Kernel { launch: 3 }, Fault::Revival { revival: 0 }];
-    let backends = [supervised(faults), supervised(Vec::new())];
     for wait in [Wait::Block, Wait::Spin] {
+        let backends = [supervised(faults.clone()), supervised(Vec::new())];
         let config = EngineConfig { wait, ..config() };
         let engine = Engine::new(AddOne::new(), &backends, pool(), &config).unwrap();
         let tickets: Vec<_> = (0..200)
@@ -708,4 +708,19 @@ fn an_item_that_panics_when_it_is_dropped_ends_nothing() {
         }
         check_alive(&engine, &Error::usage("none"), ErrorScope::Batch);
     }
+}
+
+#[test]
+fn a_run_that_ends_early_drops_its_items_one_by_one() {
+    let mut engine = engine(&cpu(), &config());
+    let mut taken = 0;
+    let mut sink = |done: Completion<AddOne>| {
+        taken += 1;
+        std::mem::forget(done);
+        Err(Error::usage("planted"))
+    };
+    let items = (0..100).map(|_| number(PANICS_WHEN_DROPPED));
+    let error = engine.run(items, &mut sink).unwrap_err();
+    assert_eq!((error.message(), taken), ("planted", 1));
+    check_alive(&engine, &Error::usage("none"), ErrorScope::Batch);
 }

@@ -106,6 +106,18 @@ fn host_memory_is_out_of_reach_until_the_work_is_seen_done() {
 }
 
 #[test]
+fn buffers_of_two_recordings_with_one_index_are_not_borrowed_together() {
+    let Some(backend) = device() else { return };
+    let (own, other) = (saxpy(), saxpy());
+    let mut lane = one_lane(&backend, &own.recording);
+    let [a, b] = [own.x.id(), other.x.id()];
+    for pair in [[a, b], [b, a], [a, a]] {
+        let views = AssertUnwindSafe(|| lane.host_mut(&pair).len());
+        assert!(catch_unwind(views).is_err(), "{pair:?}");
+    }
+}
+
+#[test]
 fn an_empty_capture_is_an_error_and_the_lane_goes_on() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();

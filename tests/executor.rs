@@ -1,13 +1,14 @@
 //! Buckets and executors: what they refuse, and what they keep.
 
 use rayon::ThreadPoolBuilder;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Lane, Streams, cpu::CpuBackend};
+use tapeloop::backend::{Backend, BlockView, Lane, Space, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, Kernel, Recorder, Unit};
-use tapeloop::replay::{Bucket, Buckets, Executor, Policy, Rung, Scope};
+use tapeloop::replay::{Bindings, Bucket, Buckets, Executor, Mode, Policy, Rung, Scope};
 use tapeloop::workload::Extent;
 
 fn cpu() -> Arc<dyn Backend> {
@@ -207,6 +208,93 @@ fn a_batch_that_is_not_waited_for_is_done_before_the_next_begins() {
             lane.wait().unwrap();
             assert_eq!(bytemuck::cast_slice::<_, u32>(lane.host(y.id())), [42]);
             assert!(sim.violations().is_empty(), "{:?}", sim.violations());
+        }
+    }
+}
+
+#[test]
+fn a_capture_on_the_cpu_refuses_what_other_devices_refuse() {
+    let (buckets, [x, y]) = doubling();
+    let buffers = buckets.largest().recording.buffers();
+    let backend = cpu();
+    let policy = Policy::of(Mode::Graph);
+    let mut lane = backend
+        .open_lanes(buffers, 1, policy.streams)
+        .unwrap()
+        .remove(0);
+    let lane = &mut *lane;
+    let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
+    bytemuck::cast_slice_mut(lane.host_mut(&[x.id()]).pop().unwrap())[0] = 21u32;
+    lane.begin_capture().unwrap();
+    for error in [
+        executor.replay(lane, 0, Extent::from([1])).unwrap_err(),
+        lane.fence().unwrap_err(),
+        lane.is_done().unwrap_err(),
+        lane.wait().unwrap_err(),
+        lane.begin_capture().unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        assert!(error.to_string().contains("during a capture"), "{error}");
+    }
+    assert!(lane.end_capture(None).is_err(), "nothing was captured");
+    executor.replay(lane, 0, Extent::from([1])).unwrap();
+    lane.wait().unwrap();
+    assert_eq!(bytemuck::cast_slice::<_, u32>(lane.host(y.id())), [42]);
+}
+
+#[test]
+fn the_error_of_a_batch_is_returned_by_the_wait_and_not_by_the_next_batch() {
+    let kernel = Kernel::new("fails_at_999")
+        .reads::<u32>("x")
+        .writes::<u32>("y")
+        .twin(|launch| {
+            let (x, y): (&[u32], &mut [u32]) = (launch.read(), launch.write());
+            assert!(x[0] != 999, "planted");
+            y[0] = x[0];
+        });
+    let mut recorder = Recorder::new(&[1]);
+    let x = recorder.upload_buffer::<u32>("x", 0, 1);
+    let y = recorder.download_buffer::<u32>("y", 0, 1);
+    recorder.upload(x);
+    recorder.launch(&kernel, 1, &[x.into(), y.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let recording = Arc::clone(&buckets.largest().recording);
+    let (backend, policy) = (cpu(), Policy::default());
+    let lanes = backend.open_lanes(recording.buffers(), 1, policy.streams);
+    let mut lane = lanes.unwrap().remove(0);
+    let lane = &mut *lane;
+    let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
+    let block = backend.allocate(Space::Pinned, 4).unwrap();
+    bytemuck::cast_slice_mut(&mut block.write().unwrap())[0] = 999u32;
+    for buffer in [x, y] {
+        let mut bindings = Bindings::new(&recording, &*backend, lane, &policy).unwrap();
+        let view = BlockView::new(&block, 0, 4).unwrap();
+        bindings.bind_host(buffer, view).unwrap();
+        executor.update(lane, 0, bindings).unwrap();
+        // The second one writes the block that the first one reads, so the first runs.
+        executor.replay(lane, 0, Extent::from([1])).unwrap();
+    }
+    let error = lane.wait().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Kernel, "{error}");
+    assert!(error.to_string().contains("fails_at_999"), "{error}");
+    lane.host_mut(&[x.id()])[0].fill(0);
+    executor.replay(lane, 0, Extent::from([1])).unwrap();
+    lane.wait().unwrap();
+}
+
+#[test]
+fn buffers_of_two_recordings_with_one_index_are_not_borrowed_together() {
+    let (buckets, [x, _]) = doubling();
+    let (_, [other, _]) = doubling();
+    let buffers = buckets.largest().recording.buffers();
+    let sim: Arc<dyn Backend> = Arc::new(SimBackend::new(SimOptions::seeded(1)));
+    for backend in [cpu(), sim] {
+        let lanes = backend.open_lanes(buffers, 1, Streams::PerSlot);
+        let mut lane = lanes.unwrap().remove(0);
+        for pair in [[x.id(), other.id()], [other.id(), x.id()], [x.id(), x.id()]] {
+            let views = AssertUnwindSafe(|| lane.host_mut(&pair).len());
+            assert!(catch_unwind(views).is_err(), "{pair:?}");
         }
     }
 }

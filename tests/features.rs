@@ -12,13 +12,13 @@ use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Centrality, Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable,
-    Features, Fusion, Input, NULL_COUNT, Reals, TableName, twins, virtual_c_beta,
+    Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{AtomClass, MISSING, Residue, Structure};
-use tapeloop::workload::{Extent, Workload};
+use tapeloop::workload::{Completion, Extent, Workload};
 
 fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
     (0..3)
@@ -660,6 +660,67 @@ fn a_bucket_of_more_chains_than_a_tile_can_name_is_refused() {
     assert!(error.to_string().contains("524288 chains"), "{error}");
     let largest = Features::capacity(u32::MAX / 32);
     assert_eq!(largest.as_slice()[chains], 1 << 19);
+}
+
+#[test]
+fn settings_of_features_that_others_need_are_checked_too() {
+    for (name, points) in [(FeatureName::Rsa, 0), (FeatureName::Iface, u32::MAX)] {
+        let config = FeatureConfig {
+            features: vec![name],
+            sasa: Sasa {
+                points,
+                ..Sasa::default()
+            },
+            ..FeatureConfig::default()
+        };
+        let error = Features::new(config).err().unwrap().to_string();
+        let expected = format!("sasa.points of {points} is not 1 to 1024");
+        assert!(error.contains(&expected), "{name:?}: {error}");
+    }
+}
+
+#[test]
+fn atoms_in_one_point_reject_their_structure_and_no_other() {
+    let good = structure(300, 1);
+    let mut dense = structure(300, 2);
+    dense.xyz.fill([1_000; 3]);
+    let pool = pool(1);
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let engine_config = EngineConfig::new(Features::capacity(1024));
+    let run = |name: FeatureName, structures: [&Structure; 3]| {
+        let config = FeatureConfig {
+            features: vec![name],
+            ..FeatureConfig::default()
+        };
+        let workload = Features::new(config).unwrap();
+        let backends = [Arc::clone(&backend)];
+        let mut engine =
+            Engine::new(workload, &backends, Arc::clone(&pool), &engine_config).unwrap();
+        let inputs = structures.map(|structure| Input {
+            source: String::new(),
+            ordinal: 0,
+            structure: Ok(structure.clone()),
+        });
+        let mut results = Vec::new();
+        engine
+            .run(inputs.into_iter(), &mut |completion: Completion<
+                Features,
+            >| {
+                results.push(completion.result.map_err(|error| error.to_string()));
+                Ok(())
+            })
+            .unwrap();
+        results
+    };
+    for name in [FeatureName::Sasa, FeatureName::Centrality] {
+        let results = run(name, [&good, &dense, &good]);
+        let error = results[1].as_ref().unwrap_err();
+        assert!(error.contains("more than 256"), "{name:?}: {error}");
+        let tables = [&results[0], &results[2]].map(|table| table.clone().unwrap());
+        assert_eq!(bits(&tables[..1]), bits(&tables[1..]));
+        let alone = run(name, [&good; 3]);
+        assert_eq!(bits(&tables[..1]), bits(&[alone[0].clone().unwrap()]));
+    }
 }
 
 #[test]

@@ -293,13 +293,19 @@ impl FeatureConfig {
         if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }
-        for feature in self.chosen() {
-            for (key, setting) in feature.settings() {
-                setting.check(key)?;
-            }
-            feature.check()?;
-        }
+        self.chosen()
+            .try_for_each(|feature| self.check_settings(feature))?;
         self.check_all_compute()
+    }
+
+    /// Checks the settings of a feature and of those that it needs.
+    fn check_settings(&self, feature: &dyn Feature) -> Result<()> {
+        for (key, setting) in feature.settings() {
+            setting.check(key)?;
+        }
+        feature.check()?;
+        let mut needs = feature.about().needs.iter();
+        needs.try_for_each(|name| self.check_settings(self.feature(*name)))
     }
 
     /// Whether no feature was named that lacks what it is to compute. Where all are

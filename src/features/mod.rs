@@ -14,6 +14,7 @@ mod config;
 mod contact_number;
 mod contact_order;
 mod cpu;
+mod crowding;
 mod dssp;
 mod feature;
 mod fused;
@@ -200,8 +201,7 @@ impl Workload for Features {
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        pack::write(&buffers.inputs, structure, at, views);
-        Ok(())
+        pack::write(&buffers.inputs, structure, at, views)
     }
 
     fn read(

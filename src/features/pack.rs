@@ -1,5 +1,6 @@
 //! One structure into its part of a batch.
 
+use super::crowding;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::Inputs;
 use super::layout::{
@@ -8,7 +9,7 @@ use super::layout::{
 };
 use super::smooth::B_CA;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{AtomClass, BFactorKind, Channel, Residue, Structure};
+use crate::structure::{BFactorKind, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// What a structure takes of a batch.
@@ -60,7 +61,7 @@ fn check_parts(structure: &Structure) -> Result<()> {
     ] != [atoms; 3]
     {
         "its atoms have columns of different lengths"
-    } else if structure.class.contains(&AtomClass::default()) {
+    } else if (structure.class.iter()).any(|class| class.radius_milli_angstrom() == 0) {
         "an atom has no class"
     } else if chains >= CHAINS_MAX as usize {
         "it has more than 524287 chains"
@@ -101,16 +102,20 @@ fn check_channels(structure: &Structure) -> Result<()> {
 }
 
 /// Writes the structure into all inputs that the recording has.
+///
+/// # Errors
+/// Points that lie too densely for the neighbour search.
 pub(super) fn write(
     inputs: &Inputs,
     structure: &Structure,
     at: Extent,
     views: &mut WriteViews<'_>,
-) {
+) -> Result<()> {
     let residues = &structure.residues;
+    let span = structure_span(structure, at);
     if let Some(buffer) = inputs.structures {
         let views: &mut [StructureSpan] = bytemuck::cast_slice_mut(views.take(buffer));
-        views[0] = structure_span(structure, at);
+        views[0] = span;
     }
     if let Some(buffer) = inputs.residues {
         write_residues(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
@@ -124,6 +129,7 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.atoms {
         write_atoms(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
+        crowding::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
     }
     let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
@@ -132,16 +138,19 @@ pub(super) fn write(
                 tag: AtomTag::new(RADIUS_MAX, is_side, false, at[CHAINS] + residue.chain),
             });
         }
+        let present = atoms.iter().filter(|atom| atom.is_present());
+        let points = present.map(|atom| atom.position.into());
+        crowding::check(&span.residue_grid, points, "residues")
     };
     if let Some(buffer) = inputs.ca {
         let atoms = bytemuck::cast_slice_mut(views.take(buffer));
         one_a_residue(atoms, &|residue| {
             Some((structure.position(residue.ca)?, false))
-        });
+        })?;
     }
     if let Some(buffer) = inputs.cb {
         let atoms = bytemuck::cast_slice_mut(views.take(buffer));
-        one_a_residue(atoms, &|residue| c_beta(structure, residue));
+        one_a_residue(atoms, &|residue| c_beta(structure, residue))?;
     }
     if let Some(buffer) = inputs.backbone {
         let position = |atom| structure.position(atom).map_or(Position::NONE, Into::into);
@@ -180,6 +189,7 @@ pub(super) fn write(
     if let Some(chains) = chains {
         write_chains(bytemuck::cast_slice_mut(chains), members, residues, at);
     }
+    Ok(())
 }
 
 fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {

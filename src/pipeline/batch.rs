@@ -1,6 +1,6 @@
 //! Forming batches from the extents of items. Time is an argument.
 
-use super::sync::Sender;
+use super::driver::RunSender;
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
@@ -66,7 +66,7 @@ pub(crate) struct Batch<W: Workload> {
 /// A batch's turn in a run, and where the run takes results.
 pub(crate) struct Ordered<W: Workload> {
     pub(crate) number: u64,
-    pub(crate) results: Sender<Result<Vec<Completion<W>>>>,
+    pub(crate) results: RunSender<W>,
 }
 
 impl<W: Workload> Batch<W> {

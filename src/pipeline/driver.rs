@@ -33,7 +33,7 @@ pub(super) struct Intake<W: Workload> {
 }
 
 /// Where a run takes its results: a batch's completions, or what ended it.
-pub(super) type RunSender<W> = Sender<Result<Vec<Completion<W>>>>;
+pub(super) type RunSender<W> = Sender<Result<RunBatch<W>>>;
 
 enum Message<W: Workload> {
     Item {
@@ -68,7 +68,11 @@ impl<W: Workload> Intake<W> {
             reply,
             deadline,
         };
-        self.channel(urgent).send(message).map_err(|_| closed())
+        let sent = self.channel(urgent).send(message);
+        sent.map_err(|unsent| {
+            unwinding(|| drop(unsent));
+            closed()
+        })
     }
 
     /// [`Intake::send`], without waiting for room.
@@ -375,22 +379,14 @@ fn deliver_one<W: Workload>(
         None => completions.for_each(drop),
         Some(ordered) => {
             let mut batch = shared.completions.take();
-            batch.extend(completions);
+            batch.extend(completions.rev());
+            let completions = RunBatch(batch);
             let start = Instant::now();
-            let unread = match taken.failure {
-                None => {
-                    let sent = ordered.results.send(Ok(batch));
-                    sent.err().and_then(|unsent| unsent.0.ok())
-                }
-                Some(error) => {
-                    let _ = ordered.results.send(Err(error));
-                    Some(batch)
-                }
-            };
-            // A run that ended early has nobody left to read.
-            for completion in unread.into_iter().flatten() {
-                unwinding(|| drop(completion));
-            }
+            // A run that ended early has dropped its receiver, and needs no results.
+            let _ = ordered.results.send(match taken.failure {
+                None => Ok(completions),
+                Some(error) => Err(error),
+            });
             add_since(&shared.counters.output_ns, start);
         }
     }
@@ -401,6 +397,19 @@ fn deliver_one<W: Workload>(
 fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
     let report = |panic| tracing::error!("an item panicked when it was dropped: {panic}");
     catch(work).map_err(report).ok()
+}
+
+/// The completions of a batch of a run, last one first. Dropping items is the embedder's
+/// code, so those that are left are dropped one by one: a panic ends none of the others.
+pub(super) struct RunBatch<W: Workload>(Vec<Completion<W>>);
+
+impl<W: Workload> Drop for RunBatch<W> {
+    fn drop(&mut self) {
+        while let Some(Completion { item, result }) = self.0.pop() {
+            unwinding(|| drop(item));
+            unwinding(|| drop(result));
+        }
+    }
 }
 
 /// Tells a run's producer to stop, also when its consumer panics.
@@ -431,6 +440,7 @@ where
             let mut sent = 0;
             for item in source {
                 if stop.load(Relaxed) {
+                    unwinding(|| drop(item));
                     break;
                 }
                 let extent = shared.extent(&item);
@@ -456,12 +466,12 @@ where
         let mut consumed = Ok(());
         while let (Ok(()), Ok(batch)) = (&consumed, completions.recv()) {
             consumed = batch.and_then(|mut batch| {
-                let taken = batch.drain(..).try_for_each(|completion| {
+                while let Some(completion) = batch.0.pop() {
                     accepted += 1;
-                    accept(completion)
-                });
-                shared.completions.give_back(batch);
-                taken
+                    accept(completion)?;
+                }
+                shared.completions.give_back(std::mem::take(&mut batch.0));
+                Ok(())
             });
         }
         drop(stop_producer);

@@ -41,8 +41,10 @@ pub struct Launch {
     pub(crate) kernel: Kernel,
     /// Its blocks.
     pub shape: Shape,
-    /// Arguments in the order of the kernel's parameters.
-    pub args: Vec<Arg>,
+    /// Arguments in the order of the kernel's parameters. Not public: an address in a
+    /// struct is vouched for with this kernel, and code that reads the recording could
+    /// pass it to another.
+    pub(crate) args: Vec<Arg>,
 }
 
 /// One step of a batch, over whole buffers.

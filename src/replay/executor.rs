@@ -241,6 +241,10 @@ impl Executor {
                 "bucket {bucket} does not hold a batch of {live}"
             )));
         }
+        // Another executor of the lane may have withdrawn a block that this one declared.
+        for view in self.declared.views() {
+            lane.adopt(view.block())?;
+        }
         let mut replay = Replay::default();
         let bucket = self.ready_for_batch(lane, bucket, live, &mut replay)?;
         self.replays += 1;

@@ -48,6 +48,8 @@ pub(super) struct CpuLane {
     capture: Option<Capture>,
     queue: Vec<Work>,
     stamps: Stamps,
+    /// What failed before it was waited for.
+    failed: Option<Error>,
     /// Why the lane takes no more work.
     abandoned: Option<Error>,
 }
@@ -63,6 +65,7 @@ impl CpuLane {
             capture: None,
             queue: Vec::new(),
             stamps: [None; STAMPS],
+            failed: None,
             abandoned: None,
         }
     }
@@ -127,7 +130,8 @@ impl CpuLane {
         let uses = || steps.iter().flat_map(|step| &step.uses);
         // A lease to read cannot become one to write while work holds it.
         if uses().any(|(block, access)| self.blocks.only_read(block, *access)) {
-            self.drain()?;
+            // An error is that of the work before, and the next wait returns it.
+            self.failed = self.failed.take().or(self.drain().err());
             self.blocks.release();
         }
         // Those that write first, so that no block is leased twice.
@@ -174,6 +178,13 @@ impl CpuLane {
         };
         *old = graph;
         Ok((id, built))
+    }
+
+    fn refuse_in_capture(&self, what: &str) -> Result<()> {
+        match self.capture {
+            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
+            None => Ok(()),
+        }
     }
 
     fn check_abandoned(&self) -> Result<()> {
@@ -323,7 +334,6 @@ unsafe impl Lane for CpuLane {
     }
 
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
-        assert!(buffers.is_sorted(), "buffers ascend");
         let mut wanted = buffers.iter().map(|buffer| buffer.index()).peekable();
         let all = self.buffers.iter_mut().enumerate();
         let views: HostViews<'_> = all
@@ -371,9 +381,7 @@ unsafe impl Lane for CpuLane {
     }
 
     fn begin_capture(&mut self) -> Result<()> {
-        if self.capture.is_some() {
-            return Err(Error::usage("a capture was begun during a capture"));
-        }
+        self.refuse_in_capture("a capture was begun")?;
         self.shared.calls.add(Call::GraphEdit);
         self.capture = Some(Capture::default());
         Ok(())
@@ -396,12 +404,14 @@ unsafe impl Lane for CpuLane {
         nodes: &[Node<'_>],
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
+        self.refuse_in_capture("a graph was built")?;
         let steps = nodes.iter().map(|node| self.step(node.op));
         let steps = steps.collect::<Result<_>>()?;
         self.finish_graph(steps, false, into)
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        self.refuse_in_capture("a graph was changed")?;
         self.shared.calls.add(Call::GraphEdit);
         let step = self.step(op)?;
         let steps = Arc::make_mut(&mut self.graphs.get_mut(graph)?.steps);
@@ -425,6 +435,7 @@ unsafe impl Lane for CpuLane {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.refuse_in_capture("a graph was launched")?;
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
@@ -434,6 +445,7 @@ unsafe impl Lane for CpuLane {
     }
 
     fn fence(&mut self) -> Result<()> {
+        self.refuse_in_capture("a fence was set")?;
         self.shared.calls.add(Call::Submission);
         Ok(())
     }
@@ -444,9 +456,16 @@ unsafe impl Lane for CpuLane {
 
     fn wait(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Poll);
+        self.refuse_in_capture("the work was waited for")?;
         self.check_abandoned()?;
         // An error ends the work that was given: what comes after it is not done.
-        let done = self.drain();
+        let done = match self.failed.take() {
+            Some(error) => {
+                self.queue.clear();
+                Err(error)
+            }
+            None => self.drain(),
+        };
         self.blocks.release();
         done
     }

@@ -94,7 +94,7 @@ impl Share {
     /// If one has none, or they do not ascend.
     pub(super) unsafe fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         assert!(
-            buffers.is_sorted_by(|a, b| a < b),
+            buffers.is_sorted_by(|a, b| a.index() < b.index()),
             "buffers ascend, each once"
         );
         let view = |buffer: &BufferId| {

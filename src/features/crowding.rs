@@ -1,0 +1,104 @@
+//! The limit on how densely a structure's points lie.
+//!
+//! Features compare a point with all points in the cells around it, so points that all
+//! lie in one cell take time with the square of their number. A structure with such a
+//! cell is no molecule, and is rejected.
+
+use super::grid::Grid;
+use crate::error::{Error, Result};
+use std::cell::RefCell;
+
+/// Points in one cell at most. Spheres 0.9 A apart fill an atom's cell of 4.096 A with at
+/// most 242 centres (sqrt(2) / 0.9^3 for each A^3, over the cell and half a sphere
+/// around it), and spheres 1.8 A apart a cell of 8.192 A with as many. Heavy atoms that
+/// are bonded lie 1.2 A apart, and C-alphas 2.8 A, so a few copies of a molecule on top
+/// of each other still pass.
+pub(super) const CELL_POINTS_MAX: u16 = 256;
+
+thread_local! {
+    /// Points in each cell of the structure at hand.
+    static COUNTS: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Refuses points of which too many lie in one cell of `grid`; `what` names them.
+///
+/// # Errors
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) for more than [`CELL_POINTS_MAX`].
+pub(super) fn check(grid: &Grid, points: impl Iterator<Item = [i32; 3]>, what: &str) -> Result<()> {
+    COUNTS.with_borrow_mut(|counts| {
+        let cells = grid.cell_count() as usize;
+        counts.clear();
+        counts.resize(cells, 0);
+        for point in points {
+            let count = &mut counts[grid.cell_of(point) - grid.first as usize];
+            *count += 1;
+            if *count > CELL_POINTS_MAX {
+                return Err(too_dense(grid, what));
+            }
+        }
+        Ok(())
+    })
+}
+
+fn too_dense(grid: &Grid, what: &str) -> Error {
+    let edge = f64::from(1u32 << grid.shift) / 1000.0;
+    let message = format!(
+        "more than {CELL_POINTS_MAX} {what} lie within {edge} A of each other, which no molecule has"
+    );
+    Error::input(message)
+        .fix("see whether the coordinates are all the same, or in another unit than A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::ATOM_CELL_SHIFT;
+    use super::*;
+
+    fn checked(points: &[[i32; 3]]) -> Result<()> {
+        let grid = Grid::over(points.iter().copied(), points.len(), ATOM_CELL_SHIFT);
+        check(&grid, points.iter().copied(), "atoms")
+    }
+
+    #[test]
+    fn one_point_too_many_in_a_cell_is_refused_wherever_the_cell_is() {
+        let most = usize::from(CELL_POINTS_MAX);
+        let mut points = vec![[0, 0, 0], [40_960, 8_000, 5]];
+        points.extend(std::iter::repeat_n([20_000, 4_000, 4_095], most));
+        checked(&points).unwrap();
+        checked(&points).expect("no count is left from the call before");
+        points.push([20_000, 4_000, 4_095]);
+        let error = checked(&points).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Input);
+        let text = "more than 256 atoms lie within 4.096 A of each other";
+        assert!(error.to_string().contains(text), "{error}");
+    }
+
+    #[test]
+    fn the_tightest_lattice_that_molecules_could_form_passes() {
+        // Face-centred cubic, with 0.9 A between neighbours.
+        let half = 637;
+        let points: Vec<[i32; 3]> = (0..20 * 20 * 20)
+            .map(|n| [n % 20, n / 20 % 20, n / 400])
+            .filter(|at| at.iter().sum::<i32>() % 2 == 0)
+            .map(|at| at.map(|steps| steps * half))
+            .collect();
+        assert_eq!(points.len(), 4_000);
+        checked(&points).unwrap();
+    }
+
+    #[test]
+    fn cells_far_apart_that_share_a_place_count_together() {
+        // A lattice so wide that its grid wraps, with its points a whole wrap apart.
+        let wide = |n: i32| [n % 20, n / 20 % 20, n / 400];
+        let corners = [[0; 3], [90_000_000; 3]];
+        let count = 8_000;
+        let grid = Grid::over(corners.into_iter(), count, ATOM_CELL_SHIFT);
+        assert!(grid.wraps());
+        let wrap = grid.wrap.map(|cells| i32::from(cells) << ATOM_CELL_SHIFT);
+        let points = (0..count as i32).map(|n| {
+            let at = wide(n);
+            std::array::from_fn(|axis| at[axis] * wrap[axis])
+        });
+        assert!(check(&grid, points, "atoms").is_err());
+    }
+}
