@@ -69,12 +69,12 @@ fn check(item: &[f32], result: Output) {
     }
 }
 
-/// At most 2 + log2(items of a batch) restarts a culprit, and one a fault.
+/// At most 3 + log2(items of a batch) restarts a culprit, and one a fault.
 fn check_restarts(counters: &Counters, items: &[Vec<f32>], faults: u64) {
     let culprits = items.iter().filter(|item| is_culprit(item)).count() as u64;
     assert_eq!(counters.items_quarantined, culprits);
     let batch_items_max = 8_u64;
-    let allowed = culprits * (2 + u64::from(batch_items_max.ilog2())) + faults;
+    let allowed = culprits * (3 + u64::from(batch_items_max.ilog2())) + faults;
     assert!(counters.restarts <= allowed, "{counters:?}");
 }
 
@@ -179,6 +179,55 @@ fn a_fault_that_does_not_come_again_costs_a_restart_and_nothing_else() {
         }
         assert_clean(&sim);
     });
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_works_or_starts_costs_restarts_and_no_item() {
+    let policies = all_policies();
+    each_seed(2000, |seed| {
+        let mut random = Random::new(seed);
+        let policy = policies[seed as usize % policies.len()];
+        let culprits = random.below(3);
+        let items = items(&mut random, 30, culprits);
+        // What is built comes first; nothing is brought back before that.
+        let killed = (0..4 + random.below(10)).map(|_| Fault::Killed {
+            call: 40 + random.below(1500) as u64,
+        });
+        let mut faults: Vec<Fault> = killed.collect();
+        faults.extend((0..random.below(4)).map(|_| Fault::KilledStart {
+            revival: random.below(8) as u64,
+        }));
+        let count = faults.len() as u64;
+        let (sim, backend) = supervised(seed, faults);
+        let config = config(&mut random, policy);
+        if let Ok(counters) = run_either(&mut random, backend, &config, &items) {
+            check_restarts(&counters, &items, count);
+        }
+        assert_clean(&sim);
+    });
+}
+
+#[test]
+fn a_device_that_never_starts_again_ends_the_engine_at_the_limit() {
+    let starts = (0..20).map(|revival| Fault::KilledStart { revival });
+    let faults = starts.chain([Fault::Kernel { launch: 2 }]).collect();
+    let (sim, backend) = supervised(7, faults);
+    let mut config = config(&mut Random::new(7), Policy::default());
+    config.restarts_max = 5;
+    let engine = Engine::new(Scale::new(2.0), &[backend], pool(), &config).unwrap();
+    let submit = |item: Vec<f32>| engine.submit(item).unwrap();
+    let tickets: Vec<_> = vectors(40).into_iter().map(submit).collect();
+    engine.flush().unwrap();
+    let errors = tickets.into_iter().filter_map(|ticket| {
+        let done = ticket.wait().expect("every ticket is answered");
+        done.result.err().map(|error| error.to_string())
+    });
+    let errors: Vec<String> = errors.collect();
+    let names_the_limit = |error: &String| error.contains("started again 5 times");
+    assert!(errors.iter().any(names_the_limit), "{errors:#?}");
+    assert_eq!(engine.counters().restarts, 5);
+    drop(engine);
+    assert_clean(&sim);
 }
 
 #[test]

@@ -10,6 +10,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, doubled, vectors};
 use seeds::Random;
 use seeds::program::{Input, Program, auto_policies, policies};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,11 +26,24 @@ use tapeloop::{ErrorKind, Result};
 
 const ROLE: &str = "TAPELOOP_TEST_ROLE";
 
+/// Names a file with a byte for each time that a worker ended itself by its fate.
+const ENDS: &str = "TAPELOOP_TEST_ENDS";
+
+/// Names a file with a byte for each worker that is to be killed when it starts.
+const KILLED_STARTS: &str = "TAPELOOP_TEST_KILLED_STARTS";
+
 /// The workers' `main`: this program is started again with this test alone.
 #[test]
 fn serve_as_worker() {
     match std::env::var(ROLE).as_deref() {
         Ok("worker") => {
+            if let Some(file) = std::env::var_os(KILLED_STARTS)
+                && let Ok(mut left) = std::fs::read(&file)
+                && left.pop().is_some()
+            {
+                std::fs::write(file, left).unwrap();
+                kill(std::process::id());
+            }
             let mut twins: Vec<(&str, Twin)> =
                 vec![("fated", fated), ("scale_vectors", scale_twin())];
             let program = Program::new();
@@ -69,6 +85,14 @@ fn options() -> WorkerOptions {
     }
 }
 
+/// Options whose workers find `files` named by their variables.
+fn options_with(files: &[(&str, &Path)]) -> WorkerOptions {
+    let mut options = options();
+    let env = files.iter().map(|(name, file)| (name.into(), file.into()));
+    options.env.extend(env);
+    options
+}
+
 fn open() -> (Arc<WorkerBackend>, Arc<dyn Backend>) {
     let worker = Arc::new(WorkerBackend::open(options()).unwrap());
     (Arc::clone(&worker), worker)
@@ -82,6 +106,19 @@ fn pool() -> Arc<ThreadPool> {
 const ABORTS: u32 = 1;
 const NEVER_ENDS: u32 = 2;
 const PANICS: u32 = 3;
+const IS_KILLED_14_TIMES: u32 = 4;
+const ABORTS_TWICE: u32 = 5;
+
+/// Whether a worker has ended itself fewer times than this. Counts one more then.
+fn ends_now(times: u64) -> bool {
+    let file = std::env::var_os(ENDS).expect("the test names the file");
+    let mut file = OpenOptions::new().append(true).open(file).unwrap();
+    let ends = file.metadata().unwrap().len() < times;
+    if ends {
+        file.write_all(b".").unwrap();
+    }
+    ends
+}
 
 fn fated(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
@@ -94,6 +131,8 @@ fn fated(launch: &mut TwinLaunch<'_>) {
                 std::thread::park();
             },
             PANICS => panic!("planted"),
+            IS_KILLED_14_TIMES if ends_now(14) => kill(std::process::id()),
+            ABORTS_TWICE if ends_now(2) => std::process::abort(),
             x => *y = x.wrapping_mul(7),
         }
     }
@@ -177,9 +216,9 @@ fn stream(count: u32, batch: u32, fate: u32, deadline: Option<Duration>) -> Coun
         (counters.items_quarantined, counters.items_rejected),
         (1, 1)
     );
-    let restarts_max = u64::from(2 + batch.next_power_of_two().ilog2());
+    let restarts_max = u64::from(3 + batch.next_power_of_two().ilog2());
     assert!(
-        (2..=restarts_max).contains(&counters.restarts),
+        (3..=restarts_max).contains(&counters.restarts),
         "{counters:?}"
     );
     counters
@@ -201,9 +240,78 @@ fn an_item_that_never_ends_is_found_by_the_deadline() {
 }
 
 #[test]
-fn a_batch_of_one_item_costs_two_restarts() {
+fn a_batch_of_one_item_costs_three_restarts() {
     let counters = stream(10, 1, ABORTS, None);
+    assert_eq!(counters.restarts, 3, "{counters:?}");
+}
+
+/// Streams 64 numbers in batches, the 21st with this fate, and returns the counters.
+/// All of them come back right.
+fn stream_well(options: WorkerOptions, batch: u32, fate: u32) -> Counters {
+    let worker = WorkerBackend::open(options).unwrap();
+    let config = EngineConfig::new([batch]);
+    let mut engine = Engine::new(Fated::new(), &[Arc::new(worker)], pool(), &config).unwrap();
+    let mut results = Vec::new();
+    let mut sink = |done: Completion<Fated>| -> Result<()> {
+        results.push((done.item, done.result?));
+        Ok(())
+    };
+    let items = (0..64).map(|place| if place == 20 { fate } else { 10 + place });
+    engine.run(items.clone(), &mut sink).unwrap();
+    assert!(
+        results
+            .into_iter()
+            .eq(items.map(|x| (x, x.wrapping_mul(7))))
+    );
+    engine.counters()
+}
+
+#[test]
+fn an_item_is_not_blamed_for_signals_from_outside() {
+    for batch in [1, 16] {
+        let ends = tempfile::NamedTempFile::new().unwrap();
+        let options = options_with(&[(ENDS, ends.path())]);
+        let counters = stream_well(options, batch, IS_KILLED_14_TIMES);
+        assert_eq!(counters.restarts, 14, "{counters:?}");
+    }
+}
+
+#[test]
+fn an_item_is_not_blamed_for_one_failure_alone() {
+    // In flight, and then alone.
+    let ends = tempfile::NamedTempFile::new().unwrap();
+    let options = options_with(&[(ENDS, ends.path())]);
+    let counters = stream_well(options, 1, ABORTS_TWICE);
     assert_eq!(counters.restarts, 2, "{counters:?}");
+}
+
+#[test]
+fn workers_that_are_killed_while_they_start_are_started_again_up_to_the_limit() {
+    let files = || {
+        let [ends, starts] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+        let options = options_with(&[(ENDS, ends.path()), (KILLED_STARTS, starts.path())]);
+        let worker = WorkerBackend::open(options).unwrap();
+        std::fs::write(starts.path(), "...").unwrap();
+        (ends, starts, worker)
+    };
+    let run = |worker, restarts_max| {
+        let mut config = EngineConfig::new([16]);
+        config.restarts_max = restarts_max;
+        let mut engine = Engine::new(Fated::new(), &[Arc::new(worker)], pool(), &config).unwrap();
+        let mut sink = |done: Completion<Fated>| done.result.map(|_| ());
+        let ran = engine.run([10, ABORTS_TWICE, 11].into_iter(), &mut sink);
+        (ran, engine.counters().restarts)
+    };
+    let (_ends, _starts, worker) = files();
+    let (ran, restarts) = run(worker, 1000);
+    ran.unwrap();
+    assert_eq!(restarts, 5, "two ends and three starts");
+    let (_ends, _starts, worker) = files();
+    let error = run(worker, 3).0.unwrap_err();
+    assert!(
+        error.to_string().contains("started again 3 times"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -244,7 +244,7 @@ fn a_loss_is_reported_when_the_process_has_ended() {
         assert!(is_gone(process), "it may write to the memory");
         let kind = match name {
             "-STOP" => ErrorKind::Deadline,
-            _ => ErrorKind::Device,
+            _ => ErrorKind::Worker,
         };
         assert_eq!(error.kind(), kind, "{error}");
         // It is reported once, and the memory is open.
@@ -337,7 +337,7 @@ fn a_worker_that_does_not_start_again_is_tried_again() {
     slots[0].0.wait().unwrap_err();
     for _ in 0..2 {
         let error = backend.revive().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Worker, "{error}");
         assert!(error.to_string().contains("exit status: 3"), "{error}");
         assert_eq!(worker.process_id(), None);
     }

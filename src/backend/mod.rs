@@ -295,8 +295,9 @@ pub unsafe trait Backend: Send + Sync {
     /// Makes a lost device usable again; whether it had to.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`] where a loss is for good, or
-    /// what stands in the way.
+    /// [`ErrorKind::Worker`] if the process that is to hold the device ended while it
+    /// started: a further call may succeed. [`ErrorKind::Device`] where a loss is for
+    /// good, or what stands in the way.
     fn revive(&self) -> Result<bool> {
         Err(
             Error::new(ErrorKind::Device, "a lost device stays lost to its process")

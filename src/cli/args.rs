@@ -123,6 +123,9 @@ pub(super) struct Overrides {
     /// Any key of the config: --set batch.residues=8192; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Let the config file name code to run: worker, nvrtc, kernel_cache.
+    #[arg(long)]
+    trust_config: bool,
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +159,9 @@ pub(super) struct BenchArgs {
     /// Any key of the config: --set launch.kernels=24; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Let the config file name code to run: references, nvrtc, kernel_cache.
+    #[arg(long)]
+    trust_config: bool,
     /// Every combination of the varied settings, which takes long.
     #[arg(long)]
     pub(super) full: bool,
@@ -253,6 +259,7 @@ impl BenchArgs {
             Some(file) => Written::read(file)?,
             None => Written::default(),
         };
+        written.trust_file(self.trust_config);
         for assignment in &self.set {
             written.set_assignment(assignment)?;
         }
@@ -278,6 +285,7 @@ impl Overrides {
             Some(file) => Written::read(file)?,
             None => Written::default(),
         };
+        written.trust_file(self.trust_config);
         for assignment in &self.set {
             written.set_assignment(assignment)?;
         }

@@ -48,6 +48,12 @@ impl Plan {
             reason = selected.reason,
             "chose the backend"
         );
+        if device.backend == "cpu" && config.policy.deadline.is_some() && !config.supervise {
+            tracing::warn!(
+                "batch.deadline_ms does not interrupt the CPU in this process; \
+                 set supervise = true, which ends a worker process instead"
+            );
+        }
         let engine = engine_config(&config);
         Ok(Plan {
             config,

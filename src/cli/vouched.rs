@@ -1,5 +1,6 @@
-//! Files with code in them that the user of the program names. The user may run any code
-//! anyway, so the program vouches for the files that the user names.
+//! Files with code in them that the user of the program names, on the command line or in
+//! a config file that `--trust-config` trusts. The user may run any code anyway, so the
+//! program vouches for these files.
 
 #[cfg(target_os = "linux")]
 use crate::backend::worker::WorkerProgram;

@@ -38,7 +38,11 @@ pub enum ErrorKind {
     Device,
     /// The device did not finish a batch in time, and was given up.
     Deadline,
-    /// The device fails on this item, as running it alone has shown; other items
+    /// The worker process of a supervised device ended for a reason that lies outside
+    /// its work: a signal such as SIGKILL or SIGTERM from elsewhere in the system, or
+    /// an end while it started. The device is started again, and no item is blamed.
+    Worker,
+    /// The device fails on this item, as running it alone twice has shown; other items
     /// are unaffected.
     Quarantined,
     /// What a device holds or computed is not what was recorded; see

@@ -37,7 +37,7 @@ impl ErrorScope {
                 Some(_) => ErrorScope::Batch,
                 None => ErrorScope::Device,
             },
-            ErrorKind::Deadline => ErrorScope::Device,
+            ErrorKind::Deadline | ErrorKind::Worker => ErrorScope::Device,
             ErrorKind::Config | ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::Closed => {
                 ErrorScope::Engine
             }
@@ -79,6 +79,7 @@ mod tests {
             (ErrorKind::Mismatch, ErrorScope::Batch),
             (ErrorKind::OutOfMemory, ErrorScope::Graph),
             (ErrorKind::Deadline, ErrorScope::Device),
+            (ErrorKind::Worker, ErrorScope::Device),
             (ErrorKind::Config, ErrorScope::Engine),
             (ErrorKind::Io, ErrorScope::Engine),
             (ErrorKind::Unavailable, ErrorScope::Engine),

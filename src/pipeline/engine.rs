@@ -48,7 +48,8 @@ pub struct EngineConfig {
     pub memory_bytes_max: Option<u64>,
     /// How to wait for the device.
     pub wait: Wait,
-    /// How often a supervised device may be started again after it was lost.
+    /// How often a supervised device may be started again after it was lost, starts that
+    /// failed because the new process ended included.
     pub restarts_max: u64,
     /// Which batches a timeline is taken of; `None` takes none, and costs nothing.
     pub timeline: Option<TimelineConfig>,

@@ -1,9 +1,15 @@
 //! After a supervised device was lost: it is started again, what was in flight is
 //! run again one batch at a time, and a batch that loses it again is cut in halves
-//! until the item is found that does it.
+//! until the item is found that does it. An item is left out when it lost the device
+//! twice while it ran alone.
 //!
-//! An item costs at most 2 + log2(items of its batch) restarts: the loss that it
-//! was in flight with, the one of its batch alone, and one for each halving.
+//! An item costs at most 3 + log2(items of its batch) restarts: the loss that it
+//! was in flight with, the one of its batch alone, one for each halving, and the
+//! second one of the item alone.
+//!
+//! A loss that no work caused ([`ErrorKind::Worker`]: the process was killed from
+//! outside) costs one restart and says nothing of any item: what was lost with it
+//! runs again as it was.
 
 use super::batch::{Batch, Entry, Place};
 use super::download::unpack;
@@ -25,8 +31,8 @@ enum Known {
     Nothing,
     /// All others of what was lost together are innocent.
     Suspect,
-    /// They were run alone, and lost it.
-    Guilty(Error),
+    /// They were run without any others, and lost it.
+    Guilty,
 }
 
 impl<W: Workload> Shared<W> {
@@ -62,13 +68,17 @@ impl<W: Workload> Shared<W> {
     }
 
     fn run_again(&self, failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
-        let Failed { error, batch, slot } = failed;
-        let number = batch.number;
-        tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
-        let backend = Arc::clone(slot.backend());
-        let finished = match self.run(slot, batch) {
-            Err(failed) if is_loss(&failed.error) => self.hunt(*failed),
-            finished => finished,
+        let backend = Arc::clone(failed.slot.backend());
+        let mut failed = failed;
+        let finished = loop {
+            let Failed { error, batch, slot } = failed;
+            let number = batch.number;
+            tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
+            match self.run(slot, batch) {
+                Err(again) if is_of_worker(&again.error) => failed = *again,
+                Err(again) if is_loss(&again.error) => break self.hunt(*again),
+                finished => break finished,
+            }
         };
         let finished = finished.map_err(|failed| self.end(failed));
         let device = match &finished {
@@ -84,27 +94,37 @@ impl<W: Workload> Shared<W> {
         finished
     }
 
-    /// Makes sure that there is a device.
+    /// Makes sure that there is a device. A start that ends before the device is there
+    /// counts as a restart, and is tried again.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if it cannot be started again. That is no item's
     /// fault, so it must not be taken for a loss.
     fn revive(&self, backend: &dyn Backend) -> Result<()> {
-        let was_lost = backend.revive().map_err(|error| {
-            let message = format!("the lost device cannot be started again: {error}");
-            Error::new(ErrorKind::Unavailable, message)
-        })?;
-        if !was_lost {
-            return Ok(());
+        loop {
+            let unstarted = match backend.revive() {
+                Ok(false) => return Ok(()),
+                Ok(true) => None,
+                Err(error) if is_of_worker(&error) => Some(error),
+                Err(error) => {
+                    let message = format!("the lost device cannot be started again: {error}");
+                    return Err(Error::new(ErrorKind::Unavailable, message));
+                }
+            };
+            let restarts = &self.counters.restarts;
+            if restarts.load(Relaxed) >= self.restarts_max {
+                let message = format!("the device was started again {} times", self.restarts_max);
+                return Err(Error::new(ErrorKind::Unavailable, message)
+                    .fix("see the log for what it was lost with, or raise restarts_max"));
+            }
+            add(restarts, 1);
+            match unstarted {
+                None => return Ok(()),
+                Some(error) => {
+                    tracing::warn!(%error, "the device did not start, and is started again")
+                }
+            }
         }
-        let restarts = &self.counters.restarts;
-        if restarts.load(Relaxed) >= self.restarts_max {
-            let message = format!("the device was started again {} times", self.restarts_max);
-            return Err(Error::new(ErrorKind::Unavailable, message)
-                .fix("see the log for what it was lost with, or raise restarts_max"));
-        }
-        add(restarts, 1);
-        Ok(())
     }
 
     /// Runs a batch that is written into its slot, and waits for it.
@@ -136,31 +156,29 @@ impl<W: Workload> Shared<W> {
         if let Err(error) = self.revive(&**failed.slot.backend()) {
             return Err(Box::new(Failed { error, ..failed }));
         }
-        let Failed { error, batch, slot } = failed;
+        let Failed { batch, slot, .. } = failed;
         let mut hunt = Hunt::new(self, batch, slot);
-        let mut open = vec![(0..hunt.placed.len(), Known::Guilty(error))];
+        let mut open = vec![(0..hunt.placed.len(), Known::Guilty)];
         while let Some((range, known)) = open.pop() {
             let whole = range.len();
-            let half = match known {
-                Known::Guilty(error) if whole == 1 => {
-                    hunt.quarantine(range.start, error);
-                    continue;
-                }
-                Known::Suspect | Known::Guilty(_) if whole > 1 => {
-                    range.start..range.start + whole / 2
-                }
+            let part = match known {
+                Known::Suspect | Known::Guilty if whole > 1 => range.start..range.start + whole / 2,
                 _ => range.clone(),
             };
-            let rest = half.end..range.end;
-            match hunt.run(half.clone()) {
+            let rest = part.end..range.end;
+            match hunt.run(part.clone()) {
                 Ok(()) if rest.is_empty() => {}
                 Ok(()) => open.push((rest, Known::Suspect)),
-                Err(error) if is_loss(&error) => {
-                    if !rest.is_empty() {
-                        open.push((rest, Known::Nothing));
+                Err(error) if is_of_worker(&error) => open.push((range, known)),
+                Err(error) if is_loss(&error) => match known {
+                    Known::Guilty if whole == 1 => hunt.quarantine(range.start, error),
+                    _ => {
+                        if !rest.is_empty() {
+                            open.push((rest, Known::Nothing));
+                        }
+                        open.push((part, Known::Guilty));
                     }
-                    open.push((half, Known::Guilty(error)));
-                }
+                },
                 Err(error) => return Err(hunt.give_up(error)),
             }
         }
@@ -171,6 +189,11 @@ impl<W: Workload> Shared<W> {
 /// Whether the device is lost with this error.
 fn is_loss(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
+}
+
+/// Whether the device is lost for a reason outside its work.
+fn is_of_worker(error: &Error) -> bool {
+    error.kind() == ErrorKind::Worker
 }
 
 /// A batch whose items are run apart.
@@ -261,7 +284,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         Ok(())
     }
 
-    /// An item was run alone, and lost the device.
+    /// An item was run alone, and lost the device, and so it did before.
     fn quarantine(&mut self, place: usize, error: Error) {
         let index = self.placed[place];
         let item = self.batch.first + index as u64;
@@ -270,7 +293,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let code = error.code();
         let mut left_out = Error::new(
             ErrorKind::Quarantined,
-            format!("the device is lost with this item, also when it runs alone: {error}"),
+            format!("the device was lost twice while this item ran alone: {error}"),
         )
         .fix("look at the item, and at the kernels with compute-sanitizer");
         if let Some(code) = code {

@@ -43,7 +43,8 @@ counters! {
     bucket_misses,
     /// Buckets dropped from a slot, to make room for another or for new ones.
     bucket_evictions,
-    /// Times that a supervised device was started again after it was lost.
+    /// Times that a supervised device was started again after it was lost, starts that
+    /// failed because the new process ended included.
     restarts,
     /// Batches and parts of batches that were run again after a loss.
     reruns,

@@ -11,6 +11,8 @@ mod reals;
 mod results;
 mod signals;
 mod validate;
+#[cfg(target_os = "linux")]
+mod workers;
 
 use std::ffi::OsStr;
 use std::fs;

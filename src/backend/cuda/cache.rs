@@ -1,38 +1,64 @@
 //! A folder of compiled kernels. It only ever saves time: what cannot be read
 //! is compiled again, and what cannot be written is left out.
+//!
+//! What is in the folder runs on the device. So the folder and its files must belong to
+//! the user of the process, and no other user may be able to write to them.
 
 use sha2::{Digest, Sha256};
-use std::ffi::OsStr;
-use std::io;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Names the folder, before the ones that the desktop's rules give.
 pub(super) const DIR_VARIABLE: &str = "TAPELOOP_CACHE_DIR";
 
-/// A digest in front of each file tells whether it is whole.
+/// A digest in front of each file shows whether it is whole.
 const DIGEST_BYTES: usize = 32;
 
 /// The folder, if there is one to use.
 pub(super) struct Cache {
     dir: Option<PathBuf>,
+    /// Whether the folder is there and safe to use. Checked at the first use.
+    is_safe: OnceLock<bool>,
 }
 
 impl Cache {
     /// The cache in `dir`, else where the environment says.
     pub(super) fn new(dir: Option<&Path>) -> Cache {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let within = |dir: &OsStr, below: &str| Path::new(dir).join(below);
-        let dir = dir
-            .map(Path::to_owned)
-            .or_else(|| variable(DIR_VARIABLE).map(PathBuf::from))
-            .or_else(|| variable("XDG_CACHE_HOME").map(|dir| within(&dir, "tapeloop")))
-            .or_else(|| variable("HOME").map(|dir| within(&dir, ".cache/tapeloop")));
-        Cache { dir }
+        let dir = dir.map(Path::to_owned).or_else(|| {
+            let variables = [
+                (DIR_VARIABLE, ""),
+                ("XDG_CACHE_HOME", "tapeloop"),
+                ("HOME", ".cache/tapeloop"),
+            ];
+            variables.iter().find_map(|(name, below)| {
+                let dir = PathBuf::from(std::env::var_os(name)?);
+                absolute(name, dir).map(|dir| dir.join(below))
+            })
+        });
+        Cache {
+            dir,
+            is_safe: OnceLock::new(),
+        }
     }
 
     pub(super) fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()
+    }
+
+    /// The folder, if it is safe to use. Warns once if it is not.
+    fn safe_dir(&self) -> Option<&Path> {
+        let dir = self.dir()?;
+        let is_safe = self.is_safe.get_or_init(|| {
+            let made = make_safe(dir);
+            if let Err(error) = &made {
+                tracing::warn!(%error, dir = %dir.display(), "the kernel cache is not used");
+            }
+            made.is_ok()
+        });
+        is_safe.then_some(dir)
     }
 
     /// The name of what depends on all of `parts`.
@@ -46,9 +72,17 @@ impl Cache {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What was put under `key`, if it is there and whole.
+    /// What was put under `key`, if it is there, whole and safe.
     pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let mut file = std::fs::read(self.dir.as_ref()?.join(key)).ok()?;
+        let path = self.safe_dir()?.join(key);
+        let mut file = match read(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(%error, file = %path.display(), "a compiled kernel is not used, and made anew");
+                return None;
+            }
+        };
         let (digest, content) = file.split_at_checked(DIGEST_BYTES)?;
         if Sha256::digest(content)[..] != *digest {
             tracing::warn!(key, "a file of the kernel cache is broken, and made anew");
@@ -58,9 +92,9 @@ impl Cache {
         Some(file)
     }
 
-    /// Puts `content` under `key`, in one step for whoever reads meanwhile.
+    /// Puts `content` under `key`, in one step for a process that reads meanwhile.
     pub(super) fn put(&self, key: &str, content: &[u8]) {
-        if let Some(dir) = &self.dir
+        if let Some(dir) = self.safe_dir()
             && let Err(error) = write(dir, key, content)
         {
             tracing::debug!(%error, dir = %dir.display(), "the kernel cache cannot be written");
@@ -70,19 +104,89 @@ impl Cache {
     /// Tries to write a file.
     pub(super) fn probe(&self) -> io::Result<()> {
         let dir = self.dir.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        make_safe(dir)?;
         write(dir, "probe", b"")?;
         std::fs::remove_file(dir.join("probe"))
     }
 }
 
+/// The folder of a variable of the environment. A relative path is ignored, as the XDG
+/// base directory specification demands: it would depend on where the program starts.
+fn absolute(variable: &str, dir: PathBuf) -> Option<PathBuf> {
+    if !dir.is_absolute() && !dir.as_os_str().is_empty() {
+        let dir = dir.display();
+        tracing::warn!(%dir, "{variable} is not an absolute path, and is ignored");
+    }
+    dir.is_absolute().then_some(dir)
+}
+
+/// Makes the folder if it is missing, for its user alone.
+///
+/// # Errors
+/// A folder that cannot be made, or that another user may write to.
+fn make_safe(dir: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)?;
+    check_rights(&std::fs::metadata(dir)?)
+}
+
+/// The content of a file that only this user may have written.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    check_rights(&found)?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// # Errors
+/// It belongs to another user than that of this process, or others may write to it.
+#[cfg(target_os = "linux")]
+fn check_rights(found: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let user = rustix::process::geteuid().as_raw();
+    let refuse = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    if found.uid() != user {
+        let owner = found.uid();
+        return refuse(format!(
+            "it belongs to user {owner}, and not to user {user}"
+        ));
+    }
+    let mode = found.mode() & 0o7777;
+    match mode & 0o022 {
+        0 => Ok(()),
+        _ => refuse(format!(
+            "others may write to it (mode {mode:o}): chmod go-w it"
+        )),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn check_rights(_: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// Writes a file in a folder that is safe.
 fn write(dir: &Path, key: &str, content: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    std::fs::create_dir_all(dir)?;
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let temporary = dir.join(format!("{key}.{process}.{count}"));
-    let file = [&Sha256::digest(content)[..], content].concat();
-    let written =
-        std::fs::write(&temporary, file).and_then(|()| std::fs::rename(&temporary, dir.join(key)));
+    let content = [&Sha256::digest(content)[..], content].concat();
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(&content))
+        .and_then(|()| std::fs::rename(&temporary, dir.join(key)));
     if written.is_err() {
         // It may not even be there.
         std::fs::remove_file(&temporary).ok();
@@ -121,5 +225,46 @@ mod tests {
         cache.put("key", b"code");
         assert_eq!(cache.get("key"), None);
         assert!(cache.probe().is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_another_user_may_have_written_is_not_used() {
+        use std::fs::{Permissions, set_permissions};
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let set = |path: &Path, mode| set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("below");
+        // A process looks at the folder once.
+        let cache = || Cache::new(Some(&dir));
+        cache().put("key", b"code");
+        assert_eq!((mode(&dir), mode(&dir.join("key"))), (0o700, 0o600));
+        for (path, kept) in [(dir.join("key"), 0o600), (dir.clone(), 0o700)] {
+            for writable in [0o020, 0o002] {
+                set(&path, kept | writable);
+                assert_eq!(cache().get("key"), None, "{}", path.display());
+            }
+            let probed = cache().probe();
+            assert_eq!(probed.is_err(), path == dir, "{probed:?}");
+            set(&path, kept | 0o044);
+            assert_eq!(cache().get("key").as_deref(), Some(b"code".as_slice()));
+        }
+        // Only root may give a file away, and only others see root's as foreign.
+        let key = dir.join("key");
+        let foreign = match std::os::unix::fs::chown(&key, Some(65_534), None) {
+            Ok(()) => key,
+            Err(_) => PathBuf::from("/proc/1"),
+        };
+        let error = check_rights(&std::fs::metadata(foreign).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("belongs to user"), "{error}");
+    }
+
+    #[test]
+    fn a_relative_folder_of_the_environment_is_ignored() {
+        assert_eq!(absolute("HOME", PathBuf::from("relative/folder")), None);
+        assert_eq!(absolute("HOME", PathBuf::new()), None);
+        let dir = std::env::temp_dir();
+        assert_eq!(absolute("HOME", dir.clone()), Some(dir));
     }
 }

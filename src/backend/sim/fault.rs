@@ -27,6 +27,12 @@ pub enum Fault {
         /// The call.
         call: u64,
     },
+    /// The process that holds the device is killed from outside: from this call on
+    /// every call fails.
+    Killed {
+        /// The call.
+        call: u64,
+    },
     /// A kernel faults while it runs, and the device is lost.
     Kernel {
         /// Which of those that ran.
@@ -56,6 +62,11 @@ pub enum Fault {
     /// A lost device does not come back.
     Revival {
         /// Which attempt.
+        revival: u64,
+    },
+    /// The process that is to hold the device is killed while it starts.
+    KilledStart {
+        /// Which attempt to bring the device back.
         revival: u64,
     },
     /// A copy moves its bytes in many small parts.
@@ -172,6 +183,9 @@ impl Plan {
 
     pub(super) fn call(&mut self) -> Option<Error> {
         let call = take(&mut self.calls);
+        if self.faults.contains(&Fault::Killed { call }) {
+            return Some(killed());
+        }
         let planned = self.faults.contains(&Fault::Lost { call });
         planned.then(|| device("the device was lost, as planned", 719))
     }
@@ -201,6 +215,9 @@ impl Plan {
 
     pub(super) fn revival(&mut self) -> Option<Error> {
         let revival = take(&mut self.revivals);
+        if self.faults.contains(&Fault::KilledStart { revival }) {
+            return Some(killed());
+        }
         let planned = self.faults.contains(&Fault::Revival { revival });
         planned.then(|| {
             let message = "the device did not come back, as planned";
@@ -262,6 +279,10 @@ impl Plan {
 fn take(counter: &mut u64) -> u64 {
     *counter += 1;
     *counter - 1
+}
+
+fn killed() -> Error {
+    Error::new(ErrorKind::Worker, "the process was killed, as planned")
 }
 
 fn device(message: &str, code: i32) -> Error {

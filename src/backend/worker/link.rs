@@ -1,6 +1,7 @@
 //! Length-prefixed messages over a socket. File descriptors travel with one byte each.
 
 use crate::error::{Error, ErrorKind, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -34,6 +35,15 @@ impl Link {
 
     pub(super) fn socket(&self) -> &UnixStream {
         &self.socket
+    }
+
+    /// Whether the other end is closed, as it is when its process ends. Messages that
+    /// it sent before may still be there.
+    pub(super) fn is_hung_up(&self) -> bool {
+        let mut ends = [PollFd::new(&self.socket, PollFlags::empty())];
+        let polled = retry_on_intr(|| poll(&mut ends, Some(&Timespec::default())));
+        let closed = PollFlags::HUP | PollFlags::ERR;
+        polled.is_ok() && ends[0].revents().intersects(closed)
     }
 
     pub(super) fn send(&mut self, message: &impl Serialize) -> Result<()> {
@@ -140,7 +150,9 @@ mod tests {
         let file = there.receive_file().unwrap();
         assert!(Arena::of_file(file, 100).is_ok());
         assert_eq!(there.receive::<Vec<u32>>().unwrap().unwrap(), [1, 2]);
+        assert!(!there.is_hung_up());
         drop(here);
+        assert!(there.is_hung_up());
         assert!(there.receive::<String>().unwrap().is_none());
         assert!(there.send(&1_u32).is_err());
     }

@@ -8,7 +8,9 @@
 use crate::backend::Backoff;
 use crate::error::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
-use std::process::Child;
+use rustix::process::Signal;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::time::{Duration, Instant};
 
@@ -16,8 +18,60 @@ use std::time::{Duration, Instant};
 /// seconds to end; one that hangs in the driver may never end.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a worker whose link broke has to end by itself, to report its exit status.
-const STATUS_TIMEOUT: Duration = Duration::from_millis(100);
+/// The signals that a fault of the process itself raises. All others come from outside:
+/// a person, a service manager, the kernel when memory runs out.
+const FAULT_SIGNALS: [Signal; 7] = [
+    Signal::ABORT,
+    Signal::BUS,
+    Signal::FPE,
+    Signal::ILL,
+    Signal::SEGV,
+    Signal::SYS,
+    Signal::TRAP,
+];
+
+/// How a process ended.
+#[derive(Clone)]
+pub(super) struct Exit {
+    cause: ExitCause,
+    /// In the words of the system.
+    status: String,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum ExitCause {
+    /// It exited with code 0.
+    Done,
+    /// It exited with another code, or was ended by a fault of its own.
+    Failed,
+    /// It was ended by a signal from outside.
+    Signalled,
+}
+
+impl Exit {
+    fn of(status: ExitStatus) -> Exit {
+        let is_fault = |signal| FAULT_SIGNALS.iter().any(|fault| fault.as_raw() == signal);
+        let cause = match status.signal() {
+            Some(signal) if !is_fault(signal) => ExitCause::Signalled,
+            None if status.success() => ExitCause::Done,
+            _ => ExitCause::Failed,
+        };
+        Exit {
+            cause,
+            status: status.to_string(),
+        }
+    }
+
+    /// The error of a worker whose process ended like this while it had work.
+    fn loss(&self) -> Error {
+        let message = format!("the worker process ended: {}", self.status);
+        match self.cause {
+            ExitCause::Signalled => Error::new(ErrorKind::Worker, message)
+                .fix("see the system's log for what sent the signal, such as the OOM killer"),
+            ExitCause::Done | ExitCause::Failed => Error::new(ErrorKind::Device, message),
+        }
+    }
+}
 
 /// A process of this one's.
 pub(super) trait Process: Send {
@@ -25,7 +79,7 @@ pub(super) trait Process: Send {
     /// Sends SIGKILL; without effect on a process that has ended.
     fn kill(&mut self);
     /// How the process ended; `None` while it may still run.
-    fn exit_status(&mut self) -> Option<String>;
+    fn exit(&mut self) -> Option<Exit>;
 }
 
 impl Process for Child {
@@ -38,13 +92,16 @@ impl Process for Child {
         let _ = Child::kill(self);
     }
 
-    fn exit_status(&mut self) -> Option<String> {
+    fn exit(&mut self) -> Option<Exit> {
         match self.try_wait() {
-            Ok(status) => status.map(|status| status.to_string()),
+            Ok(status) => status.map(Exit::of),
             Err(error) => {
                 let no_child = rustix::io::Errno::CHILD.raw_os_error();
                 let reaped = error.raw_os_error() == Some(no_child);
-                reaped.then(|| "its exit status was taken by other code of the program".to_owned())
+                reaped.then(|| Exit {
+                    cause: ExitCause::Failed,
+                    status: "its exit status was taken by other code of the program".to_owned(),
+                })
             }
         }
     }
@@ -76,7 +133,7 @@ struct Current {
     /// `None` when it is known to have ended.
     process: Option<Box<dyn Process>>,
     /// How the last process that ended did so.
-    status: String,
+    exit: Option<Exit>,
     /// Why the last worker was lost. It stays while the next one starts.
     loss: Option<Error>,
     killed_at: Option<Instant>,
@@ -85,12 +142,12 @@ struct Current {
 impl Current {
     /// Looks whether the process has ended.
     fn has_ended(&mut self) -> bool {
-        let status = match &mut self.process {
+        let exit = match &mut self.process {
             None => return true,
-            Some(process) => process.exit_status(),
+            Some(process) => process.exit(),
         };
-        if let Some(status) = status {
-            self.status = status;
+        if exit.is_some() {
+            self.exit = exit;
             self.process = None;
         }
         self.process.is_none()
@@ -115,7 +172,7 @@ impl Workers {
         Workers {
             current: Mutex::new(Current {
                 process: None,
-                status: String::new(),
+                exit: None,
                 loss: None,
                 killed_at: None,
             }),
@@ -130,6 +187,7 @@ impl Workers {
         let mut current = self.current.lock();
         assert!(current.process.is_none(), "the one before has ended");
         current.process = Some(process);
+        current.exit = None;
         current.killed_at = None;
         self.generation.fetch_add(1, Release);
     }
@@ -140,26 +198,27 @@ impl Workers {
         self.is_lost.store(false, Release);
     }
 
-    /// The process that was started is of no use. Ends it; returns what to report.
-    pub(super) fn did_not_open(&self, error: Error) -> Error {
-        // An error of another kind is the worker's own account of what is missing.
-        let is_of_link = error.kind() == ErrorKind::Device;
-        let ended = is_of_link && self.wait(STATUS_TIMEOUT);
+    /// The process that was started is of no use. Ends it; returns what to report: of
+    /// [`ErrorKind::Worker`] if the process ended by itself, so that another start may
+    /// go well. `is_hung_up` says whether its end of the link is closed.
+    pub(super) fn did_not_open(&self, error: Error, is_hung_up: bool) -> Error {
+        let ended = is_hung_up && self.wait(self.end_timeout);
+        let exit = self.current.lock().exit.clone().filter(|_| ended);
         self.current.lock().kill();
         // The next start reports a process that does not end.
         let _ = self.wait_for_end();
-        if !is_of_link {
+        // An error of another kind is the worker's own account of what is missing.
+        if error.kind() != ErrorKind::Device {
             return error;
         }
-        let status = match ended {
-            true => self.current.lock().status.clone(),
-            false => "it was stopped".to_owned(),
+        let (kind, status) = match exit {
+            Some(exit) if exit.cause == ExitCause::Done => (ErrorKind::Unavailable, exit.status),
+            Some(exit) => (ErrorKind::Worker, exit.status),
+            None => (ErrorKind::Unavailable, "it was stopped".to_owned()),
         };
-        let message = format!(
-            "the worker process did not come up: {} ({status})",
-            error.message()
-        );
-        Error::new(ErrorKind::Unavailable, message)
+        let message = error.message();
+        let message = format!("the worker process did not come up: {message} ({status})");
+        Error::new(kind, message)
             .fix("name a program that runs workers, such as tapeloop itself, and see its log")
     }
 
@@ -227,15 +286,24 @@ impl Workers {
         if self.is_lost() || !current.has_ended() {
             return;
         }
-        let message = format!("the worker process ended: {}", current.status);
-        current.loss = Some(Error::new(ErrorKind::Device, message));
+        current.loss = current.exit.as_ref().map(Exit::loss);
         self.is_lost.store(true, Release);
+    }
+
+    /// Loses the worker of this generation, whose end of the link is closed: its process
+    /// is ending, and the exit status says what ended it. A process that does not end
+    /// in time is killed, and lost with `error`.
+    pub(super) fn hung_up(&self, generation: u64, error: &Error) {
+        if self.wait(self.end_timeout) {
+            self.check_alive();
+        }
+        self.lose(generation, error);
     }
 
     /// Waits until the killed process has ended.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`] if it has not ended in time, counted from the kill.
+    /// [`ErrorKind::Unavailable`] if it has not ended in time, counted from the kill.
     pub(super) fn wait_for_end(&self) -> Result<()> {
         let killed_at = self.current.lock().killed_at;
         let waited = killed_at.map_or(Duration::ZERO, |at| at.elapsed());
@@ -245,7 +313,7 @@ impl Workers {
         let current = self.current.lock();
         let process = current.process.as_ref().map_or(0, |process| process.id());
         Err(Error::new(
-            ErrorKind::Device,
+            ErrorKind::Unavailable,
             format!(
                 "the old worker process {process} was killed and does not end, so its memory cannot be used again"
             ),
@@ -295,7 +363,12 @@ mod tests {
     struct Planted {
         killed: Arc<AtomicBool>,
         ended: Arc<AtomicBool>,
+        /// As `waitpid` reports it.
+        raw_status: i32,
     }
+
+    /// An exit with code 3.
+    const EXIT_3: i32 = 3 << 8;
 
     impl Process for Planted {
         fn id(&self) -> u32 {
@@ -304,9 +377,9 @@ mod tests {
         fn kill(&mut self) {
             self.killed.store(true, Release);
         }
-        fn exit_status(&mut self) -> Option<String> {
+        fn exit(&mut self) -> Option<Exit> {
             let ended = self.ended.load(Acquire);
-            ended.then(|| "as planted".to_owned())
+            ended.then(|| Exit::of(ExitStatus::from_raw(self.raw_status)))
         }
     }
 
@@ -344,7 +417,7 @@ mod tests {
         let generation = workers.generation();
         workers.lose(generation, &reason("planted"));
         let error = workers.wait_for_end().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Device);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().contains("process 77"), "{error}");
         for _ in 0..2 {
             let Fate::Stuck(error) = workers.fate(generation) else {
@@ -404,8 +477,48 @@ mod tests {
         process.ended.store(true, Release);
         workers.check_alive();
         let error = workers.check().unwrap_err();
-        assert!(error.message().contains("as planted"), "{error}");
+        assert!(error.message().contains("exit status: 0"), "{error}");
         assert!(matches!(workers.fate(workers.generation()), Fate::Ended(_)));
+    }
+
+    #[test]
+    fn only_a_signal_from_outside_clears_the_work() {
+        let faults = FAULT_SIGNALS.map(Signal::as_raw);
+        for signal in 1..=31 {
+            let exit = Exit::of(ExitStatus::from_raw(signal));
+            let kind = match faults.contains(&signal) {
+                true => ErrorKind::Device,
+                false => ErrorKind::Worker,
+            };
+            assert_eq!(exit.loss().kind(), kind, "{}", exit.status);
+        }
+        // With a core file, which a fault leaves.
+        let dumped = Exit::of(ExitStatus::from_raw(Signal::SEGV.as_raw() | 0x80));
+        assert_eq!(dumped.loss().kind(), ErrorKind::Device);
+        for code in [0, 1, 101, 255] {
+            let exit = Exit::of(ExitStatus::from_raw(code << 8));
+            assert_eq!(exit.loss().kind(), ErrorKind::Device, "{}", exit.status);
+        }
+    }
+
+    #[test]
+    fn a_closed_link_is_explained_by_the_exit_status() {
+        let killed = Planted {
+            raw_status: Signal::KILL.as_raw(),
+            ..Planted::default()
+        };
+        killed.ended.store(true, Release);
+        for (process, kind) in [
+            (killed, ErrorKind::Worker),
+            // Its link is closed, and it does not end.
+            (Planted::default(), ErrorKind::Device),
+        ] {
+            let workers = Workers::new(Duration::ZERO);
+            workers.started(Box::new(process));
+            workers.opened();
+            workers.hung_up(workers.generation(), &reason("the link broke"));
+            assert_eq!(workers.check().unwrap_err().kind(), kind);
+        }
     }
 
     #[test]
@@ -413,18 +526,27 @@ mod tests {
         let workers = Workers::new(Duration::ZERO);
         let process = Planted::default();
         workers.started(Box::new(process.clone()));
-        let told = workers.did_not_open(Error::new(ErrorKind::OutOfMemory, "no room"));
+        let told = workers.did_not_open(Error::new(ErrorKind::OutOfMemory, "no room"), false);
         assert_eq!(told.kind(), ErrorKind::OutOfMemory);
         assert!(process.killed.load(Acquire));
         // The one that is left is waited for before another starts.
         assert!(workers.wait_for_end().is_err());
         process.ended.store(true, Release);
         workers.wait_for_end().unwrap();
-        let process = Planted::default();
-        process.ended.store(true, Release);
-        workers.started(Box::new(process));
-        let told = workers.did_not_open(reason("the link broke"));
-        assert_eq!(told.kind(), ErrorKind::Unavailable);
-        assert!(told.to_string().contains("as planted"), "{told}");
+        for (raw_status, kind, status) in [
+            (0, ErrorKind::Unavailable, "exit status: 0"),
+            (EXIT_3, ErrorKind::Worker, "exit status: 3"),
+            (Signal::KILL.as_raw(), ErrorKind::Worker, "SIGKILL"),
+        ] {
+            let process = Planted {
+                raw_status,
+                ..Planted::default()
+            };
+            process.ended.store(true, Release);
+            workers.started(Box::new(process));
+            let told = workers.did_not_open(reason("the link broke"), true);
+            assert_eq!(told.kind(), kind);
+            assert!(told.to_string().contains(status), "{told}");
+        }
     }
 }

@@ -41,10 +41,19 @@ struct Core {
 
 impl Supervisor {
     /// Starts the first worker.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] for a program that is no worker, also if it ends while
+    /// it starts, and what the worker reports of its device.
     pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, Opened)> {
         let workers = Workers::new(END_TIMEOUT);
         let ledger = Ledger::default();
-        let (link, opened) = start_worker(&workers, &options, &ledger)?;
+        let started = start_worker(&workers, &options, &ledger);
+        let (link, opened) = started.map_err(|error| match error.kind() {
+            ErrorKind::Worker => Error::new(ErrorKind::Unavailable, error.message())
+                .fix(error.fix_text().unwrap_or_default()),
+            _ => error,
+        })?;
         let supervisor = Supervisor {
             options,
             core: Mutex::new(Core { link, ledger }),
@@ -75,7 +84,7 @@ impl Supervisor {
     /// write.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`] if it does not end within [`END_TIMEOUT`].
+    /// [`ErrorKind::Unavailable`] if it does not end within [`END_TIMEOUT`].
     pub(super) fn wait_for_end(&self) -> Result<()> {
         self.workers.wait_for_end()
     }
@@ -111,7 +120,7 @@ impl Supervisor {
             return Err(self.workers.loss());
         }
         let sent = core.link.send(request);
-        self.linked(sent)?;
+        self.linked(&core.link, sent)?;
         Ok(generation)
     }
 
@@ -125,14 +134,18 @@ impl Supervisor {
             .link
             .send(request)
             .and_then(|()| answer(&mut core.link));
-        self.linked(reply)
+        self.linked(&core.link, reply)
     }
 
     /// Loses the worker with its link; reports the first recorded cause of the loss.
+    /// Waits until a worker that is ending has ended, as its exit status is the cause.
     /// The lock of `core` is held, so the worker is the current one.
-    fn linked<T>(&self, result: Result<T>) -> Result<T> {
+    fn linked<T>(&self, link: &Link, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
-            self.lose(self.generation(), &error);
+            match link.is_hung_up() {
+                true => self.workers.hung_up(self.generation(), &error),
+                false => self.lose(self.generation(), &error),
+            }
             self.workers.check().err().unwrap_or(error)
         })
     }
@@ -151,7 +164,7 @@ impl Supervisor {
         if let Some(code) = new {
             self.workers.check()?;
             let sent = core.link.send(&Request::Image(Arc::clone(code)));
-            self.linked(sent)?;
+            self.linked(&core.link, sent)?;
             core.ledger.images.push(Arc::clone(code));
         }
         match self.exchange(&mut core, &Request::Load(decl.clone()))? {
@@ -169,7 +182,7 @@ impl Supervisor {
         group.lanes = numbers.iter().copied().map(Some).collect();
         self.workers.check()?;
         let opened = group.open(&mut core.link);
-        self.answered(self.linked(opened)?)?;
+        self.answered(self.linked(&core.link, opened)?)?;
         core.ledger.add(group);
         Ok(numbers)
     }
@@ -237,7 +250,7 @@ impl Supervisor {
         if self.workers.check().is_ok() {
             let sent = core.link.send(&Request::DropGraph { lane, graph });
             // A worker that is gone has dropped it too.
-            let _ = self.linked(sent);
+            let _ = self.linked(&core.link, sent);
         }
     }
 
@@ -252,8 +265,9 @@ impl Supervisor {
     /// Starts another worker in place of one that was lost; whether it had to.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`] if the old process does not end, and the errors of
-    /// starting the new one, after which it may be tried again.
+    /// [`ErrorKind::Unavailable`] if the old process does not end, [`ErrorKind::Worker`]
+    /// if the new one ends while it starts, and what else kept it from starting. It may
+    /// be tried again.
     pub(super) fn revive(&self) -> Result<bool> {
         let mut core = self.core.lock();
         if !self.workers.is_lost() {
@@ -311,7 +325,7 @@ fn start_worker(
     let (child, mut link) = spawn(options)?;
     workers.started(Box::new(child));
     let opened = open(&mut link, options, ledger);
-    let opened = opened.map_err(|error| workers.did_not_open(error))?;
+    let opened = opened.map_err(|error| workers.did_not_open(error, link.is_hung_up()))?;
     workers.opened();
     Ok((link, opened))
 }

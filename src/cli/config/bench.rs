@@ -3,7 +3,7 @@
 use super::features::resolve_features;
 use super::form::Form;
 use super::written::Written;
-use super::{resolve_backend, resolve_device, resolve_input, resolve_path, to_toml};
+use super::{resolve_backend, resolve_code_path, resolve_device, resolve_input, to_toml};
 use crate::backend::{Choice, CudaOptions};
 use crate::bench::measure::Settings;
 use crate::bench::point::{Axis, Front, Point, Space, Work};
@@ -126,10 +126,10 @@ impl BenchConfig {
         let backend = resolve_backend(&mut form);
         let cuda = CudaOptions {
             device: resolve_device(&mut form),
-            nvrtc: resolve_path(&mut form, "nvrtc")
+            nvrtc: resolve_code_path(&mut form, "nvrtc")
                 .as_deref()
                 .map(vouched::nvrtc),
-            kernel_cache: resolve_path(&mut form, "kernel_cache")
+            kernel_cache: resolve_code_path(&mut form, "kernel_cache")
                 .as_deref()
                 .map(vouched::kernel_cache),
             ..CudaOptions::default()
@@ -143,7 +143,7 @@ impl BenchConfig {
             loads: loads(&mut form, "loads", &[0.8]),
             base_loads: loads(&mut form, "base_loads", &[0.2, 0.5, 0.8, 0.9, 0.95]),
         };
-        let references = resolve_path(&mut form, "references");
+        let references = resolve_code_path(&mut form, "references");
         let modes: Vec<_> = Mode::ALL.iter().map(|it| (it.name(), *it)).collect();
         let scopes: Vec<_> = Scope::ALL.iter().map(|it| (it.name(), *it)).collect();
         let transfers: Vec<_> = Transfer::ALL.iter().map(|it| (it.name(), *it)).collect();

@@ -171,6 +171,21 @@ impl Form {
         }
     }
 
+    /// [`Form::text`] for a path to code that the program runs. A config file names one
+    /// only if the user trusts the file: configs are copied and downloaded.
+    pub(super) fn code_path(&mut self, key: &'static str) -> Option<(String, Origin)> {
+        let (path, origin) = self.text(key)?;
+        if matches!(origin, Origin::Line(..)) && !self.written.trusts_file {
+            let text = format!(
+                "names code to run, and the config file is not trusted (fix: give \
+                 --trust-config if you trust the file, or --set {key}={path:?})"
+            );
+            self.problem(key, text);
+            return None;
+        }
+        Some((path, origin))
+    }
+
     /// A string or a list of strings, with where it stands. The caller notes
     /// what it makes of it.
     pub(super) fn texts(&mut self, key: &'static str) -> Option<(Vec<String>, Origin)> {

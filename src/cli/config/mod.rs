@@ -142,11 +142,11 @@ impl Config {
         let features = resolve_features(&mut form);
         let backend = resolve_backend(&mut form);
         let device = resolve_device(&mut form);
-        let nvrtc = resolve_path(&mut form, "nvrtc");
-        let kernel_cache = resolve_path(&mut form, "kernel_cache");
+        let nvrtc = resolve_code_path(&mut form, "nvrtc");
+        let kernel_cache = resolve_code_path(&mut form, "kernel_cache");
         let mut policy = resolve_policy(&mut form);
         let supervise = form.flag("supervise", false);
-        let worker = resolve_path(&mut form, "worker");
+        let worker = resolve_code_path(&mut form, "worker");
         let restarts_max = form.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
         let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
         let threads = form.integer("threads", 0, 0..=4096) as usize;
@@ -293,9 +293,14 @@ fn resolve_device(form: &mut Form) -> DeviceChoice {
     device
 }
 
-fn resolve_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
-    let written = form.text(key);
-    let path = written.map(|(path, origin)| tidy(from_folder(&origin, &path)));
+/// An absolute path to code that the program runs: the system would look for a bare
+/// name in folders of its own.
+fn resolve_code_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
+    let written = form.code_path(key);
+    let path = written.map(|(path, origin)| {
+        let path = tidy(from_folder(&origin, &path));
+        std::path::absolute(&path).unwrap_or(path)
+    });
     form.note(key, json!(path));
     path
 }

@@ -41,6 +41,52 @@ fn what_the_dry_run_prints_is_a_config_that_resolves_to_the_same() {
 }
 
 #[test]
+fn a_config_file_names_code_to_run_only_if_it_is_trusted() {
+    for key in ["worker", "nvrtc", "kernel_cache"] {
+        let text = format!("slots = 2\n{key} = \"here/code\"");
+        let message = message(&text);
+        let place = format!("jobs/run.toml:2: `{key}`: names code to run");
+        assert!(message.starts_with(&place), "{message}");
+        let fix = format!("--trust-config if you trust the file, or --set {key}=\"here/code\"");
+        assert!(message.contains(&fix), "{message}");
+        let mut trusted = Written::parse(&text, Path::new("jobs/run.toml")).unwrap();
+        trusted.trust_file(true);
+        Config::resolve(trusted).unwrap();
+        let mut given = Written::default();
+        given.set_assignment(&format!("{key}=here/code")).unwrap();
+        Config::resolve(given).unwrap();
+    }
+    let written = || Written::parse("references = \"r.toml\"", Path::new("b.toml")).unwrap();
+    let error = BenchConfig::resolve(written()).err().unwrap().to_string();
+    assert!(
+        error.contains("b.toml:1: `references`: names code"),
+        "{error}"
+    );
+    let mut trusted = written();
+    trusted.trust_file(true);
+    BenchConfig::resolve(trusted).unwrap();
+}
+
+#[test]
+fn a_bare_name_of_code_is_a_file_of_its_folder() {
+    let resolved = |file: &str| {
+        let text = "worker = \"w\"\nnvrtc = \"../n.so\"";
+        let mut written = Written::parse(text, Path::new(file)).unwrap();
+        written.trust_file(true);
+        let config = Config::resolve(written).unwrap();
+        (config.worker.unwrap(), config.nvrtc.unwrap())
+    };
+    let here = std::env::current_dir().unwrap();
+    let beside = (here.join("w"), here.join("../n.so"));
+    assert_eq!(resolved("run.toml"), beside);
+    let (worker, nvrtc) = resolved("src/run.toml");
+    assert_eq!((worker, nvrtc), (here.join("src/w"), here.join("n.so")));
+    let mut given = Written::default();
+    given.set_assignment("worker=w").unwrap();
+    assert_eq!(Config::resolve(given).unwrap().worker, Some(here.join("w")));
+}
+
+#[test]
 fn mistakes_name_file_line_key_and_neighbour() {
     assert_eq!(
         message("slots = 3\n\nslot = 4"),

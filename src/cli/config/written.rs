@@ -76,6 +76,8 @@ pub(crate) struct Written {
     pub(super) entries: BTreeMap<String, Entry>,
     /// Tables that the file opens, so that an unknown empty one is seen too.
     pub(super) tables: Vec<(String, Origin)>,
+    /// Whether the file may name code to run.
+    pub(super) trusts_file: bool,
 }
 
 impl Written {
@@ -159,6 +161,11 @@ impl Written {
             let texts = texts.into_iter().map(Value::Text).collect();
             self.set(option, key, Value::List(texts));
         }
+    }
+
+    /// Lets the file name code to run, as `--trust-config` says.
+    pub(crate) fn trust_file(&mut self, trusts: bool) {
+        self.trusts_file = trusts;
     }
 
     /// Whether the file or an option sets `key`.
