@@ -11,7 +11,9 @@ mod text;
 pub use code::Code;
 pub use scope::ErrorScope;
 use std::fmt;
-pub(crate) use text::{excerpt, printable};
+pub(crate) use text::excerpt;
+#[cfg(feature = "cli")]
+pub(crate) use text::printable;
 
 /// What went wrong, coarse enough to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
