@@ -134,7 +134,7 @@ fn note_readings(plan: &Plan, tally: &Tally) {
     if counts.truncated > 0 {
         tracing::warn!(
             structures = counts.truncated,
-            first = tally.first_truncated().join(", "),
+            first = %tally.first_truncated().join(", "),
             "PDB files that may be cut short were read; strict = true rejects them"
         );
     }

@@ -28,7 +28,8 @@ pub enum ErrorKind {
     Input,
     /// An operating-system call on a file failed.
     Io,
-    /// An item or a plan does not fit in what was reserved for it.
+    /// An item or a plan does not fit in what was reserved for it, or a file is over a
+    /// limit of reading.
     Capacity,
     /// Device or pinned memory ran out.
     OutOfMemory,
