@@ -298,6 +298,9 @@ fn gunzip(bytes: &[u8], limits: &ReadLimits, text: &mut Vec<u8>, share: &mut Sha
     Err(exceeded(field, limit, what))
 }
 
+/// The least that is read at once of a source that is larger than it seemed.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+
 /// Fills `bytes` with what `source` holds, which is probably `size` bytes. False if that is
 /// over `max` bytes, of which one more is read then.
 fn fill(
@@ -321,6 +324,6 @@ fn fill(
         if len > max {
             return Ok(false);
         }
-        step = len.min(max + 1 - len);
+        step = len.max(STEP_BYTES_MIN).min(max + 1 - len);
     }
 }
