@@ -326,7 +326,7 @@ fn an_assembly_of_no_atoms_too_many_or_too_far_is_refused() {
     assert!(
         error_of(&many_operators)
             .message()
-            .contains("100000 operators")
+            .contains("limits.operators_max is 100000")
     );
 }
 

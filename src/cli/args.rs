@@ -105,6 +105,9 @@ pub(super) struct Overrides {
     /// Which models of a file to read: first, all.
     #[arg(long, value_name = "WHICH")]
     models: Option<String>,
+    /// Reject PDB files that may be cut short: without END, or with too few atoms for MASTER.
+    #[arg(long)]
+    strict: bool,
     /// What to compute on: auto, cuda, cpu.
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
@@ -291,6 +294,7 @@ impl Overrides {
         }
         written.set_list("--features", "features", self.features);
         written.set_text("--models", "models", self.models);
+        written.set_true("--strict", "strict", self.strict);
         written.set_text("--backend", "backend", self.backend);
         written.set_text("--device", "device", self.device);
         written.set_text("--mode", "mode", self.mode);

@@ -8,13 +8,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
 use crate::replay::Mode;
+use crate::structure::ReadBudget;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The keys that say what is read of a file.
-const READER_KEYS: [&str; 4] = ["models", "nucleic", "assembly", "b_factor"];
+const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
 /// A run with its threads, its backend and its engine's settings.
 pub(super) struct Plan {
@@ -71,6 +72,15 @@ impl Plan {
     pub(super) fn memory(&self) -> Result<MemoryPlan> {
         let workload = Features::new(self.config.features.clone())?;
         Engine::memory_plan(&workload, self.selected.backend.device(), &self.engine)
+    }
+
+    /// What the readers of a run share: what the config gives them, and no more than an
+    /// engine of `engine` leaves of `memory_bytes_max`.
+    pub(super) fn read_budget(&self, engine: &MemoryPlan) -> Arc<ReadBudget> {
+        let engine = engine.device_bytes() + engine.host_bytes();
+        let left = self.config.memory_bytes_max.unwrap_or(u64::MAX);
+        let left = left.saturating_sub(engine as u64);
+        Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
     }
 
     /// Takes the memory and starts the engine.

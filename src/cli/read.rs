@@ -3,10 +3,10 @@
 use super::annotations::Annotations;
 use super::inputs::{Source, structure_name};
 use super::tally::Tally;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, catch, excerpt};
 use crate::features::Input;
 use crate::pipeline::OrderedMap;
-use crate::structure::{ReadOptions, Reader, Structure};
+use crate::structure::{ReadBudget, ReadOptions, Reader, Structure};
 use rayon::ThreadPool;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,11 +27,12 @@ thread_local! {
 }
 
 /// Reads `sources` on `pool`. Each model of a file is an input of its own; a
-/// file that cannot be read is one input with the error. Structures get their
-/// `annotations`.
+/// file that cannot be read is one input with the error. Files and text come out of
+/// `budget`. Structures get their `annotations`.
 pub(super) fn inputs<S>(
     sources: S,
     options: ReadOptions,
+    budget: &Arc<ReadBudget>,
     pool: &Arc<ThreadPool>,
     tally: &Arc<Tally>,
     annotations: Option<&Arc<Annotations>>,
@@ -42,26 +43,39 @@ where
     let window = FILES_AHEAD * pool.current_num_threads();
     let tally = Arc::clone(tally);
     let annotations = annotations.map(Arc::clone);
+    let budget = Arc::clone(budget);
     let work = move |source: Source| {
         let start = Instant::now();
-        let mut structures = read(&source, options);
-        if let (Some(annotations), Ok(structures)) = (&annotations, &mut structures) {
-            let path = source.path.to_string_lossy();
-            let name = structure_name(&path);
-            annotations.attach(name, source.ordinal, structures);
-        }
+        let structures = rejecting_panics(|| {
+            let mut structures = read(&source, options, &budget)?;
+            if let Some(annotations) = &annotations {
+                let path = source.path.to_string_lossy();
+                let name = structure_name(&path);
+                annotations.attach(name, source.ordinal, &mut structures);
+            }
+            Ok(structures)
+        });
         tally.add_read(start.elapsed());
         by_model(&source, structures)
     };
     OrderedMap::new(sources, Arc::clone(pool), window, work).flatten()
 }
 
-fn read(source: &Source, options: ReadOptions) -> Result<Vec<Structure>> {
+/// Makes an error of a panic, so that it rejects the file that is being read and no other.
+fn rejecting_panics<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch(read).unwrap_or_else(|panic| {
+        let message = format!("reading it panicked: {}", excerpt(&panic));
+        Err(Error::input(message).fix("report this with the file; the other inputs are unaffected"))
+    })
+}
+
+fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Result<Vec<Structure>> {
     if let Some(problem) = &source.problem {
         return Err(problem.clone());
     }
     READER.with_borrow_mut(|kept| {
-        let mut reader = kept.take().unwrap_or_else(|| Reader::new(options));
+        let new = || Reader::with_budget(options, Arc::clone(budget));
+        let mut reader = kept.take().unwrap_or_else(new);
         let structures = reader.read_path(&source.path)?;
         let file_bytes = source.path.metadata().map_or(0, |meta| meta.len());
         if file_bytes <= KEEP_FILE_BYTES_MAX {
@@ -84,5 +98,18 @@ fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
     match structures {
         Ok(structures) => structures.into_iter().map(|s| input(Ok(s))).collect(),
         Err(error) => vec![input(Err(error))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_while_a_file_is_read_rejects_that_file() {
+        assert_eq!(rejecting_panics(|| Ok(1)).unwrap(), 1);
+        let error = rejecting_panics(|| -> Result<()> { panic!("an atom\tis gone") }).unwrap_err();
+        assert_eq!(error.message(), "reading it panicked: an atom\\tis gone");
+        assert_eq!(error.scope(), crate::ErrorScope::Item);
     }
 }

@@ -130,6 +130,7 @@ impl Outcome {
                 "rounded_atoms": counts.rounded_atoms,
                 "scaled_plddt": counts.scaled_plddt,
                 "assemblies": counts.assemblies,
+                "truncated": counts.truncated,
                 "rejected": counts.rejected,
                 "parts": self.written.parts,
                 "batches": self.counters.batches,

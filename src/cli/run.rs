@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::report::Outcome;
 use super::sink::Results;
 use super::tables::{Tables, Written};
-use super::tally::{Counts, Tally};
+use super::tally::Tally;
 use super::timeline::TimelineFolder;
 use super::{GOOD, say};
 use crate::error::Result;
@@ -81,6 +81,7 @@ pub(super) fn compute(
         let inputs = super::read::inputs(
             sources,
             plan.config.reading,
+            &plan.read_budget(engine.memory()),
             &plan.pool,
             &tally,
             plan.annotations.as_ref(),
@@ -116,7 +117,7 @@ pub(super) fn compute(
         error,
         rejected,
     };
-    note_readings(plan, &outcome.counts);
+    note_readings(plan, &tally);
     if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
         let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
         outcome.error = outcome.error.or(written.err());
@@ -128,7 +129,15 @@ pub(super) fn compute(
 }
 
 /// Says once what was made of files that nobody may expect.
-fn note_readings(plan: &Plan, counts: &Counts) {
+fn note_readings(plan: &Plan, tally: &Tally) {
+    let counts = tally.counts();
+    if counts.truncated > 0 {
+        tracing::warn!(
+            structures = counts.truncated,
+            first = %tally.first_truncated().join(", "),
+            "PDB files that may be cut short were read; strict = true rejects them"
+        );
+    }
     if counts.scaled_plddt > 0 {
         tracing::info!(
             structures = counts.scaled_plddt,

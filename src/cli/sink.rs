@@ -49,7 +49,7 @@ impl Results {
                 let name = structure_name(source);
                 self.tables
                     .append(&Record::new(source, name, structure, features))?;
-                self.tally.add_structure(structure);
+                self.tally.add_structure(source, structure);
             }
             (structure, Err(error)) => {
                 let model = structure.as_ref().ok().map(|structure| structure.model);

@@ -1,8 +1,13 @@
 //! What a run has done so far, counted from several threads.
 
+use crate::error::printable;
 use crate::structure::{Assembly, Structure};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// Truncated structures that the log names.
+const NAMED_MAX: usize = 10;
 
 /// The counts of a run.
 #[derive(Debug, Default)]
@@ -16,6 +21,9 @@ pub(super) struct Tally {
     rounded_atoms: AtomicU64,
     scaled_plddt: AtomicU64,
     assemblies: AtomicU64,
+    truncated: AtomicU64,
+    /// Where the first truncated structures came from, and why they are that.
+    first_truncated: Mutex<Vec<String>>,
     rejected: AtomicU64,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
@@ -36,6 +44,8 @@ pub(super) struct Counts {
     pub(super) scaled_plddt: u64,
     /// Structures that are an assembly.
     pub(super) assemblies: u64,
+    /// Structures whose files may be cut short.
+    pub(super) truncated: u64,
     /// Files, or single models of files.
     pub(super) rejected: u64,
     /// Summed over the threads that read.
@@ -52,7 +62,17 @@ impl Tally {
         self.inputs.store(inputs, Relaxed);
     }
 
-    pub(super) fn add_structure(&self, structure: &Structure) {
+    pub(super) fn add_structure(&self, source: &str, structure: &Structure) {
+        if let Some(truncation) = structure.truncation {
+            self.truncated.fetch_add(1, Relaxed);
+            let mut first = self
+                .first_truncated
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if first.len() < NAMED_MAX {
+                first.push(format!("{} ({truncation})", printable(source)));
+            }
+        }
         self.structures.fetch_add(1, Relaxed);
         self.residues
             .fetch_add(structure.residues.len() as u64, Relaxed);
@@ -63,6 +83,12 @@ impl Tally {
         self.scaled_plddt.fetch_add(scaled, Relaxed);
         let assembly = u64::from(structure.assembly != Assembly::Deposited);
         self.assemblies.fetch_add(assembly, Relaxed);
+    }
+
+    /// The first structures whose files may be cut short: where they came from, and why.
+    pub(super) fn first_truncated(&self) -> Vec<String> {
+        let first = self.first_truncated.lock();
+        first.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn add_rejected(&self) {
@@ -88,6 +114,7 @@ impl Tally {
             rounded_atoms: self.rounded_atoms.load(Relaxed),
             scaled_plddt: self.scaled_plddt.load(Relaxed),
             assemblies: self.assemblies.load(Relaxed),
+            truncated: self.truncated.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             read: Duration::from_nanos(self.read_ns.load(Relaxed)),
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),

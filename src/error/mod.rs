@@ -11,7 +11,9 @@ mod text;
 pub use code::Code;
 pub use scope::ErrorScope;
 use std::fmt;
-pub(crate) use text::{excerpt, printable};
+pub(crate) use text::excerpt;
+#[cfg(feature = "cli")]
+pub(crate) use text::printable;
 
 /// What went wrong, coarse enough to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,7 +28,8 @@ pub enum ErrorKind {
     Input,
     /// An operating-system call on a file failed.
     Io,
-    /// An item or a plan does not fit in what was reserved for it.
+    /// An item or a plan does not fit in what was reserved for it, or a file is over a
+    /// limit of reading.
     Capacity,
     /// Device or pinned memory ran out.
     OutOfMemory,

@@ -5,16 +5,12 @@
 //! order of the generators and of their operators, and each keeps the order of
 //! its residues.
 
+use std::collections::{HashMap, HashSet};
+
 use super::decimal::LIMIT_MILLI;
-use super::model::{Assembly, Chain, LooseSpan, MISSING, Residue, Structure};
-use crate::{Error, ErrorKind, Result};
-
-/// An assembly of more atoms is refused: no structure that has been determined
-/// comes near, and a line of a file can ask for any number.
-const ATOMS_MAX: usize = 10_000_000;
-
-/// More operators are refused, before they are multiplied out.
-pub(super) const OPERATORS_MAX: usize = 100_000;
+use super::limits::{ReadLimits, check, reserve};
+use super::model::{Assembly, LooseSpan, MISSING, Residue, Structure};
+use crate::{Error, Result};
 
 /// What to do about a file whose assembly cannot be built.
 pub(super) const FIX: &str = "correct the file, or read the deposited structure";
@@ -92,12 +88,24 @@ impl Operator {
 }
 
 /// The assembly of a structure.
-pub(super) fn build(deposited: &Structure, generators: &[Generator]) -> Result<Structure> {
-    let parts: Vec<Part> = generators
-        .iter()
-        .map(|generator| Part::of(deposited, generator))
-        .collect();
-    let mut copier = Copier::new(deposited, atom_count(deposited, &parts)?);
+pub(super) fn build(
+    deposited: &Structure,
+    generators: &[Generator],
+    limits: &ReadLimits,
+) -> Result<Structure> {
+    let index = ChainIndex::of(deposited);
+    let mut total = Amount::default();
+    let mut parts = Vec::new();
+    for generator in generators {
+        let chains = index.chains_of(generator);
+        total.add(&index, &chains, generator.operators.len());
+        total.check(limits)?;
+        parts.push(Part::of(&index, chains, generator));
+    }
+    if total.atoms == 0 && !deposited.xyz.is_empty() {
+        return Err(Error::input("no atom is of a chain of assembly 1").fix(FIX));
+    }
+    let mut copier = Copier::new(deposited, total)?;
     let mut copies: Vec<Copy> = parts.iter().flat_map(Part::copies).collect();
     for copy in &mut copies {
         copier.add_residues(copy)?;
@@ -110,66 +118,129 @@ pub(super) fn build(deposited: &Structure, generators: &[Generator]) -> Result<S
     Ok(copier.built)
 }
 
-/// The atoms of all copies of `deposited`, if they are neither none nor too many.
-fn atom_count(deposited: &Structure, parts: &[Part]) -> Result<usize> {
-    let counts = parts
-        .iter()
-        .map(|part| part.atom_count.saturating_mul(part.operators.len()));
-    let count = counts.fold(0, usize::saturating_add);
-    if count == 0 && !deposited.xyz.is_empty() {
-        return Err(Error::input("no atom is of a chain of assembly 1").fix(FIX));
+/// What each chain of the deposited structure has.
+struct ChainIndex<'a> {
+    /// By `label_asym_id`, or the chain id where the file has no other.
+    by_id: HashMap<&'a str, Vec<u32>>,
+    chains: Vec<ChainContents>,
+}
+
+#[derive(Default)]
+struct ChainContents {
+    residues: Vec<usize>,
+    /// Each with its first atom.
+    loose: Vec<(u32, LooseSpan)>,
+    atom_count: usize,
+}
+
+impl<'a> ChainIndex<'a> {
+    fn of(deposited: &'a Structure) -> Self {
+        let mut by_id: HashMap<_, Vec<u32>> = HashMap::new();
+        for (at, chain) in (0..).zip(&deposited.chains) {
+            let id = chain.label_asym_id.as_ref().unwrap_or(&chain.auth_asym_id);
+            by_id.entry(id.as_str()).or_default().push(at);
+        }
+        let mut chains = Vec::new();
+        chains.resize_with(deposited.chains.len(), ChainContents::default);
+        for (at, residue) in deposited.residues.iter().enumerate() {
+            let chain = &mut chains[residue.chain as usize];
+            chain.residues.push(at);
+            chain.atom_count += atoms_of(deposited, at).len();
+        }
+        let mut first = deposited.atom_start[deposited.residues.len()];
+        for &span in &deposited.loose {
+            let chain = &mut chains[span.chain as usize];
+            chain.loose.push((first, span));
+            chain.atom_count += span.atom_count as usize;
+            first += span.atom_count;
+        }
+        ChainIndex { by_id, chains }
     }
-    if count > ATOMS_MAX {
-        let message = format!("assembly 1 has {count} atoms, over {ATOMS_MAX}");
-        return Err(Error::new(ErrorKind::Capacity, message).fix("read the deposited structure"));
+
+    /// The chains that a generator copies, in ascending order.
+    fn chains_of(&self, generator: &Generator) -> Vec<u32> {
+        let ids: HashSet<&str> = generator.chains.iter().map(String::as_str).collect();
+        let chains = ids.into_iter().filter_map(|id| self.by_id.get(id));
+        let mut chains: Vec<u32> = chains.flatten().copied().collect();
+        chains.sort_unstable();
+        chains
     }
-    Ok(count)
+}
+
+/// How much an assembly has.
+#[derive(Clone, Copy, Default)]
+struct Amount {
+    atoms: u64,
+    residues: u64,
+    chains: u64,
+}
+
+impl Amount {
+    /// Adds `copies` of some chains. Each factor is below 2^32, so a product fits.
+    fn add(&mut self, index: &ChainIndex, chains: &[u32], copies: usize) {
+        let sum = |count: fn(&ChainContents) -> usize| -> u64 {
+            let counts = chains.iter().map(|&at| count(&index.chains[at as usize]));
+            (counts.sum::<usize>() as u64).saturating_mul(copies as u64)
+        };
+        self.atoms = self.atoms.saturating_add(sum(|chain| chain.atom_count));
+        self.residues = self
+            .residues
+            .saturating_add(sum(|chain| chain.residues.len()));
+        self.chains = self.chains.saturating_add(sum(|_| 1));
+    }
+
+    fn check(&self, limits: &ReadLimits) -> Result<()> {
+        let counts = [
+            (
+                "atoms",
+                self.atoms,
+                "assembly_atoms_max",
+                limits.assembly_atoms_max,
+            ),
+            (
+                "residues",
+                self.residues,
+                "assembly_residues_max",
+                limits.assembly_residues_max,
+            ),
+            ("chains", self.chains, "chains_max", limits.chains_max),
+        ];
+        for (what, count, field, max) in counts {
+            check(field, max, count, || {
+                format!("assembly 1 has {count} {what}")
+            })?;
+        }
+        Ok(())
+    }
 }
 
 /// What a generator copies.
 struct Part<'a> {
     operators: &'a [Operator],
+    /// Of the deposited structure, in ascending order.
+    chains: Vec<u32>,
     residues: Vec<usize>,
     /// Each with its first atom.
     loose: Vec<(u32, LooseSpan)>,
-    atom_count: usize,
-    /// By chain of the deposited structure: its place among those copied.
-    places: Vec<Option<usize>>,
-    chain_count: usize,
 }
 
 impl<'a> Part<'a> {
-    fn of(deposited: &Structure, generator: &'a Generator) -> Self {
-        let mut chain_count = 0;
-        let mut place = |chain: &Chain| {
-            let id = chain.label_asym_id.as_ref().unwrap_or(&chain.auth_asym_id);
-            let place = generator.chains.contains(id).then_some(chain_count);
-            chain_count += usize::from(place.is_some());
-            place
-        };
-        let places: Vec<_> = deposited.chains.iter().map(&mut place).collect();
-        let is_copied = |chain: u32| places[chain as usize].is_some();
-        let residues = 0..deposited.residues.len();
-        let residues: Vec<usize> = residues
-            .filter(|&at| is_copied(deposited.residues[at].chain))
+    fn of(index: &ChainIndex, chains: Vec<u32>, generator: &'a Generator) -> Self {
+        let contents = || chains.iter().map(|&at| &index.chains[at as usize]);
+        let mut residues: Vec<usize> = contents()
+            .flat_map(|chain| chain.residues.iter().copied())
             .collect();
-        let mut first = deposited.atom_start[deposited.residues.len()];
-        let mut loose = Vec::new();
-        for &span in &deposited.loose {
-            if is_copied(span.chain) {
-                loose.push((first, span));
-            }
-            first += span.atom_count;
-        }
-        let in_rows = residues.iter().map(|&at| atoms_of(deposited, at).len());
-        let out_of_rows = loose.iter().map(|(_, span)| span.atom_count as usize);
+        let mut loose: Vec<_> = contents()
+            .flat_map(|chain| chain.loose.iter().copied())
+            .collect();
+        // In the order of the file, where chains may alternate.
+        residues.sort_unstable();
+        loose.sort_unstable_by_key(|&(first, _)| first);
         Part {
             operators: &generator.operators,
-            atom_count: in_rows.chain(out_of_rows).sum(),
+            chains,
             residues,
             loose,
-            places,
-            chain_count,
         }
     }
 
@@ -177,7 +248,7 @@ impl<'a> Part<'a> {
         self.operators.iter().map(|operator| Copy {
             part: self,
             operator,
-            chains: vec![None; self.chain_count],
+            chains: vec![None; self.chains.len()],
         })
     }
 }
@@ -199,7 +270,7 @@ struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    fn new(deposited: &'a Structure, atoms: usize) -> Self {
+    fn new(deposited: &'a Structure, amount: Amount) -> Result<Self> {
         let mut built = Structure {
             entry_id: deposited.entry_id.clone(),
             model: deposited.model,
@@ -208,17 +279,17 @@ impl<'a> Copier<'a> {
             plddt_scaled: deposited.plddt_scaled,
             uniprot: deposited.uniprot.clone(),
             rounded_atoms: deposited.rounded_atoms,
+            truncation: deposited.truncation,
             ..Structure::default()
         };
-        built.xyz.reserve_exact(atoms);
-        built.element.reserve_exact(atoms);
-        built.class.reserve_exact(atoms);
-        built.b_factor.reserve_exact(atoms);
-        Copier {
+        built.reserve_atoms(amount.atoms as usize)?;
+        reserve(&mut built.residues, amount.residues as usize)?;
+        reserve(&mut built.atom_start, amount.residues as usize + 1)?;
+        Ok(Copier {
             deposited,
             built,
             copies: vec![0; deposited.chains.len()],
-        }
+        })
     }
 
     /// A residue that is linked to the row before is of its chain, so that row
@@ -277,8 +348,9 @@ impl<'a> Copier<'a> {
     /// The assembly's index of a chain's copy: the first keeps its names, the
     /// second is `A-2`.
     fn chain(&mut self, copy: &mut Copy, chain: u32) -> u32 {
+        let place = copy.part.chains.binary_search(&chain);
+        let place = place.expect("the part has the residue, so it has its chain");
         let chain = chain as usize;
-        let place = copy.part.places[chain].expect("only what is copied comes here");
         *copy.chains[place].get_or_insert_with(|| {
             self.copies[chain] += 1;
             let mut names = self.deposited.chains[chain].clone();

@@ -2,8 +2,8 @@
 
 use super::cif_lexer::Rows;
 use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
-use super::mmcif::{not_null, strip_prefix};
-use super::table::{Atom, AtomTable, Run, Text8, at_line};
+use super::mmcif::{not_null, on_line, strip_prefix};
+use super::table::{Atom, AtomTable, Run, Text8, at_line, quoted};
 use super::{Models, element};
 use crate::{Error, Result};
 
@@ -173,8 +173,7 @@ impl<'a> AtomSite<'a> {
             element: element(text, span(Item::Symbol), name),
             altloc: self.value(edges, Item::AltId).first().copied().unwrap_or(0),
             rounded,
-        });
-        Ok(())
+        })
     }
 
     /// Goes to the residue of a row that seems to be another than the last;
@@ -218,7 +217,14 @@ impl<'a> AtomSite<'a> {
                 let auth = self.value(edges, Item::Auth);
                 let auth = if auth.is_empty() { label } else { auth };
                 let entity = self.value(edges, Item::Entity);
-                self.table.chain(auth, label, entity)
+                for (item, name) in [
+                    (Item::Label, label),
+                    (Item::Auth, auth),
+                    (Item::Entity, entity),
+                ] {
+                    self.check_name(item, name, edges)?;
+                }
+                self.table.chain(auth, label, entity)?
             }
         };
         let label_seq = int(self.value(edges, Item::LabelSeq));
@@ -234,11 +240,11 @@ impl<'a> AtomSite<'a> {
             ins_code: ins_code.copied().unwrap_or(letter),
             comp: padded8(self.text, key.spans[Item::Comp as usize]),
             hetero: group.is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
-            uniprot: self.uniprot(edges),
+            uniprot: self.uniprot(edges)?,
             offset: edges[0],
             plain: false,
         };
-        self.table.start_run(run);
+        self.table.start_run(run)?;
         (self.last, self.has_last) = (key, true);
         Ok(true)
     }
@@ -248,28 +254,37 @@ impl<'a> AtomSite<'a> {
         let number = match self.value(edges, Item::Model) {
             b"" => 1,
             text => int(text).ok_or_else(|| {
-                let text = String::from_utf8_lossy(text);
-                let message = format!("model number {text:?} is not a number");
+                let message = format!("model number {} is not a number", quoted(text));
                 at_line(self.text, edges[0] as usize, &message)
             })?,
         };
-        let models = &mut self.table.models;
-        if let Some(known) = models.iter().rposition(|&model| model == number) {
-            return Ok(Some(known as u32));
+        if let Some(known) = self.table.model(number) {
+            return Ok(Some(known));
         }
-        if self.models == Models::First && !models.is_empty() {
+        if self.models == Models::First && !self.table.models.is_empty() {
             return Ok(None);
         }
-        models.push(number);
-        Ok(Some(models.len() as u32 - 1))
+        self.table.add_model(number).map(Some)
     }
 
     /// The UniProt residue that a row names.
-    fn uniprot(&mut self, edges: &[u32]) -> Option<(u32, i32)> {
-        let position = int(self.value(edges, Item::DbNumber))?;
+    fn uniprot(&mut self, edges: &[u32]) -> Result<Option<(u32, i32)>> {
         let accession = self.value(edges, Item::DbAccession);
         let is_uniprot = self.value(edges, Item::DbName).eq_ignore_ascii_case(b"UNP");
-        (is_uniprot && !accession.is_empty()).then(|| (self.table.accession(accession), position))
+        match int(self.value(edges, Item::DbNumber)) {
+            Some(position) if is_uniprot && !accession.is_empty() => {
+                self.check_name(Item::DbAccession, accession, edges)?;
+                Ok(Some((self.table.accession(accession), position)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Refuses a name that is over its limit.
+    fn check_name(&self, item: Item, name: &[u8], edges: &[u32]) -> Result<()> {
+        let what = String::from_utf8_lossy(NAMES[item as usize].1[0]);
+        let checked = self.table.limits.check_name(&what, name);
+        checked.map_err(|error| on_line(self.text, edges[0] as usize, error))
     }
 
     /// The value of an item, empty for null.
@@ -288,7 +303,7 @@ impl<'a> AtomSite<'a> {
             let text = &self.text[edges[at] as usize..edges[at + 1] as usize];
             let (value, changed) = decimal::milli(text).map_err(|bad| {
                 let name = String::from_utf8_lossy(NAMES[item as usize].1[0]);
-                let message = format!("{name} {:?} {bad}", String::from_utf8_lossy(text));
+                let message = format!("{name} {} {bad}", quoted(text));
                 at_line(self.text, edges[at] as usize, &message)
             })?;
             xyz[axis] = value;

@@ -1,10 +1,13 @@
 //! Fills a [`Structure`] residue by residue.
 
 use super::components::Component;
+use super::limits::reserve;
 use super::model::{BFactorKind, Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
+use super::references::{OfChain, References};
 use super::select::{LINK, is_within};
-use super::table::{Atom, AtomTable, NO_NAME, Reference, Run};
+use super::table::{Atom, AtomTable, NO_NAME, Run};
 use super::template::Templates;
+use crate::Result;
 
 /// Where C and N are not both there, alpha carbons closer than this are linked,
 /// in 0.001 A.
@@ -17,39 +20,87 @@ pub(super) struct Builder<'a> {
     templates: &'static Templates,
     structure: Structure,
     in_rows: bool,
-    /// The chain of the last row in the file's numbering, and what the file
-    /// says of its UniProt sequence.
+    references: &'a References,
+    /// The chain of the last row in the file's numbering, and the references of it.
     chain: Option<u32>,
-    references: Vec<&'a Reference>,
+    of_chain: OfChain<'a>,
     /// The structure's index of each chain and accession of the file, once used.
-    chains: Vec<Option<u32>>,
-    accessions: Vec<Option<u32>>,
+    chains: PerModel<u32>,
+    accessions: PerModel<u32>,
+}
+
+/// A value for some chains or accessions of a file, forgotten from model to model at a
+/// cost that does not grow with the file.
+#[derive(Default)]
+pub(super) struct PerModel<T> {
+    /// The model that set a value, and the value.
+    values: Vec<(u32, T)>,
+    model: u32,
+}
+
+impl<T: Copy + Default> PerModel<T> {
+    /// Makes room for `len` values, none of them set.
+    pub(super) fn resize(&mut self, len: usize) {
+        self.values.clear();
+        self.values.resize(len, (0, T::default()));
+        self.model = 1;
+    }
+
+    /// Forgets all values.
+    pub(super) fn clear(&mut self) {
+        self.model += 1;
+    }
+
+    /// The value at `at`, if it is set.
+    #[inline]
+    pub(super) fn get(&self, at: u32) -> Option<T> {
+        let (model, value) = self.values[at as usize];
+        (model == self.model).then_some(value)
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, at: u32, value: T) {
+        self.values[at as usize] = (self.model, value);
+    }
 }
 
 impl<'a> Builder<'a> {
-    /// A structure of at most so many residues and atoms.
-    pub(super) fn new(table: &'a AtomTable, model: u32, residues: usize, atoms: usize) -> Self {
-        let mut structure = Structure {
+    /// A structure without residues. `places` are those of the chains and of the
+    /// accessions, and come back from [`Builder::finish`].
+    pub(super) fn new(
+        table: &'a AtomTable,
+        references: &'a References,
+        model: u32,
+        places: [PerModel<u32>; 2],
+    ) -> Self {
+        let structure = Structure {
             entry_id: table.entry_id.clone(),
             model: table.models[model as usize],
+            truncation: table.truncation,
             ..Structure::default()
         };
-        structure.residues.reserve_exact(residues);
-        structure.atom_start.reserve_exact(residues + 1);
-        structure.xyz.reserve_exact(atoms);
-        structure.element.reserve_exact(atoms);
-        structure.class.reserve_exact(atoms);
-        structure.b_factor.reserve_exact(atoms);
+        let [mut chains, mut accessions] = places;
+        chains.clear();
+        accessions.clear();
         Builder {
             table,
             templates: Templates::table(),
             structure,
             in_rows: true,
+            references,
             chain: None,
-            references: Vec::new(),
-            chains: vec![None; table.chains.len()],
-            accessions: vec![None; table.accessions.len()],
+            of_chain: OfChain::default(),
+            chains,
+            accessions,
         }
+    }
+
+    /// Makes room for so many residues and atoms.
+    pub(super) fn reserve(&mut self, residues: usize, atoms: usize) -> Result<()> {
+        let structure = &mut self.structure;
+        reserve(&mut structure.residues, residues)?;
+        reserve(&mut structure.atom_start, residues + 1)?;
+        structure.reserve_atoms(atoms)
     }
 
     /// Adds a residue with its atoms, none of them hydrogen.
@@ -118,7 +169,7 @@ impl<'a> Builder<'a> {
 
     /// The structure, whose B factors are what `kind` says or, where it leaves
     /// that open, the file.
-    pub(super) fn finish(mut self, kind: Option<BFactorKind>) -> Structure {
+    pub(super) fn finish(mut self, kind: Option<BFactorKind>) -> (Structure, [PerModel<u32>; 2]) {
         if kind.map_or(self.table.plddt, |kind| kind == BFactorKind::Plddt) {
             self.take_as_plddt();
         }
@@ -131,7 +182,7 @@ impl<'a> Builder<'a> {
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();
-        self.structure
+        (self.structure, [self.chains, self.accessions])
     }
 
     fn take_as_plddt(&mut self) {
@@ -164,45 +215,40 @@ impl<'a> Builder<'a> {
 
     fn start_chain(&mut self, chain: u32) {
         let raw = &self.table.chains[chain as usize];
-        let is = |reference: &&Reference| {
-            (reference.chain == NO_NAME || reference.chain == raw.auth)
-                && (reference.entity == NO_NAME || reference.entity == raw.entity)
-        };
-        self.references.clear();
-        self.references
-            .extend(self.table.references.iter().filter(is));
+        self.of_chain = self.references.of_chain(raw);
         self.chain = Some(chain);
     }
 
     fn chain_index(&mut self, chain: u32) -> u32 {
+        if let Some(index) = self.chains.get(chain) {
+            return index;
+        }
         let (table, structure) = (self.table, &mut self.structure);
-        *self.chains[chain as usize].get_or_insert_with(|| {
-            let raw = &table.chains[chain as usize];
-            let given = |name| (name != NO_NAME).then(|| table.names.get(name));
-            structure.chains.push(Chain {
-                auth_asym_id: table.names.get(raw.auth),
-                label_asym_id: given(raw.label),
-                entity_id: given(raw.entity),
-            });
-            structure.chains.len() as u32 - 1
-        })
+        let raw = &table.chains[chain as usize];
+        let given = |name| (name != NO_NAME).then(|| table.names.get(name));
+        structure.chains.push(Chain {
+            auth_asym_id: table.names.get(raw.auth),
+            label_asym_id: given(raw.label),
+            entity_id: given(raw.entity),
+        });
+        let index = structure.chains.len() as u32 - 1;
+        self.chains.set(chain, index);
+        index
     }
 
     fn uniprot(&mut self, run: &Run) -> Option<Uniprot> {
-        let find =
-            |reference: &&Reference| Some((reference.accession, reference.position_of(run)?));
-        let (accession, position) = run
-            .uniprot
-            .or_else(|| self.references.iter().find_map(find))?;
-        let (table, structure) = (self.table, &mut self.structure);
-        let accession = *self.accessions[accession as usize].get_or_insert_with(|| {
-            structure
-                .uniprot
-                .push(table.names.get(table.accessions[accession as usize]));
-            structure.uniprot.len() as u32 - 1
+        let by_reference = || self.references.find(self.of_chain, run);
+        let (accession, position) = run.uniprot.or_else(by_reference)?;
+        let index = self.accessions.get(accession).unwrap_or_else(|| {
+            let name = self.table.accessions[accession as usize];
+            let uniprot = &mut self.structure.uniprot;
+            uniprot.push(self.table.names.get(name));
+            let index = uniprot.len() as u32 - 1;
+            self.accessions.set(accession, index);
+            index
         });
         Some(Uniprot {
-            accession,
+            accession: index,
             position,
         })
     }

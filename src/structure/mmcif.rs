@@ -4,13 +4,16 @@
 //! [`super::atom_site`]); the few categories that say what the atoms are may
 //! come before or after them, so they are kept aside and resolved at the end.
 
+use std::collections::HashMap;
+
 use super::assembly::Generator;
 use super::atom_site::{self, AtomSite};
 use super::cif_lexer::{Lexer, Rows, Token};
 use super::components::{self, Kind};
 use super::decimal::int;
+use super::limits::{ReadLimits, check};
 use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
-use super::table::{AtomTable, Entity, NO_NAME, Reference, at_line, check_size, text8};
+use super::table::{AtomTable, Entity, NO_NAME, Reference, at_line, line_of, text8};
 use super::{Assembly, ReadOptions};
 use crate::{Error, Result};
 
@@ -68,7 +71,7 @@ pub(super) fn read(
     table: &mut AtomTable,
     edges: &mut Vec<u32>,
 ) -> Result<()> {
-    check_size(text)?;
+    let limits = table.limits;
     let mut lexer = Lexer::new(text);
     let mut block = Block::default();
     let mut seen = Seen::default();
@@ -85,6 +88,8 @@ pub(super) fn read(
             }
             Token::Data(_) if block.has_atoms => break,
             Token::Data(name) => {
+                let named = limits.check_name("the name of the data block", name);
+                named.map_err(|error| on_line(text, span.start, error))?;
                 in_block = true;
                 block = Block {
                     name,
@@ -97,7 +102,8 @@ pub(super) fn read(
                         .fix("fetch the file again: it seems to be cut short"));
                 };
                 seen.note(tag);
-                block.item(tag, value, [value_span.start as u32, value_span.end as u32]);
+                let item = block.item(tag, value, [value_span.start, value_span.end], &limits);
+                item.map_err(|error| on_line(text, value_span.start, error))?;
             }
             Token::Loop => {
                 let mut tags = Vec::new();
@@ -115,7 +121,7 @@ pub(super) fn read(
                     AtomSite::new(text, &tags, options.models, table)?.read(&mut rows)?;
                     block.has_atoms = true;
                 } else {
-                    block.rows(text, &tags, &mut rows)?;
+                    block.rows(text, &tags, &mut rows, &limits)?;
                 }
                 lexer.seek(rows.pos());
             }
@@ -135,7 +141,7 @@ pub(super) fn read(
     }
     block.resolve(table);
     if options.assembly == Assembly::First {
-        table.generators = block.generators(text)?;
+        table.generators = block.generators(text, &limits)?;
     }
     Ok(())
 }
@@ -185,21 +191,37 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn item(&mut self, tag: &'a [u8], value: &'a [u8], span: [u32; 2]) {
+    fn item(
+        &mut self,
+        tag: &'a [u8],
+        value: &'a [u8],
+        span: [usize; 2],
+        limits: &ReadLimits,
+    ) -> Result<()> {
+        let span = span.map(|at| at as u32);
         if tag.eq_ignore_ascii_case(b"_entry.id") {
+            limits.check_name("_entry.id", value)?;
             self.entry_id = value;
         } else if atom_site::is_item(tag) {
             self.atom.push((tag, span));
             self.has_atoms = true;
         } else if let Some((category, Some(item))) = find_item(tag) {
+            check_value(category, item, value, limits)?;
             let values = &mut self.values[category];
             values.resize(CATEGORIES[category].1.len(), b"");
             values[item] = value;
             self.offsets[category].resize(1, span[0]);
         }
+        Ok(())
     }
 
-    fn rows(&mut self, text: &'a [u8], tags: &[&[u8]], rows: &mut Rows) -> Result<()> {
+    fn rows(
+        &mut self,
+        text: &'a [u8],
+        tags: &[&[u8]],
+        rows: &mut Rows,
+        limits: &ReadLimits,
+    ) -> Result<()> {
         let Some((category, _)) = find_item(tags[0]) else {
             while rows.next()? {}
             return Ok(());
@@ -214,9 +236,13 @@ impl<'a> Block<'a> {
             let row = values.len();
             values.resize(row + items, b"");
             self.offsets[category].push(rows.edges()[0]);
+            check_rows(category, self.offsets[category].len(), limits)?;
             for (edge, item) in rows.edges().chunks_exact(2).zip(&columns) {
-                if let Some(item) = item {
-                    values[row + item] = not_null(&text[edge[0] as usize..edge[1] as usize]);
+                if let &Some(item) = item {
+                    let value = not_null(&text[edge[0] as usize..edge[1] as usize]);
+                    check_value(category, item, value, limits)
+                        .map_err(|error| on_line(text, edge[0] as usize, error))?;
+                    values[row + item] = value;
                 }
             }
         }
@@ -235,9 +261,10 @@ impl<'a> Block<'a> {
         offsets.zip(self.table::<N>(category)).collect()
     }
 
-    fn generators(&self, text: &[u8]) -> Result<Vec<Generator>> {
+    fn generators(&self, text: &[u8], limits: &ReadLimits) -> Result<Vec<Generator>> {
         oper_list::generators(
             text,
+            limits.operators_max,
             &self.located_table(ASSEMBLY_GEN),
             &self.located_table(OPER_LIST),
         )
@@ -255,7 +282,7 @@ impl<'a> Block<'a> {
             if let Some(kind) = component_kind(kind)
                 && components::lookup(text8(id)).is_none()
             {
-                table.components.push((text8(id), kind));
+                table.components.entry(text8(id)).or_insert(kind);
             }
         }
         let mut metrics = self.table::<2>(QUALITY_METRIC).flatten();
@@ -268,7 +295,7 @@ impl<'a> Block<'a> {
     }
 
     fn resolve_entities(&self, table: &mut AtomTable) {
-        let mut types = std::collections::HashMap::new();
+        let mut types = HashMap::new();
         for [id, kind] in self.table::<2>(ENTITY) {
             let entity = match kind {
                 b"" => continue,
@@ -289,7 +316,7 @@ impl<'a> Block<'a> {
                 };
             }
         }
-        let mut entity_of = std::collections::HashMap::new();
+        let mut entity_of = HashMap::new();
         for [id, entity] in self.table::<2>(STRUCT_ASYM) {
             let id = table.names.intern(id);
             entity_of.insert(id, table.names.intern(entity));
@@ -305,10 +332,12 @@ impl<'a> Block<'a> {
     }
 
     fn resolve_references(&self, table: &mut AtomTable) {
+        let mut targets = HashMap::new();
+        for [id, target @ ..] in self.table::<4>(STRUCT_REF) {
+            targets.entry(id).or_insert(target);
+        }
         for [id, chain, accession, first, last, position, end] in self.table::<7>(STRUCT_REF_SEQ) {
-            let Some([_, entity, db_name, db_accession]) =
-                self.table::<4>(STRUCT_REF).find(|row| row[0] == id)
-            else {
+            let Some(&[entity, db_name, db_accession]) = targets.get(id) else {
                 continue;
             };
             let accession = if accession.is_empty() {
@@ -361,6 +390,33 @@ impl<'a> Block<'a> {
             table.references.push(reference);
         }
     }
+}
+
+/// Refuses a name that is over its limit. The lists of an assembly's generator are none.
+fn check_value(category: usize, item: usize, value: &[u8], limits: &ReadLimits) -> Result<()> {
+    if category == ASSEMBLY_GEN || value.len() <= limits.name_bytes_max as usize {
+        return Ok(());
+    }
+    let (category, items) = CATEGORIES[category];
+    let [category, item] = [category, items[item]].map(String::from_utf8_lossy);
+    limits.check_name(&format!("_{category}.{item}"), value)
+}
+
+/// Refuses rows of a category beyond its limit.
+fn check_rows(category: usize, count: usize, limits: &ReadLimits) -> Result<()> {
+    let (field, max) = match category {
+        ASSEMBLY_GEN | OPER_LIST => ("operators_max", limits.operators_max),
+        _ => ("chains_max", limits.chains_max),
+    };
+    let name = || String::from_utf8_lossy(CATEGORIES[category].0);
+    check(field, max, count as u64, || {
+        format!("_{} has too many rows", name())
+    })
+}
+
+/// Adds the line that an offset into the text is on.
+pub(super) fn on_line(text: &[u8], offset: usize, error: Error) -> Error {
+    error.within(format!("line {}", line_of(text, offset)))
 }
 
 /// The category of a tag that is kept, and the item if that is kept too.

@@ -8,11 +8,15 @@
 //! with `atom_site` and `cif_lexer`. What the atoms mean is decided after that,
 //! in one place for all formats: `select` says what is polymer, `conformer`
 //! which of several conformers is there, `build` lays the structure out with
-//! what `template` knows of atom names, and `assembly` copies its chains where a
+//! what `template` knows of atom names and `references` of UniProt, and `assembly` copies its chains where a
 //! biological assembly is wanted, as `oper_list` or `remark350` says.
+//!
+//! Time and memory are linear in the file, whatever it holds, and `limits` says how much
+//! a file may take.
 
 mod assembly;
 mod atom_site;
+mod budget;
 mod build;
 mod cif_lexer;
 mod class;
@@ -20,20 +24,25 @@ mod components;
 mod conformer;
 mod decimal;
 mod element;
+mod limits;
 mod mmcif;
 mod model;
 mod oper_list;
 mod pdb;
 mod places;
 mod reader;
+mod references;
 mod remark350;
 mod select;
 mod table;
 mod template;
 
+pub use budget::ReadBudget;
 pub use class::AtomClass;
+pub use limits::ReadLimits;
 pub use model::{
-    Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Uniprot,
+    Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Truncation,
+    Uniprot,
 };
 pub use places::{BFactorPlace, BFactorPlaces, ResiduePlaces};
 pub use reader::{Format, Models, ReadOptions, Reader, text_of};

@@ -1,6 +1,9 @@
 //! One model of one structure: heavy polymer atoms, one conformer a residue.
 
 use super::class::AtomClass;
+use super::limits::reserve;
+use crate::Result;
+use std::fmt;
 
 /// The atom index that says that a residue lacks the atom.
 pub const MISSING: u32 = u32::MAX;
@@ -49,6 +52,8 @@ pub struct Structure {
     /// Deposited atoms whose coordinates had more than three decimals and were
     /// rounded.
     pub rounded_atoms: u32,
+    /// Why the file may be cut short, if it may.
+    pub truncation: Option<Truncation>,
     /// Annotations of residues from elsewhere, such as conservation. Readers give
     /// none.
     pub channels: Vec<Channel>,
@@ -73,6 +78,32 @@ pub enum Assembly {
     /// `_pdbx_struct_assembly_gen` or PDB's REMARK 350 says. The first copy of a
     /// chain keeps its names, the second of `A` is `A-2`.
     First,
+}
+
+/// Why a PDB file may be cut short. An mmCIF file that is cut within a row is an error;
+/// one that is cut between two rows cannot be recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Truncation {
+    /// Neither END nor ENDMDL follows the last atom.
+    NoEnd,
+    /// The file has fewer atoms than its MASTER record counts.
+    AtomsMissing {
+        /// Atoms that the MASTER record counts.
+        master: u32,
+        /// ATOM and HETATM records that were read.
+        read: u32,
+    },
+}
+
+impl fmt::Display for Truncation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Truncation::NoEnd => f.write_str("neither END nor ENDMDL follows the last atom"),
+            Truncation::AtomsMissing { master, read } => {
+                write!(f, "MASTER counts {master} atoms, and the file has {read}")
+            }
+        }
+    }
 }
 
 /// What the column of the B factors holds.
@@ -154,6 +185,14 @@ impl Structure {
     /// The position of an atom index, `None` for [`MISSING`].
     pub fn position(&self, atom: u32) -> Option<[i32; 3]> {
         self.xyz.get(atom as usize).copied()
+    }
+
+    /// Makes room for so many atoms.
+    pub(super) fn reserve_atoms(&mut self, atoms: usize) -> Result<()> {
+        reserve(&mut self.xyz, atoms)?;
+        reserve(&mut self.element, atoms)?;
+        reserve(&mut self.class, atoms)?;
+        reserve(&mut self.b_factor, atoms)
     }
 
     /// The chains that have rows: the first of [`Structure::chains`].

@@ -1,9 +1,13 @@
 //! The assembly of an mmCIF file: `_pdbx_struct_assembly_gen` and
 //! `_pdbx_struct_oper_list`.
 
-use super::assembly::{FIX, Generator, OPERATORS_MAX, Operator};
+use std::collections::HashMap;
+
+use super::assembly::{FIX, Generator, Operator};
 use super::decimal;
-use super::table::at_line;
+use super::limits::check;
+use super::mmcif::on_line;
+use super::table::{at_line, quoted};
 use crate::{Error, Result};
 
 /// A row of `_pdbx_struct_assembly_gen`: where it starts, then the items of
@@ -34,27 +38,31 @@ pub(super) const OPERATOR_ITEMS: &[&[u8]] = &[
     b"vector[3]",
 ];
 
-/// The generators of assembly 1; none where the file does not have it.
+/// The generators of assembly 1; none where the file does not have it. At most `max`
+/// operators are evaluated.
 pub(super) fn generators(
     text: &[u8],
+    max: u32,
     generators: &[GeneratorRow],
     operators: &[OperatorRow],
 ) -> Result<Vec<Generator>> {
+    let mut rows = HashMap::new();
+    for (offset, [id, values @ ..]) in operators {
+        rows.entry(*id).or_insert((*offset, values));
+    }
     let mut out = Vec::new();
-    let mut operator_count = 0;
+    let mut evaluated = 0;
     for &(offset, [_, expression, chains]) in generators.iter().filter(|(_, [id, ..])| *id == b"1")
     {
         let expression = Expression {
             text,
             offset,
-            expression: without_blanks(expression),
-            operators,
+            expression: &without_blanks(expression),
+            operators: &rows,
+            max,
         };
-        let operators = expression.evaluate()?;
-        operator_count += operators.len();
-        expression.check_count(operator_count)?;
         out.push(Generator {
-            operators,
+            operators: expression.evaluate(&mut evaluated)?,
             chains: without_blanks(chains)
                 .split(',')
                 .map(str::to_owned)
@@ -71,25 +79,31 @@ struct Expression<'a> {
     text: &'a [u8],
     /// Where the generator is.
     offset: u32,
-    expression: String,
-    operators: &'a [OperatorRow<'a>],
+    expression: &'a str,
+    operators: &'a OperatorIndex<'a>,
+    /// The most operators that are evaluated.
+    max: u32,
 }
 
+/// By id, where a row starts and its numbers.
+type OperatorIndex<'a> = HashMap<&'a [u8], (u32, &'a [&'a [u8]; 12])>;
+
 impl Expression<'_> {
-    fn evaluate(&self) -> Result<Vec<Operator>> {
-        let lists = lists(&self.expression).ok_or_else(|| self.malformed())?;
+    /// The operators, each of which `evaluated` counts, and each factor of a product.
+    fn evaluate(&self, evaluated: &mut usize) -> Result<Vec<Operator>> {
+        let lists = lists(self.expression).ok_or_else(|| self.malformed())?;
         let mut lists = lists.into_iter();
-        let mut product = self.list(lists.next().unwrap_or_default())?;
+        let mut product = self.list(lists.next().unwrap_or_default(), evaluated)?;
         for list in lists {
-            let factors = self.list(list)?;
-            self.check_count(product.len() * factors.len())?;
+            let factors = self.list(list, evaluated)?;
+            self.count(evaluated, product.len() * factors.len())?;
             let after = |last: Operator| factors.iter().map(move |first| last.after(first));
             product = product.into_iter().flat_map(after).collect();
         }
         Ok(product)
     }
 
-    fn list(&self, list: &str) -> Result<Vec<Operator>> {
+    fn list(&self, list: &str, evaluated: &mut usize) -> Result<Vec<Operator>> {
         let mut operators = Vec::new();
         for item in list.split(',') {
             let range = item.split_once('-');
@@ -101,46 +115,48 @@ impl Expression<'_> {
                     return Err(self.malformed());
                 }
                 for id in range {
+                    self.count(evaluated, 1)?;
                     operators.push(self.find(&id.to_string())?);
-                    self.check_count(operators.len())?;
                 }
             } else if item.is_empty() {
                 return Err(self.malformed());
             } else {
+                self.count(evaluated, 1)?;
                 operators.push(self.find(item)?);
-                self.check_count(operators.len())?;
             }
         }
         Ok(operators)
     }
 
     fn malformed(&self) -> Error {
-        let message = format!("oper_expression {:?} is malformed", self.expression);
+        let expression = quoted(self.expression.as_bytes());
+        let message = format!("oper_expression {expression} is malformed");
         self.error(self.offset, &message)
     }
 
     fn find(&self, id: &str) -> Result<Operator> {
-        let is = |row: &&OperatorRow| row.1[0] == id.as_bytes();
-        let Some((offset, [_, values @ ..])) = self.operators.iter().find(is) else {
-            let message = format!("operator {id:?} is not in _pdbx_struct_oper_list");
+        let Some((offset, values)) = self.operators.get(id.as_bytes()) else {
+            let id = quoted(id.as_bytes());
+            let message = format!("operator {id} is not in _pdbx_struct_oper_list");
             return Err(self.error(self.offset, &message));
         };
         let mut rows = [[f64::NAN; 4]; 3];
-        for (value, text) in rows.as_flattened_mut().iter_mut().zip(values) {
+        for (value, text) in rows.as_flattened_mut().iter_mut().zip(*values) {
             *value = decimal::float(text).unwrap_or(f64::NAN);
         }
         Operator::new(rows).ok_or_else(|| {
-            let message = format!("operator {id:?} is no rotation and shift");
+            let id = quoted(id.as_bytes());
+            let message = format!("operator {id} is no rotation and shift");
             self.error(*offset, &message)
         })
     }
 
-    fn check_count(&self, count: usize) -> Result<()> {
-        if count <= OPERATORS_MAX {
-            return Ok(());
-        }
-        let message = format!("assembly 1 has over {OPERATORS_MAX} operators");
-        Err(self.error(self.offset, &message))
+    /// Counts operators that are about to be evaluated.
+    fn count(&self, evaluated: &mut usize, more: usize) -> Result<()> {
+        *evaluated += more;
+        let what = || "assembly 1 has too many operators";
+        check("operators_max", self.max, *evaluated as u64, what)
+            .map_err(|error| on_line(self.text, self.offset as usize, error))
     }
 
     fn error(&self, offset: u32, message: &str) -> Error {

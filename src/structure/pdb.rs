@@ -11,8 +11,9 @@ use std::ops::Range;
 use memchr::{memchr, memmem};
 
 use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
+use super::model::Truncation;
 use super::remark350::Remark350;
-use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, check_size, text8};
+use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, quoted, text8};
 use super::{Assembly, Models, ReadOptions, components, element};
 use crate::{Error, Result};
 
@@ -24,12 +25,14 @@ type ResidueKey = [u8; 10];
 
 /// Reads the text of a PDB file into `table`.
 pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
-    check_size(text)?;
+    let operators_max = table.limits.operators_max;
+    let assembly = || Remark350::new(text, operators_max);
     let mut reader = PdbReader {
         text,
         table,
         models: options.models,
-        assembly: (options.assembly == Assembly::First).then(|| Remark350::new(text)),
+        assembly: (options.assembly == Assembly::First).then(assembly),
+        master_atoms: None,
         in_model: false,
         model_number: None,
         key: None,
@@ -37,11 +40,10 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         half_reference: None,
     };
     let mut at = 0;
-    while at < text.len() {
+    let mut has_end = false;
+    while at < text.len() && !has_end {
         let end = memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len);
-        if !reader.line(at, end)? {
-            break;
-        }
+        has_end = !reader.line(at, end)?;
         at = end + 1;
     }
     if let Some(assembly) = reader.assembly {
@@ -51,6 +53,12 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     if reader.table.atoms.is_empty() {
         return Err(Error::input("no ATOM or HETATM records"));
     }
+    let read = reader.table.atoms.len() as u32;
+    reader.table.truncation = match reader.master_atoms {
+        _ if reader.in_model && !has_end => Some(Truncation::NoEnd),
+        Some(master) if read < master => Some(Truncation::AtomsMissing { master, read }),
+        _ => None,
+    };
     Ok(())
 }
 
@@ -60,6 +68,9 @@ struct PdbReader<'a> {
     models: Models,
     /// The assembly, where it is wanted.
     assembly: Option<Remark350<'a>>,
+    /// Coordinate records of the file, as its MASTER record counts them. The wwPDB leaves
+    /// hydrogens and some altlocs out of the count.
+    master_atoms: Option<u32>,
     /// Whether atoms of the current model have been read.
     in_model: bool,
     /// The number on the last MODEL record, until its first atom.
@@ -116,7 +127,7 @@ impl<'a> PdbReader<'a> {
     ) -> Result<()> {
         let key: ResidueKey = take(columns, 17);
         if self.key != Some(key) {
-            self.start_run(key, at, hetero);
+            self.start_run(key, at, hetero)?;
         }
         let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
         let (xyz, rounded) = match fixed8(fields) {
@@ -140,8 +151,7 @@ impl<'a> PdbReader<'a> {
             element,
             altloc: if columns[16] == b' ' { 0 } else { columns[16] },
             rounded,
-        });
-        Ok(())
+        })
     }
 
     /// Coordinates that are not all of the usual form, and whether one was
@@ -153,8 +163,8 @@ impl<'a> PdbReader<'a> {
             let text = trimmed(&columns[first..first + 8]);
             let (value, changed) = decimal::milli(text).map_err(|bad| {
                 let name = ["x", "y", "z"][axis];
-                let text = String::from_utf8_lossy(text);
-                at_line(self.text, at, &format!("{name} coordinate {text:?} {bad}"))
+                let text = quoted(text);
+                at_line(self.text, at, &format!("{name} coordinate {text} {bad}"))
             })?;
             xyz[axis] = value;
             rounded |= changed;
@@ -164,18 +174,17 @@ impl<'a> PdbReader<'a> {
 
     /// Starts the run of the residue `key`. Once a residue, so off the hot path.
     #[inline(never)]
-    fn start_run(&mut self, key: ResidueKey, at: usize, hetero: bool) {
+    fn start_run(&mut self, key: ResidueKey, at: usize, hetero: bool) -> Result<()> {
         if !self.in_model {
             let ordinal = self.table.models.len() as i32 + 1;
-            self.table
-                .models
-                .push(self.model_number.take().unwrap_or(ordinal));
+            let number = self.model_number.take().unwrap_or(ordinal);
+            self.table.add_model(number)?;
             self.in_model = true;
         }
         let (comp, chain_id) = names(&key);
         let chain = match self.table.runs.last() {
             Some(run) if self.key.is_some_and(|last| names(&last).1 == chain_id) => run.chain,
-            _ => self.table.chain(trimmed(chain_id), b"", b""),
+            _ => self.table.chain(trimmed(chain_id), b"", b"")?,
         };
         self.key = Some(key);
         let comp = text8(trimmed(comp));
@@ -192,7 +201,7 @@ impl<'a> PdbReader<'a> {
             offset: at as u32,
             plain: false,
         };
-        self.table.start_run(run);
+        self.table.start_run(run)
     }
 
     /// Reads a record that is no atom; false when the rest is of no interest.
@@ -215,6 +224,10 @@ impl<'a> PdbReader<'a> {
             b"TITLE " => {
                 let title = line.to_ascii_uppercase();
                 self.table.plddt |= memmem::find(&title, b"ALPHAFOLD").is_some();
+            }
+            b"MASTER" => {
+                let count = int(trimmed(&padded(line)[50..55]));
+                self.master_atoms = count.and_then(|count| u32::try_from(count).ok());
             }
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {

@@ -1,9 +1,11 @@
 //! Where the text of a file holds its B factors, for a program that writes others
 //! in their place and keeps everything else.
 
+use super::ReadLimits;
 use super::cif_lexer::{Lexer, Rows, Token};
 use super::model::Chain;
 use super::reader::{Format, Models, ReadOptions};
+use super::select::RESIDUE_ATOMS;
 use super::table::{AtomTable, NO_NAME, Run};
 use super::{atom_site, mmcif, pdb};
 use crate::Result;
@@ -49,12 +51,14 @@ pub struct BFactorPlace {
 }
 
 impl BFactorPlaces {
-    /// Finds the B factors of all models in the text of a file.
+    /// Finds the B factors of all models in the text of a file that is within `limits`.
     ///
     /// # Errors
     /// What is wrong with the text, as when it is read.
-    pub fn find(text: &[u8], format: Format) -> Result<Self> {
+    pub fn find(text: &[u8], format: Format, limits: ReadLimits) -> Result<Self> {
+        limits.check_text(text.len() as u64)?;
         let mut table = AtomTable::default();
+        table.clear(limits);
         let options = ReadOptions {
             models: Models::All,
             ..ReadOptions::default()
@@ -168,7 +172,7 @@ fn span(edges: &[u32], column: usize) -> Range<usize> {
 type Key = (u32, u32, Option<i32>, u8, [u8; 8]);
 
 /// Gathers runs into residues, as the selection does: a run that repeats an atom
-/// of its residue is another one's.
+/// of its residue is another one's, and one that makes it too large.
 fn by_residue(table: &AtomTable, places: &[BFactorPlace]) -> Vec<ResiduePlaces> {
     let mut residues: Vec<ResiduePlaces> = Vec::new();
     let mut runs_of: Vec<Vec<&Run>> = Vec::new();
@@ -184,8 +188,11 @@ fn by_residue(table: &AtomTable, places: &[BFactorPlace]) -> Vec<ResiduePlaces> 
                 others.any(|other| (other.name, other.altloc) == (atom.name, atom.altloc))
             })
         };
-        let known = latest.get(&key).copied();
-        let known = known.filter(|&known| !runs_of[known].iter().any(|other| repeats(other)));
+        let has_room = |&known: &usize| {
+            residues[known].atoms.len() + run.atoms.len() <= RESIDUE_ATOMS
+                && !runs_of[known].iter().any(|other| repeats(other))
+        };
+        let known = latest.get(&key).copied().filter(has_room);
         let at = known.unwrap_or_else(|| {
             residues.push(new_residue(table, run));
             runs_of.push(Vec::new());

@@ -3,9 +3,12 @@
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::budget::{ReadBudget, Share};
+use super::limits::{ReadLimits, exceeded, reserve};
 use super::model::{Assembly, BFactorKind, Structure};
 use super::select::Selector;
 use super::table::AtomTable;
@@ -44,6 +47,10 @@ pub struct ReadOptions {
     pub b_factor_kind: Option<BFactorKind>,
     /// The deposited chains, or those of an assembly where the file has it.
     pub assembly: Assembly,
+    /// Whether a file that may be cut short ([`Structure::truncation`]) is rejected.
+    pub strict: bool,
+    /// How much a file may take.
+    pub limits: ReadLimits,
 }
 
 impl Default for ReadOptions {
@@ -53,13 +60,11 @@ impl Default for ReadOptions {
             nucleic: true,
             b_factor_kind: None,
             assembly: Assembly::Deposited,
+            strict: false,
+            limits: ReadLimits::default(),
         }
     }
 }
-
-/// Text beyond this many bytes is refused: a larger file is no structure, and
-/// offsets into the text are 32 bits.
-const TEXT_BYTES_MAX: u64 = u32::MAX as u64;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -76,6 +81,7 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// ```
 pub struct Reader {
     options: ReadOptions,
+    budget: Option<Arc<ReadBudget>>,
     file: Vec<u8>,
     text: Vec<u8>,
     scratch: Scratch,
@@ -128,20 +134,35 @@ impl Reader {
     pub fn new(options: ReadOptions) -> Self {
         Reader {
             options,
+            budget: None,
             file: Vec::new(),
             text: Vec::new(),
             scratch: Scratch::default(),
         }
     }
 
+    /// A reader with empty buffers whose files and text come out of `budget`.
+    pub fn with_budget(options: ReadOptions, budget: Arc<ReadBudget>) -> Self {
+        Reader {
+            budget: Some(budget),
+            ..Reader::new(options)
+        }
+    }
+
     /// Reads a file, plain or gzipped. The error does not name the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be opened or read,
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if it is no structure, and
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if it is over a limit of
+    /// [`ReadOptions::limits`]. No more of a file is read than the limit and one byte, so
+    /// a pipe or a device without an end is refused too.
     pub fn read_path(&mut self, path: &Path) -> Result<Vec<Structure>> {
+        let budget = self.budget.clone();
+        let mut share = Share::new(budget.as_deref());
         let mut bytes = std::mem::take(&mut self.file);
-        bytes.clear();
-        let outcome = std::fs::File::open(path)
-            .and_then(|mut file| file.read_to_end(&mut bytes))
-            .map_err(Error::io)
-            .and_then(|_| self.read_auto(&path.to_string_lossy(), &bytes));
+        let outcome = load(path, &self.options.limits, &mut bytes, &mut share)
+            .and_then(|()| self.read_shared(&path.to_string_lossy(), &bytes, &mut share));
         self.file = bytes;
         outcome
     }
@@ -150,32 +171,52 @@ impl Reader {
     /// format is the one that `name` stands for, unless the text starts like a
     /// CIF file, which no PDB file does; else it is the one the text looks like.
     pub fn read_auto(&mut self, name: &str, bytes: &[u8]) -> Result<Vec<Structure>> {
+        let budget = self.budget.clone();
+        self.read_shared(name, bytes, &mut Share::new(budget.as_deref()))
+    }
+
+    fn read_shared(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        share: &mut Share,
+    ) -> Result<Vec<Structure>> {
         if !bytes.starts_with(&GZIP_MAGIC) {
             return self.read_text(name, bytes);
         }
         let mut text = std::mem::take(&mut self.text);
-        let outcome = gunzip(bytes, &mut text).and_then(|()| self.read_text(name, &text));
+        let outcome = gunzip(bytes, &self.options.limits, &mut text, share)
+            .and_then(|()| self.read_text(name, &text));
         self.text = text;
         outcome
     }
 
     /// Reads text of a known format.
     pub fn read_bytes(&mut self, text: &[u8], format: Format) -> Result<Vec<Structure>> {
+        let limits = self.options.limits;
+        limits.check_text(text.len() as u64)?;
         let Scratch {
             table,
             edges,
             selector,
         } = &mut self.scratch;
-        table.clear();
+        table.clear(limits);
         match format {
             Format::Pdb => pdb::read(text, self.options, table)?,
             Format::Mmcif => mmcif::read(text, self.options, table, edges)?,
+        }
+        if let (true, Some(truncation)) = (self.options.strict, table.truncation) {
+            let message = format!("the file may be cut short: {truncation}");
+            return Err(
+                Error::input(message).fix("fetch the file again, or read it without strict = true")
+            );
         }
         let deposited = selector.select(table, text, self.options)?;
         if table.generators.is_empty() {
             return Ok(deposited);
         }
-        let assembly = |structure: &Structure| assembly::build(structure, &table.generators);
+        let assembly =
+            |structure: &Structure| assembly::build(structure, &table.generators, &limits);
         deposited.iter().map(assembly).collect()
     }
 
@@ -190,11 +231,11 @@ impl Reader {
 /// The text of a file's bytes, plain or gzipped, and its format.
 ///
 /// # Errors
-/// The gzip data is damaged, or the text is of no known format.
-pub fn text_of(name: &str, bytes: Vec<u8>) -> Result<(Vec<u8>, Format)> {
+/// The gzip data is damaged, the text is of no known format or over a limit.
+pub fn text_of(name: &str, bytes: Vec<u8>, limits: &ReadLimits) -> Result<(Vec<u8>, Format)> {
     let text = if bytes.starts_with(&GZIP_MAGIC) {
         let mut text = Vec::new();
-        gunzip(&bytes, &mut text)?;
+        gunzip(&bytes, limits, &mut text, &mut Share::new(None))?;
         text
     } else {
         bytes
@@ -217,27 +258,72 @@ fn format_of(name: &str, text: &[u8]) -> Result<Format> {
     })
 }
 
+/// Reads a file into `bytes`.
+fn load(path: &Path, limits: &ReadLimits, bytes: &mut Vec<u8>, share: &mut Share) -> Result<()> {
+    let file = std::fs::File::open(path).map_err(Error::io)?;
+    // 0 for pipes and devices.
+    let size = file.metadata().map_err(Error::io)?.len();
+    limits.check_text(size)?;
+    let max = u64::from(limits.text_bytes_max);
+    let whole = fill(bytes, file, size, max, share, Error::io)?;
+    match whole {
+        true => Ok(()),
+        false => limits.check_text(bytes.len() as u64),
+    }
+}
+
 /// Unpacks all members of a gzip file into `text`.
-fn gunzip(bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
-    text.clear();
+fn gunzip(bytes: &[u8], limits: &ReadLimits, text: &mut Vec<u8>, share: &mut Share) -> Result<()> {
+    let max = limits.unpacked_bytes_max(bytes.len());
     // The last four bytes are the size of the last member, usually the only one;
     // corrupt ones must not reserve gigabytes.
-    if let Some(size) = bytes.last_chunk::<4>() {
-        let claimed = u32::from_le_bytes(*size) as usize;
-        text.reserve(claimed.min(bytes.len().saturating_mul(16)));
+    let claimed = bytes
+        .last_chunk::<4>()
+        .map_or(0, |size| u32::from_le_bytes(*size));
+    let size = u64::from(claimed).min(bytes.len() as u64 * 16);
+    let refused = |error: std::io::Error| match error.kind() {
+        ErrorKind::UnexpectedEof => {
+            Error::input("the gzip data is cut short").fix("fetch the file again")
+        }
+        _ => Error::input(format!("the gzip data is damaged: {error}")).fix("fetch the file again"),
+    };
+    if fill(text, MultiGzDecoder::new(bytes), size, max, share, refused)? {
+        return Ok(());
     }
-    let decoder = MultiGzDecoder::new(bytes);
-    match decoder.take(TEXT_BYTES_MAX + 1).read_to_end(text) {
-        Ok(size) if size as u64 > TEXT_BYTES_MAX => {
-            Err(Error::input("the unpacked text is over 4 GiB"))
+    let what = format!("{} bytes of gzip data unpack to over {max}", bytes.len());
+    let (field, limit) = match max < u64::from(limits.text_bytes_max) {
+        true => ("unpack_ratio_max", limits.unpack_ratio_max),
+        false => ("text_bytes_max", limits.text_bytes_max),
+    };
+    Err(exceeded(field, limit, what))
+}
+
+/// The least that is read at once of a source that is larger than it seemed.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+
+/// Fills `bytes` with what `source` holds, which is probably `size` bytes. False if that is
+/// over `max` bytes, of which one more is read then.
+fn fill(
+    bytes: &mut Vec<u8>,
+    mut source: impl Read,
+    size: u64,
+    max: u64,
+    share: &mut Share,
+    refused: impl Fn(std::io::Error) -> Error,
+) -> Result<bool> {
+    bytes.clear();
+    let mut step = size.min(max) + 1;
+    loop {
+        share.grow(step);
+        reserve(bytes, step as usize)?;
+        let read = source.by_ref().take(step).read_to_end(bytes);
+        if (read.map_err(&refused)? as u64) < step {
+            return Ok(true);
         }
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            Err(Error::input("the gzip data is cut short").fix("fetch the file again"))
+        let len = bytes.len() as u64;
+        if len > max {
+            return Ok(false);
         }
-        Err(error) => {
-            Err(Error::input(format!("the gzip data is damaged: {error}"))
-                .fix("fetch the file again"))
-        }
+        step = len.max(STEP_BYTES_MIN).min(max + 1 - len);
     }
 }

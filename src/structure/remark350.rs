@@ -6,6 +6,7 @@
 
 use super::assembly::{FIX, Generator, Operator};
 use super::decimal::float;
+use super::limits::check;
 use super::table::at_line;
 use crate::{Error, Result};
 
@@ -14,6 +15,9 @@ pub(super) struct Remark350<'a> {
     text: &'a [u8],
     /// Whether the lines are of assembly 1.
     wanted: bool,
+    /// The most operators that are read, and how many have been.
+    operators_max: u32,
+    operators: u64,
     generators: Vec<Generator>,
     /// Where the last generator starts.
     generator_at: usize,
@@ -23,10 +27,12 @@ pub(super) struct Remark350<'a> {
 }
 
 impl<'a> Remark350<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
+    pub(super) fn new(text: &'a [u8], operators_max: u32) -> Self {
         Remark350 {
             text,
             wanted: false,
+            operators_max,
+            operators: 0,
             generators: Vec::new(),
             generator_at: 0,
             rows: Vec::new(),
@@ -99,6 +105,9 @@ impl<'a> Remark350<'a> {
         let Some(operator) = Operator::new(rows) else {
             return Err(self.error(at, "the operator that ends here is no rotation and shift"));
         };
+        self.operators += 1;
+        let what = || "assembly 1 has too many operators";
+        check("operators_max", self.operators_max, self.operators, what)?;
         let generator = self.generators.last_mut();
         generator.expect("just seen").operators.push(operator);
         Ok(())

@@ -25,11 +25,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::ReadOptions;
-use super::build::Builder;
+use super::build::{Builder, PerModel};
 use super::components::{self, Component, Kind};
 use super::conformer::Conformers;
 use super::element::HYDROGEN;
 use super::model::Structure;
+use super::references::References;
 use super::table::{Atom, AtomTable, Entity, Run, Text8, at_line};
 use crate::{Error, Result};
 
@@ -38,7 +39,7 @@ pub(super) const LINK: i64 = 2_000;
 
 /// Runs beyond this many atoms in a residue start another, and links are looked
 /// for among so many. No residue is that large; it bounds both searches.
-const RESIDUE_ATOMS: usize = 1_000;
+pub(super) const RESIDUE_ATOMS: usize = 1_000;
 
 /// Residues beyond this many in a row with one number are not compared.
 const SITE_RESIDUES: usize = 8;
@@ -60,8 +61,11 @@ pub(super) struct Selector {
     candidates: Vec<Candidate>,
     /// By run of the model: the next run of its residue.
     next: Vec<u32>,
-    /// By chain: the highest residue number so far. What is beyond it is new.
-    highest: Vec<Option<i32>>,
+    /// By chain: the highest residue number so far in the model. What is beyond it is new.
+    highest: PerModel<Option<i32>>,
+    /// By chain and by accession of the file: its index in the structure, once used.
+    chains: PerModel<u32>,
+    accessions: PerModel<u32>,
     /// The latest candidate of each name, filled when a number comes again.
     by_name: HashMap<(Number, Text8), u32>,
     /// How many candidates `by_name` knows.
@@ -94,6 +98,10 @@ impl Selector {
             table.runs.sort_by_key(|run| run.model);
         }
         let table = &*table;
+        self.highest.resize(table.chains.len());
+        self.chains.resize(table.chains.len());
+        self.accessions.resize(table.accessions.len());
+        let references = References::new(&table.references);
         let mut structures = Vec::with_capacity(table.models.len());
         let mut has_polymer = false;
         for runs in table.runs.chunk_by(|a, b| a.model == b.model) {
@@ -109,7 +117,7 @@ impl Selector {
                 return Err(at_line(text, run.offset as usize, message));
             }
             has_polymer |= self.has_heavy_atoms(model);
-            structures.push(self.build(model, options));
+            structures.push(self.build(model, &references, options)?);
         }
         if !has_polymer {
             let message = "no polymer residues: only water, ligands or unknown components";
@@ -132,7 +140,6 @@ impl Selector {
         self.next.clear();
         self.next.resize(model.runs.len(), NONE);
         self.highest.clear();
-        self.highest.resize(model.table.chains.len(), None);
         self.by_name.clear();
         self.named = 0;
         for (at, run) in (0..).zip(model.runs) {
@@ -155,19 +162,19 @@ impl Selector {
                     needs_link,
                 });
             }
-            let highest = &mut self.highest[run.chain as usize];
-            *highest = (*highest).max(run.seq);
+            let highest = self.highest.get(run.chain).flatten().max(run.seq);
+            self.highest.set(run.chain, highest);
         }
     }
 
     /// The candidate that a run goes on with.
     fn find(&mut self, model: Model, run: &Run) -> Option<u32> {
-        if run.seq > self.highest[run.chain as usize] {
+        if run.seq > self.highest.get(run.chain).flatten() {
             return None;
         }
-        for (at, candidate) in (0..).zip(&self.candidates).skip(self.named) {
+        for (at, candidate) in self.candidates.iter().enumerate().skip(self.named) {
             let head = &model.runs[candidate.head as usize];
-            self.by_name.insert((number(head), head.comp), at);
+            self.by_name.insert((number(head), head.comp), at as u32);
         }
         self.named = self.candidates.len();
         let &found = self.by_name.get(&(number(run), run.comp))?;
@@ -239,14 +246,21 @@ impl Selector {
     }
 
     /// Rules 3 to 5.
-    fn build(&mut self, model: Model, options: ReadOptions) -> Structure {
+    fn build(
+        &mut self,
+        model: Model,
+        references: &References,
+        options: ReadOptions,
+    ) -> Result<Structure> {
         let atoms = self
             .candidates
             .iter()
             .map(|candidate| candidate.atoms)
             .sum();
         let number = model.runs[0].model;
-        let mut builder = Builder::new(model.table, number, self.candidates.len(), atoms);
+        let places = [&mut self.chains, &mut self.accessions].map(std::mem::take);
+        let mut builder = Builder::new(model.table, references, number, places);
+        builder.reserve(self.candidates.len(), atoms)?;
         for rows in [true, false] {
             let mut at = 0;
             while at < self.candidates.len() {
@@ -265,7 +279,9 @@ impl Selector {
                 builder.end_rows();
             }
         }
-        builder.finish(options.b_factor_kind)
+        let (structure, places) = builder.finish(options.b_factor_kind);
+        [self.chains, self.accessions] = places;
+        Ok(structure)
     }
 
     /// Rule 3: the candidates that share the site of candidate `at`, the first
@@ -353,17 +369,14 @@ fn classify(table: &AtomTable, run: &Run) -> Option<(Component, bool)> {
             known.map(|component| (component, run.hetero && run.comp != *b"MSE     "))
         }
         Entity::Polymer(units) => {
-            let given = table.components.iter().find(|(comp, _)| *comp == run.comp);
-            let kind = given.map(|&(_, kind)| kind).or(units).unwrap_or(Kind::Cap);
-            Some((
-                known.unwrap_or(Component {
-                    kind,
-                    parent: *b"        ",
-                    aa: b'X',
-                    template: 0,
-                }),
-                false,
-            ))
+            let given = || table.components.get(&run.comp).copied();
+            let unknown = || Component {
+                kind: given().or(units).unwrap_or(Kind::Cap),
+                parent: *b"        ",
+                aa: b'X',
+                template: 0,
+            };
+            Some((known.unwrap_or_else(unknown), false))
         }
     }
 }

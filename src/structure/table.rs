@@ -10,6 +10,9 @@ use std::ops::Range;
 use super::assembly::Generator;
 use super::components::Kind;
 use super::element::HYDROGEN;
+use super::limits::{ReadLimits, check, exceeded, reserve};
+use super::model::Truncation;
+use crate::error::excerpt;
 use crate::{Error, Result};
 
 /// Short text, padded with spaces: names of atoms and components.
@@ -95,7 +98,8 @@ pub(super) struct Reference {
     pub chain: NameId,
     /// The entity; [`NO_NAME`] for any.
     pub entity: NameId,
-    /// Whether `first..=last` are label numbers, else the author's.
+    /// Whether `first..=last` are label numbers, else the author's. All references of a
+    /// file agree in this.
     pub label_numbers: bool,
     pub first: i32,
     pub last: i32,
@@ -103,24 +107,6 @@ pub(super) struct Reference {
     pub accession: u32,
     /// The position of `first` in the sequence.
     pub position: i32,
-}
-
-impl Reference {
-    /// The position of a residue in the sequence.
-    pub(super) fn position_of(&self, run: &Run) -> Option<i32> {
-        let number = if self.label_numbers {
-            run.label_seq?
-        } else if run.ins_code == 0 {
-            run.seq?
-        } else {
-            return None;
-        };
-        let inside = (self.first..=self.last).contains(&number);
-        inside.then(|| {
-            self.position
-                .saturating_add(number.saturating_sub(self.first))
-        })
-    }
 }
 
 /// Index of a text in [`Names`].
@@ -168,6 +154,7 @@ impl Names {
 /// Everything that the readers take from one file.
 #[derive(Default)]
 pub(super) struct AtomTable {
+    pub limits: ReadLimits,
     pub entry_id: Option<String>,
     /// Model numbers in order of first appearance.
     pub models: Vec<i32>,
@@ -180,11 +167,14 @@ pub(super) struct AtomTable {
     pub accessions: Vec<NameId>,
     pub references: Vec<Reference>,
     /// Kinds that the file itself gives to components.
-    pub components: Vec<(Text8, Kind)>,
+    pub components: HashMap<Text8, Kind>,
     /// Whether the file says that its B factors are pLDDT.
     pub plddt: bool,
     /// What makes assembly 1, where it is asked for and the file has it.
     pub generators: Vec<Generator>,
+    /// Why the file may be cut short, if it may.
+    pub truncation: Option<Truncation>,
+    model_index: HashMap<i32, u32>,
     chain_index: HashMap<[NameId; 3], u32>,
     accession_index: HashMap<NameId, u32>,
     /// Of the last run's atoms so far: any altloc, any hydrogen.
@@ -193,8 +183,9 @@ pub(super) struct AtomTable {
 }
 
 impl AtomTable {
-    /// Forgets the file and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    /// Forgets the file and keeps the memory. The next file is read within `limits`.
+    pub(super) fn clear(&mut self, limits: ReadLimits) {
+        self.limits = limits;
         self.entry_id = None;
         self.models.clear();
         self.atoms.clear();
@@ -206,24 +197,49 @@ impl AtomTable {
         self.components.clear();
         self.plddt = false;
         self.generators.clear();
+        self.truncation = None;
+        self.model_index.clear();
         self.chain_index.clear();
         self.accession_index.clear();
         (self.altlocs, self.hydrogens) = (0, false);
     }
 
     /// The chain of three names, new if there is none yet.
-    pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> u32 {
+    pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> Result<u32> {
         let names = [auth, label, entity].map(|text| self.names.intern(text));
-        *self.chain_index.entry(names).or_insert_with(|| {
-            let [auth, label, entity] = names;
-            self.chains.push(RawChain {
-                auth,
-                label,
-                entity,
-                entity_type: Entity::Unknown,
-            });
-            self.chains.len() as u32 - 1
-        })
+        if let Some(&chain) = self.chain_index.get(&names) {
+            return Ok(chain);
+        }
+        let (max, count) = (self.limits.chains_max, self.chains.len() as u64 + 1);
+        check("chains_max", max, count, || "the file has too many chains")?;
+        let [auth, label, entity] = names;
+        self.chains.push(RawChain {
+            auth,
+            label,
+            entity,
+            entity_type: Entity::Unknown,
+        });
+        let chain = self.chains.len() as u32 - 1;
+        self.chain_index.insert(names, chain);
+        Ok(chain)
+    }
+
+    /// The index of the model that the file numbers `number`, if it has been added.
+    pub(super) fn model(&self, number: i32) -> Option<u32> {
+        match self.models.last() {
+            Some(&last) if last == number => Some(self.models.len() as u32 - 1),
+            _ => self.model_index.get(&number).copied(),
+        }
+    }
+
+    /// Adds a model, and returns its index.
+    pub(super) fn add_model(&mut self, number: i32) -> Result<u32> {
+        let (max, count) = (self.limits.models_max, self.models.len() as u64 + 1);
+        check("models_max", max, count, || "the file has too many models")?;
+        self.models.push(number);
+        let model = self.models.len() as u32 - 1;
+        self.model_index.insert(number, model);
+        Ok(model)
     }
 
     /// The index of a UniProt accession, new if there is none yet.
@@ -236,17 +252,26 @@ impl AtomTable {
     }
 
     /// Starts a run; the atoms pushed from now on are its.
-    pub(super) fn start_run(&mut self, run: Run) {
+    pub(super) fn start_run(&mut self, run: Run) -> Result<()> {
         self.end_run();
+        if self.runs.len() == self.runs.capacity() {
+            let max = self.limits.residues_max;
+            grow(&mut self.runs, "residues_max", max, "residues")?;
+        }
         self.runs.push(run);
+        Ok(())
     }
 
     /// Adds an atom to the last run.
     #[inline(always)]
-    pub(super) fn push(&mut self, atom: Atom) {
+    pub(super) fn push(&mut self, atom: Atom) -> Result<()> {
         self.altlocs |= atom.altloc;
         self.hydrogens |= atom.element == HYDROGEN;
+        if self.atoms.len() == self.atoms.capacity() {
+            grow(&mut self.atoms, "atoms_max", self.limits.atoms_max, "atoms")?;
+        }
         self.atoms.push(atom);
+        Ok(())
     }
 
     /// Closes the last run, if there is one.
@@ -265,6 +290,29 @@ impl AtomTable {
     }
 }
 
+/// Doubles the memory of `items` up to `max` of them, the limit of the field `field`: so
+/// the limit is looked at only where memory has run out.
+#[cold]
+#[inline(never)]
+fn grow<T>(items: &mut Vec<T>, field: &str, max: u32, what: &str) -> Result<()> {
+    const LEAST: usize = 1 << 10;
+    let len = items.len();
+    let room = (max as usize).saturating_sub(len).min(len.max(LEAST));
+    if room == 0 {
+        return Err(exceeded(
+            field,
+            max,
+            format_args!("the file has too many {what}"),
+        ));
+    }
+    reserve(items, room)
+}
+
+/// Text of the file in quotes, for a message.
+pub(super) fn quoted(text: &[u8]) -> String {
+    format!("\"{}\"", excerpt(text))
+}
+
 /// The line, from 1, that an offset into the text is on.
 pub(super) fn line_of(text: &[u8], offset: usize) -> usize {
     memchr::memchr_iter(b'\n', &text[..offset.min(text.len())]).count() + 1
@@ -273,15 +321,4 @@ pub(super) fn line_of(text: &[u8], offset: usize) -> usize {
 /// An input error that names a line.
 pub(super) fn at_line(text: &[u8], offset: usize, message: &str) -> Error {
     Error::input(format!("line {}: {message}", line_of(text, offset)))
-}
-
-/// Refuses text whose offsets do not fit in 32 bits.
-pub(super) fn check_size(text: &[u8]) -> Result<()> {
-    if u32::try_from(text.len()).is_ok() {
-        return Ok(());
-    }
-    Err(
-        Error::input(format!("the text is {} bytes, over 4 GiB", text.len()))
-            .fix("split it into a file a structure"),
-    )
 }

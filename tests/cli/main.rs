@@ -4,6 +4,7 @@
 mod annotations;
 mod bench;
 mod devices;
+mod limits;
 mod mistakes;
 mod output;
 mod paint;

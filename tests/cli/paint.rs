@@ -2,7 +2,7 @@
 
 use super::*;
 use std::collections::BTreeMap;
-use tapeloop::structure::{Models, ReadOptions, Reader, Structure, text_of};
+use tapeloop::structure::{Models, ReadLimits, ReadOptions, Reader, Structure, text_of};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/small");
 
@@ -54,7 +54,12 @@ fn column_of_run(folder: &Path, column: &str) -> BTreeMap<(String, i32), Vec<Opt
 /// The text of a file, with the B factor of each atom line cut out, and the lines
 /// that are no atoms.
 fn without_b_factors(path: &Path) -> Vec<String> {
-    let (bytes, _) = text_of(str_of(path), fs::read(path).unwrap()).unwrap();
+    let (bytes, _) = text_of(
+        str_of(path),
+        fs::read(path).unwrap(),
+        &ReadLimits::default(),
+    )
+    .unwrap();
     let whole = String::from_utf8_lossy(&bytes).into_owned();
     let items: Vec<&str> = whole
         .lines()

@@ -8,6 +8,7 @@
 mod bench;
 mod features;
 mod form;
+mod limits;
 mod replay;
 mod suggest;
 mod written;
@@ -21,6 +22,7 @@ use crate::replay::Policy;
 use crate::structure::{Assembly, BFactorKind, Models, ReadOptions};
 use features::resolve_features;
 use form::Form;
+use limits::{resolve_limits, resolve_reading_bytes};
 use replay::resolve_policy;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
@@ -65,6 +67,8 @@ pub(super) struct Config {
     /// The folder that holds the results.
     pub(super) output: Option<PathBuf>,
     pub(super) reading: ReadOptions,
+    /// Bytes of files and text that the readers of all threads hold at once.
+    pub(super) reading_bytes_max: u64,
     /// Tables with annotations of residues, and folders of such.
     pub(super) annotations: Vec<PathBuf>,
     pub(super) features: FeatureConfig,
@@ -137,7 +141,10 @@ impl Config {
             nucleic: form.flag("nucleic", true),
             assembly: form.choice("assembly", &ASSEMBLIES),
             b_factor_kind: form.choice("b_factor", &B_FACTORS),
+            strict: form.flag("strict", false),
+            limits: resolve_limits(&mut form),
         };
+        let reading_bytes_max = resolve_reading_bytes(&mut form);
         let annotations = resolve_annotations(&mut form);
         let features = resolve_features(&mut form);
         let backend = resolve_backend(&mut form);
@@ -170,6 +177,7 @@ impl Config {
             input,
             output,
             reading,
+            reading_bytes_max,
             annotations,
             features,
             backend,

@@ -155,6 +155,13 @@ impl Written {
         }
     }
 
+    /// [`Written::set_text`] for true; false leaves the key alone.
+    pub(crate) fn set_true(&mut self, option: &str, key: &str, flag: bool) {
+        if flag {
+            self.set(option, key, Value::Flag(true));
+        }
+    }
+
     /// [`Written::set_text`] for a list, which is not given where it is empty.
     pub(crate) fn set_list(&mut self, option: &str, key: &str, texts: Vec<String>) {
         if !texts.is_empty() {

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
 };
-use crate::structure::{BFactorPlaces, Structure, text_of};
+use crate::structure::{BFactorPlaces, ReadLimits, Structure, text_of};
 use crate::workload::Completion;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +51,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         columns: plan.config.features.columns(TableName::Residues),
         column: column.zip(output),
         svg,
+        limits: plan.config.reading.limits,
         null: args.null,
         open: None,
         painted: 0,
@@ -62,6 +63,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let inputs = read::inputs(
         sources,
         plan.config.reading,
+        &plan.read_budget(engine.memory()),
         &plan.pool,
         &tally,
         plan.annotations.as_ref(),
@@ -111,6 +113,7 @@ struct Painter {
     /// The one that is painted, and where to.
     column: Option<(String, Target)>,
     svg: Option<Target>,
+    limits: ReadLimits,
     null: f64,
     open: Option<Open>,
     painted: usize,
@@ -210,7 +213,7 @@ impl Painter {
             });
         }
         if let Some((name, target)) = &mut self.column {
-            let (text, format) = text_of(source, std::fs::read(path)?)?;
+            let (text, format) = text_of(source, std::fs::read(path)?, &self.limits)?;
             let to = target.place(path, &[file.into_owned()])?;
             target::check_format(&to, format)?;
             let at = self.columns.iter().position(|column| column.name == *name);
@@ -220,7 +223,7 @@ impl Painter {
                 structure,
             };
             let models: Vec<Model> = models.into_iter().map(values).collect();
-            let places = BFactorPlaces::find(&text, format)?;
+            let places = BFactorPlaces::find(&text, format, self.limits)?;
             let painted = text::paint(&text, format, &places, &models, self.null);
             let column = &self.columns[at];
             products.push(Product {

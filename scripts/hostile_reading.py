@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Seconds and memory that files of 100 kB take which ask for as much as they can.
+
+    cargo build --release
+    python3 scripts/hostile_reading.py target/release/tapeloop [--seconds 2] [--mib 256]
+
+Each attack is one gzipped file of 100,000 bytes: the attack's text, as much as
+limits.unpack_ratio_max admits, and a comment of random digits that fills the file up. A run
+reads it with all models, as deposited and as assembly 1, on one thread, and computes rg.
+Seconds and peak memory are those of the whole program; the first line is a small structure.
+With --mutated N, N mutations of the sample files are read too, in one run: it must not
+panic. Exits with 1 if a file takes more than the limits, or if the program dies.
+"""
+
+import argparse
+import gzip
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PACKED = 100_000
+TEXT = 32 * PACKED + (4 << 20) - (200 << 10)
+SAMPLES = Path(__file__).parent.parent / "samples"
+
+
+def loop(category, items):
+    return "loop_\n" + "".join(f"_{category}.{item}\n" for item in items.split())
+
+
+SITE = loop("atom_site", "label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z")
+MODELS = loop("atom_site", "label_atom_id label_comp_id label_asym_id label_seq_id pdbx_PDB_model_num "
+              "Cartn_x Cartn_y Cartn_z")
+HETERO = loop("atom_site", "group_PDB label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z")
+GENERATORS = loop("pdbx_struct_assembly_gen", "assembly_id oper_expression asym_id_list")
+OPERATORS = loop("pdbx_struct_oper_list", "id " + " ".join(
+    f"matrix[{r}][1] matrix[{r}][2] matrix[{r}][3] vector[{r}]" for r in (1, 2, 3)))
+ATOM = "CA ALA A 1 0 0 0\n"
+
+
+def operators(count):
+    return OPERATORS + "".join(f"{n} 1 0 0 {n} 0 1 0 0 0 0 1 0\n" for n in range(1, count + 1))
+
+
+def fill(start, row, end="", share=1.0):
+    """`start`, rows up to the share of the text, and `end`. `row(n)` is row n."""
+    rows, size, n = [], len(start) + len(end), 0
+    while size < TEXT * share:
+        rows.append(row(n))
+        size += len(rows[-1])
+        n += 1
+    return start + "".join(rows) + end
+
+
+def pdb(n, number, name="CA", chain="A", record="ATOM  "):
+    return f"{record}{n % 100000:5} {name:^4} ALA {chain}{number:4}    {0:8.3f}{n % 9000:8.3f}{0:8.3f}  1.00  9.00\n"
+
+
+def attacks():
+    """Name and text of each attack."""
+    yield "alternating residues", fill("data_x\n" + SITE, lambda n: f"CA ALA A {2 - n % 2} 1 2 3\n")
+    yield "alternating residues, other atoms", fill(
+        "data_x\n" + SITE, lambda n: f"C{n // 2:05} ALA A {2 - n % 2} 1 2 3\n")
+    yield "pdb numbers that wrap", fill("", lambda n: pdb(n, n % 9999 + 1))
+    yield "a residue each atom", fill("data_x\n" + SITE, lambda n: f"C A A {n} 0 0 0\n")
+    yield "a chain each atom", fill("data_x\n" + SITE, lambda n: f"C A {n} 1 0 0 0\n")
+    yield "a model each atom", fill("data_x\n" + MODELS, lambda n: f"C A A 1 {n} 0 0 0\n")
+    yield "99,999 chains and models", fill(
+        "data_x\n" + MODELS, lambda n: f"C A {min(n, 99998)} 1 {max(n - 99998, 0)} 0 0 0\n")
+    yield "models that come again", fill(
+        "data_x\n" + MODELS, lambda n: f"C A A 1 {abs(n % 180000 - 90000)} 0 0 0\n")
+    yield "a pdb model each atom", fill("", lambda n: "MODEL\n" + pdb(n, 1))
+    yield "a coordinate of 7 MB", "data_x\n" + SITE + "CA ALA A 1 " + "1" * (TEXT - 1000) + " 0 0\n"
+    yield "names of 7 MB", "data_" + "x" * (TEXT - 1000) + "\n" + SITE + ATOM
+    yield "chain names of 1 kB", fill("data_x\n" + SITE, lambda n: f"CA ALA {n:01000} 1 1 2 3\n")
+    yield "accessions of 1 kB in all models", (
+        "data_" + "y" * 1000 + "\n"
+        + loop("struct_ref", "id entity_id db_name pdbx_db_accession")
+        + "".join(f"{n} . UNP {n:01000}\n" for n in range(1000))
+        + loop("struct_ref_seq", "ref_id seq_align_beg seq_align_end db_align_beg db_align_end")
+        + "".join(f"{n} {n} {n} 1 1\n" for n in range(1000))
+        + fill(MODELS, lambda n: f"C A A {n % 1000} {n // 1000} 0 0 0\n", share=0.8))
+    references = fill("data_x\n" + loop("struct_ref", "id entity_id db_name pdbx_db_accession"),
+                      lambda n: f"{n} . UNP P{n}\n", share=0.2)
+    aligned = fill(loop("struct_ref_seq", "ref_id pdbx_strand_id seq_align_beg seq_align_end "
+                        "db_align_beg db_align_end"), lambda n: f"{n} A -{n} 0 1 {n + 1}\n", share=0.25)
+    yield "struct_ref by struct_ref_seq", fill(references + aligned + SITE, lambda n: f"C A A {n + 1} 0 0 0\n",
+                                               share=0.5)
+    yield "pdb references", fill(fill("", lambda n: f"DBREF  1ABC A    1  999  UNP    P{n:05}   X_HUMAN"
+                                      f"          1    999\n", share=0.5), lambda n: pdb(n, n % 9999), share=0.4)
+    for category in ("struct_ref_seq.ref_id", "struct_asym.id", "chem_comp.id", "entity.id",
+                     "pdbx_struct_oper_list.id", "pdbx_struct_assembly_gen.assembly_id"):
+        yield f"99,999 rows of {category}", "data_x\nloop_\n_" + category + "\n" + "1\n" * 99_999 + SITE + ATOM
+        yield f"rows of {category}", fill("data_x\nloop_\n_" + category + "\n", lambda n: "1\n", SITE + ATOM)
+    yield "components", (
+        "data_x\n_entity.id 1\n_entity.type polymer\n_struct_asym.id A\n_struct_asym.entity_id 1\n"
+        + loop("chem_comp", "id type") + "".join(f"Q{n} other\n" for n in range(99_999))
+        + fill(SITE, lambda n: f"C Q{n % 99_999} A {n} 0 0 0\n", share=0.8))
+    chains = "".join(f"CA ALA A{n} 1 0 0 0\n" for n in range(1, 50_001))
+    yield "generators", ("data_x\n" + operators(300) + GENERATORS
+                         + "".join(f"1 {n % 300 + 1} A{n}\n" for n in range(1, 50_001)) + SITE + chains)
+    yield "generators of all chains", ("data_x\n" + operators(300) + GENERATORS
+                                       + f"1 1 {','.join(f'A{n}' for n in range(1, 5_001))}\n" * 100 + SITE + chains)
+    yield "factors of an expression", fill("data_x\n" + operators(300) + GENERATORS + "1 (1-300)(1-300)",
+                                           lambda n: "(1)", " A\n" + SITE + ATOM)
+    yield "lists of an expression", fill("data_x\n" + operators(300) + GENERATORS + "1 1", lambda n: ",1",
+                                         " A\n" + SITE + ATOM)
+    yield "90,000 copies of 100 atoms", (
+        "data_x\n" + operators(300) + GENERATORS + "1 (1-300)(1-300) A\n" + SITE
+        + "".join(f"C{n} ALA A {n // 10} 0 0 0\n" for n in range(100)))
+    yield "copies of 9,999,999 atoms in a million residues", fill(
+        "data_x\n" + operators(300) + GENERATORS + "1 1-30 A\n" + SITE,
+        lambda n: f"C{n % 10} ALA A {n // 10} 0 0 0\n", share=0.99)
+    yield "remark 350", fill("REMARK 350 BIOMOLECULE: 1\n", lambda n: (
+        "REMARK 350 APPLY THE FOLLOWING TO CHAINS: A\n"
+        + "".join(f"REMARK 350   BIOMT{r} 1 {int(r == 1)} {int(r == 2)} {int(r == 3)} 0\n" for r in (1, 2, 3))),
+        fill("", lambda n: pdb(n, n % 9999), share=0.2))
+    yield "links of residues with a thousand atoms", fill(
+        "data_x\n" + HETERO, lambda n: f"HETATM {'CN'[n % 2]} SEP A {n // 8000} {n // 1000} {n % 999} 0\n")
+    yield "atoms of one name in one residue", fill("data_x\n" + SITE, lambda n: "C ALA A 1 0 0 0\n")
+    yield "a loop with a million columns", "data_x\nloop_\n" + "_a\n" * (TEXT // 5) + "1 " * (TEXT // 5) + "\n" + SITE + ATOM
+    yield "loops", fill("data_x\n", lambda n: "loop_\n_a.b\n1\n", SITE + ATOM)
+    yield "loops of atoms", fill("data_x\n" , lambda n: SITE + f"CA ALA A {n} 1 2 3\n")
+    yield "rows between comments", fill("data_x\n" + SITE, lambda n: f"CA ALA A {n} # x\n1 2 3\n")
+    yield "quotes", fill("data_x\n" + SITE, lambda n: f"'C A' \"ALA\" 'A B' {n} 1 2 3\n")
+    yield "text fields", fill("data_x\n" + SITE, lambda n: f"CA ALA\n;A\n;\n{n} 1 2 3\n")
+    yield "blank lines", fill("", lambda n: "\n", "data_x\n" + SITE + ATOM)
+    yield "zeros", "\0" * TEXT
+    yield "a gigabyte of zeros", "\0" * (95 * 1030 * 1000)
+
+
+def packed(text):
+    """Gzip data of PACKED bytes, if the text leaves room for a comment that fills it."""
+    text = text.encode()
+    size = len(gzip.compress(text, 9, mtime=0))
+    # Random hexadecimal digits take a little over half a byte each.
+    digits = random.Random(1).randbytes(max(PACKED - size - 1000, 0) * 43 // 50).hex()
+    comment = "".join(f"\n#{digits[at:at + 70]}" for at in range(0, len(digits), 70))
+    return gzip.compress(text + comment.encode(), 9, mtime=0)
+
+
+def mutated(folder, count):
+    """Mutations of the samples that are small, as the fuzzers of a text format make them."""
+    chance = random.Random(7)
+    texts = []
+    for path in sorted(SAMPLES.iterdir()):
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        if path.suffix != ".md":
+            texts.append((".pdb" if ".pdb" in path.name else ".cif", data[:40_000]))
+    for n in range(count):
+        suffix, data = chance.choice(texts)
+        data = bytearray(data)
+        for _ in range(chance.randint(1, 12)):
+            at = chance.randrange(len(data))
+            end = min(at + chance.randrange(1, 200), len(data))
+            match chance.randrange(5):
+                case 0: del data[at:end]
+                case 1: data[at:at] = data[at:end] * chance.choice((1, 2, 50))
+                case 2: data[at] = chance.choice(b"\0\n\r\t '\"#;_.?-+09AZaz\x7f\xff")
+                case 3: data[at:end] = chance.randbytes(end - at)
+                case 4: data[at:at] = chance.choice((b"\nloop_\n", b"\n;", b" 9999999999", b" -", b" 1e999", b"\nMODEL"))
+        if chance.random() < 0.1:
+            data = bytearray(gzip.compress(bytes(data), 1))
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        (folder / f"{n:06}{suffix}").write_bytes(data)
+
+
+def run(program, source, out, assembly, threads=1):
+    """Exit code, seconds, MiB, and what the program says."""
+    args = [program, "run", "--backend", "cpu", "--features", "rg", "--models", "all", "--overwrite",
+            "--threads", str(threads), "--set", f"assembly={assembly}", "-i", source, "-o", out]
+    start = time.monotonic()
+    process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said = process.stdout.read().decode(errors="replace")
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, time.monotonic() - start, usage.ru_maxrss / 1024, said
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--mib", type=float, default=256.0)
+    parser.add_argument("--mutated", type=int, default=0, metavar="N")
+    parser.add_argument("--only", default="", help="attacks whose names contain this")
+    args = parser.parse_args()
+    # A program that goes beyond all limits must not take the machine with it.
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        out = folder / "out"
+        sample = SAMPLES / "1ubi.pdb"
+        files = [("(sample)", sample)]
+        for name, text in attacks():
+            if args.only not in name:
+                continue
+            source = folder / ("attack.pdb.gz" if text.startswith(("ATOM", "MODEL", "DBREF", "REMARK")) else "attack.cif.gz")
+            source.write_bytes(packed(text))
+            files.append((name, source))
+            for name, source in files:
+                for assembly in ("deposited", "1"):
+                    code, seconds, mib, said = run(args.program, source, out, assembly)
+                    good = code in (0, 1, 3) and seconds <= args.seconds and mib <= args.mib and "panic" not in said
+                    failures += not good
+                    reason = next((line.strip()[-150:] for line in said.splitlines() if "attack." in line and ": " in line), "read")
+                    print(f"{'' if good else 'FAIL '}{name}, {assembly}: {seconds:.2f} s, {mib:.0f} MiB, "
+                          f"{source.stat().st_size} bytes, exit {code}: {reason}", flush=True)
+            files.clear()
+            source.unlink()
+        if args.mutated:
+            (folder / "mutated").mkdir()
+            mutated(folder / "mutated", args.mutated)
+            for assembly in ("deposited", "1"):
+                code, seconds, mib, said = run(args.program, folder / "mutated", out, assembly, threads=0)
+                good = code in (0, 3) and "panic" not in said and mib <= args.mib * os.cpu_count()
+                failures += not good
+                print(f"{'' if good else 'FAIL '}{args.mutated} mutated files, {assembly}: {seconds:.2f} s, {mib:.0f} MiB, exit {code}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

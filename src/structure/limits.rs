@@ -1,0 +1,121 @@
+//! How much a reader takes from one file.
+
+use std::fmt::Display;
+
+use super::table::quoted;
+use crate::{Error, ErrorKind, Result};
+
+/// The most that a reader takes from one file. A file beyond a limit is rejected while it
+/// is read, with an [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) that names the
+/// field.
+///
+/// No entry of the Protein Data Bank reaches a default, except assemblies of the largest
+/// viruses; `docs/LIMITS.md` gives the reason of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReadLimits {
+    /// Bytes of a file, and of its text once it is unpacked.
+    pub text_bytes_max: u32,
+    /// Bytes of text that a byte of gzip data may unpack to. The first
+    /// 4 MiB of text are free.
+    pub unpack_ratio_max: u32,
+    /// Bytes of a name: an entry, a chain, an entity, a component, an accession.
+    pub name_bytes_max: u32,
+    /// Atoms in all models that are read, water and ligands included.
+    pub atoms_max: u32,
+    /// Residues in all models that are read, water and ligands included.
+    pub residues_max: u32,
+    /// Models that are read.
+    pub models_max: u32,
+    /// Chains of a file or of an assembly, and rows of each mmCIF category that describes
+    /// chains, entities, components or references.
+    pub chains_max: u32,
+    /// Operators that are evaluated for an assembly, products and their factors included.
+    pub operators_max: u32,
+    /// Atoms of an assembly.
+    pub assembly_atoms_max: u32,
+    /// Amino-acid residues of an assembly.
+    pub assembly_residues_max: u32,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        ReadLimits {
+            text_bytes_max: 1 << 30,
+            unpack_ratio_max: 32,
+            name_bytes_max: 1 << 10,
+            atoms_max: 20_000_000,
+            residues_max: 10_000_000,
+            models_max: 100_000,
+            chains_max: 100_000,
+            operators_max: 100_000,
+            assembly_atoms_max: 10_000_000,
+            assembly_residues_max: 1 << 20,
+        }
+    }
+}
+
+/// Text that gzip data may unpack to whatever its size: short files of a single repeated
+/// residue compress well.
+const UNPACK_FREE_BYTES: u64 = 4 << 20;
+
+impl ReadLimits {
+    /// The most text that `packed` bytes of gzip data may unpack to.
+    pub(super) fn unpacked_bytes_max(&self, packed: usize) -> u64 {
+        let ratio = u64::from(self.unpack_ratio_max);
+        let by_ratio = (packed as u64).saturating_mul(ratio);
+        let by_ratio = by_ratio.saturating_add(UNPACK_FREE_BYTES);
+        by_ratio.min(u64::from(self.text_bytes_max))
+    }
+
+    /// Refuses text over the limit.
+    pub(super) fn check_text(&self, bytes: u64) -> Result<()> {
+        let what = || format!("the file has {bytes} bytes of text");
+        check("text_bytes_max", self.text_bytes_max, bytes, what)
+    }
+
+    /// Refuses a name over the limit. `what` says what it names.
+    pub(super) fn check_name(&self, what: &str, name: &[u8]) -> Result<()> {
+        let text = || format!("{what} {} has {} bytes", quoted(name), name.len());
+        check(
+            "name_bytes_max",
+            self.name_bytes_max,
+            name.len() as u64,
+            text,
+        )
+    }
+}
+
+/// Refuses a `count` over the limit `max` of the field `field`.
+#[inline]
+pub(super) fn check<T: Display>(
+    field: &str,
+    max: u32,
+    count: u64,
+    what: impl FnOnce() -> T,
+) -> Result<()> {
+    if count <= u64::from(max) {
+        return Ok(());
+    }
+    Err(exceeded(field, max, what()))
+}
+
+/// The error for what is over the limit `max` of the field `field`.
+#[cold]
+pub(super) fn exceeded(field: &str, max: u32, what: impl Display) -> Error {
+    let message = format!("{what}: limits.{field} is {max}");
+    Error::new(ErrorKind::Capacity, message).fix(format!(
+        "raise limits.{field} if the file is as it should be"
+    ))
+}
+
+/// Makes room for `more` items.
+///
+/// # Errors
+/// [`ErrorKind::Capacity`] if the memory is not there.
+pub(super) fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<()> {
+    items.try_reserve_exact(more).map_err(|_| {
+        let bytes = more.saturating_mul(size_of::<T>());
+        let message = format!("there is no memory for {bytes} bytes of this file");
+        Error::new(ErrorKind::Capacity, message).fix("read fewer files at once: lower threads")
+    })
+}

@@ -1,0 +1,98 @@
+//! Files that are over a limit, and files that may be cut short.
+
+use super::{SAMPLES, parts, run, run_well, str_of, text};
+use std::fs;
+use std::path::Path;
+
+fn record(out: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(out.join("run.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_file_over_a_limit_is_rejected_with_the_key_that_raises_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let (small, large) = (format!("{SAMPLES}/1yjp.cif"), format!("{SAMPLES}/1ubi.pdb"));
+    let files = ["-i", &small, "-i", &large, "-o", str_of(&out)];
+    let features = ["--features", "rg", "--set", "limits.atoms_max=100"];
+    let (output, code) = run(&[&files[..], &features].concat());
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    let rejected = fs::read_to_string(out.join("rejected.jsonl")).unwrap();
+    let message = "the file has too many atoms: limits.atoms_max is 100";
+    assert!(
+        rejected.contains("1ubi.pdb") && rejected.contains(message),
+        "{rejected}"
+    );
+    assert_eq!(record(&out)["counts"]["structures"], 1);
+    assert_eq!(record(&out)["config"]["limits.atoms_max"], 100);
+}
+
+#[test]
+fn the_memory_that_readers_share_changes_no_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables_with = |name: &str, setting: &str| {
+        let out = folder.path().join(name);
+        let args = [
+            "-i",
+            SAMPLES,
+            "-o",
+            str_of(&out),
+            "--features",
+            "rg",
+            "--threads",
+            "3",
+        ];
+        run(&[&args[..], &["--set", setting]].concat());
+        parts(&out)
+    };
+    let wanted = tables_with("all", "limits.reading_bytes_max=4_000_000_000");
+    assert_eq!(tables_with("one", "limits.reading_bytes_max=1"), wanted);
+}
+
+#[test]
+fn pdb_files_that_may_be_cut_short_are_counted_and_named_and_strict_rejects_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
+    let (cut, out) = (
+        folder.path().join("cut\x1b[2J.pdb"),
+        folder.path().join("out"),
+    );
+    let lines = whole.lines().filter(|line| line.starts_with("ATOM"));
+    let lines: Vec<String> = lines.take(100).map(|line| format!("{line}\n")).collect();
+    fs::write(&cut, lines.concat()).unwrap();
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let args = [
+        "-i",
+        str_of(&cut),
+        "-i",
+        &sample,
+        "-o",
+        str_of(&out),
+        "--overwrite",
+    ];
+    let args = [&args[..], &["--features", "rg"]].concat();
+    let said = text(&run_well(&args).stderr);
+    assert_eq!(said.matches("may be cut short").count(), 1, "{said}");
+    assert!(said.contains("cut\\u{1b}[2J.pdb"), "{said}");
+    assert!(said.contains("neither END nor ENDMDL"), "{said}");
+    assert_eq!(record(&out)["counts"]["truncated"], 1);
+    let (output, code) = run(&[&args[..], &["--strict"]].concat());
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    let record = record(&out);
+    assert_eq!(
+        (
+            &record["counts"]["truncated"],
+            &record["counts"]["structures"]
+        ),
+        (&0.into(), &1.into())
+    );
+    let rejected = fs::read_to_string(out.join("rejected.jsonl")).unwrap();
+    assert!(
+        rejected.contains("the file may be cut short: neither END"),
+        "{rejected}"
+    );
+    let reader = record["values_follow_from"]["tapeloop.reader"]
+        .as_str()
+        .unwrap();
+    assert!(reader.contains(r#""strict":true"#), "{reader}");
+}

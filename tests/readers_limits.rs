@@ -1,0 +1,446 @@
+//! Files that ask for more than a structure can: each is refused by the limit that it
+//! meets, and what is read costs time and memory in proportion to the file.
+#![cfg(feature = "structure")]
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tapeloop::structure::{
+    Assembly, Format, Models, ReadBudget, ReadLimits, ReadOptions, Reader, Structure, Truncation,
+};
+use tapeloop::{Error, ErrorKind, Result};
+
+const ATOM_SITE: &str = "loop_\n_atom_site.label_atom_id\n_atom_site.label_comp_id\n\
+    _atom_site.label_asym_id\n_atom_site.label_seq_id\n_atom_site.pdbx_PDB_model_num\n\
+    _atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site.Cartn_z\n";
+
+fn everything() -> ReadOptions {
+    ReadOptions {
+        models: Models::All,
+        assembly: Assembly::First,
+        ..ReadOptions::default()
+    }
+}
+
+fn mmcif(before: &str, rows: &str) -> String {
+    format!("data_x\n{before}{ATOM_SITE}{rows}")
+}
+
+fn read(text: &str, options: ReadOptions) -> Result<Vec<Structure>> {
+    Reader::new(options).read_auto("a.cif", text.as_bytes())
+}
+
+fn refused(text: &str, options: ReadOptions) -> Error {
+    read(text, options).expect_err("it is over a limit")
+}
+
+fn gzipped(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Three residues of three atoms each, in two chains and two models.
+fn sample() -> String {
+    let mut rows = String::new();
+    for (chain, number, model) in [("A", 1, 1), ("B", 1, 1), ("A", 1, 2)] {
+        for name in ["N", "CA", "C"] {
+            let _ = writeln!(rows, "{name} ALA {chain} {number} {model} {number} 2 3");
+        }
+    }
+    mmcif(
+        "loop_\n_pdbx_struct_assembly_gen.assembly_id\n_pdbx_struct_assembly_gen.oper_expression\n\
+         _pdbx_struct_assembly_gen.asym_id_list\n1 (1)(1) A,B\n",
+        &rows,
+    )
+    .replace("data_x\n", &format!("data_x\n{}", operators(1)))
+}
+
+/// The operators 1 to `count`, each of which moves by its number.
+fn operators(count: usize) -> String {
+    let mut text = "loop_\n_pdbx_struct_oper_list.id\n".to_owned();
+    for row in 1..=3 {
+        for column in 1..=3 {
+            let _ = writeln!(text, "_pdbx_struct_oper_list.matrix[{row}][{column}]");
+        }
+        let _ = writeln!(text, "_pdbx_struct_oper_list.vector[{row}]");
+    }
+    for id in 1..=count {
+        let _ = writeln!(text, "{id} 1 0 0 {id} 0 1 0 0 0 0 1 0");
+    }
+    text
+}
+
+/// Seconds that reading takes in a debug build are no measure, so times are compared: eight
+/// times the input may take at most 16 times as long. Quadratic work takes 64 times.
+fn is_linear(name: &str, text: impl Fn(usize) -> String) {
+    let time = |size: usize| {
+        let text = text(size);
+        let mut reader = Reader::new(everything());
+        let rounds = (0..3).map(|_| {
+            let start = Instant::now();
+            let _ = reader.read_auto("a.cif", text.as_bytes());
+            start.elapsed()
+        });
+        rounds.min().unwrap()
+    };
+    let mut size = 500;
+    while time(size) < Duration::from_millis(10) && size < 64_000 {
+        size *= 2;
+    }
+    let (once, more) = (time(size), time(8 * size));
+    assert!(
+        more < 16 * once,
+        "{name}: {size} take {once:?}, {} take {more:?}",
+        8 * size
+    );
+}
+
+#[test]
+fn each_limit_is_met_exactly_and_names_its_key() {
+    let text = sample();
+    let size = text.len() as u32;
+    type Set = fn(&mut ReadLimits, u32);
+    let limits: [(&str, Set, u32); 9] = [
+        ("text_bytes_max", |l, n| l.text_bytes_max = n, size),
+        ("name_bytes_max", |l, n| l.name_bytes_max = n, 1),
+        ("atoms_max", |l, n| l.atoms_max = n, 9),
+        ("residues_max", |l, n| l.residues_max = n, 3),
+        ("models_max", |l, n| l.models_max = n, 2),
+        ("chains_max", |l, n| l.chains_max = n, 2),
+        ("operators_max", |l, n| l.operators_max = n, 3),
+        ("assembly_atoms_max", |l, n| l.assembly_atoms_max = n, 6),
+        (
+            "assembly_residues_max",
+            |l, n| l.assembly_residues_max = n,
+            2,
+        ),
+    ];
+    for (name, set, enough) in limits {
+        let within = |max| {
+            let mut options = everything();
+            set(&mut options.limits, max);
+            read(&text, options)
+        };
+        assert_eq!(within(enough).unwrap().len(), 2, "{name}");
+        if name == "name_bytes_max" {
+            continue;
+        }
+        let error = within(enough - 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Capacity, "{error}");
+        let wanted = format!(": limits.{name} is {}", enough - 1);
+        assert!(error.message().ends_with(&wanted), "{error}");
+        let fix = error.fix_text().unwrap();
+        assert!(fix.starts_with(&format!("raise limits.{name} ")), "{fix}");
+    }
+}
+
+#[test]
+fn a_reader_keeps_its_limits_from_file_to_file() {
+    let mut options = everything();
+    options.limits.atoms_max = 9;
+    let mut reader = Reader::new(options);
+    let more = format!("{}N ALA A 2 2 1 2 3\n", sample());
+    for _ in 0..3 {
+        assert!(reader.read_auto("a.cif", sample().as_bytes()).is_ok());
+        let error = reader.read_auto("a.cif", more.as_bytes()).unwrap_err();
+        assert!(error.message().contains("too many atoms"), "{error}");
+    }
+}
+
+#[test]
+fn names_over_the_limit_are_refused_by_line_and_cut_in_the_message() {
+    let long = "x\u{1b}".repeat(1000);
+    let row = "CA ALA A 1 1 1 2 3\n";
+    let files = [
+        (
+            format!("data_{long}\n{ATOM_SITE}{row}"),
+            "line 1: the name of the data block",
+        ),
+        (
+            mmcif(&format!("_entry.id {long}\n"), row),
+            "line 2: _entry.id",
+        ),
+        (
+            mmcif("", &row.replace(" A ", &format!(" {long} "))),
+            "line 11: label_asym_id",
+        ),
+        (
+            mmcif(&format!("_struct_ref.id\n'{long}'\n"), row),
+            "line 3: _struct_ref.id",
+        ),
+        (
+            mmcif(
+                &format!("loop_\n_entity.id\n_entity.type\n1 polymer\n2 {long}\n"),
+                row,
+            ),
+            "line 6: _entity.type",
+        ),
+    ];
+    for (text, wanted) in files {
+        // A control character is a blank in CIF.
+        let text = text.replace('\u{1b}', "\u{202e}");
+        let error = refused(&text, everything()).to_string();
+        assert!(error.starts_with(wanted), "{error}");
+        assert!(
+            error.contains("has 4000 bytes: limits.name_bytes_max is 1024"),
+            "{error}"
+        );
+        assert!(
+            error.contains("x\\u{202e}x") && error.len() < 700,
+            "{error}"
+        );
+    }
+    let number = mmcif(
+        "",
+        &row.replace(" 2 ", &format!(" {} ", "1".repeat(1 << 20))),
+    );
+    let error = refused(&number, everything()).to_string();
+    assert!(error.starts_with("line 11: Cartn_y \"1111"), "{error}");
+    assert!(error.len() < 300, "{error}");
+}
+
+#[test]
+fn gzip_data_that_unpacks_to_far_more_than_a_structure_is_refused() {
+    let rows = "CA ALA A 1 1 1 2 3\n".repeat(1_000_000);
+    let bomb = gzipped(mmcif("", &rows).as_bytes());
+    let ratio = rows.len() / bomb.len();
+    let mut options = ReadOptions::default();
+    let error = Reader::new(options)
+        .read_auto("a.cif.gz", &bomb)
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Capacity);
+    let wanted = format!("{} bytes of gzip data unpack to over ", bomb.len());
+    assert!(error.message().starts_with(&wanted), "{error}");
+    assert!(
+        error.message().ends_with(": limits.unpack_ratio_max is 32"),
+        "{error}"
+    );
+    options.limits.unpack_ratio_max = ratio as u32 + 1;
+    let read = Reader::new(options).read_auto("a.cif.gz", &bomb).unwrap();
+    assert_eq!(read[0].residues.len(), 1);
+    options.limits.text_bytes_max = 1 << 20;
+    let error = Reader::new(options)
+        .read_auto("a.cif.gz", &bomb)
+        .unwrap_err();
+    assert!(
+        error
+            .message()
+            .ends_with(": limits.text_bytes_max is 1048576"),
+        "{error}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_without_an_end_is_refused() {
+    let mut options = ReadOptions::default();
+    options.limits.text_bytes_max = 1 << 20;
+    let error = Reader::new(options)
+        .read_path("/dev/zero".as_ref())
+        .unwrap_err();
+    assert!(
+        error.message().contains("limits.text_bytes_max is 1048576"),
+        "{error}"
+    );
+}
+
+#[test]
+fn readers_that_share_a_budget_of_a_byte_read_all_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = (0..8)
+        .map(|file| {
+            let path = folder.path().join(format!("{file}.cif.gz"));
+            // Two members: the size at the end is that of the second.
+            let (start, end) = (sample(), "#\n".repeat(100 * file));
+            let bytes = [gzipped(start.as_bytes()), gzipped(end.as_bytes())].concat();
+            std::fs::write(&path, bytes).unwrap();
+            path
+        })
+        .collect();
+    let budget = Arc::new(ReadBudget::new(1));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut reader = Reader::with_budget(everything(), Arc::clone(&budget));
+                for path in &paths {
+                    assert_eq!(reader.read_path(path).unwrap().len(), 2);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn reading_is_linear_in_the_file() {
+    let row = |chain: &str, number: usize, model: usize| {
+        format!("CA ALA {chain} {number} {model} {number} 2 3\n")
+    };
+    is_linear("residue numbers that alternate", |n| {
+        mmcif("", &[row("A", 2, 1), row("A", 1, 1)].concat().repeat(n))
+    });
+    is_linear(
+        "models of one residue, and chains of the first model",
+        |n| {
+            let chains: String = (0..n)
+                .map(|chain| row(&format!("A{chain}"), 1, 1))
+                .collect();
+            let models: String = (2..n).map(|model| row("A0", 1, model)).collect();
+            mmcif("", &format!("{chains}{models}"))
+        },
+    );
+    is_linear("models that come again", |n| {
+        let models = || (0..n).map(|model| row("A", 1, model));
+        mmcif("", &models().chain(models().rev()).collect::<String>())
+    });
+    is_linear("struct_ref by struct_ref_seq", |n| {
+        let mut references = "loop_\n_struct_ref.id\n_struct_ref.entity_id\n_struct_ref.db_name\n\
+            _struct_ref.pdbx_db_accession\n"
+            .to_owned();
+        let mut aligned = "loop_\n_struct_ref_seq.ref_id\n_struct_ref_seq.pdbx_strand_id\n\
+            _struct_ref_seq.seq_align_beg\n_struct_ref_seq.seq_align_end\n\
+            _struct_ref_seq.db_align_beg\n_struct_ref_seq.db_align_end\n"
+            .to_owned();
+        for id in 0..n {
+            let _ = writeln!(references, "{id} . UNP P{id}");
+            // All cover the chain's first residue, and none another.
+            let _ = writeln!(aligned, "{} A -{id} 0 1 {}", n - 1 - id, id + 1);
+        }
+        let rows: String = (1..n).map(|number| row("A", number, 1)).collect();
+        mmcif(&format!("{references}{aligned}"), &rows)
+    });
+    is_linear("components that the file defines", |n| {
+        let components: String = (0..n).map(|id| format!("Q{id} other\n")).collect();
+        let rows: String = (0..n)
+            .map(|id| format!("CA Q{id} A {id} 1 0 0 0\n"))
+            .collect();
+        let polymer = "_entity.id 1\n_entity.type polymer\n_struct_asym.id A\n\
+            _struct_asym.entity_id 1\nloop_\n_chem_comp.id\n_chem_comp.type\n";
+        mmcif(&format!("{polymer}{components}"), &rows)
+    });
+    is_linear("generators of one operator each", |n| {
+        let generators: String = (1..=n).map(|id| format!("1 {id} A{id}\n")).collect();
+        let rows: String = (1..=n)
+            .map(|chain| row(&format!("A{chain}"), 1, 1))
+            .collect();
+        let generators = format!(
+            "loop_\n_pdbx_struct_assembly_gen.assembly_id\n\
+             _pdbx_struct_assembly_gen.oper_expression\n_pdbx_struct_assembly_gen.asym_id_list\n\
+             {generators}"
+        );
+        mmcif(&format!("{}{generators}", operators(n)), &rows)
+    });
+}
+
+#[test]
+fn products_of_many_factors_count_as_operators() {
+    let text = sample().replace(
+        "(1)(1)",
+        &format!("(1-300)(1-300){}", "(1)".repeat(100_000)),
+    );
+    let text = text.replace(&operators(1), &operators(300));
+    let error = refused(&text, everything());
+    assert!(
+        error.message().contains("limits.operators_max is 100000"),
+        "{error}"
+    );
+    assert!(error.to_string().starts_with("line "), "{error}");
+}
+
+#[test]
+fn rows_beyond_those_of_any_entry_are_refused_before_they_are_kept() {
+    for (tag, key) in [
+        ("_struct_ref_seq.ref_id", "chains_max"),
+        ("_pdbx_struct_oper_list.id", "operators_max"),
+        ("_pdbx_struct_assembly_gen.assembly_id", "operators_max"),
+    ] {
+        let rows = format!("loop_\n{tag}\n{}", "1\n".repeat(100_001));
+        let error = refused(&mmcif(&rows, "CA ALA A 1 1 0 0 0\n"), everything());
+        let wanted = format!("has too many rows: limits.{key} is 100000");
+        assert!(error.message().ends_with(&wanted), "{error}");
+    }
+}
+
+// ---- Files that are cut short.
+
+const LINE: &str =
+    "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\n";
+
+fn truncation_of(text: &str) -> Option<Truncation> {
+    let options = ReadOptions {
+        models: Models::All,
+        ..ReadOptions::default()
+    };
+    let read = Reader::new(options)
+        .read_bytes(text.as_bytes(), Format::Pdb)
+        .unwrap();
+    let found = read[0].truncation;
+    assert!(read.iter().all(|structure| structure.truncation == found));
+    let strict = ReadOptions {
+        strict: true,
+        ..options
+    };
+    match Reader::new(strict).read_bytes(text.as_bytes(), Format::Pdb) {
+        Ok(again) => assert_eq!((again, found), (read, None)),
+        Err(error) => {
+            let wanted = format!("the file may be cut short: {}", found.unwrap());
+            assert_eq!(
+                (error.kind(), error.message()),
+                (ErrorKind::Input, &wanted[..])
+            );
+            assert!(error.fix_text().unwrap().contains("strict"));
+        }
+    }
+    found
+}
+
+#[test]
+fn pdb_files_that_may_be_cut_short_say_so() {
+    let master = |atoms| format!("MASTER{:44}{atoms:5}\n", "");
+    let missing = |master, read| Some(Truncation::AtomsMissing { master, read });
+    let files = [
+        (format!("{LINE}END\n"), None),
+        (format!("{LINE}TER\nEND"), None),
+        (format!("{LINE}END\r\n"), None),
+        (format!("MODEL        1\n{LINE}ENDMDL\n"), None),
+        (format!("{LINE}{}END\n", master(1)), None),
+        // The wwPDB leaves hydrogens and some altlocs out of the count.
+        (format!("{LINE}{LINE}{}END\n", master(1)), None),
+        (format!("{LINE}MASTER\nEND\n"), None),
+        (LINE.to_owned(), Some(Truncation::NoEnd)),
+        (format!("{LINE}CONECT    1    2\n"), Some(Truncation::NoEnd)),
+        (
+            format!("MODEL        1\n{LINE}ENDMDL\nMODEL        2\n{LINE}"),
+            Some(Truncation::NoEnd),
+        ),
+        (format!("{LINE}{}END\n", master(3)), missing(3, 1)),
+    ];
+    for (text, wanted) in files {
+        assert_eq!(truncation_of(&text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn every_cut_in_the_atoms_of_a_pdb_file_is_noticed() {
+    let text = format!("{}END\n", LINE.repeat(5));
+    let strict = ReadOptions {
+        strict: true,
+        ..ReadOptions::default()
+    };
+    for end in 0..LINE.len() * 5 {
+        let cut = &text.as_bytes()[..end];
+        assert!(
+            Reader::new(strict).read_bytes(cut, Format::Pdb).is_err(),
+            "{end}"
+        );
+    }
+    assert!(
+        Reader::new(strict)
+            .read_bytes(text.as_bytes(), Format::Pdb)
+            .is_ok()
+    );
+}
