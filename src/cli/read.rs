@@ -2,6 +2,7 @@
 
 use super::annotations::Annotations;
 use super::inputs::{Source, structure_name};
+use super::names::text_of;
 use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::features::Input;
@@ -46,7 +47,7 @@ where
         let start = Instant::now();
         let mut structures = read(&source, options);
         if let (Some(annotations), Ok(structures)) = (&annotations, &mut structures) {
-            let path = source.path.to_string_lossy();
+            let path = text_of(&source.path);
             let name = structure_name(&path);
             annotations.attach(name, source.ordinal, structures);
         }
@@ -75,7 +76,7 @@ fn read(source: &Source, options: ReadOptions) -> Result<Vec<Structure>> {
 }
 
 fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
-    let name = source.path.display().to_string();
+    let name = text_of(&source.path);
     let input = |structure| Input {
         source: name.clone(),
         ordinal: source.ordinal,

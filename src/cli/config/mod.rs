@@ -13,6 +13,7 @@ mod suggest;
 mod written;
 
 use super::inputs::STDIN;
+use super::names::{path_of, text_of};
 use crate::backend::{Choice, DeviceChoice};
 use crate::error::{Error, Result};
 use crate::features::FeatureConfig;
@@ -231,8 +232,8 @@ fn resolve_input(form: &mut Form) -> Vec<String> {
     let input: Vec<String> = written.map_or(Vec::new(), |(items, origin)| {
         let place = |item: String| match item.strip_prefix('@') {
             Some(STDIN) => item,
-            Some(list) => format!("@{}", tidy(from_folder(&origin, list)).display()),
-            None => tidy(from_folder(&origin, &item)).display().to_string(),
+            Some(list) => format!("@{}", text_of(&tidy(from_folder(&origin, path_of(list))))),
+            None => text_of(&tidy(from_folder(&origin, path_of(&item)))),
         };
         items.into_iter().map(place).collect()
     });
@@ -296,7 +297,7 @@ fn resolve_device(form: &mut Form) -> DeviceChoice {
 fn resolve_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
     let written = form.text(key);
     let path = written.map(|(path, origin)| tidy(from_folder(&origin, &path)));
-    form.note(key, json!(path));
+    form.note(key, json!(path.as_deref().map(text_of)));
     path
 }
 
@@ -306,7 +307,8 @@ fn resolve_annotations(form: &mut Form) -> Vec<PathBuf> {
         let place = |item: &String| tidy(from_folder(&origin, item));
         items.iter().map(place).collect()
     });
-    form.note("annotations", json!(paths));
+    let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
+    form.note("annotations", json!(texts));
     paths
 }
 
