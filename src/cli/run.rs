@@ -72,9 +72,9 @@ pub(super) fn compute(
     let mut engine = plan.start()?;
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
-    let folder = OutputFolder::claim(to.folder, to.overwrite, reads)?;
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
+    let folder = OutputFolder::claim(to.folder, to.overwrite, reads)?;
     let tally = Arc::new(Tally::default());
     let tables = open_tables(plan, &folder);
     let heading = Heading::new(plan, started);
