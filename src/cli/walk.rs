@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 /// Sources that the walk is ahead of the run.
 const SOURCES_AHEAD: usize = 64;
 
-/// Sources from a thread of its own. After a signal nobody waits for that thread: it may hang
+/// Sources from a thread of its own. After a signal the run does not wait for it: it may hang
 /// in a pipe whose writer is idle, until the process ends.
 pub(super) struct Walk {
     sources: Receiver<Source>,

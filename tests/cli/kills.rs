@@ -132,6 +132,9 @@ fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
     let folder = tempfile::tempdir().unwrap();
     let input = inputs(folder.path());
     let [reference, earlier] = ["reference", "earlier"].map(|name| folder.path().join(name));
+    // Also warms the caches for the run that is timed.
+    let one = input.join("000.pdb");
+    assert_eq!(command(&one, &earlier).status().unwrap().code(), Some(0));
     let start = Instant::now();
     assert_eq!(
         command(&input, &reference).status().unwrap().code(),
@@ -140,8 +143,6 @@ fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
     let usual = start.elapsed();
     assert_eq!(check(&reference, &parts(&reference)), "finished");
     let whole = parts(&reference);
-    let one = input.join("000.pdb");
-    assert_eq!(command(&one, &earlier).status().unwrap().code(), Some(0));
     let (earlier_parts, earlier_record) = (parts(&earlier), record(&earlier));
 
     let mut random = Random(7);
