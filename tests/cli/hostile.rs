@@ -88,6 +88,27 @@ fn a_name_of_a_result_that_is_a_link_or_a_fifo_is_refused() {
 }
 
 #[test]
+fn a_run_locks_its_folder_before_it_looks_for_results() {
+    let out = tempfile::tempdir().unwrap();
+    fs::write(out.path().join("rejected.jsonl"), "mine").unwrap();
+    let said = |more: &[&str]| {
+        let (output, code) = run_into(out.path(), &[SAMPLE], more);
+        assert_eq!(code, 2);
+        text(&output.stderr)
+    };
+    assert!(said(&[]).contains("the folder holds the results of a run"));
+    let lock = fs::File::open(out.path().join(".tapeloop.lock")).unwrap();
+    lock.lock().unwrap();
+    for more in [&[][..], &["--overwrite"]] {
+        assert!(said(more).contains("another run is writing here"));
+    }
+    assert_eq!(
+        fs::read(out.path().join("rejected.jsonl")).unwrap(),
+        b"mine"
+    );
+}
+
+#[test]
 fn a_timeline_is_not_written_through_a_link() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
