@@ -1,7 +1,9 @@
 //! The command line.
 
 use super::config::{BenchConfig, Config, Written};
+use super::names::text_of;
 use crate::error::Result;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 
@@ -87,7 +89,7 @@ pub(super) struct ConfigArgs {
     /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
     file: Option<PathBuf>,
     /// File, directory, glob or @list of files; may be repeated.
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", value_parser = path_text())]
     input: Vec<String>,
     /// Folder for the results.
     #[arg(short, long, value_name = "FOLDER")]
@@ -136,7 +138,7 @@ pub(super) struct BenchArgs {
     /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
     file: Option<PathBuf>,
     /// Structures for the workload of features; without any it is left out.
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", value_parser = path_text())]
     input: Vec<String>,
     /// Folder for the history, bench.jsonl, and the report, report.html.
     #[arg(short, long, value_name = "FOLDER")]
@@ -185,6 +187,7 @@ pub(super) struct BenchArgs {
 #[derive(Debug, Args)]
 pub(super) struct PaintArgs {
     /// Structure file; or a directory, glob or @list, and a folder as output.
+    #[arg(value_parser = path_text())]
     pub(super) input: String,
     /// Residue column to write: sasa, ss8, ...; `tapeloop features` lists them.
     #[arg(required_unless_present = "svg")]
@@ -217,7 +220,7 @@ pub(super) struct PaintArgs {
 #[derive(Debug, Args)]
 pub(super) struct ValidateArgs {
     /// Files, directories, globs or @lists of structures.
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = path_text())]
     pub(super) inputs: Vec<String>,
     /// Python with numpy, scipy and pyarrow, and the packages to compare with.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
@@ -236,6 +239,11 @@ pub(super) struct ValidateArgs {
     /// Options of the comparing script, as -- --only 'hb_*'; -- --help lists them.
     #[arg(last = true, value_name = "SCRIPT OPTIONS")]
     pub(super) script: Vec<String>,
+}
+
+/// A path as the text that a config has for it: its bytes need not be UTF-8.
+fn path_text() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|path| text_of(Path::new(&path)))
 }
 
 impl ConfigArgs {

@@ -1,6 +1,8 @@
-//! Ctrl-C and the termination signal.
+//! Ctrl-C and the termination signals.
 
+use super::complain;
 use crate::error::{Error, ErrorKind, Result};
+use crossbeam_channel::{Receiver, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -8,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub(super) const EXIT_CODE: u8 = 130;
 
 /// Whether the run is asked to end. Clones share the answer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Interrupt {
     asked: Arc<AtomicBool>,
     obeyed: Arc<AtomicBool>,
+    /// Disconnected by the first signal.
+    signal: Receiver<()>,
 }
 
 impl Interrupt {
@@ -21,16 +25,48 @@ impl Interrupt {
     /// # Errors
     /// The system does not let it listen.
     pub(super) fn listen() -> Result<Self> {
-        let interrupt = Interrupt::default();
+        let (sender, signal) = bounded(0);
+        let interrupt = Interrupt {
+            asked: Arc::default(),
+            obeyed: Arc::default(),
+            signal,
+        };
         let asked = Arc::clone(&interrupt.asked);
+        let mut sender = Some(sender);
         ctrlc::set_handler(move || {
             if asked.swap(true, Relaxed) {
                 std::process::exit(i32::from(EXIT_CODE));
             }
-            eprintln!("interrupted: finishing the batches in flight; once more to abort");
+            drop(sender.take());
+            // On a thread of its own: a full pipe must not hold up the second signal.
+            let _ = std::thread::Builder::new().spawn(|| {
+                complain("interrupted: finishing the batches in flight; once more to abort");
+            });
         })
         .map_err(|error| Error::new(ErrorKind::Io, format!("no signal handler: {error}")))?;
         Ok(interrupt)
+    }
+
+    /// One that a test asks through the function.
+    #[cfg(test)]
+    pub(super) fn by_hand() -> (Self, impl FnOnce()) {
+        let (sender, signal) = bounded(0);
+        let interrupt = Interrupt {
+            asked: Arc::default(),
+            obeyed: Arc::default(),
+            signal,
+        };
+        let asked = Arc::clone(&interrupt.asked);
+        let ask = move || {
+            asked.store(true, Relaxed);
+            drop(sender);
+        };
+        (interrupt, ask)
+    }
+
+    /// Disconnected once the run is asked to end.
+    pub(super) fn signal(&self) -> &Receiver<()> {
+        &self.signal
     }
 
     /// Whether to leave out the next input and all after it.

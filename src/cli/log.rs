@@ -1,10 +1,24 @@
 //! Where the program's log goes.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+
+/// Standard error, which may be closed: an error of writing goes nowhere.
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().write_all(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Starts it: to standard error, as `TAPELOOP_LOG` or else `RUST_LOG` says.
 pub(super) fn start() {
@@ -13,7 +27,7 @@ pub(super) fn start() {
         .find_map(|name| std::env::var(name).ok())
         .unwrap_or_else(|| "info".to_owned());
     let lines = fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| Stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .with_filter(EnvFilter::new(filter));
@@ -30,11 +44,12 @@ fn ranges<S>() -> Option<impl Layer<S>>
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
+    use super::complain;
     use crate::backend::cuda::NvtxLayer;
     use tracing_subscriber::filter::filter_fn;
 
     std::env::var_os("NVTX_INJECTION64_PATH")?;
-    let layer = NvtxLayer::find().inspect_err(|error| eprintln!("warning: {error}"));
+    let layer = NvtxLayer::find().inspect_err(|error| complain(&format!("warning: {error}")));
     let spans =
         filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with("tapeloop"));
     Some(layer.ok()?.with_filter(spans))

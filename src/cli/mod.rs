@@ -1,7 +1,7 @@
 //! The command line program: a config to a run, and a run to its tables.
 //!
 //! A config (`config`) is resolved into a plan (`plan`), `inputs` walks what it
-//! names, `read` turns files into structures on the pool, which `annotations` adds
+//! names, which `walk` does on a thread of its own, `read` turns files into structures on the pool, which `annotations` adds
 //! to, the engine computes,
 //! and `sink` puts the results into the tables (`tables`) of the output folder
 //! (`output`). Beside that, `tally` counts, `progress` shows, and `report` says
@@ -13,12 +13,15 @@ mod bench;
 mod config;
 mod devices;
 mod doctor;
+mod files;
+mod globs;
 mod graph;
 mod inputs;
 mod interrupt;
 mod listing;
 mod log;
 mod memory;
+mod names;
 mod output;
 mod paint;
 mod plan;
@@ -32,6 +35,7 @@ mod tally;
 mod timeline;
 mod validate;
 mod vouched;
+mod walk;
 
 use crate::error::{Error, ErrorKind, Result};
 use args::{Cli, Command, FeaturesArgs, GraphArgs};
@@ -70,7 +74,7 @@ pub fn main() -> ExitCode {
         Command::Devices(args) => devices::devices(args.json),
     };
     let code = outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error}");
+        complain(&format!("error: {error}"));
         error_code(&error)
     });
     ExitCode::from(code)
@@ -98,6 +102,11 @@ fn worker() -> Result<u8> {
 /// Prints to standard output. Whoever closed it (`| head`) wants no more.
 fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Prints a line to standard error, which may be closed: an error of printing goes nowhere.
+fn complain(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 fn error_code(error: &Error) -> u8 {

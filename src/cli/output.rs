@@ -1,59 +1,105 @@
 //! The folder of a run's results, and what else lies there.
+//!
+//! Results that replace earlier ones are written into a folder next to them, and moved once
+//! the run has finished. `run.json` is there from the start: it says how far the run is and
+//! which parts count, after a kill too.
 
+use super::files::{self, FileId, check_name};
+use super::names::shown;
 use super::tables::{folders, is_part_name};
 use crate::error::{Context, Error, Result};
 use serde_json::{Value as Json, json};
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{BufWriter, ErrorKind as IoKind, Write};
+use std::io::{ErrorKind as IoKind, Write};
 use std::path::{Path, PathBuf};
 
 const RECORD: &str = "run.json";
 const REJECTED: &str = "rejected.jsonl";
+/// Locked by the run that writes here.
+const LOCK: &str = ".tapeloop.lock";
+/// Where results lie until they replace earlier ones.
+const NEW: &str = ".tapeloop-new";
 
 /// The folder, claimed by this run until it ends.
 pub(super) struct OutputFolder {
+    /// The folder that the user named.
+    named: PathBuf,
+    /// Where this run writes: the named folder, or one within it.
     path: PathBuf,
-    // Locked, so that no second run writes here meanwhile.
-    rejected: BufWriter<File>,
+    /// The results of an earlier run, which this one replaces.
+    earlier: HashSet<FileId>,
+    rejected: File,
+    rejected_bytes: u64,
+    // Keeps a second run from writing here.
+    _lock: File,
 }
 
 impl OutputFolder {
-    /// Makes the folder, and clears away what an earlier run left: unfinished
-    /// parts always, its results only if they may be overwritten. Files of any
-    /// other name are never touched.
+    /// Makes the folder, and clears away what an earlier run left unfinished. Its
+    /// results stay until [`OutputFolder::finish`], and files of any other name are
+    /// never touched. `reads` are files that the run takes values from.
     ///
     /// # Errors
-    /// It holds results, another run is writing here, or it cannot be made.
-    pub(super) fn claim(path: &Path, overwrite: bool) -> Result<Self> {
-        let place = || path.display().to_string();
+    /// It holds results that may not be overwritten or that the run reads, a link or a FIFO
+    /// has the name of a result, another run is writing here, or it cannot be made.
+    pub(super) fn claim(path: &Path, overwrite: bool, reads: &[PathBuf]) -> Result<Self> {
+        let place = || shown(path);
         fs::create_dir_all(path).within(place)?;
-        let found = results_in(path).within(place)?;
-        if !overwrite && found.iter().any(|file| !is_temporary(file)) {
+        let lock = lock(&path.join(LOCK)).within(place)?;
+        let found = results_in(path)?;
+        let (temporary, results): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|file| is_temporary(file));
+        if !overwrite && !results.is_empty() {
             let error = Error::usage("the folder holds the results of a run");
             return Err(error
                 .fix("name another output, or replace them with --overwrite")
                 .within(place()));
         }
-        let rejected = lock(&path.join(REJECTED)).within(place)?;
-        for file in found {
-            fs::remove_file(&file).within(|| file.display().to_string())?;
+        let earlier: HashSet<FileId> = results.iter().filter_map(|file| FileId::of(file)).collect();
+        let is_replaced =
+            |file: &&PathBuf| FileId::of(file).is_some_and(|id| earlier.contains(&id));
+        if let Some(file) = reads.iter().find(is_replaced) {
+            return Err(replaces_input(file));
         }
-        rejected.set_len(0).within(place)?;
+        for file in temporary {
+            fs::remove_file(&file).within(|| shown(&file))?;
+        }
+        let named = path.to_owned();
+        let path = match results.is_empty() {
+            true => named.clone(),
+            false => named.join(NEW),
+        };
+        make_folder(&path)?;
+        if path != named {
+            remove_results(&path)?;
+        }
         for folder in folders() {
-            fs::create_dir_all(path.join(folder)).within(place)?;
+            make_folder(&path.join(folder))?;
         }
+        let rejected = path.join(REJECTED);
         Ok(OutputFolder {
-            path: path.to_owned(),
-            rejected: BufWriter::new(rejected),
+            named,
+            earlier,
+            rejected: files::create(&rejected).within(|| shown(&rejected))?,
+            rejected_bytes: 0,
+            path,
+            _lock: lock,
         })
     }
 
-    /// The folder.
+    /// Where the tables go.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends an input that was rejected to `rejected.jsonl`.
+    /// Results of an earlier run, which no input may be.
+    pub(super) fn earlier(&self) -> &HashSet<FileId> {
+        &self.earlier
+    }
+
+    /// Appends an input that was rejected to `rejected.jsonl`, at once, so that a kill leaves
+    /// the line there.
     ///
     /// # Errors
     /// It cannot be written.
@@ -74,35 +120,126 @@ impl OutputFolder {
             "reason": reason.join(": "),
             "fix": error.fix_text(),
         });
-        writeln!(self.rejected, "{line}").within(|| self.place(REJECTED))
+        let line = format!("{line}\n");
+        let written = self.rejected.write_all(line.as_bytes());
+        if written.is_err() {
+            // A full disk may have taken half a line.
+            let _ = self.rejected.set_len(self.rejected_bytes);
+        }
+        written.within(|| self.place(REJECTED))?;
+        self.rejected_bytes += line.len() as u64;
+        Ok(())
     }
 
-    /// Writes `run.json`, whole or not at all, and gives the folder up.
+    /// Puts `run.json` in place, behind all that it counts: what was rejected is flushed to
+    /// the disk before, as the parts are.
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn finish(mut self, record: &Json) -> Result<()> {
-        self.rejected.flush().within(|| self.place(REJECTED))?;
-        let path = self.path.join(RECORD);
-        let temporary = self.path.join(format!(".{RECORD}.tmp"));
-        let text = format!("{record:#}\n");
-        fs::write(&temporary, text)
-            .and_then(|()| fs::rename(&temporary, &path))
-            .within(|| path.display().to_string())
+    pub(super) fn record(&self, record: &Json) -> Result<()> {
+        self.rejected.sync_all().within(|| self.place(REJECTED))?;
+        write_record(&self.path, record)
+    }
+
+    /// Writes the last `run.json` and gives the folder up. Earlier results are replaced
+    /// if `replaces`, else they stay. Returns where the results lie.
+    ///
+    /// # Errors
+    /// A file cannot be written or moved.
+    pub(super) fn finish(self, record: &Json, replaces: bool) -> Result<PathBuf> {
+        self.record(record)?;
+        if self.path != self.named && replaces {
+            self.replace_earlier(record)?;
+            return Ok(self.named);
+        }
+        Ok(self.path)
+    }
+
+    /// Moves the results to where the earlier ones are. Until that is done `run.json` counts no
+    /// part.
+    fn replace_earlier(&self, record: &Json) -> Result<()> {
+        let mut moving = record.clone();
+        moving["state"] = json!("replacing");
+        moving["written"] = json!({ "parts": 0 });
+        write_record(&self.named, &moving)?;
+        let keeps_record = |file: &PathBuf| *file != self.named.join(RECORD);
+        for file in results_in(&self.named)?.into_iter().filter(keeps_record) {
+            fs::remove_file(&file).within(|| shown(&file))?;
+        }
+        let is_record = |file: &PathBuf| *file == self.path.join(RECORD);
+        let (last, files): (Vec<_>, Vec<_>) =
+            results_in(&self.path)?.into_iter().partition(is_record);
+        for from in files.into_iter().chain(last) {
+            let name = from
+                .strip_prefix(&self.path)
+                .expect("it lies in this folder");
+            let to = self.named.join(name);
+            if let Some(folder) = to.parent() {
+                make_folder(folder)?;
+            }
+            fs::rename(&from, &to).within(|| shown(&to))?;
+            files::sync_parent(&to);
+        }
+        // They are empty, unless the user has put something there.
+        let left = folders().map(|folder| self.path.join(folder));
+        for folder in left.chain([self.path.clone()]) {
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
     }
 
     fn place(&self, name: &str) -> String {
-        self.path.join(name).display().to_string()
+        shown(&self.path.join(name))
     }
 }
 
-/// Opens a file and locks it against other runs.
+/// An input of the run would be replaced by its results.
+pub(super) fn replaces_input(path: &Path) -> Error {
+    let error = Error::usage("this input is one of the results that --overwrite would replace");
+    error.fix("name another output").within(shown(path))
+}
+
+fn write_record(folder: &Path, record: &Json) -> Result<()> {
+    let path = folder.join(RECORD);
+    files::replace(&path, format!("{record:#}\n").as_bytes()).within(|| shown(&path))
+}
+
+/// Makes a folder, unless it is there. A link to one is refused.
+fn make_folder(path: &Path) -> Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == IoKind::AlreadyExists => {}
+        made => return made.within(|| shown(path)),
+    }
+    is_folder(path).map(drop)
+}
+
+/// Whether there is a folder of this name, which no file and no link may have.
+fn is_folder(path: &Path) -> Result<bool> {
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => Ok(true),
+        Err(error) if error.kind() == IoKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(error)).within(|| shown(path)),
+        Ok(meta) => {
+            let kind = files::kind_of(meta.file_type());
+            let error = Error::usage(format!("this is {kind}, and a folder is to be made here"));
+            Err(error
+                .fix("remove it, or name another output")
+                .within(shown(path)))
+        }
+    }
+}
+
+/// Opens the lock file, in which nothing is written, and locks it against other runs.
 fn lock(path: &Path) -> Result<File> {
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)?;
+    check_name(path)?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    }
+    let file = options.open(path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
@@ -111,7 +248,7 @@ fn lock(path: &Path) -> Result<File> {
         // Some network file systems have no locks; then two runs at one place
         // are the user's own business.
         Err(TryLockError::Error(error)) => {
-            tracing::debug!(%error, path = %path.display(), "no lock on the output folder");
+            tracing::debug!(%error, path = shown(path), "no lock on the output folder");
             Ok(file)
         }
     }
@@ -122,27 +259,38 @@ fn is_temporary(file: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// Files here that runs have made, but for `rejected.jsonl`, which every run
-/// begins anew.
-fn results_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for name in [RECORD.to_owned(), format!(".{RECORD}.tmp")] {
-        let file = path.join(name);
-        if file.exists() {
-            found.push(file);
-        }
+/// Removes what runs have made in a folder.
+fn remove_results(path: &Path) -> Result<()> {
+    for file in results_in(path)? {
+        fs::remove_file(&file).within(|| shown(&file))?;
     }
+    Ok(())
+}
+
+/// Files here that runs have made.
+///
+/// # Errors
+/// The folder cannot be read, or something else has the name of such a file.
+fn results_in(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = [REJECTED, RECORD]
+        .into_iter()
+        .map(|name| path.join(name))
+        .flat_map(|file| [files::temporary_name(&file), file])
+        .filter(|file| file.symlink_metadata().is_ok())
+        .collect();
     for folder in folders() {
-        let entries = match path.join(folder).read_dir() {
-            Err(error) if error.kind() == IoKind::NotFound => continue,
-            entries => entries?,
-        };
-        for entry in entries {
-            let entry = entry?;
+        let folder = path.join(folder);
+        if !is_folder(&folder)? {
+            continue;
+        }
+        for entry in folder.read_dir().within(|| shown(&folder))? {
+            let entry = entry.within(|| shown(&folder))?;
             if entry.file_name().to_str().is_some_and(is_part_name) {
                 found.push(entry.path());
             }
         }
     }
+    found.iter().try_for_each(|file| check_name(file))?;
+    found.sort();
     Ok(found)
 }

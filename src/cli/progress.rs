@@ -1,5 +1,6 @@
 //! Progress: a bar on a terminal, a line every few seconds elsewhere.
 
+use super::complain;
 use super::inputs::Sources;
 use super::report::{grouped, short};
 use super::tally::{Counts, Tally};
@@ -115,13 +116,13 @@ impl Display {
                     .inputs_total
                     .map_or(String::new(), |total| format!(" of {}", grouped(total)));
                 let elapsed = started.elapsed();
-                eprintln!(
+                complain(&format!(
                     "{:>6} s: {}{of} inputs, {}{}",
                     elapsed.as_secs(),
                     grouped(counts.inputs),
                     rates(counts, elapsed),
                     remaining(counts, elapsed)
-                );
+                ));
             }
         }
     }

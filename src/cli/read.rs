@@ -2,6 +2,7 @@
 
 use super::annotations::Annotations;
 use super::inputs::{Source, structure_name};
+use super::names::text_of;
 use super::tally::Tally;
 use crate::error::{Error, Result, catch, excerpt};
 use crate::features::Input;
@@ -49,7 +50,7 @@ where
         let structures = rejecting_panics(|| {
             let mut structures = read(&source, options, &budget)?;
             if let Some(annotations) = &annotations {
-                let path = source.path.to_string_lossy();
+                let path = text_of(&source.path);
                 let name = structure_name(&path);
                 annotations.attach(name, source.ordinal, &mut structures);
             }
@@ -89,7 +90,7 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
 }
 
 fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
-    let name = source.path.display().to_string();
+    let name = text_of(&source.path);
     let input = |structure| Input {
         source: name.clone(),
         ordinal: source.ordinal,

@@ -1,8 +1,10 @@
 //! What a run says of itself: `run.json`, and the summary.
 
 use super::interrupt;
+use super::names::{shown, text_of};
 use super::plan::Plan;
-use super::tables::{Written, warnings};
+use super::sink::Kept;
+use super::tables::{AuditedColumn, warnings};
 use super::tally::Counts;
 use super::{FAILED, GOOD, REJECTED};
 use crate::error::{Error, Result};
@@ -10,13 +12,14 @@ use crate::pipeline::{Counters, Latencies, MemoryPlan, Shrunk, Statistics};
 use crate::replay::Chosen;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How a run went.
 pub(super) struct Outcome {
-    pub(super) started: SystemTime,
     pub(super) elapsed: Duration,
     pub(super) counts: Counts,
+    pub(super) kept: Kept,
     /// Of the engine.
     pub(super) counters: Counters,
     /// Of the engine too.
@@ -26,11 +29,86 @@ pub(super) struct Outcome {
     pub(super) shrunk: Vec<Shrunk>,
     /// What mode auto chose.
     pub(super) chosen: Vec<Chosen>,
-    pub(super) written: Written,
+    pub(super) columns: Vec<AuditedColumn>,
     pub(super) interrupted: bool,
     pub(super) error: Option<Error>,
     /// The first rejected inputs, each with its reason.
     pub(super) rejected: Vec<String>,
+    /// Where the results lie: the output, or within it if earlier results stay there.
+    pub(super) folder: PathBuf,
+}
+
+/// What `run.json` says of a run from its start.
+#[derive(Clone)]
+pub(super) struct Heading(Map<String, Json>);
+
+impl Heading {
+    /// The heading of a run that starts.
+    pub(super) fn new(plan: &Plan, started: SystemTime) -> Self {
+        let device = plan.selected.backend.device();
+        let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let arguments = std::env::args_os().skip(1);
+        let arguments: Vec<String> = arguments.map(|it| text_of(Path::new(&it))).collect();
+        let config: Map<String, Json> = plan
+            .config
+            .settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        let values: Map<String, Json> = plan
+            .provenance()
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .collect();
+        let heading = [
+            ("started_unix_s", json!(started.as_secs_f64())),
+            ("arguments", json!(arguments)),
+            ("config", json!(config)),
+            ("values_follow_from", json!(values)),
+            (
+                "backend",
+                json!({
+                    "name": device.backend,
+                    "reason": plan.selected.reason,
+                    "device": device.name,
+                    "uuid": device.uuid,
+                    "pci_bus_id": device.pci_bus_id,
+                    "compute_capability": device.compute_capability,
+                    "driver_version": device.driver_version,
+                }),
+            ),
+            ("mode", json!(plan.config.policy.mode.name())),
+            ("threads", json!(plan.pool.current_num_threads())),
+        ];
+        Heading(
+            heading
+                .map(|(key, value)| (key.to_owned(), value))
+                .into_iter()
+                .collect(),
+        )
+    }
+
+    /// `run.json` of a run that has not ended.
+    pub(super) fn running(&self, kept: &Kept) -> Json {
+        let mut record = self.0.clone();
+        record.insert("state".to_owned(), json!("running"));
+        record.insert("written".to_owned(), kept.json());
+        Json::Object(record)
+    }
+}
+
+impl Kept {
+    /// What `run.json` says of the parts that count.
+    fn json(&self) -> Json {
+        let Kept { parts, counts } = self;
+        json!({
+            "parts": parts,
+            "inputs": counts.inputs,
+            "structures": counts.structures,
+            "residues": counts.residues,
+            "rejected": counts.rejected,
+        })
+    }
 }
 
 impl Outcome {
@@ -70,21 +148,25 @@ impl Outcome {
         ]
     }
 
+    /// How the run ended: `run.json`'s `state`.
+    fn state(&self) -> &'static str {
+        if self.error.is_some() {
+            "failed"
+        } else if self.interrupted {
+            "interrupted"
+        } else {
+            "finished"
+        }
+    }
+
+    /// Whether the results may replace those of an earlier run: the run came to its end, and
+    /// not without any structure.
+    pub(super) fn has_succeeded(&self) -> bool {
+        matches!(self.exit_code(), Ok(GOOD | REJECTED))
+    }
+
     /// The contents of `run.json`.
-    pub(super) fn record(&self, plan: &Plan) -> Json {
-        let device = plan.selected.backend.device();
-        let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let config: Map<String, Json> = plan
-            .config
-            .settings
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone()))
-            .collect();
-        let values: Map<String, Json> = plan
-            .provenance()
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), json!(value)))
-            .collect();
+    pub(super) fn record(&self, plan: &Plan, heading: Heading) -> Json {
         let stages: Map<String, Json> = self
             .stages()
             .into_iter()
@@ -99,29 +181,16 @@ impl Outcome {
                 "structures_without": matches.structures_without,
             })
         });
-        json!({
-            "started_unix_s": started.as_secs_f64(),
+        let outcome = json!({
+            "state": self.state(),
+            "written": self.kept.json(),
             "seconds": self.elapsed.as_secs_f64(),
             "interrupted": self.interrupted,
             "error": self.error.as_ref().map(Error::to_string),
-            "arguments": std::env::args().skip(1).collect::<Vec<_>>(),
-            "config": config,
-            "values_follow_from": values,
-            "backend": {
-                "name": device.backend,
-                "reason": plan.selected.reason,
-                "device": device.name,
-                "uuid": device.uuid,
-                "pci_bus_id": device.pci_bus_id,
-                "compute_capability": device.compute_capability,
-                "driver_version": device.driver_version,
-            },
-            "mode": plan.config.policy.mode.name(),
             "chosen": self.chosen.iter().map(chosen_json).collect::<Vec<_>>(),
             "trial_seconds": self.counters.trial_ns as f64 / 1e9,
             "slots": self.memory.slots,
             "shrunk": self.shrunk.iter().map(Shrunk::to_string).collect::<Vec<_>>(),
-            "threads": plan.pool.current_num_threads(),
             "counts": {
                 "inputs": counts.inputs,
                 "structures": counts.structures,
@@ -132,7 +201,8 @@ impl Outcome {
                 "assemblies": counts.assemblies,
                 "truncated": counts.truncated,
                 "rejected": counts.rejected,
-                "parts": self.written.parts,
+                "specials_skipped": counts.specials_skipped,
+                "parts": self.kept.parts,
                 "batches": self.counters.batches,
                 "driver_calls": self.counters.driver_calls,
                 "graphs_failed": self.counters.graphs_failed,
@@ -160,13 +230,18 @@ impl Outcome {
                 "engine_pinned": self.memory.host_bytes(),
                 "process_peak": peak_memory_bytes(),
             },
-        })
+        });
+        let Json::Object(mut record) = outcome else {
+            unreachable!("it is written as an object");
+        };
+        record.extend(heading.0);
+        Json::Object(record)
     }
 
     /// What each column held, by table and name.
     fn audits(&self) -> Json {
         let mut tables = Map::new();
-        for column in &self.written.columns {
+        for column in &self.columns {
             let table = tables.entry(column.table).or_insert_with(|| json!({}));
             table[&column.name] = column.audit.json();
         }
@@ -187,7 +262,7 @@ impl Outcome {
     }
 
     /// The closing summary.
-    pub(super) fn summary(&self, plan: &Plan, folder: &str) -> String {
+    pub(super) fn summary(&self, plan: &Plan, output: &Path) -> String {
         let counts = &self.counts;
         let ended = if self.error.is_some() {
             "failed after"
@@ -219,7 +294,11 @@ impl Outcome {
         for chosen in &self.chosen {
             let _ = writeln!(text, "mode auto: {chosen}");
         }
+        let folder = shown(&self.folder);
         let _ = writeln!(text, "results: {folder}");
+        if self.folder != output {
+            let _ = writeln!(text, "{} keeps its earlier results", shown(output));
+        }
         if !self.shrunk.is_empty() {
             let steps: Vec<String> = self.shrunk.iter().map(Shrunk::to_string).collect();
             let _ = writeln!(text, "memory was short: {}", steps.join(", "));
@@ -235,7 +314,7 @@ impl Outcome {
                 "the device was lost {restarts} times, to {items_quarantined} inputs, and started again"
             );
         }
-        text.push_str(&warnings(&self.written.columns, counts.structures));
+        text.push_str(&warnings(&self.columns, counts.structures));
         if counts.rejected > 0 {
             let rejected = grouped(counts.rejected);
             let _ = writeln!(

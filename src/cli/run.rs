@@ -2,23 +2,26 @@
 
 use super::args::RunArgs;
 use super::config::Config;
-use super::inputs::Sources;
+use super::files::FileId;
+use super::inputs::{Source, Sources};
 use super::interrupt::Interrupt;
-use super::output::OutputFolder;
+use super::output::{OutputFolder, replaces_input};
 use super::plan::Plan;
 use super::progress::Progress;
-use super::report::Outcome;
+use super::report::{Heading, Outcome};
 use super::sink::Results;
-use super::tables::{Tables, Written};
+use super::tables::Tables;
 use super::tally::Tally;
 use super::timeline::TimelineFolder;
+use super::walk::Walk;
 use super::{GOOD, say};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::structure::Assembly;
 use crate::workload::{Completion, Sink};
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 /// Runs, and returns the exit code.
@@ -40,7 +43,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     };
     let outcome = compute(&plan, &to, |_| Ok(()))?;
     if !args.quiet {
-        say(&outcome.summary(&plan, &output.display().to_string()));
+        say(&outcome.summary(&plan, &output));
     }
     outcome.exit_code()
 }
@@ -67,17 +70,22 @@ pub(super) fn compute(
     let clock = Instant::now();
     let interrupt = Interrupt::listen()?;
     let mut engine = plan.start()?;
-    let folder = OutputFolder::claim(to.folder, to.overwrite)?;
+    let annotations = plan.annotations.as_ref();
+    let reads = annotations.map_or(&[][..], |annotations| annotations.files());
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
+    let folder = OutputFolder::claim(to.folder, to.overwrite, reads)?;
     let tally = Arc::new(Tally::default());
     let tables = open_tables(plan, &folder);
-    let mut results = Results::new(tables, folder, Arc::clone(&tally));
+    let heading = Heading::new(plan, started);
+    let sources = Sources::new(plan.config.input.clone());
+    let sources = Walk::start(sources, &interrupt, &tally)?;
+    let replaced = Arc::new(OnceLock::new());
+    let sources = keep_from(sources, folder.earlier().clone(), &replaced);
+    let mut results = Results::start(tables, folder, Arc::clone(&tally), heading.clone())?;
     let streamed = {
         let items = &plan.config.input;
         let _progress = to.progress.then(|| Progress::start(&tally, items));
-        let stop = interrupt.clone();
-        let sources = Sources::new(items.clone()).take_while(move |_| !stop.stops_here());
         let inputs = super::read::inputs(
             sources,
             plan.config.reading,
@@ -91,41 +99,60 @@ pub(super) fn compute(
             results.accept(completion)
         })
     };
-    let (tables, folder, rejected) = results.into_parts();
-    // After an error the open parts are dropped, and leave nothing behind.
-    let finished = streamed.and_then(|()| {
-        let start = Instant::now();
-        let written = tables.finish();
-        tally.add_write(start.elapsed());
-        written
-    });
-    let (written, error) = match finished {
-        Ok(written) => (written, None),
-        Err(error) => (Written::default(), Some(error)),
+    let ended = results.end(streamed);
+    let (columns, error) = match ended.written {
+        Ok(written) => (written.columns, None),
+        Err(error) => (Vec::new(), Some(error)),
     };
     let mut outcome = Outcome {
-        started,
         elapsed: clock.elapsed(),
         counts: tally.counts(),
+        kept: ended.kept,
         counters: engine.counters(),
         statistics: engine.statistics(),
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
         chosen: engine.chosen(),
-        written,
+        columns,
         interrupted: interrupt.has_stopped(),
-        error,
-        rejected,
+        error: error.or_else(|| replaced.get().cloned()),
+        rejected: ended.rejected,
+        folder: ended.folder.path().to_owned(),
     };
     note_readings(plan, &tally);
     if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
         let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
         outcome.error = outcome.error.or(written.err());
     }
-    let recorded = folder.finish(&outcome.record(plan));
-    // The first error is the cause: a full disk fails the record too.
-    outcome.error = outcome.error.or(recorded.err());
+    let record = outcome.record(plan, heading);
+    match ended.folder.finish(&record, outcome.has_succeeded()) {
+        Ok(folder) => outcome.folder = folder,
+        // The first error is the cause: a full disk fails the record too.
+        Err(error) => outcome.error = outcome.error.or(Some(error)),
+    }
     Ok(outcome)
+}
+
+/// The sources, without those that are among `earlier` results: the run would replace its own
+/// input. The first of them ends up in `replaced`.
+fn keep_from<S>(
+    sources: S,
+    earlier: HashSet<FileId>,
+    replaced: &Arc<OnceLock<Error>>,
+) -> impl Iterator<Item = Source> + Send + use<S>
+where
+    S: Iterator<Item = Source> + Send,
+{
+    let replaced = Arc::clone(replaced);
+    sources.map(move |mut source| {
+        // Mostly there is none, and no file is asked for its identity.
+        let is_earlier = |id: FileId| earlier.contains(&id);
+        if !earlier.is_empty() && FileId::of(&source.path).is_some_and(is_earlier) {
+            let error = replaces_input(&source.path);
+            source.problem = Some(replaced.get_or_init(|| error).clone());
+        }
+        source
+    })
 }
 
 /// Says once what was made of files that nobody may expect.
@@ -146,6 +173,12 @@ fn note_readings(plan: &Plan, tally: &Tally) {
     }
     if let Some(annotations) = &plan.annotations {
         annotations.matches().note();
+    }
+    if counts.specials_skipped > 0 {
+        tracing::info!(
+            files = counts.specials_skipped,
+            "skipped FIFOs, sockets and devices in folders and globs"
+        );
     }
     let deposited = counts.structures - counts.assemblies;
     if plan.config.reading.assembly != Assembly::Deposited && deposited > 0 {

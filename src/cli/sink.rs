@@ -2,9 +2,10 @@
 
 use super::inputs::structure_name;
 use super::output::OutputFolder;
-use super::tables::{Record, Tables};
-use super::tally::Tally;
-use crate::error::Result;
+use super::report::Heading;
+use super::tables::{Record, Tables, Written};
+use super::tally::{Counts, Tally};
+use crate::error::{Result, printable};
 use crate::features::{Features, Input};
 use crate::workload::{Completion, Sink};
 use std::sync::Arc;
@@ -18,23 +19,95 @@ pub(super) struct Results {
     tables: Tables,
     folder: OutputFolder,
     tally: Arc<Tally>,
+    heading: Heading,
+    kept: Kept,
+    /// The first rejected inputs, each with its reason.
+    rejected: Vec<String>,
+}
+
+/// What the parts hold that all tables have: what is left of a run after a kill.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kept {
+    pub(super) parts: u64,
+    /// Of the run when the last of the parts ended.
+    pub(super) counts: Counts,
+}
+
+/// Results when all have come.
+pub(super) struct Ended {
+    pub(super) folder: OutputFolder,
+    pub(super) kept: Kept,
+    /// What the tables say of their columns; an error if not all parts are there.
+    pub(super) written: Result<Written>,
     /// The first rejected inputs, each with its reason.
     pub(super) rejected: Vec<String>,
 }
 
 impl Results {
-    pub(super) fn new(tables: Tables, folder: OutputFolder, tally: Arc<Tally>) -> Self {
-        Results {
+    /// Starts the record of the run.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn start(
+        tables: Tables,
+        folder: OutputFolder,
+        tally: Arc<Tally>,
+        heading: Heading,
+    ) -> Result<Self> {
+        let kept = Kept::default();
+        folder.record(&heading.running(&kept))?;
+        Ok(Results {
             tables,
             folder,
             tally,
+            heading,
+            kept,
             rejected: Vec::new(),
+        })
+    }
+
+    /// Ends the tables, unless the stream of results was cut short: then the open parts are
+    /// dropped, and leave nothing behind.
+    pub(super) fn end(self, streamed: Result<()>) -> Ended {
+        let Results {
+            tables,
+            folder,
+            tally,
+            mut kept,
+            rejected,
+            ..
+        } = self;
+        let written = streamed.and_then(|()| {
+            let start = Instant::now();
+            let written = tables.finish();
+            tally.add_write(start.elapsed());
+            written
+        });
+        if let Ok(written) = &written {
+            kept = Kept {
+                parts: written.parts,
+                counts: tally.counts(),
+            };
+        }
+        Ended {
+            folder,
+            kept,
+            written,
+            rejected,
         }
     }
 
-    /// Takes it apart once everything came.
-    pub(super) fn into_parts(self) -> (Tables, OutputFolder, Vec<String>) {
-        (self.tables, self.folder, self.rejected)
+    /// Comes to an input, and records the parts if one ends here.
+    fn advance(&mut self, ordinal: u64) -> Result<()> {
+        self.tables.advance(ordinal)?;
+        let parts = self.tables.parts();
+        if parts > self.kept.parts {
+            // The tally has all before this input, and nothing of it yet.
+            let counts = self.tally.counts();
+            self.kept = Kept { parts, counts };
+            self.folder.record(&self.heading.running(&self.kept))?;
+        }
+        Ok(())
     }
 
     fn take(&mut self, completion: &Completion<Features>) -> Result<()> {
@@ -43,7 +116,7 @@ impl Results {
             ordinal,
             structure,
         } = &completion.item;
-        self.tables.advance(*ordinal)?;
+        self.advance(*ordinal)?;
         match (structure, &completion.result) {
             (Ok(structure), Ok(features)) => {
                 let name = structure_name(source);
@@ -53,9 +126,11 @@ impl Results {
             }
             (structure, Err(error)) => {
                 let model = structure.as_ref().ok().map(|structure| structure.model);
-                tracing::debug!(%source, %error, "rejected");
+                let line = format!("{source}: {error}");
+                let line = printable(&line);
+                tracing::debug!("rejected {line}");
                 if self.rejected.len() < NAMED_MAX {
-                    self.rejected.push(format!("{source}: {error}"));
+                    self.rejected.push(line.into_owned());
                 }
                 self.folder.reject(source, *ordinal, model, error)?;
                 self.tally.add_rejected();

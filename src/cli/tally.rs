@@ -25,6 +25,7 @@ pub(super) struct Tally {
     /// Where the first truncated structures came from, and why they are that.
     first_truncated: Mutex<Vec<String>>,
     rejected: AtomicU64,
+    specials_skipped: AtomicU64,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
 }
@@ -48,6 +49,8 @@ pub(super) struct Counts {
     pub(super) truncated: u64,
     /// Files, or single models of files.
     pub(super) rejected: u64,
+    /// FIFOs, sockets and devices that the walk skipped in folders and globs.
+    pub(super) specials_skipped: u64,
     /// Summed over the threads that read.
     pub(super) read: Duration,
     pub(super) write: Duration,
@@ -95,6 +98,10 @@ impl Tally {
         self.rejected.fetch_add(1, Relaxed);
     }
 
+    pub(super) fn set_specials_skipped(&self, files: u64) {
+        self.specials_skipped.store(files, Relaxed);
+    }
+
     pub(super) fn add_read(&self, time: Duration) {
         self.read_ns.fetch_add(time.as_nanos() as u64, Relaxed);
     }
@@ -116,6 +123,7 @@ impl Tally {
             assemblies: self.assemblies.load(Relaxed),
             truncated: self.truncated.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
+            specials_skipped: self.specials_skipped.load(Relaxed),
             read: Duration::from_nanos(self.read_ns.load(Relaxed)),
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),
         }

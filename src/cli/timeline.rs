@@ -1,9 +1,13 @@
 //! The folder of a run's timeline.
 
+use super::files::{self, check_name};
+use super::names::shown;
 use crate::error::{Context, Result};
 use crate::pipeline::{Statistics, Timeline};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+const FILES: [&str; 2] = ["timeline.json", "timeline.svg"];
 
 /// A folder that is there, for `timeline.json` and `timeline.svg`.
 pub(super) struct TimelineFolder(PathBuf);
@@ -12,9 +16,12 @@ impl TimelineFolder {
     /// Makes the folder, before the run takes its time.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be made, or a link or a FIFO has the name of one of the files.
     pub(super) fn make(path: &Path) -> Result<Self> {
-        fs::create_dir_all(path).within(|| format!("timeline {}", path.display()))?;
+        fs::create_dir_all(path).within(|| format!("timeline {}", shown(path)))?;
+        FILES
+            .iter()
+            .try_for_each(|name| check_name(&path.join(name)))?;
         Ok(TimelineFolder(path.to_owned()))
     }
 
@@ -28,13 +35,13 @@ impl TimelineFolder {
         statistics: &Statistics,
         title: &str,
     ) -> Result<()> {
-        let files = [
-            ("timeline.json", timeline.to_chrome_json()),
-            ("timeline.svg", timeline.to_svg(statistics, title)),
+        let texts = [
+            timeline.to_chrome_json(),
+            timeline.to_svg(statistics, title),
         ];
-        for (name, text) in files {
+        for (name, text) in FILES.iter().zip(texts) {
             let path = self.0.join(name);
-            fs::write(&path, text).within(|| path.display().to_string())?;
+            files::replace(&path, text.as_bytes()).within(|| shown(&path))?;
         }
         Ok(())
     }

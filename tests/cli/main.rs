@@ -4,6 +4,8 @@
 mod annotations;
 mod bench;
 mod devices;
+mod hostile;
+mod kills;
 mod limits;
 mod mistakes;
 mod output;

@@ -273,7 +273,7 @@ fn what_cannot_be_painted_is_named_and_nothing_is_written() {
     paint_badly(
         &[&input, "wcn", "-o", &input, "--overwrite"],
         2,
-        &["replace the input"],
+        &["replace an input"],
     );
     let cif = folder.path().join("out.cif.gz");
     paint_badly(
@@ -295,6 +295,46 @@ fn what_cannot_be_painted_is_named_and_nothing_is_written() {
     assert_eq!(fs::read(&out).unwrap(), first);
     paint_well(&[&input, "cn_ca_8", "-o", out_text, "--overwrite"]);
     assert_ne!(fs::read(&out).unwrap(), first);
+}
+
+#[test]
+fn no_output_replaces_an_input_of_the_same_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir_all(at("in/x")).unwrap();
+    for name in ["in/1ubi.pdb", "in/x/1ubi.pdb"] {
+        fs::copy(format!("{SAMPLES}/1ubi.pdb"), at(name)).unwrap();
+    }
+    let before = fs::read(at("in/1ubi.pdb")).unwrap();
+    let input = at("in");
+    let args = [str_of(&input), "wcn", "-o", str_of(&input), "--overwrite"];
+    paint_badly(&args, 1, &["in/1ubi.pdb: this would replace an input"]);
+    for name in ["in/1ubi.pdb", "in/x/1ubi.pdb"] {
+        assert!(fs::read(at(name)).unwrap() == before);
+    }
+    // Another way to the same file.
+    fs::create_dir(at("out")).unwrap();
+    fs::hard_link(at("in/1ubi.pdb"), at("out/1ubi.pdb")).unwrap();
+    let (inner, out) = (at("in/x/1ubi.pdb"), at("out"));
+    let list = at("list");
+    fs::write(&list, "in/x/1ubi.pdb\nin/1ubi.pdb\n").unwrap();
+    let list = format!("@{}", list.display());
+    let args = [&list, "wcn", "-o", str_of(&out), "--overwrite"];
+    paint_badly(&args, 1, &["out/1ubi.pdb: this would replace an input"]);
+    assert!(fs::read(inner).unwrap() == before);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_is_no_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("precious.pdb"), "precious").unwrap();
+    std::os::unix::fs::symlink(at("precious.pdb"), at("out.pdb")).unwrap();
+    let (input, out) = (format!("{SAMPLES}/1ubi.pdb"), at("out.pdb"));
+    let args = [&input, "wcn", "-o", str_of(&out), "--overwrite"];
+    paint_badly(&args, 2, &["out.pdb: this is a link"]);
+    assert_eq!(fs::read(at("precious.pdb")).unwrap(), b"precious");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod parquet;
 mod text;
 
 use super::config::nearest;
+use super::names::shown;
 use crate::error::{Context, Error, Result};
 use crate::structure::{Assembly, Channel, Structure};
 use header::Header;
@@ -91,12 +92,12 @@ impl Annotations {
         };
         let mut columns = Vec::new();
         for path in paths {
-            for file in files_of(path).within(|| path.display().to_string())? {
-                let place = file.display().to_string();
+            for file in files_of(path).within(|| shown(path))? {
+                let place = shown(&file);
                 columns.extend(all.read(file).within(|| place)?);
             }
         }
-        let place = || paths.iter().map(|path| path.display().to_string());
+        let place = || paths.iter().map(|path| shown(path));
         all.check_channels(&columns)
             .within(|| place().collect::<Vec<_>>().join(", "))?;
         let repeated = all.sort();
@@ -124,6 +125,11 @@ impl Annotations {
             Kind::Parquet => parquet::read(&path, self),
             Kind::Text { separator } => text::read(&path, separator, self),
         }
+    }
+
+    /// The tables that were read.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     fn check_channels(&self, columns: &[String]) -> Result<()> {
@@ -216,7 +222,7 @@ impl Annotations {
         let mut chains = self.chains.iter();
         let chain = chains.find(|(_, id)| **id == entry.chain);
         let chain = chain.map_or("?", |(name, _)| name);
-        let file = self.files[entry.file as usize].display();
+        let file = shown(&self.files[entry.file as usize]);
         let code = match entry.ins_code {
             0 => String::new(),
             code => char::from(code).to_string(),

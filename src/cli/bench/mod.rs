@@ -5,8 +5,10 @@ mod references;
 
 use super::args::BenchArgs;
 use super::config::BenchConfig;
+use super::files;
 use super::inputs::Sources;
 use super::interrupt::{EXIT_CODE, Interrupt};
+use super::names::shown;
 use super::plan::thread_pool;
 use super::{FAILED, GOOD, REJECTED, say};
 use crate::backend::select_with;
@@ -149,7 +151,7 @@ fn measure(
     write(&page, &report::html(&records)?)?;
     if !quiet {
         say(&report::text(&records)?);
-        say(&format!("\n{}\n", page.display()));
+        say(&format!("\n{}\n", shown(&page)));
     }
     let refused = records.iter().filter(|record| record.figures().is_none());
     Ok(match (refused.count(), interrupt.has_stopped()) {
@@ -165,11 +167,11 @@ fn synthetic(point: &Point) -> Arc<Synthetic> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).within(|| path.display().to_string())
+    files::replace(path, text.as_bytes()).within(|| shown(path))
 }
 
 fn make_folder(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).within(|| path.display().to_string())
+    fs::create_dir_all(path).within(|| shown(path))
 }
 
 fn progress(what: &'static str, quiet: bool) -> ProgressBar {
@@ -208,7 +210,7 @@ impl Structures {
                     structures.extend(read);
                     paths.push(source.path);
                 }
-                Err(error) => tracing::warn!(%error, path = %source.path.display(), "left out"),
+                Err(error) => tracing::warn!(%error, path = shown(&source.path), "left out"),
             }
             if atoms >= config.atoms_max {
                 break;

@@ -1,6 +1,7 @@
 //! The features and the program beside tools of the field, on the CPU: the same files,
 //! the same settings, one thread and all threads.
 
+use super::super::names::shown;
 use super::{make_folder, write};
 use crate::bench::judge::spread_flag;
 use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};
@@ -111,7 +112,7 @@ impl Files<'_> {
             .iter()
             .map(|path| format!("{}\n", path.display()));
         write(&list, &lines.collect::<String>())?;
-        let list = list.canonicalize().within(|| list.display().to_string())?;
+        let list = list.canonicalize().within(|| shown(&list))?;
         let Answer::Done(tools) = program.ask("tools") else {
             return Ok(Vec::new());
         };

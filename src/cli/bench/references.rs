@@ -1,5 +1,6 @@
 //! The programs that a file names: `scripts/build_references.sh` writes one.
 
+use super::super::names::shown;
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::error::{Context, Error, Result};
 use std::fs;
@@ -26,7 +27,7 @@ impl References {
         let Some(path) = path else {
             return Ok(references);
         };
-        let place = || path.display().to_string();
+        let place = || shown(path);
         let text = fs::read_to_string(path)
             .map_err(|error| Error::config(error.to_string()))
             .within(place)?;

@@ -14,6 +14,7 @@ mod suggest;
 mod written;
 
 use super::inputs::STDIN;
+use super::names::{path_of, text_of};
 use crate::backend::{Choice, DeviceChoice};
 use crate::error::{Error, Result};
 use crate::features::FeatureConfig;
@@ -239,8 +240,8 @@ fn resolve_input(form: &mut Form) -> Vec<String> {
     let input: Vec<String> = written.map_or(Vec::new(), |(items, origin)| {
         let place = |item: String| match item.strip_prefix('@') {
             Some(STDIN) => item,
-            Some(list) => format!("@{}", tidy(from_folder(&origin, list)).display()),
-            None => tidy(from_folder(&origin, &item)).display().to_string(),
+            Some(list) => format!("@{}", text_of(&tidy(from_folder(&origin, path_of(list))))),
+            None => text_of(&tidy(from_folder(&origin, path_of(&item)))),
         };
         items.into_iter().map(place).collect()
     });
@@ -309,7 +310,7 @@ fn resolve_code_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
         let path = tidy(from_folder(&origin, &path));
         std::path::absolute(&path).unwrap_or(path)
     });
-    form.note(key, json!(path));
+    form.note(key, json!(path.as_deref().map(text_of)));
     path
 }
 
@@ -319,7 +320,8 @@ fn resolve_annotations(form: &mut Form) -> Vec<PathBuf> {
         let place = |item: &String| tidy(from_folder(&origin, item));
         items.iter().map(place).collect()
     });
-    form.note("annotations", json!(paths));
+    let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
+    form.note("annotations", json!(texts));
     paths
 }
 

@@ -1,5 +1,6 @@
 //! The config as written: every key with its value and where it stands.
 
+use super::super::names::shown;
 use super::suggest::nearest;
 use crate::error::{Context, Error, Result};
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Line(file, line) => write!(f, "{}:{line}", file.display()),
+            Origin::Line(file, line) => write!(f, "{}:{line}", shown(file)),
             Origin::Option(option) => f.write_str(option),
         }
     }
@@ -88,7 +89,7 @@ impl Written {
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file)
             .map_err(|error| Error::config(error.to_string()).fix("give the path of a TOML file"))
-            .within(|| file.display().to_string())?;
+            .within(|| shown(file))?;
         Self::parse(&text, file)
     }
 
@@ -267,6 +268,6 @@ fn value_of(value: &DeValue<'_>) -> Value {
 }
 
 /// `path` as written at `origin`.
-pub(super) fn from_folder(origin: &Origin, path: &str) -> PathBuf {
+pub(super) fn from_folder(origin: &Origin, path: impl AsRef<Path>) -> PathBuf {
     origin.folder().join(path)
 }

@@ -11,17 +11,21 @@ mod values;
 
 use super::args::PaintArgs;
 use super::config::{Config, nearest};
-use super::inputs::{Sources, structure_name};
+use super::files::FileId;
+use super::inputs::{Source, Sources, structure_name};
+use super::names::{path_of, shown};
 use super::plan::Plan;
 use super::tally::Tally;
-use super::{FAILED, GOOD, REJECTED, read, say};
-use crate::error::{Error, Result};
+use super::{FAILED, GOOD, REJECTED, complain, read, say};
+use crate::error::{Error, Result, printable};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
 };
 use crate::structure::{BFactorPlaces, ReadLimits, Structure, text_of};
 use crate::workload::Completion;
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use strip::Track;
 use target::Target;
@@ -43,7 +47,18 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         Some(name) => Some(choose(&mut config.features, name, args.svg.is_some())?),
         None => None,
     };
-    let target = |path| Target::new(path, Path::new(&args.input), args.overwrite);
+    let input = path_of(&args.input);
+    let mut sources = Sources::new(config.input.clone());
+    // A file that is there may be any of the inputs, so all have to be known.
+    let walked: Option<Vec<Source>> = args.overwrite.then(|| sources.by_ref().collect());
+    let inputs = walked.iter().flatten();
+    let inputs: Arc<HashSet<FileId>> = Arc::new(
+        inputs
+            .filter_map(|source| FileId::of(&source.path))
+            .collect(),
+    );
+    let sources = walked.into_iter().flatten().chain(sources);
+    let target = |path| Target::new(path, &input, args.overwrite, &inputs);
     let output = args.output.as_deref().map(target).transpose()?;
     let svg = args.svg.as_deref().map(target).transpose()?;
     let plan = Plan::new(config)?;
@@ -58,7 +73,6 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         rejected: 0,
     };
     let mut engine = plan.start()?;
-    let sources = Sources::new(plan.config.input.clone());
     let tally = Arc::new(Tally::default());
     let inputs = read::inputs(
         sources,
@@ -172,16 +186,14 @@ impl Painter {
             Ok(products) => {
                 for product in products {
                     target::write(&product.path, &product.bytes)?;
-                    say(&format!(
-                        "{source} -> {}: {}\n",
-                        product.path.display(),
-                        product.about
-                    ));
+                    let (source, path) = (printable(&source), shown(&product.path));
+                    say(&format!("{source} -> {path}: {}\n", product.about));
                 }
                 self.painted += 1;
             }
             Err(error) => {
-                eprintln!("error: {source}: {error}");
+                let line = format!("{source}: {error}");
+                complain(&format!("error: {}", printable(&line)));
                 self.rejected += 1;
             }
         }
@@ -194,8 +206,8 @@ impl Painter {
         source: &str,
         models: Vec<(Structure, FeatureTable)>,
     ) -> Result<Vec<Product>> {
-        let path = Path::new(source);
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let path = path_of(source);
+        let file = path.file_name().unwrap_or_default().to_owned();
         let mut products = Vec::new();
         if let (Some(target), Some((structure, table))) = (&mut self.svg, models.first()) {
             let name = structure_name(source);
@@ -205,16 +217,21 @@ impl Painter {
                 .zip(&table.residues)
                 .map(|(decl, column)| Track::new(decl, column, structure))
                 .collect();
+            // `1abc.pdb` and `1abc.cif` have one name.
+            let names = [OsStr::new(name), &file].map(|name| {
+                let mut name = name.to_owned();
+                name.push(".svg");
+                name
+            });
             products.push(Product {
-                // `1abc.pdb` and `1abc.cif` have one name.
-                path: target.place(path, &[name, &file].map(|name| format!("{name}.svg")))?,
-                bytes: strip::draw(name, structure, &tracks).into_bytes(),
+                path: target.place(&path, &names)?,
+                bytes: strip::draw(&printable(name), structure, &tracks).into_bytes(),
                 about: format!("{} tracks", tracks.len()),
             });
         }
         if let Some((name, target)) = &mut self.column {
-            let (text, format) = text_of(source, std::fs::read(path)?, &self.limits)?;
-            let to = target.place(path, &[file.into_owned()])?;
+            let (text, format) = text_of(source, std::fs::read(&path)?, &self.limits)?;
+            let to = target.place(&path, &[file])?;
             target::check_format(&to, format)?;
             let at = self.columns.iter().position(|column| column.name == *name);
             let at = at.expect("the column is one of the computed ones");

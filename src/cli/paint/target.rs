@@ -1,20 +1,25 @@
 //! Where painted files and drawings go.
 
+use super::super::files::{self, FileId, check_name};
+use super::super::names::shown;
 use crate::error::{Context, Error, Result};
 use crate::structure::Format;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A file, or a folder with a file an input.
 pub(super) struct Target {
     path: PathBuf,
     is_folder: bool,
     overwrite: bool,
+    /// The inputs of this run, if files may be replaced.
+    inputs: Arc<HashSet<FileId>>,
     /// Names that this run has given out in the folder.
     given: HashSet<PathBuf>,
 }
@@ -24,12 +29,18 @@ impl Target {
     ///
     /// # Errors
     /// The file is there, and may not be replaced.
-    pub(super) fn new(path: &Path, input: &Path, overwrite: bool) -> Result<Self> {
+    pub(super) fn new(
+        path: &Path,
+        input: &Path,
+        overwrite: bool,
+        inputs: &Arc<HashSet<FileId>>,
+    ) -> Result<Self> {
         let ends_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let target = Target {
             path: path.to_owned(),
             is_folder: !input.is_file() || path.is_dir() || ends_as_folder,
             overwrite,
+            inputs: Arc::clone(inputs),
             given: HashSet::new(),
         };
         if !target.is_folder {
@@ -43,13 +54,16 @@ impl Target {
     ///
     /// # Errors
     /// A file is there, and may not be replaced.
-    pub(super) fn place(&mut self, source: &Path, names: &[String]) -> Result<PathBuf> {
+    pub(super) fn place(&mut self, source: &Path, names: &[OsString]) -> Result<PathBuf> {
         if !self.is_folder {
             return Ok(self.path.clone());
         }
         let mut paths = names.iter().map(|name| self.path.join(name));
         let Some(path) = paths.find(|path| !self.given.contains(path)) else {
-            let error = Error::usage(format!("another input of this run is named {}", names[0]));
+            let error = Error::usage(format!(
+                "another input of this run is named {}",
+                shown(Path::new(&names[0]))
+            ));
             return Err(error.fix("paint them into different folders"));
         };
         self.check(&path, source)?;
@@ -58,10 +72,11 @@ impl Target {
     }
 
     fn check(&self, path: &Path, source: &Path) -> Result<()> {
-        let place = || path.display().to_string();
-        let real = |path: &Path| path.canonicalize().ok();
-        if real(path).is_some_and(|path| real(source) == Some(path)) {
-            let error = Error::usage("this would replace the input");
+        check_name(path)?;
+        let place = || shown(path);
+        let is_input = |id: FileId| self.inputs.contains(&id) || FileId::of(source) == Some(id);
+        if FileId::of(path).is_some_and(is_input) {
+            let error = Error::usage("this would replace an input");
             return Err(error.fix("name another output").within(place()));
         }
         if path.exists() && !self.overwrite {
@@ -90,7 +105,7 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
     let error = Error::usage(format!("the input is {is}, and painting keeps the format"));
     Err(error
         .fix(format!("name the output {ending}, or {ending}.gz"))
-        .within(path.display().to_string()))
+        .within(shown(path)))
 }
 
 /// Writes a file, whole or not at all; packed if its name ends in `.gz`.
@@ -98,7 +113,7 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
 /// # Errors
 /// It cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let place = || path.display().to_string();
+    let place = || shown(path);
     let packed = path
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("gz"));
@@ -106,15 +121,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).within(place)?;
     }
-    let name = path.file_name().unwrap_or(OsStr::new("painted"));
-    let temporary = path.with_file_name(format!(".{}.tmp", name.display()));
-    let written = fs::write(&temporary, packed.as_deref().unwrap_or(bytes))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // The error says what is wrong; what is half written is of no use.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.within(place)
+    files::replace(path, packed.as_deref().unwrap_or(bytes)).within(place)
 }
 
 fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::features::{ColumnDecl, TableName};
 use column::Column;
 use parquet::file::properties::WriterProperties;
-use part::Part;
+use part::{Part, WholePart};
 use rayon::ThreadPool;
 use schema::ColumnSpec;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,10 @@ use std::sync::Arc;
 pub use super::config::TableSettings;
 pub(super) use audit::{AuditedColumn, warnings};
 pub use record::Record;
+
+/// Text that the rows of a row group may hold, in bytes. A row group ends before it holds
+/// more, as the offsets of an Arrow array of strings end at 2 GiB.
+const GROUP_TEXT_BYTES_MAX: usize = 512 << 20;
 
 /// The tables, each with its folder.
 const TABLES: [(TableName, &str); 3] = [
@@ -124,10 +128,18 @@ impl Tables {
         tables.try_for_each(|table| table.append(record, &self.pool))
     }
 
+    /// Parts that have ended, and that every table has.
+    pub fn parts(&self) -> u64 {
+        self.parts_done
+    }
+
     fn finish_part(&mut self) -> Result<()> {
         if self.part.take().is_some() {
-            let mut tables = self.tables.iter_mut();
-            tables.try_for_each(|table| table.finish_part(&self.pool))?;
+            let tables = self.tables.iter_mut();
+            let finish = |table: &mut Table| table.finish_part(&self.pool);
+            let parts: Vec<WholePart> = tables.map(finish).collect::<Result<_>>()?;
+            // All are whole before the first gets its name.
+            parts.into_iter().try_for_each(WholePart::publish)?;
             self.parts_done += 1;
         }
         Ok(())
@@ -172,6 +184,9 @@ struct Table {
     properties: Arc<WriterProperties>,
     rows_per_group: usize,
     rows_gathered: usize,
+    group_text_bytes_max: usize,
+    /// At most the bytes of text in the gathered rows.
+    text_bytes_gathered: usize,
     part: Option<Part>,
 }
 
@@ -193,6 +208,8 @@ impl Table {
             properties: Arc::new(properties),
             rows_per_group: settings.rows_per_group,
             rows_gathered: 0,
+            group_text_bytes_max: GROUP_TEXT_BYTES_MAX,
+            text_bytes_gathered: 0,
             part: None,
         }
     }
@@ -207,15 +224,26 @@ impl Table {
     fn append(&mut self, record: &Record<'_>, pool: &ThreadPool) -> Result<()> {
         let count = record.row_count(self.name);
         let mut start = 0;
-        // A structure may straddle row groups: they are cut by count alone.
+        let text = record.text_bytes_max(self.name);
+        // A structure may straddle row groups: they are cut by rows and text alone.
         while start < count {
             let room = self.rows_per_group - self.rows_gathered;
-            let end = count.min(start + room);
-            for column in &mut self.columns {
-                column.append(record, start..end);
+            let text_room = self
+                .group_text_bytes_max
+                .saturating_sub(self.text_bytes_gathered);
+            let text_rows = text_room.saturating_sub(text.once) / text.each_row.max(1);
+            if text_rows == 0 && self.rows_gathered > 0 {
+                self.flush(pool)?;
+                continue;
             }
-            self.rows_gathered += end - start;
-            start = end;
+            // A row group has one row at least.
+            let rows = (count - start).min(room).min(text_rows.max(1));
+            for column in &mut self.columns {
+                column.append(record, start..start + rows);
+            }
+            self.rows_gathered += rows;
+            self.text_bytes_gathered += text.once + rows * text.each_row;
+            start += rows;
             if self.rows_gathered == self.rows_per_group {
                 self.flush(pool)?;
             }
@@ -225,16 +253,17 @@ impl Table {
 
     fn flush(&mut self, pool: &ThreadPool) -> Result<()> {
         self.rows_gathered = 0;
+        self.text_bytes_gathered = 0;
         let part = self.part.as_mut().expect("rows come after their part");
         let arrays = self.columns.iter_mut().map(Column::take).collect();
         part.write_group(arrays, pool)
     }
 
-    fn finish_part(&mut self, pool: &ThreadPool) -> Result<()> {
+    fn finish_part(&mut self, pool: &ThreadPool) -> Result<WholePart> {
         if self.rows_gathered > 0 {
             self.flush(pool)?;
         }
-        self.part.take().map_or(Ok(()), Part::finish)
+        self.part.take().expect("the tables started it").finish()
     }
 }
 

@@ -1,5 +1,7 @@
-//! One Parquet file: row groups in, renamed when it is whole.
+//! One Parquet file: row groups in, renamed when it and the other tables' part are whole.
 
+use super::super::files;
+use super::super::names::shown;
 use super::schema::{ColumnSpec, arrow_schema};
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use arrow_array::ArrayRef;
@@ -14,31 +16,33 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::ThreadPool;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A part on its way to disk. Dropped before [`Part::finish`] it leaves nothing.
+/// A part on its way to disk. Dropped before [`WholePart::publish`] it leaves nothing.
 pub(super) struct Part {
-    path: PathBuf,
-    temporary: PathBuf,
+    name: PartName,
     schema: SchemaRef,
-    // Both `None` only while `finish` takes the part apart.
-    writer: Option<SerializedFileWriter<File>>,
+    writer: SerializedFileWriter<File>,
     columns: ArrowRowGroupWriterFactory,
     row_groups: usize,
     pending: Option<Pending>,
+}
+
+/// A part that is whole and on the disk, under its temporary name.
+pub(super) struct WholePart(PartName);
+
+/// The name of a part, and the one that it has until it is whole. Dropped, it removes the
+/// file of the temporary name.
+struct PartName {
+    path: PathBuf,
+    temporary: PathBuf,
 }
 
 /// A row group that the pool encodes: chunks by column, in any order.
 struct Pending {
     columns: usize,
     chunks: Receiver<(usize, Result<ArrowColumnChunk>)>,
-}
-
-/// The temporary name of the part that will be `path`.
-pub(super) fn temporary_name(path: &Path) -> PathBuf {
-    let name = path.file_name().expect("a part has a name");
-    path.with_file_name(format!(".{}.tmp", name.display()))
 }
 
 fn from_parquet(error: ParquetError) -> Error {
@@ -59,22 +63,21 @@ impl Part {
         columns: &[ColumnSpec],
         properties: Arc<WriterProperties>,
     ) -> Result<Self> {
-        let temporary = temporary_name(&path);
-        let place = || temporary.display().to_string();
+        let temporary = files::temporary_name(&path);
+        let name = PartName { path, temporary };
         let schema = arrow_schema(columns);
-        let file = File::create(&temporary).within(place)?;
+        let file = files::create(&name.temporary).within(|| name.shown())?;
         let parquet_schema = ArrowSchemaConverter::new()
             .convert(&schema)
             .map_err(from_parquet)?;
         let writer = SerializedFileWriter::new(file, parquet_schema.root_schema_ptr(), properties)
             .map_err(from_parquet)
-            .within(place)?;
+            .within(|| name.shown())?;
         let columns = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
         Ok(Part {
-            path,
-            temporary,
+            name,
             schema,
-            writer: Some(writer),
+            writer,
             columns,
             row_groups: 0,
             pending: None,
@@ -123,7 +126,7 @@ impl Part {
             let name = self.schema.field(index).name();
             chunks[index] = Some(chunk.within(|| format!("column {name}"))?);
         }
-        let writer = self.writer.as_mut().expect("taken by finish only");
+        let writer = &mut self.writer;
         let write = || -> parquet::errors::Result<()> {
             let mut group = writer.next_row_group()?;
             for chunk in chunks {
@@ -133,38 +136,47 @@ impl Part {
             group.close()?;
             Ok(())
         };
-        write()
-            .map_err(from_parquet)
-            .within(|| self.temporary.display().to_string())?;
+        write().map_err(from_parquet).within(|| self.name.shown())?;
         self.row_groups += 1;
         Ok(())
     }
 
-    /// Ends the file and gives it its name.
+    /// Ends the file.
     ///
     /// # Errors
-    /// It cannot be written, flushed to the disk or renamed.
-    pub(super) fn finish(mut self) -> Result<()> {
+    /// It cannot be written, or flushed to the disk.
+    pub(super) fn finish(mut self) -> Result<WholePart> {
         self.settle()?;
-        let writer = self.writer.take().expect("taken here only");
-        let place = || self.temporary.display().to_string();
+        let Part { name, writer, .. } = self;
+        let place = || name.shown();
         let file = writer.into_inner().map_err(from_parquet).within(place)?;
         file.sync_all().within(place)?;
-        fs::rename(&self.temporary, &self.path).within(|| self.path.display().to_string())?;
-        // The new name is safe only with the directory; some file systems refuse
-        // to flush one, and have nothing to flush.
-        if let Some(folder) = self.path.parent()
-            && let Ok(folder) = File::open(folder)
-        {
-            let _ = folder.sync_all();
-        }
+        Ok(WholePart(name))
+    }
+}
+
+impl WholePart {
+    /// Gives the part its name.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub(super) fn publish(self) -> Result<()> {
+        let PartName { path, temporary } = &self.0;
+        fs::rename(temporary, path).within(|| shown(path))?;
+        files::sync_parent(path);
         Ok(())
     }
 }
 
-impl Drop for Part {
+impl PartName {
+    fn shown(&self) -> String {
+        shown(&self.temporary)
+    }
+}
+
+impl Drop for PartName {
     fn drop(&mut self) {
-        // After `finish` the temporary name is gone, and that is no error.
+        // After `publish` the temporary name is gone, and that is no error.
         let _ = fs::remove_file(&self.temporary);
     }
 }

@@ -15,6 +15,14 @@ pub struct Record<'a> {
     pub(super) chains: Vec<ChainRow>,
 }
 
+/// At most the bytes of text in a structure's rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextBytes {
+    /// Of what is the same in all rows, which a dictionary has once.
+    pub(super) once: usize,
+    pub(super) each_row: usize,
+}
+
 /// A chain that has residues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChainRow {
@@ -49,6 +57,29 @@ impl<'a> Record<'a> {
             TableName::Chains => self.chains.len(),
             TableName::Structures => 1,
         }
+    }
+
+    /// How much text the rows of a table have at most, without residue names, one-letter codes
+    /// and words of features: of those no row group has enough to matter.
+    pub(super) fn text_bytes_max(&self, table: TableName) -> TextBytes {
+        let entry_id = self.structure.entry_id.as_ref().map_or(0, String::len);
+        let once = self.source.len() + self.name.len() + entry_id;
+        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let chains = self.structure.chains.iter();
+        // A feature may name a second chain.
+        let names = chains.map(|chain| {
+            2 * chain.auth_asym_id.len()
+                + optional(&chain.label_asym_id)
+                + optional(&chain.entity_id)
+        });
+        let accessions = self.structure.uniprot.iter().map(String::len);
+        let of_chain = names.max().unwrap_or(0);
+        let each_row = match table {
+            TableName::Residues => of_chain + accessions.max().unwrap_or(0),
+            TableName::Chains => of_chain,
+            TableName::Structures => 0,
+        };
+        TextBytes { once, each_row }
     }
 
     /// Which of a feature's values in a table is a row's.

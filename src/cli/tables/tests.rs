@@ -317,6 +317,88 @@ fn no_input_gives_one_part_without_rows_and_a_dropped_part_gives_nothing() {
 }
 
 #[test]
+fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
+    let folder = tempfile::tempdir().unwrap();
+    folders().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+    let pool = Arc::new(
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .unwrap(),
+    );
+    let settings = TableSettings {
+        rows_per_group: 1000,
+        ..SETTINGS
+    };
+    let mut tables = Tables::new(folder.path(), settings, decls, &[], pool);
+    let limit = 10_000;
+    tables
+        .tables
+        .iter_mut()
+        .for_each(|table| table.group_text_bytes_max = limit);
+    tables.advance(0).unwrap();
+    let mut rows = 0;
+    for number in 0..20 {
+        let mut structure = structure(4);
+        structure.chains[0].auth_asym_id = format!("{number}{}", "x".repeat(900));
+        rows += structure.residues.len();
+        let features = features(structure.residues.len());
+        let record = Record::new("in", "name", &structure, &features);
+        assert!(record.text_bytes_max(TableName::Residues).each_row > 1800);
+        tables.append(&record).unwrap();
+    }
+    // More than the limit in one row: a row group of its own.
+    let mut large = structure(1);
+    large.chains[0].auth_asym_id = "y".repeat(2 * limit);
+    rows += large.residues.len();
+    let features = features(large.residues.len());
+    tables
+        .append(&Record::new("in", "name", &large, &features))
+        .unwrap();
+    tables.finish().unwrap();
+    let part = open(&folder.path().join("residues/part-00000.parquet"));
+    let groups: Vec<i64> = part
+        .metadata()
+        .row_groups()
+        .iter()
+        .map(|group| group.num_rows())
+        .collect();
+    assert_eq!(groups.iter().sum::<i64>(), rows as i64);
+    // Each row may have 1,806 bytes and a few more: five of them fit.
+    assert!(
+        groups[..groups.len() - 3].iter().all(|&rows| rows == 5),
+        "{groups:?}"
+    );
+    assert_eq!(groups[groups.len() - 2..], [1, 1]);
+}
+
+#[test]
+fn no_part_has_its_name_before_the_parts_of_all_tables_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    folders().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+    let pool = Arc::new(
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .unwrap(),
+    );
+    let mut tables = Tables::new(folder.path(), SETTINGS, decls, &[], pool);
+    tables.advance(0).unwrap();
+    assert_eq!(tables.parts(), 0);
+    tables.advance(SETTINGS.inputs_per_part).unwrap();
+    assert_eq!(tables.parts(), 1);
+    // The last table has lost its open part, so the end of the tables fails there.
+    let last = tables.tables.last_mut().unwrap();
+    let part = last.part.take();
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tables.finish()));
+    assert!(failed.is_err());
+    drop(part);
+    for name in folders() {
+        assert_eq!(names(&folder.path().join(name)), ["part-00000.parquet"]);
+    }
+}
+
+#[test]
 fn only_our_own_names_are_parts() {
     for name in [
         "part-00000.parquet",

@@ -4,6 +4,7 @@
 //! under a header; an empty field is missing. `tests/oracles/tables.py` says what
 //! each column is.
 
+use super::super::names;
 use crate::error::{Context, Result};
 use crate::structure::{BFactorKind, Structure};
 use std::fs::File;
@@ -28,7 +29,7 @@ impl Dump {
     /// # Errors
     /// They cannot be written.
     pub(super) fn create(folder: &Path) -> Result<Self> {
-        let place = || folder.display().to_string();
+        let place = || names::shown(folder);
         std::fs::create_dir_all(folder).within(place)?;
         let create = |name: &str, header: &str| -> io::Result<BufWriter<File>> {
             let mut file = BufWriter::new(File::create(folder.join(name))?);

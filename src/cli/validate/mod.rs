@@ -6,6 +6,7 @@ mod oracles;
 
 use super::args::ValidateArgs;
 use super::config::Config;
+use super::names::shown;
 use super::plan::Plan;
 use super::report::grouped;
 use super::run::{Destination, compute};
@@ -95,6 +96,6 @@ impl Drop for Folder {
 
 fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_dir_all(path) {
-        tracing::debug!(%error, path = %path.display(), "a temporary folder stays");
+        tracing::debug!(%error, path = shown(path), "a temporary folder stays");
     }
 }

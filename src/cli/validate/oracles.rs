@@ -1,5 +1,6 @@
 //! The oracle scripts that come with the program, and the Python that runs them.
 
+use super::super::names::shown;
 use crate::error::{Context, Error, ErrorKind, Result};
 use std::fs;
 use std::path::Path;
@@ -81,7 +82,7 @@ impl Python {
         run: &Path,
         more: &[String],
     ) -> Result<bool> {
-        let place = || folder.display().to_string();
+        let place = || shown(folder);
         fs::create_dir_all(folder).within(place)?;
         for (name, text) in SCRIPTS {
             fs::write(folder.join(name), text).within(place)?;

@@ -1,0 +1,109 @@
+//! Names of files as text, in tables and on the terminal.
+
+use crate::error::printable;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The path as text, distinct for distinct paths. Text stays as it is. In a path that is not
+/// UTF-8, or that has a `\x` itself, bytes that are not UTF-8 become `\xff` and a backslash
+/// `\x5c`.
+#[cfg(unix)]
+pub(super) fn text_of(path: &Path) -> String {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = path.as_os_str().as_bytes();
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(ESCAPE) => return text.to_owned(),
+        _ => {}
+    }
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', r"\x5c"));
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{ESCAPE}{byte:02x}");
+        }
+    }
+    text
+}
+
+/// The path that [`text_of`] made this text of.
+#[cfg(unix)]
+pub(super) fn path_of(text: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let mut parts = text.split(ESCAPE);
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part.get(..2);
+        let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => {
+                bytes.extend(ESCAPE.as_bytes());
+                bytes.extend(part.as_bytes());
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// What an escaped byte starts with.
+#[cfg(unix)]
+const ESCAPE: &str = r"\x";
+
+/// The path as text. Where paths are not bytes, they are text.
+#[cfg(not(unix))]
+pub(super) fn text_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// The path that [`text_of`] made this text of.
+#[cfg(not(unix))]
+pub(super) fn path_of(text: &str) -> PathBuf {
+    PathBuf::from(OsString::from(text))
+}
+
+/// The path for a message or the terminal, without characters that a terminal obeys.
+pub(super) fn shown(path: &Path) -> String {
+    printable(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn distinct_paths_have_distinct_texts_that_lead_back_to_them() {
+        let names: [&[u8]; 8] = [
+            b"x/1abc.pdb",
+            b"a\xff.pdb",
+            b"a\xfe.pdb",
+            br"a\xff.pdb",
+            br"a\x5cxff.pdb",
+            b"\\a\xff\\x",
+            "\u{e4}\x1b\n".as_bytes(),
+            br"a\b",
+        ];
+        let paths = names.map(|name| Path::new(OsStr::from_bytes(name)));
+        let texts = paths.map(text_of);
+        assert_eq!(texts[0], "x/1abc.pdb");
+        assert_eq!(texts[1], r"a\xff.pdb");
+        assert_eq!(texts[7], r"a\b");
+        for (path, text) in paths.iter().zip(&texts) {
+            assert_eq!(&path_of(text), path);
+            assert_eq!(texts.iter().filter(|other| *other == text).count(), 1);
+        }
+        assert_eq!(path_of(r"a\xg0\x"), Path::new(r"a\xg0\x"));
+    }
+
+    #[test]
+    fn a_path_is_shown_without_control_characters() {
+        let path = Path::new(OsStr::from_bytes(b"a\x1b[2J\xff"));
+        assert_eq!(shown(path), r"a\u{1b}[2J\xff");
+    }
+}

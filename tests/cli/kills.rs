@@ -1,0 +1,214 @@
+//! Runs that are killed at random moments. Whatever is left can be read, agrees across the
+//! tables, and says whether it is whole.
+#![cfg(unix)]
+
+use super::*;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Kills, unless the variable `TAPELOOP_KILLS` gives another number.
+const KILLS: u64 = 12;
+
+const INPUTS: usize = 48;
+const INPUTS_PER_PART: usize = 4;
+
+/// Numbers that look random, the same in every run of the test.
+struct Random(u64);
+
+impl Random {
+    /// A number below `limit`: SplitMix64.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+fn command(input: &Path, out: &Path) -> Command {
+    let mut command = tapeloop(["run", "--backend", "cpu", "-q", "--features", "rg"]);
+    command.args(["--threads", "2", "-i", str_of(input), "-o", str_of(out)]);
+    let parts = format!("tables.inputs_per_part={INPUTS_PER_PART}");
+    command.args(["--set", &parts]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A folder of inputs of which each fourth is broken.
+fn inputs(folder: &Path) -> PathBuf {
+    let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/broken/junk.pdb");
+    let good = format!("{SAMPLES}/1ubi.pdb");
+    let input = folder.join("in");
+    fs::create_dir(&input).unwrap();
+    for number in 0..INPUTS {
+        let from = if number % 4 == 1 { broken } else { &good };
+        fs::copy(from, input.join(format!("{number:03}.pdb"))).unwrap();
+    }
+    input
+}
+
+fn copy_results(from: &Path, to: &Path) {
+    for table in TABLES {
+        fs::create_dir_all(to.join(table)).unwrap();
+    }
+    let files = parts(from).into_iter().map(|(name, _)| name);
+    for name in files.chain(["run.json", "rejected.jsonl"].map(PathBuf::from)) {
+        fs::copy(from.join(&name), to.join(&name)).unwrap();
+    }
+}
+
+/// The parts of a table that have their names.
+fn visible(folder: &Path, table: &str) -> usize {
+    let Ok(entries) = folder.join(table).read_dir() else {
+        return 0;
+    };
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| !name.starts_with('.')).count()
+}
+
+/// The column `source` of a part, which may have no rows.
+fn sources(path: &Path) -> Vec<String> {
+    let file = fs::File::open(path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let batches = reader.build().unwrap().map(Result::unwrap);
+    batches
+        .flat_map(|batch| results::texts(&batch, "source"))
+        .collect()
+}
+
+/// Checks the folder of a run and returns its state.
+fn check(folder: &Path, whole: &[(PathBuf, Vec<u8>)]) -> String {
+    if !folder.join("run.json").exists() {
+        assert!(TABLES.iter().all(|table| visible(folder, table) == 0));
+        return "no record".to_owned();
+    }
+    let record = record(folder);
+    let state = record["state"].as_str().unwrap().to_owned();
+    let count = |name: &str| record["written"][name].as_u64().unwrap() as usize;
+    if state == "replacing" {
+        assert_eq!(count("parts"), 0);
+        return state;
+    }
+    let mut structures = 0;
+    for part in 0..count("parts") {
+        let sources = TABLES.map(|table| {
+            let path = folder.join(format!("{table}/part-{part:05}.parquet"));
+            let sources = sources(&path);
+            if table == "structures" {
+                structures += sources.len();
+            }
+            BTreeSet::from_iter(sources)
+        });
+        assert!(sources.iter().all(|of_table| *of_table == sources[0]));
+    }
+    assert_eq!(structures, count("structures"));
+    for table in TABLES {
+        // The parts on their way when the run was killed: not counted, and one at most.
+        let more = visible(folder, table) - count("parts");
+        assert!(
+            more <= usize::from(state == "running"),
+            "{state}: {more} more"
+        );
+    }
+    let lines = fs::read_to_string(folder.join("rejected.jsonl")).unwrap();
+    assert!(lines.is_empty() || lines.ends_with('\n'), "{lines}");
+    let counted = rejected(folder).into_iter();
+    let counted = counted.filter(|line| line["ordinal"].as_u64() < Some(count("inputs") as u64));
+    assert_eq!(counted.count(), count("rejected"));
+    if state == "finished" {
+        assert!(parts(folder) == whole);
+        assert_eq!(count("rejected"), INPUTS / 4);
+    }
+    state
+}
+
+#[test]
+fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
+    let kills = std::env::var("TAPELOOP_KILLS").map_or(KILLS, |number| number.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let input = inputs(folder.path());
+    let [reference, earlier] = ["reference", "earlier"].map(|name| folder.path().join(name));
+    // Also warms the caches for the run that is timed.
+    let one = input.join("000.pdb");
+    assert_eq!(command(&one, &earlier).status().unwrap().code(), Some(0));
+    let start = Instant::now();
+    assert_eq!(
+        command(&input, &reference).status().unwrap().code(),
+        Some(3)
+    );
+    let usual = start.elapsed();
+    assert_eq!(check(&reference, &parts(&reference)), "finished");
+    let whole = parts(&reference);
+    let (earlier_parts, earlier_record) = (parts(&earlier), record(&earlier));
+
+    let mut random = Random(7);
+    let mut states: BTreeMap<String, u64> = BTreeMap::new();
+    for kill in 0..kills {
+        let out = folder.path().join("out");
+        let replaces = kill % 2 == 1;
+        let mut run = command(&input, &out);
+        if replaces {
+            copy_results(&earlier, &out);
+            run.arg("--overwrite");
+        }
+        let mut child = run.spawn().unwrap();
+        let moment = usual.as_micros() as u64 * random.below(1100) / 1000;
+        std::thread::sleep(Duration::from_micros(moment));
+        let signal = ["-KILL", "-TERM", "-INT", "-HUP"][random.below(4) as usize];
+        let id = child.id().to_string();
+        // The run may have ended before.
+        let mut sent = Command::new("kill");
+        let _ = sent.args([signal, &id]).stderr(Stdio::null()).status();
+        let status = child.wait().unwrap();
+
+        let mut state = String::new();
+        if replaces {
+            if record(&out) == earlier_record {
+                assert!(
+                    parts(&out) == earlier_parts,
+                    "the earlier results are whole"
+                );
+                state.push_str("earlier results stay, ");
+            } else {
+                state.push_str("replaced, ");
+            }
+            let new = out.join(".tapeloop-new");
+            let is_left = new.join("rejected.jsonl").exists();
+            let folder = if is_left { &new } else { &out };
+            if is_left || record(&out) != earlier_record {
+                state.push_str(&check(folder, &whole));
+            }
+        } else {
+            state = check(&out, &whole);
+        }
+        match status.code() {
+            Some(3) => assert!(state.ends_with("finished"), "{state}"),
+            Some(130) => assert!(state.ends_with("interrupted"), "{state}"),
+            // Before the run listened to signals.
+            code => assert!(code.is_none() && status.signal().is_some(), "{status}"),
+        }
+        *states.entry(format!("{signal}: {state}")).or_default() += 1;
+        // Each fourth time a run goes over what is left.
+        if random.below(4) == 0 {
+            let again = command(&input, &out).arg("--overwrite").status().unwrap();
+            assert_eq!(again.code(), Some(3));
+            assert_eq!(check(&out, &whole), "finished");
+            assert!(!out.join(".tapeloop-new").exists());
+        }
+        fs::remove_dir_all(&out).or_else(is_missing).unwrap();
+    }
+    for (state, times) in states {
+        println!("{times:5} {state}");
+    }
+}
+
+fn is_missing(error: std::io::Error) -> std::io::Result<()> {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    }
+}
