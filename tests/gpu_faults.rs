@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, serve};
+use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, CudaOptions, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Shrunk};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Unit};
@@ -47,7 +47,8 @@ extern "C" __global__ void fated(const unsigned* header, const unsigned* x, unsi
 #[test]
 fn play_a_role() {
     match std::env::var(ROLE).as_deref() {
-        Ok("worker") => serve::<&str>(&[]).unwrap(),
+        // SAFETY: a backend of these tests started the program.
+        Ok("worker") => unsafe { serve::<&str>(&[]) }.unwrap(),
         Ok("alone") => alone(),
         Ok("hog") => hog(),
         _ => {}
@@ -66,7 +67,8 @@ fn play(role: &str, fate: &str) -> Command {
 fn worker() -> Option<WorkerBackend> {
     let options = WorkerOptions {
         args: ARGS.map(Into::into).to_vec(),
-        env: vec![(ROLE.into(), "worker".into())],
+        // SAFETY: only these tests read the variable.
+        env: unsafe { WorkerEnv::default().with(ROLE, "worker") },
         choice: Choice::Auto,
         threads: 1,
         ..WorkerOptions::default()

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, WorkerProgram, serve};
+use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, WorkerProgram, serve};
 use tapeloop::backend::{Backend, Choice, Space, Streams};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline};
 use tapeloop::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
@@ -49,7 +49,8 @@ fn serve_as_worker() {
             let program = Program::new();
             let launches = program.buckets.largest().recording.launches();
             twins.extend(launches.map(|it| (it.kernel_name(), it.cpu_twin().unwrap())));
-            serve(&twins).unwrap();
+            // SAFETY: a backend of this test started the program.
+            unsafe { serve(&twins) }.unwrap();
         }
         Ok("parent") => {
             let backend = WorkerBackend::open(options()).unwrap();
@@ -78,7 +79,8 @@ fn options() -> WorkerOptions {
         args: ["serve_as_worker", "--exact", "--nocapture"]
             .map(Into::into)
             .to_vec(),
-        env: vec![(ROLE.into(), "worker".into())],
+        // SAFETY: only this test reads the variable.
+        env: unsafe { WorkerEnv::default().with(ROLE, "worker") },
         choice: Choice::Cpu,
         threads: 1,
         ..WorkerOptions::default()
@@ -88,8 +90,10 @@ fn options() -> WorkerOptions {
 /// Options whose workers find `files` named by their variables.
 fn options_with(files: &[(&str, &Path)]) -> WorkerOptions {
     let mut options = options();
-    let env = files.iter().map(|(name, file)| (name.into(), file.into()));
-    options.env.extend(env);
+    for (name, file) in files {
+        // SAFETY: only this test reads the variables.
+        options.env = unsafe { options.env.with(name, file) };
+    }
     options
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::backend::worker::{WorkerBackend, WorkerOptions, serve};
+use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, GraphId, Lane, Op, Queue, Streams};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, BufferId, Kernel, Recorder, Twin, TwinLaunch};
@@ -32,7 +32,8 @@ fn serve_as_worker() {
         std::process::exit(3);
     }
     let twins: [(&str, Twin); 2] = [("slow", slow), ("writes_on", writes_on)];
-    serve(&twins).unwrap();
+    // SAFETY: a backend of these tests started the program.
+    unsafe { serve(&twins) }.unwrap();
 }
 
 /// Takes as many milliseconds as its first input says, then copies.
@@ -119,7 +120,8 @@ fn options() -> WorkerOptions {
         args: ["serve_as_worker", "--exact", "--nocapture"]
             .map(Into::into)
             .to_vec(),
-        env: vec![(ROLE.into(), "worker".into())],
+        // SAFETY: only these tests read the variable.
+        env: unsafe { WorkerEnv::default().with(ROLE, "worker") },
         choice: Choice::Cpu,
         threads: 2,
         ..WorkerOptions::default()
@@ -326,7 +328,8 @@ fn a_worker_that_does_not_start_again_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let no_start = folder.path().join("no_start");
     let mut options = options();
-    options.env.push((NO_START.into(), no_start.clone().into()));
+    // SAFETY: only these tests read the variable.
+    options.env = unsafe { options.env.with(NO_START, &no_start) };
     let worker = Arc::new(WorkerBackend::open(options).unwrap());
     let backend: Arc<dyn Backend> = Arc::clone(&worker) as Arc<dyn Backend>;
     let program = program("slow", slow);

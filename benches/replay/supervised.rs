@@ -19,7 +19,8 @@ use tapeloop::replay::Policy;
 pub(crate) const WORKER: &str = "worker";
 
 pub(crate) fn serve() -> ExitCode {
-    match worker::serve(&twins()) {
+    // SAFETY: the bench started this program, with the argument for it.
+    match unsafe { worker::serve(&twins()) } {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

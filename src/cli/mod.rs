@@ -95,7 +95,7 @@ fn features(args: FeaturesArgs) -> Result<u8> {
 #[cfg(target_os = "linux")]
 fn worker() -> Result<u8> {
     let twins = crate::features::twins()?;
-    crate::backend::worker::serve(&twins)?;
+    vouched::serve(&twins)?;
     Ok(GOOD)
 }
 

@@ -5,6 +5,10 @@
 #[cfg(target_os = "linux")]
 use crate::backend::worker::WorkerProgram;
 use crate::backend::{KernelCache, NvrtcLibrary};
+#[cfg(target_os = "linux")]
+use crate::error::Result;
+#[cfg(target_os = "linux")]
+use crate::record::Twin;
 use std::path::Path;
 
 /// The NVRTC library of the config.
@@ -24,4 +28,12 @@ pub(super) fn kernel_cache(path: &Path) -> KernelCache {
 pub(super) fn worker(path: &Path) -> WorkerProgram {
     // SAFETY: the user who runs this program names the file as a worker.
     unsafe { WorkerProgram::at(path) }
+}
+
+/// Serves as a worker, as the hidden command `worker` asks.
+#[cfg(target_os = "linux")]
+pub(super) fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
+    // SAFETY: nothing has changed standard input, and only the user who runs this program
+    // can start the command from a process that is no tapeloop.
+    unsafe { crate::backend::worker::serve(twins) }
 }

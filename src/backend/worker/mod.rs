@@ -84,6 +84,24 @@ impl WorkerProgram {
     }
 }
 
+/// Variables of a worker's environment, next to those of this process.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerEnv(Vec<(OsString, OsString)>);
+
+impl WorkerEnv {
+    /// Adds a variable.
+    ///
+    /// # Safety
+    /// The variable brings no code into the worker that touches the memory which this
+    /// process shares with it. `LD_PRELOAD` does, for example, and `TAPELOOP_NVRTC`,
+    /// `TAPELOOP_CACHE_DIR`, `XDG_CACHE_HOME` and `HOME` name libraries and compiled kernels.
+    #[must_use]
+    pub unsafe fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.0.push((name.into(), value.into()));
+        self
+    }
+}
+
 /// Which worker to start, and what it opens.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerOptions {
@@ -92,8 +110,8 @@ pub struct WorkerOptions {
     pub program: Option<WorkerProgram>,
     /// Its arguments, such as `worker` for tapeloop itself.
     pub args: Vec<OsString>,
-    /// Variables of its environment, beside those of this process.
-    pub env: Vec<(OsString, OsString)>,
+    /// Variables of its environment.
+    pub env: WorkerEnv,
     /// The backend that it opens.
     pub choice: Choice,
     /// Settings of the CUDA backend.

@@ -30,7 +30,11 @@ use std::time::Instant;
 /// # Errors
 /// [`ErrorKind::Usage`] for two twins of one name, and where no process is at the
 /// other end; what the link to that process says. A device's errors go there.
-pub fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
+///
+/// # Safety
+/// Standard input is the one that this program was started with, and a
+/// [`WorkerBackend`](super::WorkerBackend) started it: the other end names code that runs here, and memory.
+pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     let mut by_name = BTreeMap::new();
     for (name, twin) in twins {
         if by_name.insert(name.as_ref(), *twin).is_some() {

@@ -339,7 +339,7 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     let log = stderr().as_fd().try_clone_to_owned().map_err(Error::io)?;
     let child = Command::new(&program)
         .args(&options.args)
-        .envs(options.env.iter().map(|(name, value)| (name, value)))
+        .envs(options.env.0.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(there)))
         // What kernels print must not mix with what the program prints.
         .stdout(Stdio::from(log))
