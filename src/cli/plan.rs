@@ -77,9 +77,9 @@ impl Plan {
     /// What the readers of a run share: what the config gives them, and no more than an
     /// engine of `engine` leaves of `memory_bytes_max`.
     pub(super) fn read_budget(&self, engine: &MemoryPlan) -> Arc<ReadBudget> {
-        let engine = engine.device_bytes() + engine.host_bytes();
+        let engine = engine.device_bytes().saturating_add(engine.host_bytes());
         let left = self.config.memory_bytes_max.unwrap_or(u64::MAX);
-        let left = left.saturating_sub(engine as u64);
+        let left = left.saturating_sub(engine);
         Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
     }
 
