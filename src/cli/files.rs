@@ -42,11 +42,16 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Flushes the folder of a file that got its name: without that, the name is not safe from a
-/// power failure. Some file systems refuse to flush a folder, and have nothing to flush.
+/// Flushes the folder of a file that got its name.
 pub(super) fn sync_parent(path: &Path) {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+    sync_folder(folder.unwrap_or(Path::new(".")));
+}
+
+/// Flushes the names of the files in a folder: without that, they are not safe from a power
+/// failure. Some file systems refuse to flush a folder, and have nothing to flush.
+pub(super) fn sync_folder(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
 }

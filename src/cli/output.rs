@@ -155,21 +155,21 @@ impl OutputFolder {
         Ok(self.path)
     }
 
-    /// Moves the results to where the earlier ones are. Until that is done `run.json` counts no
-    /// part.
+    /// Moves the results to where the earlier ones are. Until that is done, `run.json` counts no
+    /// part in either folder.
     fn replace_earlier(&self, record: &Json) -> Result<()> {
+        // A name that is refused ends this before anything is lost.
+        let (earlier, new) = (results_in(&self.named)?, results_in(&self.path)?);
+        let is_record = |file: &&PathBuf| file.file_name().is_some_and(|name| name == RECORD);
         let mut moving = record.clone();
         moving["state"] = json!("replacing");
         moving["written"] = json!({ "parts": 0 });
         write_record(&self.named, &moving)?;
-        let keeps_record = |file: &PathBuf| *file != self.named.join(RECORD);
-        for file in results_in(&self.named)?.into_iter().filter(keeps_record) {
-            fs::remove_file(&file).within(|| shown(&file))?;
+        write_record(&self.path, &moving)?;
+        for file in earlier.iter().filter(|file| !is_record(file)) {
+            fs::remove_file(file).within(|| shown(file))?;
         }
-        let is_record = |file: &PathBuf| *file == self.path.join(RECORD);
-        let (last, files): (Vec<_>, Vec<_>) =
-            results_in(&self.path)?.into_iter().partition(is_record);
-        for from in files.into_iter().chain(last) {
+        for from in new.iter().filter(|file| !is_record(file)) {
             let name = from
                 .strip_prefix(&self.path)
                 .expect("it lies in this folder");
@@ -177,9 +177,11 @@ impl OutputFolder {
             if let Some(folder) = to.parent() {
                 make_folder(folder)?;
             }
-            fs::rename(&from, &to).within(|| shown(&to))?;
-            files::sync_parent(&to);
+            fs::rename(from, &to).within(|| shown(&to))?;
         }
+        folders().for_each(|folder| files::sync_folder(&self.named.join(folder)));
+        write_record(&self.named, record)?;
+        remove_results(&self.path)?;
         // They are empty, unless the user has put something there.
         let left = folders().map(|folder| self.path.join(folder));
         for folder in left.chain([self.path.clone()]) {

@@ -3,12 +3,13 @@
 use super::args::RunArgs;
 use super::config::Config;
 use super::files::FileId;
+use super::heading::Heading;
 use super::inputs::{Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{OutputFolder, replaces_input};
 use super::plan::Plan;
 use super::progress::Progress;
-use super::report::{Heading, Outcome};
+use super::report::Outcome;
 use super::sink::Results;
 use super::tables::Tables;
 use super::tally::Tally;

@@ -1,8 +1,8 @@
 //! Takes results in order: good ones into the tables, others among the rejected.
 
+use super::heading::Heading;
 use super::inputs::structure_name;
 use super::output::OutputFolder;
-use super::report::Heading;
 use super::tables::{Record, Tables, Written};
 use super::tally::{Counts, Tally};
 use crate::error::{Result, printable};

@@ -156,9 +156,9 @@ fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
             run.arg("--overwrite");
         }
         let mut child = run.spawn().unwrap();
-        let moment = usual.as_micros() as u64 * random.below(1100) / 1000;
+        let moment = usual.as_micros() as u64 * random.below(1400) / 1000;
         std::thread::sleep(Duration::from_micros(moment));
-        let signal = ["-KILL", "-TERM", "-INT", "-HUP"][random.below(4) as usize];
+        let signal = ["-KILL", "-KILL", "-KILL", "-TERM", "-INT", "-HUP"][random.below(6) as usize];
         let id = child.id().to_string();
         // The run may have ended before.
         let mut sent = Command::new("kill");
@@ -177,7 +177,7 @@ fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
                 state.push_str("replaced, ");
             }
             let new = out.join(".tapeloop-new");
-            let is_left = new.join("rejected.jsonl").exists();
+            let is_left = new.join("run.json").exists();
             let folder = if is_left { &new } else { &out };
             if is_left || record(&out) != earlier_record {
                 state.push_str(&check(folder, &whole));

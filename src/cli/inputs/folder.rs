@@ -1,0 +1,96 @@
+//! The entries of a directory that a walk takes.
+
+use crate::structure::Format;
+use std::ffi::OsString;
+use std::fs::DirEntry;
+use std::io;
+use std::path::Path;
+
+/// A directory's entry.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    pub(super) name: OsString,
+    pub(super) kind: EntryKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum EntryKind {
+    Folder,
+    LinkedFolder,
+    /// A regular file, a link to one, or a link that leads nowhere.
+    File,
+    /// A FIFO, a socket or a device.
+    Special,
+}
+
+/// What a walk takes out of a directory, by name, and the number of FIFOs, sockets and devices
+/// that it skips. Names that begin with a dot are left out, and linked directories, which may
+/// lead back up.
+pub(super) fn structures_in(folder: &Path) -> io::Result<(Vec<Entry>, u64)> {
+    let mut entries = list_of_folder(folder)?;
+    let mut specials = 0;
+    entries.retain(|Entry { name, kind }| {
+        if name.as_encoded_bytes().starts_with(b".") {
+            return false;
+        }
+        let is_structure = || Format::from_name(&name.to_string_lossy()).is_some();
+        match kind {
+            EntryKind::Folder => true,
+            EntryKind::LinkedFolder => false,
+            EntryKind::File => is_structure(),
+            EntryKind::Special => {
+                specials += u64::from(is_structure());
+                false
+            }
+        }
+    });
+    Ok((entries, specials))
+}
+
+/// The entries of a directory, by name; none of what is no directory.
+pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<Entry>> {
+    let here = Path::new(".");
+    let entries = match folder.as_os_str().is_empty() {
+        true => here.read_dir(),
+        false => folder.read_dir(),
+    };
+    let entries = match entries {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut entries = entries
+        .map(|entry| Entry::of(&entry?))
+        .collect::<io::Result<Vec<Entry>>>()?;
+    entries.sort_unstable();
+    Ok(entries)
+}
+
+impl Entry {
+    fn of(entry: &DirEntry) -> io::Result<Self> {
+        let kind = entry.file_type()?;
+        let kind = if kind.is_symlink() {
+            // A link that leads nowhere fails as a file does that is not there.
+            let target = entry.path().metadata().map(|meta| meta.file_type());
+            target.map_or(EntryKind::File, |kind| match kind.is_dir() {
+                true => EntryKind::LinkedFolder,
+                false => EntryKind::of(kind),
+            })
+        } else {
+            EntryKind::of(kind)
+        };
+        Ok(Entry {
+            name: entry.file_name(),
+            kind,
+        })
+    }
+}
+
+impl EntryKind {
+    fn of(kind: std::fs::FileType) -> Self {
+        match (kind.is_dir(), kind.is_file()) {
+            (true, _) => EntryKind::Folder,
+            (_, true) => EntryKind::File,
+            _ => EntryKind::Special,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Lists of inputs, a path a line.
+
+use crate::error::{Error, Result};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The longest line of a list. Linux's longest path has 4,096 bytes.
+const LIST_LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// A list that is being read.
+pub(super) struct List {
+    pub(super) path: PathBuf,
+    /// Where relative lines start from.
+    folder: PathBuf,
+    lines: Box<dyn BufRead + Send>,
+    is_at_start: bool,
+}
+
+impl List {
+    /// Starts to read `lines`. Relative paths in them start from `folder`.
+    pub(super) fn new(path: PathBuf, folder: PathBuf, lines: impl Read + Send + 'static) -> Self {
+        List {
+            path,
+            folder,
+            lines: Box::new(BufReader::new(lines)),
+            is_at_start: true,
+        }
+    }
+
+    /// The next line as an item, nothing of an empty line or a comment; `None` behind the
+    /// last line.
+    ///
+    /// # Errors
+    /// The list cannot be read, or it is no list.
+    pub(super) fn next(&mut self) -> Result<Option<Option<PathBuf>>> {
+        let mut line = Vec::new();
+        let limit = LIST_LINE_BYTES_MAX + 1;
+        self.lines
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        if line.len() as u64 == limit {
+            let error = Error::input(format!(
+                "a line of the list has more than {LIST_LINE_BYTES_MAX} bytes"
+            ));
+            return Err(error.fix("a list has one path a line"));
+        }
+        let mut line = line.as_slice();
+        if std::mem::take(&mut self.is_at_start) {
+            if line.starts_with(b"\xff\xfe") || line.starts_with(b"\xfe\xff") {
+                let error = Error::input("the list is in UTF-16");
+                return Err(error.fix("save it as UTF-8"));
+            }
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let text = line.trim_ascii();
+        if text.is_empty() || text.starts_with(b"#") {
+            return Ok(Some(None));
+        }
+        Ok(Some(Some(self.item(line, text))))
+    }
+
+    /// The path that a line names: without blanks around it, unless a file has them in its
+    /// name, and without quotes around it, unless a file has those.
+    fn item(&self, line: &[u8], text: &[u8]) -> PathBuf {
+        let path = |bytes: &[u8]| self.folder.join(path_of_bytes(bytes));
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        if line.len() != text.len() && is_there(&path(line)) {
+            return path(line);
+        }
+        let whole = path(text);
+        let quoted = [b'"', b'\''].into_iter().find_map(|quote| {
+            let inner = text.strip_prefix(&[quote])?.strip_suffix(&[quote])?;
+            (!inner.is_empty()).then_some(inner)
+        });
+        match quoted {
+            Some(inner) if !is_there(&whole) => path(inner),
+            _ => whole,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn path_of_bytes(bytes: &[u8]) -> PathBuf {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+fn path_of_bytes(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}

@@ -1,0 +1,322 @@
+//! From what the config names to one file after the other, never collected.
+//!
+//! The order is fixed by the names alone: items as they are listed, the entries
+//! of a directory by the bytes of their names, a list file line by line. What
+//! cannot be walked is handed on with its error, in its place, so that it is
+//! rejected like any other input.
+
+mod folder;
+mod globs;
+mod list;
+
+use super::files::kind_of;
+use super::names::path_of;
+use crate::error::Error;
+use folder::{Entry, EntryKind, list_of_folder, structures_in};
+use globs::{Glob, Part};
+use list::List;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The list that comes in through standard input: `@-`.
+pub(super) const STDIN: &str = "-";
+
+/// One input, by its place in the stream.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) ordinal: u64,
+    pub(super) path: PathBuf,
+    /// Why it cannot even be opened, where that is known already.
+    pub(super) problem: Option<Error>,
+}
+
+/// Walks the items of a config.
+pub(super) struct Sources {
+    items: std::vec::IntoIter<String>,
+    /// The item that is being walked, and the ordinal that it started at.
+    current: (PathBuf, u64),
+    /// What is open, innermost last.
+    open: Vec<Level>,
+    next_ordinal: u64,
+    specials_skipped: u64,
+}
+
+enum Level {
+    Folder(PathBuf, std::vec::IntoIter<Entry>),
+    Glob(GlobLevel),
+    List(List),
+}
+
+/// A folder whose entries are matched with the part of a glob at `depth`.
+struct GlobLevel {
+    glob: Arc<Glob>,
+    depth: usize,
+    folder: PathBuf,
+    /// `None` until the folder is listed.
+    entries: Option<std::vec::IntoIter<Entry>>,
+}
+
+impl Sources {
+    /// Walks `items`: files, directories, globs and `@` list files.
+    pub(super) fn new(items: Vec<String>) -> Self {
+        Sources {
+            items: items.into_iter(),
+            current: (PathBuf::new(), 0),
+            open: Vec::new(),
+            next_ordinal: 0,
+            specials_skipped: 0,
+        }
+    }
+
+    /// Whether a second walk would see the same and take nothing from this one,
+    /// which a list out of a pipe does not allow.
+    pub(super) fn can_walk_twice(items: &[String]) -> bool {
+        let mut lists = items.iter().filter_map(|item| item.strip_prefix('@'));
+        lists.all(|list| list != STDIN && path_of(list).is_file())
+    }
+
+    /// FIFOs, sockets and devices that were skipped in directories and globs so far.
+    pub(super) fn specials_skipped(&self) -> u64 {
+        self.specials_skipped
+    }
+
+    fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Source {
+        let ordinal = self.next_ordinal;
+        self.next_ordinal += 1;
+        Source {
+            ordinal,
+            path,
+            problem,
+        }
+    }
+
+    /// Opens an item of the config or a line of a list: yields it if it is a
+    /// file, else the next call walks it.
+    fn open_item(&mut self, path: PathBuf) -> Option<Source> {
+        match path.metadata() {
+            Ok(meta) if meta.is_dir() => self.open_folder(path),
+            // A name that holds the characters of a glob and is there is a name.
+            Ok(meta) if meta.is_file() => Some(self.source(path, None)),
+            Ok(meta) => {
+                let kind = kind_of(meta.file_type());
+                let problem = Error::input(format!("{kind} is no structure file"));
+                let fix = "write it into a file; only a @list is read from a pipe";
+                Some(self.source(path, Some(problem.fix(fix))))
+            }
+            Err(_) if Glob::is_in(&path) => match Glob::parse(&path) {
+                Ok((start, glob)) => self.open_glob(Arc::new(glob), 0, start),
+                Err(problem) => Some(self.source(path, Some(problem))),
+            },
+            Err(error) => Some(self.source(path, Some(error.into()))),
+        }
+    }
+
+    fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
+        match structures_in(&folder) {
+            Ok((entries, specials)) => {
+                self.specials_skipped += specials;
+                self.open.push(Level::Folder(folder, entries.into_iter()));
+                None
+            }
+            Err(error) => Some(self.source(folder, Some(error.into()))),
+        }
+    }
+
+    /// Goes on with the part of a glob at `depth`; what is in front of it leads to `path`.
+    fn open_glob(&mut self, glob: Arc<Glob>, depth: usize, path: PathBuf) -> Option<Source> {
+        match glob.part(depth) {
+            None => self.open_match(&glob, path),
+            Some(Part::Folders) if glob.part(depth + 1).is_none() => {
+                // Without a folder in front of it the glob starts here.
+                let here = path.as_os_str().is_empty();
+                let path = if here { PathBuf::from(".") } else { path };
+                path.is_dir().then(|| self.open_folder(path)).flatten()
+            }
+            Some(Part::Name(name)) => {
+                let path = path.join(name);
+                let is_there = path.symlink_metadata().is_ok();
+                is_there.then(|| self.open_glob(glob, depth + 1, path))?
+            }
+            Some(Part::Pattern(_) | Part::Folders) => {
+                self.open.push(Level::Glob(GlobLevel {
+                    glob,
+                    depth,
+                    folder: path,
+                    entries: None,
+                }));
+                None
+            }
+        }
+    }
+
+    /// Takes what a whole glob matches.
+    fn open_match(&mut self, glob: &Glob, path: PathBuf) -> Option<Source> {
+        match path.metadata() {
+            Ok(meta) if meta.is_dir() => self.open_folder(path),
+            _ if glob.folders_only() => None,
+            Ok(meta) if !meta.is_file() => {
+                self.specials_skipped += 1;
+                None
+            }
+            _ => Some(self.source(path, None)),
+        }
+    }
+
+    fn open_list(&mut self, path: PathBuf) -> Option<Source> {
+        if path == Path::new(STDIN) {
+            return self.push_list(PathBuf::from("@-"), PathBuf::new(), io::stdin());
+        }
+        // A list may be a FIFO, such as the shell's <(...), in whose folder no inputs lie.
+        let is_file = path.is_file();
+        match File::open(&path) {
+            Ok(file) => {
+                let folder = path.parent().filter(|_| is_file);
+                let folder = folder.unwrap_or(Path::new("")).to_owned();
+                self.push_list(path, folder, file)
+            }
+            Err(error) => Some(self.source(path, Some(error.into()))),
+        }
+    }
+
+    fn push_list(
+        &mut self,
+        path: PathBuf,
+        folder: PathBuf,
+        lines: impl Read + Send + 'static,
+    ) -> Option<Source> {
+        self.open.push(Level::List(List::new(path, folder, lines)));
+        None
+    }
+
+    /// One step of the innermost level. `None` asks for another step.
+    fn step(&mut self) -> Option<Source> {
+        match self.open.last_mut()? {
+            Level::Folder(folder, entries) => {
+                let Some(Entry { name, kind }) = entries.next() else {
+                    self.open.pop();
+                    return None;
+                };
+                let path = folder.join(name);
+                match kind {
+                    EntryKind::Folder => self.open_folder(path),
+                    _ => Some(self.source(path, None)),
+                }
+            }
+            Level::Glob(_) => self.step_glob(),
+            Level::List(list) => match list.next() {
+                Ok(None) => {
+                    self.open.pop();
+                    None
+                }
+                Ok(Some(item)) => item.and_then(|item| self.open_item(item)),
+                Err(problem) => {
+                    let path = list.path.clone();
+                    self.open.pop();
+                    Some(self.source(path, Some(problem)))
+                }
+            },
+        }
+    }
+
+    fn step_glob(&mut self) -> Option<Source> {
+        let Some(Level::Glob(level)) = self.open.last_mut() else {
+            return None;
+        };
+        let Some(entries) = &mut level.entries else {
+            match list_of_folder(&level.folder) {
+                Ok(entries) => level.entries = Some(entries.into_iter()),
+                Err(error) => {
+                    let folder = std::mem::take(&mut level.folder);
+                    self.open.pop();
+                    return Some(self.source(folder, Some(error.into())));
+                }
+            }
+            return None;
+        };
+        let Some(entry) = entries.next() else {
+            self.open.pop();
+            return None;
+        };
+        let (glob, depth) = (Arc::clone(&level.glob), level.depth);
+        let path = level.folder.join(&entry.name);
+        let is_any_depth = matches!(glob.part(depth), Some(Part::Folders));
+        // `**` may also stand for no folder: then the part behind it matches.
+        let next = depth + usize::from(is_any_depth);
+        let matches = glob
+            .part(next)
+            .is_some_and(|part| part.matches(&entry.name));
+        // A folder that the whole glob matches is walked, and not matched once more.
+        let is_walked = matches && glob.part(next + 1).is_none();
+        if is_any_depth && entry.kind == EntryKind::Folder && !is_walked {
+            self.open_glob(Arc::clone(&glob), depth, path.clone());
+        }
+        if matches {
+            return self.open_glob(glob, next + 1, path);
+        }
+        None
+    }
+
+    /// Starts the next item of the config.
+    fn start(&mut self, item: &str) -> Option<Source> {
+        let started = self.next_ordinal;
+        let opened = match item.strip_prefix('@') {
+            Some(list) => self.open_list(path_of(list)),
+            None => self.open_item(path_of(item)),
+        };
+        self.current = (path_of(item), started);
+        opened
+    }
+}
+
+impl Iterator for Sources {
+    type Item = Source;
+
+    fn next(&mut self) -> Option<Source> {
+        loop {
+            if !self.open.is_empty() {
+                if let Some(source) = self.step() {
+                    return Some(source);
+                }
+                if self.open.is_empty() && self.current.1 == self.next_ordinal {
+                    return Some(self.nothing_found());
+                }
+                continue;
+            }
+            let item = self.items.next()?;
+            if let Some(source) = self.start(&item) {
+                return Some(source);
+            }
+            if self.open.is_empty() {
+                return Some(self.nothing_found());
+            }
+        }
+    }
+}
+
+impl Sources {
+    /// The item that is being walked, without any file.
+    fn nothing_found(&mut self) -> Source {
+        let path = self.current.0.clone();
+        let problem = Error::input("no structure file is found here")
+            .fix("of directories, .pdb, .ent, .cif and .mmcif files are taken, plain or with .gz");
+        self.source(path, Some(problem))
+    }
+}
+
+/// The name of the structure that a source holds: the file's, without `.gz` and
+/// without the ending before it.
+pub(super) fn structure_name(source: &str) -> &str {
+    let gz = source.len().saturating_sub(".gz".len());
+    let packed = source
+        .get(gz..)
+        .is_some_and(|end| end.eq_ignore_ascii_case(".gz"));
+    let plain = if packed { &source[..gz] } else { source };
+    let stem = Path::new(plain).file_stem();
+    stem.and_then(OsStr::to_str).unwrap_or(source)
+}
+
+#[cfg(test)]
+mod tests;

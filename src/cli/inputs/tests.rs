@@ -1,0 +1,209 @@
+use super::*;
+use std::fs;
+
+fn walked(items: &[&Path]) -> Vec<(PathBuf, bool)> {
+    let items = items.iter().map(|item| item.display().to_string());
+    let sources: Vec<Source> = Sources::new(items.collect()).collect();
+    for (source, ordinal) in sources.iter().zip(0..) {
+        assert_eq!(source.ordinal, ordinal);
+    }
+    let seen = |source: Source| (source.path, source.problem.is_none());
+    sources.into_iter().map(seen).collect()
+}
+
+fn folder_with(names: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_directory_is_walked_by_name_and_gives_structure_files_only() {
+    let names = [
+        "b.cif.gz",
+        "a.PDB",
+        "c/d.ent",
+        "readme.md",
+        ".hidden.pdb",
+        "z.gz",
+    ];
+    let folder = folder_with(&names);
+    let expected = ["a.PDB", "b.cif.gz", "c/d.ent"];
+    let expected: Vec<_> = expected.map(|name| (folder.path().join(name), true)).into();
+    assert_eq!(walked(&[folder.path()]), expected);
+}
+
+#[test]
+fn a_list_gives_its_lines_from_its_own_folder_and_a_named_file_needs_no_ending() {
+    let folder = folder_with(&["odd", "x/1.pdb", "x/2.pdb"]);
+    let list = folder.path().join("list.txt");
+    fs::write(&list, "# which\nodd\r\n\nx\nmissing.pdb\n").unwrap();
+    let item = PathBuf::from(format!("@{}", list.display()));
+    let at = |name: &str| folder.path().join(name);
+    assert_eq!(
+        walked(&[&item]),
+        [
+            (at("odd"), true),
+            (at("x/1.pdb"), true),
+            (at("x/2.pdb"), true),
+            (at("missing.pdb"), false)
+        ]
+    );
+}
+
+#[test]
+fn globs_expand_and_what_gives_nothing_is_a_problem_in_its_place() {
+    let folder = folder_with(&["1.pdb", "2.pdb", "empty/x.txt", "a[b].pdb"]);
+    let at = |name: &str| folder.path().join(name);
+    let items = ["?.pdb", "*.cif", "empty", "a[b].pdb"].map(at);
+    let items: Vec<&Path> = items.iter().map(PathBuf::as_path).collect();
+    assert_eq!(
+        walked(&items),
+        [
+            (at("1.pdb"), true),
+            (at("2.pdb"), true),
+            (at("*.cif"), false),
+            (at("empty"), false),
+            (at("a[b].pdb"), true)
+        ]
+    );
+}
+
+#[test]
+fn a_glob_of_any_depth_takes_each_file_once_in_the_order_of_names() {
+    let names = ["a.pdb", "x/b.pdb", "x/y/a.pdb", "x/y/c.cif", "z/a.pdb"];
+    let folder = folder_with(&names);
+    let found = |glob: &str| -> Vec<String> {
+        let sources = walked(&[&folder.path().join(glob)]);
+        let paths = sources.into_iter().map(|(path, _)| path);
+        let names = paths.map(|path| path.strip_prefix(folder.path()).unwrap().to_owned());
+        names
+            .map(|name| name.to_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(found("**/a.pdb"), ["a.pdb", "x/y/a.pdb", "z/a.pdb"]);
+    assert_eq!(found("**/**/a.pdb"), ["a.pdb", "x/y/a.pdb", "z/a.pdb"]);
+    assert_eq!(found("**/*"), names);
+    assert_eq!(found("**"), names);
+    assert_eq!(found("x/**/*.pdb"), ["x/b.pdb", "x/y/a.pdb"]);
+    assert_eq!(found("*/y/?.cif"), ["x/y/c.cif"]);
+    assert_eq!(
+        found("[xz]"),
+        ["x/b.pdb", "x/y/a.pdb", "x/y/c.cif", "z/a.pdb"]
+    );
+}
+
+#[test]
+fn a_pattern_that_is_none_is_a_problem() {
+    for glob in ["a**b.pdb", "[.pdb"] {
+        let source = Sources::new(vec![glob.to_owned()]).next().unwrap();
+        assert!(source.problem.unwrap().message().starts_with("not a glob"));
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn no_glob_of_any_depth_and_no_directory_follows_linked_folders() {
+    let folder = folder_with(&["sets/1.pdb", "far/2.pdb"]);
+    let at = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(folder.path(), at("sets/up")).unwrap();
+    std::os::unix::fs::symlink(at("far"), at("near")).unwrap();
+    let one = [(at("sets/1.pdb"), true)];
+    assert_eq!(walked(&[&at("sets/**/*.pdb")]), one);
+    assert_eq!(walked(&[&at("sets")]), one);
+    // A folder that one pattern names is the user's choice.
+    assert_eq!(walked(&[&at("nea?/*.pdb")]), [(at("near/2.pdb"), true)]);
+}
+
+#[test]
+#[cfg(unix)]
+fn fifos_are_skipped_in_walks_and_refused_by_name() {
+    let folder = folder_with(&["1.pdb"]);
+    let at = |name: &str| folder.path().join(name);
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("2.pdb"))
+        .status();
+    assert!(made.unwrap().success());
+    for item in [folder.path().to_owned(), at("*.pdb")] {
+        let mut sources = Sources::new(vec![item.to_str().unwrap().to_owned()]);
+        let paths: Vec<PathBuf> = sources.by_ref().map(|source| source.path).collect();
+        assert_eq!(paths, [at("1.pdb")]);
+        assert_eq!(sources.specials_skipped(), 1);
+    }
+    let item = at("2.pdb").to_str().unwrap().to_owned();
+    let problem = Sources::new(vec![item]).next().unwrap().problem.unwrap();
+    assert_eq!(problem.message(), "a FIFO is no structure file");
+}
+
+/// The paths that the lines of a list give, from a folder with `names`.
+fn listed(text: &[u8], names: &[&str]) -> Vec<String> {
+    let folder = folder_with(names);
+    let list = folder.path().join("list.txt");
+    fs::write(&list, text).unwrap();
+    let sources = walked(&[Path::new(&format!("@{}", list.display()))]);
+    let names = sources.iter().map(|(path, _)| path.file_name().unwrap());
+    names
+        .map(|name| name.to_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_list_may_have_a_byte_order_mark_blanks_and_quotes() {
+    let text = b"\xef\xbb\xbf1.pdb \t\r\n \"2 3.pdb\"\n'4.pdb'\n'5'\n6.pdb \n";
+    let names = ["1.pdb", "2 3.pdb", "4.pdb", "'5'", "6.pdb "];
+    assert_eq!(listed(text, &names), names);
+}
+
+#[test]
+fn a_list_that_is_none_is_a_problem() {
+    let folder = folder_with(&[]);
+    let list = folder.path().join("list.txt");
+    let problem = |text: &[u8]| {
+        fs::write(&list, text).unwrap();
+        let item = format!("@{}", list.display());
+        let sources: Vec<Source> = Sources::new(vec![item]).collect();
+        assert_eq!(sources.len(), 1);
+        assert_eq!(sources[0].path, list);
+        sources[0].problem.clone().unwrap().to_string()
+    };
+    let utf16: Vec<u8> = [0xff, 0xfe, b'1', 0].into();
+    assert!(problem(&utf16).contains("UTF-16 (fix: save it as UTF-8)"));
+    let long = vec![b'x'; 1 << 20];
+    assert!(problem(&long).contains("more than 65536 bytes"));
+}
+
+#[test]
+#[cfg(unix)]
+fn names_that_are_not_utf_8_are_found_in_folders_globs_lists_and_items() {
+    use super::super::names::text_of;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = folder_with(&[]);
+    let [a, b] =
+        [b"a\xff.pdb", b"a\xfe.pdb"].map(|name| folder.path().join(OsStr::from_bytes(name)));
+    fs::write(&a, "").unwrap();
+    fs::write(&b, "").unwrap();
+    let list = folder.path().join("list.txt");
+    fs::write(&list, [b"a\xfe.pdb\n".as_slice(), b"a\xff.pdb"].concat()).unwrap();
+    let both = [(b.clone(), true), (a.clone(), true)];
+    let list = PathBuf::from(format!("@{}", list.display()));
+    for item in [folder.path(), &folder.path().join("a?.pdb"), &list] {
+        assert_eq!(walked(&[item]), both);
+    }
+    let sources = Sources::new([&b, &a].map(|path| text_of(path)).into());
+    let found: Vec<_> = sources
+        .map(|source| (source.path, source.problem.is_none()))
+        .collect();
+    assert_eq!(found, both);
+}
+
+#[test]
+fn structures_are_named_by_the_stem() {
+    assert_eq!(structure_name("x/1abc.pdb.gz"), "1abc");
+    assert_eq!(structure_name("pdb1abc.ent"), "pdb1abc");
+    assert_eq!(structure_name("AF-P1.model.v4.cif"), "AF-P1.model.v4");
+    assert_eq!(structure_name("x/frame.txt"), "frame");
+}
