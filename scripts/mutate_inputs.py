@@ -185,12 +185,12 @@ def run(program, options, files, folder, seconds_max):
         _, status, usage = os.wait4(child.pid, 0)
     except TimeoutError:
         child.kill()
-        os.wait4(child.pid, 0)
+        child.wait()
         raise Fault(f"it takes more than {seconds_max:.1f} s") from None
     finally:
         signal.alarm(0)
     seconds = time.monotonic() - start
-    # The time is over for this child: Popen must not wait for it.
+    # Popen does not know that the child was waited for.
     child.returncode = status
     said = log.read_text(errors="backslashreplace")
     end = f": {said[-500:]!r}" if said else ""
