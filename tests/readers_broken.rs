@@ -270,6 +270,13 @@ fn mutated_text_never_panics_and_never_lingers() {
 }
 
 #[test]
+fn a_loop_that_mixes_two_categories_is_read_for_its_first_one() {
+    let mixed = "\nloop_\n_struct_asym.id\n_pdbx_struct_oper_list.vector[2]\nA 0.0\nB 0.0\n#\n";
+    let read = |text: &str| reader().read_bytes(text.as_bytes(), Format::Mmcif).unwrap();
+    assert_eq!(read(&[MMCIF, mixed].concat()), read(MMCIF));
+}
+
+#[test]
 fn every_cut_of_a_file_is_read_or_refused() {
     for (text, format) in [(PDB, Format::Pdb), (MMCIF, Format::Mmcif)] {
         for end in 0..text.len() {

@@ -229,7 +229,7 @@ impl<'a> Block<'a> {
         let items = CATEGORIES[category].1.len();
         let columns: Vec<Option<usize>> = tags
             .iter()
-            .map(|tag| find_item(tag).and_then(|(_, item)| item))
+            .map(|tag| find_item(tag).filter(|(of, _)| *of == category)?.1)
             .collect();
         let values = &mut self.values[category];
         while rows.next()? {
