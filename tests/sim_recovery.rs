@@ -242,8 +242,8 @@ fn a_kernel_that_never_ends_is_given_up_after_the_deadline() {
         let config = config(&mut random, policy);
         let (sim, backend) = supervised(seed, vec![Fault::Endless { launch }]);
         let counters = run_either(&mut random, backend, &config, &items).unwrap();
-        // A batch in flight beside it may be given up too, on a slow machine.
-        assert!((1..=8).contains(&counters.restarts), "{counters:?}");
+        // Other batches may miss the deadline too, on a slow machine.
+        assert!((1..=30).contains(&counters.restarts), "{counters:?}");
         assert_clean(&sim);
     });
 }

@@ -4,6 +4,8 @@
 //! lie in one cell take time with the square of their number. A structure with such a
 //! cell is no molecule, and is rejected.
 
+#[cfg(test)]
+use super::grid::ATOM_CELL_SHIFT;
 use super::grid::Grid;
 use crate::error::{Error, Result};
 use std::cell::RefCell;
@@ -51,7 +53,6 @@ fn too_dense(grid: &Grid, what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::ATOM_CELL_SHIFT;
     use super::*;
 
     fn checked(points: &[[i32; 3]]) -> Result<()> {
