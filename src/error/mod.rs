@@ -6,11 +6,13 @@
 
 mod code;
 mod scope;
+#[cfg(feature = "structure")]
 mod text;
 
 pub use code::Code;
 pub use scope::ErrorScope;
 use std::fmt;
+#[cfg(feature = "structure")]
 pub(crate) use text::excerpt;
 #[cfg(feature = "cli")]
 pub(crate) use text::printable;
