@@ -10,12 +10,12 @@ use super::grid::Grid;
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 
-/// Points in one cell at most. Spheres 0.9 A apart fill an atom's cell of 4.096 A with at
-/// most 242 centres (sqrt(2) / 0.9^3 for each A^3, over the cell and half a sphere
-/// around it), and spheres 1.8 A apart a cell of 8.192 A with as many. Heavy atoms that
-/// are bonded lie 1.2 A apart, and C-alphas 2.8 A, so a few copies of a molecule on top
-/// of each other still pass.
-pub(super) const CELL_POINTS_MAX: u16 = 256;
+/// Points in one cell at most. Bonded heavy atoms lie 1.2 A apart, and spheres of that
+/// distance fill an atom's cell of 4.096 A with at most 122 centres: sqrt(2) / 1.2^3 for each
+/// A^3, over the cell and half a sphere around it. C-alphas lie 2.8 A apart, and spheres
+/// 2.4 A apart fill a cell of 8.192 A with as many. Proteins have about 14 atoms there, so a
+/// few copies of a molecule on top of each other pass too.
+pub(super) const CELL_POINTS_MAX: u16 = 128;
 
 thread_local! {
     /// Points in each cell of the structure at hand.
@@ -70,14 +70,14 @@ mod tests {
         points.push([20_000, 4_000, 4_095]);
         let error = checked(&points).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Input);
-        let text = "more than 256 atoms lie within 4.096 A of each other";
+        let text = "more than 128 atoms lie within 4.096 A of each other";
         assert!(error.to_string().contains(text), "{error}");
     }
 
     #[test]
     fn the_tightest_lattice_that_molecules_could_form_passes() {
-        // Face-centred cubic, with 0.9 A between neighbours.
-        let half = 637;
+        // Face-centred cubic, with 1.2 A between neighbours.
+        let half = 849;
         let points: Vec<[i32; 3]> = (0..20 * 20 * 20)
             .map(|n| [n % 20, n / 20 % 20, n / 400])
             .filter(|at| at.iter().sum::<i32>() % 2 == 0)
