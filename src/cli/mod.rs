@@ -1,11 +1,10 @@
 //! The command line program: a config to a run, and a run to its tables.
 //!
-//! A config (`config`) is resolved into a plan (`plan`), `inputs` walks what it
-//! names, which `walk` does on a thread of its own, `read` turns files into structures on the pool, which `annotations` adds
-//! to, the engine computes,
-//! and `sink` puts the results into the tables (`tables`) of the output folder
-//! (`output`). Beside that, `tally` counts, `progress` shows, and `report` says
-//! how it went.
+//! A config (`config`) is resolved into a plan (`plan`). `walk` lists what it names
+//! (`inputs`) on a thread of its own, `read` turns files into structures on the pool,
+//! `annotations` adds to them, and the engine computes. `sink` puts the results into the
+//! tables (`tables`) of the output folder (`output`). `tally` counts meanwhile, `progress`
+//! shows the counts, and `report` describes the run at its end.
 
 mod annotations;
 mod args;
