@@ -403,9 +403,16 @@ fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// code, so those that are left are dropped one by one: a panic ends none of the others.
 pub(super) struct RunBatch<W: Workload>(Vec<Completion<W>>);
 
+impl<W: Workload> RunBatch<W> {
+    /// The next one, in the order of the items.
+    pub(super) fn pop(&mut self) -> Option<Completion<W>> {
+        self.0.pop()
+    }
+}
+
 impl<W: Workload> Drop for RunBatch<W> {
     fn drop(&mut self) {
-        while let Some(Completion { item, result }) = self.0.pop() {
+        while let Some(Completion { item, result }) = self.pop() {
             unwinding(|| drop(item));
             unwinding(|| drop(result));
         }
@@ -466,7 +473,7 @@ where
         let mut consumed = Ok(());
         while let (Ok(()), Ok(batch)) = (&consumed, completions.recv()) {
             consumed = batch.and_then(|mut batch| {
-                while let Some(completion) = batch.0.pop() {
+                while let Some(completion) = batch.pop() {
                     accepted += 1;
                     accept(completion)?;
                 }

@@ -3,6 +3,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --lib --release --no-default-features loom_`
 
+use super::driver::RunBatch;
 use super::sync::{Builder, bounded};
 use super::ticket::Reply;
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};
@@ -142,6 +143,14 @@ fn value(ticket: Ticket<Double>) -> Result<u32> {
     ticket.wait()?.result
 }
 
+/// Adds the items of a run's batch with their results.
+fn take(seen: &mut Vec<(u32, u32)>, batch: Result<RunBatch<Double>>) {
+    let mut batch = batch.unwrap();
+    while let Some(done) = batch.pop() {
+        seen.push((done.item, done.result.unwrap()));
+    }
+}
+
 #[test]
 fn loom_every_ticket_is_answered() {
     check(1, 2, |engine| {
@@ -264,17 +273,11 @@ fn loom_a_run_comes_out_in_order_and_may_end_early() {
             // not wait behind the others.
             let mut seen = Vec::new();
             for _ in 0..2 {
-                let batch = batches.recv().unwrap().unwrap();
-                seen.extend(
-                    batch
-                        .into_iter()
-                        .map(|done| (done.item, done.result.unwrap())),
-                );
+                take(&mut seen, batches.recv().unwrap());
             }
             intake.results(None).unwrap();
             while let Ok(batch) = batches.recv() {
-                let batch = batch.unwrap().into_iter();
-                seen.extend(batch.map(|done| (done.item, done.result.unwrap())));
+                take(&mut seen, batch);
             }
             assert_eq!(seen, [(1, 2), (2, 4), (3, 6)]);
         });
