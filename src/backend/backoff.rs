@@ -1,5 +1,6 @@
 //! How long a loop that polls for completions sleeps between two rounds.
 
+#[cfg(not(loom))]
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,7 @@ impl Backoff {
 }
 
 /// Sleeps for `pause`, or until a message arrives, which it returns.
+#[cfg(not(loom))]
 pub(crate) fn receive_within<T>(receiver: &Receiver<T>, pause: Duration) -> Option<T> {
     match receiver.recv_timeout(pause) {
         Ok(message) => Some(message),
