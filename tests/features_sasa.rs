@@ -236,11 +236,11 @@ fn the_order_of_atoms_in_a_residue_changes_nothing() {
 
 #[test]
 fn many_more_neighbours_than_any_protein_has_are_all_looked_at() {
-    // 4,000 atoms in a ball of 5 A: each has all others as neighbours.
+    // 4,000 atoms on a sphere of 9 A: each has hundreds of neighbours.
     let mut s = structure(1000, 5);
     let at = |atom: usize| {
         let [x, y, z] = points(s.xyz.len() as u32)[atom];
-        [x, y, z].map(|x| (x * 2500.0) as i32)
+        [x, y, z].map(|x| (x * 9000.0) as i32)
     };
     s.xyz = (0..s.xyz.len()).map(at).collect();
     let sasa = Sasa {

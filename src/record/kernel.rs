@@ -15,7 +15,9 @@ pub struct CudaSource {
     pub text: String,
     /// Headers that the text includes: name and text.
     pub headers: Vec<(String, String)>,
-    /// Compiler options beside the target architecture.
+    /// Compiler options, apart from the target architecture. They must not name files, as
+    /// `-I` does: compiled code is kept by text, headers and options, and is used again
+    /// after such a file has changed.
     pub options: Vec<String>,
 }
 

@@ -85,7 +85,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for NvtxLayer {
         if let Some(span) = context.span(id)
             && is_own(attributes.metadata())
         {
-            span.extensions_mut().insert(label(attributes));
+            span.extensions_mut().replace(label(attributes));
         }
     }
 
