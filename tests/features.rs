@@ -715,7 +715,7 @@ fn atoms_in_one_point_reject_their_structure_and_no_other() {
     for name in [FeatureName::Sasa, FeatureName::Centrality] {
         let results = run(name, [&good, &dense, &good]);
         let error = results[1].as_ref().unwrap_err();
-        assert!(error.contains("more than 128"), "{name:?}: {error}");
+        assert!(error.contains("more than 256"), "{name:?}: {error}");
         let tables = [&results[0], &results[2]].map(|table| table.clone().unwrap());
         assert_eq!(bits(&tables[..1]), bits(&tables[1..]));
         let alone = run(name, [&good; 3]);

@@ -10,12 +10,13 @@ use super::grid::Grid;
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 
-/// Points in one cell at most. Bonded heavy atoms lie 1.2 A apart, and spheres of that
-/// distance fill an atom's cell of 4.096 A with at most 122 centres: sqrt(2) / 1.2^3 for each
-/// A^3, over the cell and half a sphere around it. C-alphas lie 2.8 A apart, and spheres
-/// 2.4 A apart fill a cell of 8.192 A with as many. Proteins have about 14 atoms there, so a
-/// few copies of a molecule on top of each other pass too.
-pub(super) const CELL_POINTS_MAX: u16 = 128;
+/// Points in one cell at most, twice what molecules could form. Bonded heavy atoms lie
+/// 1.2 A apart, and spheres of that distance fill an atom's cell of 4.096 A with at most 122
+/// centres: sqrt(2) / 1.2^3 for each A^3, over the cell and half a sphere around it.
+/// C-alphas lie 2.8 A apart, and spheres 2.4 A apart fill a cell of 8.192 A with as many.
+/// Proteins have about 14 atoms there; cells of a grid that wraps count together, which
+/// makes that over 100 for a long rod along its diagonal.
+pub(super) const CELL_POINTS_MAX: u16 = 256;
 
 thread_local! {
     /// Points in each cell of the structure at hand.
@@ -70,7 +71,7 @@ mod tests {
         points.push([20_000, 4_000, 4_095]);
         let error = checked(&points).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Input);
-        let text = "more than 128 atoms lie within 4.096 A of each other";
+        let text = "more than 256 atoms lie within 4.096 A of each other";
         assert!(error.to_string().contains(text), "{error}");
     }
 
