@@ -8,6 +8,7 @@ use crate::workload::Extent;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::trace_span;
 
 /// How to wait for the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -216,6 +217,7 @@ impl<B> InFlightSet<B> {
     }
 
     fn wait(&mut self, wait: Wait) -> Option<Finished<B>> {
+        let _span = trace_span!("wait").entered();
         let backoff = Backoff::new(Instant::now());
         while !self.is_empty() {
             if let Some(finished) = self.poll() {
