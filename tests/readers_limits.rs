@@ -140,6 +140,27 @@ fn each_limit_is_met_exactly_and_names_its_key() {
 }
 
 #[test]
+fn the_assemblies_of_all_models_count_together() {
+    let text = sample().replace("(1)(1)", "(1-3)");
+    let text = text.replace(&operators(1), &operators(3));
+    let within = |atoms_max, residues_max| {
+        let mut options = everything();
+        options.limits.atoms_max = atoms_max;
+        options.limits.residues_max = residues_max;
+        read(&text, options)
+    };
+    assert_eq!(within(27, 9).unwrap().len(), 2);
+    for (atoms, residues, key) in [(26, 9, "atoms_max"), (27, 8, "residues_max")] {
+        let error = within(atoms, residues).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Capacity, "{error}");
+        assert!(
+            error.to_string().contains(&format!("limits.{key}")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_reader_keeps_its_limits_from_file_to_file() {
     let mut options = everything();
     options.limits.atoms_max = 9;

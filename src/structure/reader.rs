@@ -8,7 +8,7 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 
 use super::budget::{ReadBudget, Share};
-use super::limits::{ReadLimits, exceeded, reserve};
+use super::limits::{ReadLimits, check, exceeded, reserve};
 use super::model::{Assembly, BFactorKind, Structure};
 use super::select::Selector;
 use super::table::AtomTable;
@@ -215,8 +215,21 @@ impl Reader {
         if table.generators.is_empty() {
             return Ok(deposited);
         }
-        let assembly =
-            |structure: &Structure| assembly::build(structure, &table.generators, &limits);
+        let (mut atoms, mut residues) = (0, 0);
+        let assembly = |structure: &Structure| {
+            let built = assembly::build(structure, &table.generators, &limits)?;
+            atoms += built.xyz.len() as u64;
+            residues += built.residues.len() as u64;
+            let what = |unit| move || format!("the assemblies of all models have too many {unit}");
+            check("atoms_max", limits.atoms_max, atoms, what("atoms"))?;
+            check(
+                "residues_max",
+                limits.residues_max,
+                residues,
+                what("residues"),
+            )?;
+            Ok(built)
+        };
         deposited.iter().map(assembly).collect()
     }
 
