@@ -2,7 +2,7 @@
 
 use super::complain;
 use crate::error::{Error, ErrorKind, Result};
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -19,18 +19,24 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens for signals from now on. The first asks the run to end in good
-    /// order, the second ends the program where it stands.
-    ///
-    /// # Errors
-    /// The system does not let it listen.
-    pub(super) fn listen() -> Result<Self> {
+    /// One that is not asked, and what disconnects its signal.
+    fn new() -> (Self, Sender<()>) {
         let (sender, signal) = bounded(0);
         let interrupt = Interrupt {
             asked: Arc::default(),
             obeyed: Arc::default(),
             signal,
         };
+        (interrupt, sender)
+    }
+
+    /// Listens for signals from now on. The first asks the run to end in good
+    /// order, the second ends the program where it stands.
+    ///
+    /// # Errors
+    /// The system does not let it listen.
+    pub(super) fn listen() -> Result<Self> {
+        let (interrupt, sender) = Interrupt::new();
         let asked = Arc::clone(&interrupt.asked);
         let mut sender = Some(sender);
         ctrlc::set_handler(move || {
@@ -50,12 +56,7 @@ impl Interrupt {
     /// One that a test asks through the function.
     #[cfg(test)]
     pub(super) fn by_hand() -> (Self, impl FnOnce()) {
-        let (sender, signal) = bounded(0);
-        let interrupt = Interrupt {
-            asked: Arc::default(),
-            obeyed: Arc::default(),
-            signal,
-        };
+        let (interrupt, sender) = Interrupt::new();
         let asked = Arc::clone(&interrupt.asked);
         let ask = move || {
             asked.store(true, Relaxed);

@@ -8,8 +8,9 @@
 //! with `atom_site` and `cif_lexer`. What the atoms mean is decided after that,
 //! in one place for all formats: `select` says what is polymer, `conformer`
 //! which of several conformers is there, `build` lays the structure out with
-//! what `template` knows of atom names and `references` of UniProt, and `assembly` copies its chains where a
-//! biological assembly is wanted, as `oper_list` or `remark350` says.
+//! what `template` knows of atom names and `references` of UniProt, and
+//! `assembly` copies its chains where a biological assembly is wanted, as
+//! `oper_list` or `remark350` says.
 //!
 //! Time and memory are linear in the file, whatever it holds, and `limits` says how much
 //! a file may take.

@@ -38,7 +38,7 @@ impl<L: Lane + ?Sized> Give for L {
     }
 }
 
-/// The only graph of a lane, whoever made it.
+/// The only graph of a lane, which any executor of the lane may have made.
 pub(crate) fn only_graph(lane: &dyn Lane) -> GraphId {
     // SAFETY: the lane is the test's.
     let mut ids = (0..1 << 20).map(|number| unsafe { GraphId::from_number(number) });

@@ -117,12 +117,8 @@ fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::
     write_audited(lengths, settings, threads).0
 }
 
-/// Writes structures of these lengths, one an input, and returns the folder.
-fn write_audited(
-    lengths: &[i32],
-    settings: TableSettings,
-    threads: usize,
-) -> (tempfile::TempDir, Written) {
+/// Tables without rows, in a folder of their own.
+fn start(settings: TableSettings, threads: usize) -> (tempfile::TempDir, Tables) {
     let folder = tempfile::tempdir().unwrap();
     for name in folders() {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -132,7 +128,17 @@ fn write_audited(
         .build()
         .unwrap();
     let metadata = [("tapeloop.version", "test".to_owned())];
-    let mut tables = Tables::new(folder.path(), settings, decls, &metadata, Arc::new(pool));
+    let tables = Tables::new(folder.path(), settings, decls, &metadata, Arc::new(pool));
+    (folder, tables)
+}
+
+/// Writes structures of these lengths, one an input, and returns the folder.
+fn write_audited(
+    lengths: &[i32],
+    settings: TableSettings,
+    threads: usize,
+) -> (tempfile::TempDir, Written) {
+    let (folder, mut tables) = start(settings, threads);
     for (&length, ordinal) in lengths.iter().zip(0..) {
         let structure = structure(length);
         tables.advance(ordinal).unwrap();
@@ -318,19 +324,11 @@ fn no_input_gives_one_part_without_rows_and_a_dropped_part_gives_nothing() {
 
 #[test]
 fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
-    let folder = tempfile::tempdir().unwrap();
-    folders().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
-    let pool = Arc::new(
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(1)
-            .build()
-            .unwrap(),
-    );
     let settings = TableSettings {
         rows_per_group: 1000,
         ..SETTINGS
     };
-    let mut tables = Tables::new(folder.path(), settings, decls, &[], pool);
+    let (folder, mut tables) = start(settings, 1);
     let limit = 10_000;
     tables
         .tables
@@ -374,15 +372,7 @@ fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
 
 #[test]
 fn no_part_has_its_name_before_the_parts_of_all_tables_are_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    folders().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
-    let pool = Arc::new(
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(1)
-            .build()
-            .unwrap(),
-    );
-    let mut tables = Tables::new(folder.path(), SETTINGS, decls, &[], pool);
+    let (folder, mut tables) = start(SETTINGS, 1);
     tables.advance(0).unwrap();
     assert_eq!(tables.parts(), 0);
     tables.advance(SETTINGS.inputs_per_part).unwrap();
