@@ -8,13 +8,15 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, TWIN_PANICS, doubled, vectors};
 use seeds::program::{assert_clean, auto_policies, device_with};
 use seeds::{Random, each_seed};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tapeloop::backend::Backend;
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline, Ring, Wait};
+use tapeloop::record::Recorder;
 use tapeloop::replay::{Policy, Verify};
-use tapeloop::workload::{Completion, Extent};
+use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
 type Output = Result<(Vec<f32>, u32)>;
@@ -205,6 +207,99 @@ fn a_process_that_is_killed_while_it_works_or_starts_costs_restarts_and_no_item(
         }
         assert_clean(&sim);
     });
+}
+
+/// Vectors of which each can be written once.
+struct WrittenOnce {
+    scale: Scale,
+    /// Those that were written, by their first value.
+    written: Mutex<HashSet<u32>>,
+}
+
+impl Workload for WrittenOnce {
+    type Item = Vec<f32>;
+    type Output = (Vec<f32>, u32);
+    type Buffers = <Scale as Workload>::Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        self.scale.axes()
+    }
+    fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
+        self.scale.extent(item)
+    }
+    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Self::Buffers> {
+        self.scale.record(recorder, device)
+    }
+    fn write(
+        &self,
+        buffers: &Self::Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        if !self.written.lock().unwrap().insert(item[0].to_bits()) {
+            return Err(Error::new(ErrorKind::Input, "the file is gone"));
+        }
+        self.scale.write(buffers, item, at, views)
+    }
+    fn read(
+        &self,
+        buffers: &Self::Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &ReadViews<'_>,
+    ) -> Result<Self::Output> {
+        self.scale.read(buffers, item, at, views)
+    }
+}
+
+#[test]
+fn an_item_that_cannot_be_written_again_gets_that_error_and_the_others_their_results() {
+    let (sim, backend) = supervised(11, vec![Fault::Kernel { launch: 0 }]);
+    let workload = WrittenOnce {
+        scale: Scale::new(2.0),
+        written: Mutex::default(),
+    };
+    let config = config(&mut Random::new(11), Policy::default());
+    let engine = Engine::new(workload, &[backend], pool(), &config).unwrap();
+    // The first batch is lost; later ones are written once.
+    let submit = |item: Vec<f32>| (item.clone(), engine.submit(item).unwrap());
+    let tickets: Vec<_> = vectors(40).into_iter().map(submit).collect();
+    engine.flush().unwrap();
+    let mut unwritten = 0;
+    for (item, ticket) in tickets {
+        match ticket.wait().expect("every ticket is answered").result {
+            Ok((values, _)) => assert_eq!(values, doubled(&item)),
+            Err(error) => {
+                assert!(error.message().contains("the file is gone"), "{error}");
+                unwritten += 1;
+            }
+        }
+    }
+    assert!((1..40).contains(&unwritten), "{unwritten}");
+    assert_eq!(engine.counters().items_quarantined, 0);
+    drop(engine);
+    assert_clean(&sim);
+}
+
+#[test]
+fn a_supervised_backend_serves_one_engine() {
+    let (_, backend) = supervised(5, Vec::new());
+    let config = config(&mut Random::new(5), Policy::default());
+    let open = |backends: &[Arc<dyn Backend>]| {
+        Engine::new(Scale::new(2.0), backends, pool(), &config).map(drop)
+    };
+    let twice = [Arc::clone(&backend), Arc::clone(&backend)];
+    let is_refused = |opened: Result<()>| {
+        let error = opened.expect_err("a second engine is refused");
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.fix_text().is_some(), "{error}");
+    };
+    is_refused(open(&twice));
+    let first = Pipeline::new(Scale::new(2.0), &twice[..1], pool(), &config).unwrap();
+    is_refused(open(&twice[..1]));
+    drop(first);
+    open(&twice[..1]).unwrap();
 }
 
 #[test]

@@ -249,6 +249,29 @@ fn inputs_that_kernels_change_are_brought_back() {
 }
 
 #[test]
+fn a_batch_that_changes_an_input_uploaded_in_part_runs_once() {
+    for backend in devices() {
+        for policy in policies() {
+            let policy = verified(policy, Verify::First, 1);
+            let mut slot = slot(&backend, &policy, true, in_place);
+            slot.run(6).unwrap();
+            let bindings = slot.executor.bindings(&mut *slot.lane, 0).unwrap();
+            let mut bindings = bindings.clone();
+            bindings.set_copy_len(slot.x, 3).unwrap();
+            slot.executor.update(&mut *slot.lane, 0, bindings).unwrap();
+            let (y, replay) = slot.run(6).unwrap();
+            assert_eq!(replay.verified, 0, "{policy:?}");
+            // The rest of the device's side is as the batch before left it.
+            let rest = match backend.device().shares_host_memory {
+                true => [13, 14, 15],
+                false => [23, 24, 25],
+            };
+            assert_eq!((&y[..3], &y[3..]), (&expected(3)[..], &rest[..]));
+        }
+    }
+}
+
+#[test]
 fn what_an_earlier_batch_left_is_no_difference() {
     for backend in devices() {
         for policy in policies() {

@@ -20,7 +20,7 @@ use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, WorkerP
 use tapeloop::backend::{Backend, Choice, Space, Streams};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline};
 use tapeloop::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
-use tapeloop::replay::{Mode, Policy, Rung};
+use tapeloop::replay::{Mode, Policy, Rung, Verify};
 use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
 
@@ -44,8 +44,11 @@ fn serve_as_worker() {
                 std::fs::write(file, left).unwrap();
                 kill(std::process::id());
             }
-            let mut twins: Vec<(&str, Twin)> =
-                vec![("fated", fated), ("scale_vectors", scale_twin())];
+            let mut twins: Vec<(&str, Twin)> = vec![
+                ("fated", fated),
+                ("fated_in_place", fated_in_place),
+                ("scale_vectors", scale_twin()),
+            ];
             let program = Program::new();
             let launches = program.buckets.largest().recording.launches();
             twins.extend(launches.map(|it| (it.kernel_name(), it.cpu_twin().unwrap())));
@@ -142,6 +145,19 @@ fn fated(launch: &mut TwinLaunch<'_>) {
     }
 }
 
+fn fated_in_place(launch: &mut TwinLaunch<'_>) {
+    let header: &[u32] = launch.read();
+    let x: &mut [u32] = launch.write();
+    let y: &mut [u32] = launch.write();
+    for (y, x) in y.iter_mut().zip(x).take(header[0] as usize) {
+        match *x {
+            ABORTS => std::process::abort(),
+            number => *x = number.wrapping_mul(7),
+        }
+        *y = *x;
+    }
+}
+
 /// Multiplies numbers by seven, but for those with a fate.
 struct Fated(Kernel);
 
@@ -157,6 +173,16 @@ impl Fated {
             .reads::<u32>("x")
             .writes::<u32>("y")
             .twin(fated);
+        Fated(kernel)
+    }
+
+    /// With a kernel that multiplies its input in place.
+    fn in_place() -> Self {
+        let kernel = Kernel::new("fated_in_place")
+            .reads::<u32>("header")
+            .updates::<u32>("x")
+            .writes::<u32>("y")
+            .twin(fated_in_place);
         Fated(kernel)
     }
 }
@@ -268,6 +294,35 @@ fn stream_well(options: WorkerOptions, batch: u32, fate: u32) -> Counters {
             .eq(items.map(|x| (x, x.wrapping_mul(7))))
     );
     engine.counters()
+}
+
+#[test]
+fn inputs_that_a_kernel_changes_are_as_they_were_when_a_batch_runs_again() {
+    let verified = Policy {
+        verify: Verify::First,
+        ..Policy::default()
+    };
+    for policy in [Policy::of(Mode::Auto), verified] {
+        let mut config = EngineConfig::new([16]);
+        config.policy = policy;
+        let (_, backend) = open();
+        let mut engine = Engine::new(Fated::in_place(), &[backend], pool(), &config).unwrap();
+        let items = (0..100).map(|place| if place == 37 { ABORTS } else { 10 + place });
+        let mut done = 0;
+        let mut sink = |completion: Completion<Fated>| -> Result<()> {
+            done += 1;
+            match completion.result {
+                Ok(number) => assert_eq!(number, 7 * completion.item),
+                Err(error) => {
+                    assert_eq!(completion.item, ABORTS);
+                    assert_eq!(error.kind(), ErrorKind::Quarantined, "{error}");
+                }
+            }
+            Ok(())
+        };
+        engine.run(items, &mut sink).unwrap();
+        assert_eq!(done, 100);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Taking what an engine needs, or less where memory is short.
 
+use super::claim::Claim;
 use super::engine::EngineConfig;
 use super::inside::EngineId;
 use super::plan::MemoryPlan;
@@ -10,6 +11,7 @@ use super::spares::Spares;
 use super::stages::{Device, Shared};
 use super::statistics::Meter;
 use super::stats::AtomicCounters;
+use super::sync::Mutex;
 use super::ticket::Cells;
 use super::timeline::Sampler;
 use crate::backend::Backend;
@@ -86,6 +88,8 @@ pub(super) fn build<W: Workload>(
         return Err(Error::usage("the backends are of different kinds")
             .fix("build an engine for each kind"));
     }
+    let claims = backends.iter().map(|backend| Claim::of(&**backend));
+    let claims: Vec<_> = claims.collect::<Result<_>>()?;
     let mut size = Size {
         slots: config.slots,
         ladder: config.buckets.clone(),
@@ -119,7 +123,9 @@ pub(super) fn build<W: Workload>(
                     completions: Spares::new(),
                     cells: Cells::new(engine),
                     devices: backends.iter().map(|_| Device::new()).collect(),
+                    losing: Mutex::new(()),
                     ended: OnceLock::new(),
+                    _claims: claims,
                     is_supervised: backends.iter().all(|backend| backend.is_supervised()),
                     restarts_max: config.restarts_max,
                 };

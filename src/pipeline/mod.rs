@@ -16,6 +16,7 @@
 mod batch;
 mod build;
 mod caller;
+mod claim;
 mod compute;
 mod dot;
 mod download;

@@ -68,42 +68,52 @@ impl<W: Workload> Shared<W> {
     }
 
     fn run_again(&self, failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
-        let backend = Arc::clone(failed.slot.backend());
-        let mut failed = failed;
-        let finished = loop {
-            let Failed { error, batch, slot } = failed;
-            let number = batch.number;
-            tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
-            match self.run(slot, batch) {
-                Err(again) if is_of_worker(&again.error) => failed = *again,
-                Err(again) if is_loss(&again.error) => break self.hunt(*again),
-                finished => break finished,
-            }
-        };
-        let finished = finished.map_err(|failed| self.end(failed));
+        let (error, number) = (&failed.error, failed.batch.number);
+        tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
+        let finished = self.hunt(failed);
+        let mut finished = finished.map_err(|failed| self.end(failed));
+        // The next batch finds a device.
         let device = match &finished {
             Ok(slot) => slot.device(),
             Err(failed) => failed.slot.device(),
         };
-        // The next batch finds a device.
-        if !self.is_over(device)
-            && let Err(error) = self.revive(&*backend)
-        {
+        if self.is_over(device) {
+            return finished;
+        }
+        let revived = match &mut finished {
+            Ok(slot) => self.revive(slot),
+            Err(failed) => self.revive(&mut failed.slot),
+        };
+        if let Err(error) = revived {
             self.lose_device(device, &error);
         }
         finished
     }
 
-    /// Makes sure that there is a device. A start that ends before the device is there
-    /// counts as a restart, and is tried again.
+    /// Makes sure that there is a device, and that the host may use the slot's memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] if it cannot be started again. That is no item's
-    /// fault, so it must not be taken for a loss.
-    fn revive(&self, backend: &dyn Backend) -> Result<()> {
+    /// [`ErrorKind::Unavailable`] if the device cannot be started again, or still works on
+    /// what the slot gave it. That is no item's fault, so it must not be taken for a loss.
+    fn revive<S>(&self, slot: &mut Slot<S>) -> Result<()> {
+        let backend = Arc::clone(slot.backend());
+        self.start_again(&*backend)?;
+        while !slot.take_loss() {
+            // It may have been lost again meanwhile.
+            if !self.start_again(&*backend)? {
+                let message = "the device still works on a batch that failed";
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a lost device again; whether it was lost. A start that ends before the device
+    /// is there counts as a restart, and is tried again.
+    fn start_again(&self, backend: &dyn Backend) -> Result<bool> {
         loop {
             let unstarted = match backend.revive() {
-                Ok(false) => return Ok(()),
+                Ok(false) => return Ok(false),
                 Ok(true) => None,
                 Err(error) if is_of_worker(&error) => Some(error),
                 Err(error) => {
@@ -119,7 +129,7 @@ impl<W: Workload> Shared<W> {
             }
             add(restarts, 1);
             match unstarted {
-                None => return Ok(()),
+                None => return Ok(true),
                 Some(error) => {
                     tracing::warn!(%error, "the device did not start, and is started again")
                 }
@@ -129,9 +139,6 @@ impl<W: Workload> Shared<W> {
 
     /// Runs a batch that is written into its slot, and waits for it.
     fn run(&self, slot: Slot<Free>, batch: Batch<W>) -> Finished<Batch<W>> {
-        if let Err(error) = self.revive(&**slot.backend()) {
-            return Err(Box::new(Failed { error, batch, slot }));
-        }
         add(&self.counters.reruns, 1);
         let live = batch.total;
         let filled = slot.begin().filled(batch, live, self.program.buckets());
@@ -150,15 +157,14 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Finds the items of a batch that lose the device, and runs the others.
-    fn hunt(&self, failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
-        // The slot's memory is the host's again once the device is another.
-        if let Err(error) = self.revive(&**failed.slot.backend()) {
+    /// Runs a batch again, and finds the items that lose the device.
+    fn hunt(&self, mut failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
+        if let Err(error) = self.revive(&mut failed.slot) {
             return Err(Box::new(Failed { error, ..failed }));
         }
         let Failed { batch, slot, .. } = failed;
         let mut hunt = Hunt::new(self, batch, slot);
-        let mut open = vec![(0..hunt.placed.len(), Known::Guilty)];
+        let mut open = vec![(0..hunt.placed.len(), Known::Nothing)];
         while let Some((range, known)) = open.pop() {
             let whole = range.len();
             let part = match known {
@@ -237,16 +243,19 @@ impl<'a, W: Workload> Hunt<'a, W> {
         }
     }
 
-    /// Runs some of the items as a batch of their own, and settles them.
+    /// Runs some of the items as a batch of their own, and settles them. They are written
+    /// again: where the device shares the host's memory, kernels may have changed what
+    /// was written. An item that cannot be written again is settled with its error.
     fn run(&mut self, range: Range<usize>) -> Result<()> {
-        let slot = self.slot.as_ref().expect("back from the part before");
-        self.shared.revive(&**slot.backend())?;
+        let slot = self.slot.as_mut().expect("back from the part before");
+        self.shared.revive(slot)?;
         let mut part = Batch::new(self.batch.first, Vec::new());
         part.number = self.batch.number;
-        for &index in &self.placed[range.clone()] {
-            let mut entry = self.entries[index].take().expect("in one part at a time");
-            let Ok(place) = &mut entry.place else {
-                unreachable!("only those with a place are in parts");
+        let mut indices = Vec::with_capacity(range.len());
+        for &index in &self.placed[range] {
+            let entry = &mut self.entries[index];
+            let Some(Ok(place)) = entry.as_mut().map(|entry| &mut entry.place) else {
+                continue;
             };
             *place = Place {
                 at: part.total,
@@ -254,7 +263,11 @@ impl<'a, W: Workload> Hunt<'a, W> {
             };
             part.total = sum(part.total, place.extent);
             part.items += 1;
-            part.entries.push(entry);
+            part.entries.extend(entry.take());
+            indices.push(index);
+        }
+        if indices.is_empty() {
+            return Ok(());
         }
         let mut slot = self.slot.take().expect("back from the part before").begin();
         let (program, pool) = (&self.shared.program, &self.shared.pool);
@@ -273,12 +286,12 @@ impl<'a, W: Workload> Hunt<'a, W> {
             }
         };
         self.slot = Some(slot);
-        let indices = &self.placed[range];
         for (&index, entry) in indices.iter().zip(part.entries) {
+            let unwritten = entry.place.as_ref().err();
+            self.batch.settled[index] = unwritten.map(|error| Err(error.clone()));
             self.entries[index] = Some(entry);
         }
-        let outputs = outcome?;
-        for (&index, output) in indices.iter().zip(outputs) {
+        for (&index, output) in indices.iter().zip(outcome?) {
             self.batch.settled[index] = Some(output);
         }
         Ok(())

@@ -168,6 +168,18 @@ impl Core {
 }
 
 impl<S> Slot<S> {
+    /// Waits for what the slot gave to the device and never saw end: with a lost device,
+    /// for the report of the loss. Whether the host may use the slot's memory.
+    pub(crate) fn take_loss(&mut self) -> bool {
+        let lane = &mut *self.core.lane;
+        if !lane.is_quiet() {
+            let deadline = self.core.executor.policy().deadline;
+            // What went wrong has been reported.
+            let _ = lane.wait_for(deadline.unwrap_or(FENCE_TIMEOUT));
+        }
+        lane.is_quiet()
+    }
+
     /// Its place among all slots.
     pub fn index(&self) -> usize {
         self.core.index
@@ -176,6 +188,11 @@ impl<S> Slot<S> {
     /// The place of its device among those of the engine.
     pub(crate) fn device(&self) -> usize {
         self.core.device
+    }
+
+    /// The device that it is on.
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        self.core.executor.backend()
     }
 
     /// Whether its buckets are of the recordings with this id.
@@ -210,15 +227,14 @@ impl Slot<Free> {
         self.with(|_| Filling(()))
     }
 
-    /// The device that it is on.
-    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
-        self.core.executor.backend()
-    }
-
     /// Waits until nothing of a failed batch is on the device. `None` if that cannot
     /// be known: the slot is dropped.
     pub(crate) fn quiet(mut self) -> Option<Self> {
         let lane = &mut *self.core.lane;
+        if !lane.is_quiet() {
+            // A device that was started again refuses new work before its loss is seen.
+            let _ = lane.wait();
+        }
         let is_marked = self.core.executor.mark(lane).is_ok();
         // The first wait may report an error of the batch.
         let is_quiet = is_marked && (lane.wait().is_ok() || lane.wait().is_ok());
@@ -449,9 +465,8 @@ impl<B> Slot<InFlight<B>> {
                 self.state.unfenced_since = None;
                 Ok(true)
             }
-            Err(error) if error.scope() < ErrorScope::Device && since.elapsed() < FENCE_TIMEOUT => {
-                Ok(false)
-            }
+            Err(error) if error.scope() >= ErrorScope::Device => Err(error),
+            Err(_) if since.elapsed() < FENCE_TIMEOUT => Ok(false),
             Err(error) => Err(Error::new(
                 ErrorKind::Device,
                 format!("the end of a failed batch cannot be marked: {error}"),

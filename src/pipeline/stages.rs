@@ -1,6 +1,7 @@
 //! One step of each stage, for whoever drives them. No threads.
 
 use super::batch::{Batch, Batcher, Entry};
+use super::claim::Claim;
 use super::download::unpack;
 use super::inside::EngineId;
 use super::program::Program;
@@ -61,8 +62,13 @@ pub(super) struct Shared<W: Workload> {
     pub(super) cells: Cells<W>,
     /// By [`Slot::device`].
     pub(super) devices: Vec<Device>,
+    /// Held while a device is taken out of use: of devices that are lost at the same time,
+    /// one is the last.
+    pub(super) losing: Mutex<()>,
     /// What ended the engine: from then on no batch is given to a device.
     pub(super) ended: OnceLock<Error>,
+    /// On its supervised backends.
+    pub(super) _claims: Vec<Option<Claim>>,
     /// Whether lost devices can be started again.
     pub(super) is_supervised: bool,
     /// How often a supervised device may be started again.
@@ -298,6 +304,7 @@ impl<W: Workload> Shared<W> {
     /// Takes a device out of use. The engine ends with its last device, and with any
     /// device that is not supervised: a fault there takes CUDA from the whole process.
     pub(super) fn lose_device(&self, device: usize, error: &Error) {
+        let _losing = self.losing.lock();
         let others = self.devices.iter().enumerate();
         let mut others = others.filter(|(place, _)| *place != device);
         let goes_on = self.is_supervised && others.any(|(_, other)| other.lost.get().is_none());

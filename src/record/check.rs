@@ -83,7 +83,10 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
     let mut misuse = None;
     command.visit_buffers(|id, reads, writes| {
         let before = state[id.index()];
-        let message = if reads && !before.written {
+        let is_header = recording.header == Some(id) && !matches!(command, Command::Upload(_));
+        let message = if writes && is_header {
+            "the engine fills the header, and kernels only read it"
+        } else if reads && !before.written {
             "it is read before anything wrote it"
         } else if matches!(command, Command::Upload(_)) && before.written {
             "it is uploaded after it was written"
@@ -298,6 +301,15 @@ mod tests {
     fn each_misuse_is_named() {
         let k = kernel();
         let cases: Vec<(String, &str)> = vec![
+            (
+                record(|r, _, _| {
+                    let header = r.header();
+                    r.upload(header);
+                    let counts = Kernel::new("counts").updates::<u32>("header");
+                    r.launch(&counts, 1, &[header.into()]);
+                }),
+                "command 1: buffer header: the engine fills the header, and kernels only read it",
+            ),
             (
                 record(|r, x, y| {
                     r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);

@@ -15,9 +15,9 @@ pub struct CudaSource {
     pub text: String,
     /// Headers that the text includes: name and text.
     pub headers: Vec<(String, String)>,
-    /// Compiler options, apart from the target architecture. They must not name files, as
-    /// `-I` does: compiled code is kept by text, headers and options, and is used again
-    /// after such a file has changed.
+    /// Compiler options, apart from the target architecture. With an option that names
+    /// files, such as `-I`, the code is compiled in every process and not cached: the cache
+    /// does not see when such a file changes.
     pub options: Vec<String>,
 }
 

@@ -13,7 +13,7 @@ use super::fallback::is_of_graph;
 use super::timed::Times;
 use super::verify::{restore, updated_inputs};
 use super::{Bindings, Buckets, Policy, Way};
-use crate::backend::{Lane, Queue, Streams};
+use crate::backend::{Backend, Lane, Queue, Streams};
 use crate::error::{Context, Result};
 use crate::record::BufferId;
 use crate::workload::Extent;
@@ -45,8 +45,8 @@ pub struct Chosen {
     pub capacity: Extent,
     /// How they are replayed.
     pub way: Way,
-    /// All ways as they were tried; none where kernels may write declared memory, and
-    /// would more than once.
+    /// All ways as they were measured; none where a batch cannot run twice, as its kernels
+    /// may write declared memory or change an input that is uploaded in part.
     pub tried: Vec<Tried>,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "bucket {}: {}", self.capacity, self.way)?;
         if self.tried.is_empty() {
-            return f.write_str(", not measured: its kernels may write declared memory");
+            return f.write_str(", not measured: a batch changes its inputs, and cannot run twice");
         }
         let time = |tried: &Tried| match tried.period_ns {
             Some(ns) if ns >= 10_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
@@ -198,7 +198,14 @@ impl Executor {
         self.bind(lane, bucket)?;
         let mut candidates = self.candidates(lane, bucket)?;
         let bindings = self.bindings[bucket].as_ref().expect("bound above");
-        let measured = measure(lane, &mut candidates, bindings, live, &self.policy);
+        let measured = measure(
+            &*self.backend,
+            lane,
+            &mut candidates,
+            bindings,
+            live,
+            &self.policy,
+        );
         if let Err(error) = measured {
             // The first failure is the one to tell.
             let _ = mark_all(lane, self.policy.streams == Streams::PerStage);
@@ -264,6 +271,7 @@ fn pick(tried: &[Tried]) -> usize {
 
 /// Measures the candidates with a batch that is in the lane, and leaves it as it was.
 fn measure(
+    backend: &dyn Backend,
     lane: &mut dyn Lane,
     candidates: &mut [Candidate],
     bindings: &Bindings,
@@ -274,7 +282,7 @@ fn measure(
     mark_all(lane, policy.streams == Streams::PerStage).within(|| "earlier work")?;
     wait_within(lane, policy.deadline).within(|| "earlier work")?;
     let trial = Trial {
-        inputs: updated_inputs(&*lane, bindings),
+        inputs: updated_inputs(backend, &*lane, bindings),
         live,
         policy,
     };
@@ -383,7 +391,8 @@ mod tests {
         (chosen.way, chosen.tried) = (chosen.tried[0].way, Vec::new());
         assert_eq!(
             chosen.to_string(),
-            "bucket [16384, 64]: graph/batch, not measured: its kernels may write declared memory"
+            "bucket [16384, 64]: graph/batch, not measured: a batch changes its inputs, and cannot \
+             run twice"
         );
     }
 }

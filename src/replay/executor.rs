@@ -260,8 +260,17 @@ impl Executor {
         ready.last_used = self.replays;
         let given = match (is_checked, &self.bindings[bucket]) {
             (true, Some(bindings)) => {
-                give_twice(lane, ready, bindings, live, &self.policy, &mut replay)
-                    .within(|| format!("verification in bucket {bucket}"))
+                let backend = &*self.backend;
+                give_twice(
+                    backend,
+                    lane,
+                    ready,
+                    bindings,
+                    live,
+                    &self.policy,
+                    &mut replay,
+                )
+                .within(|| format!("verification in bucket {bucket}"))
             }
             _ => ready.give(lane, ready.graph, live, per_stage, times, &mut replay),
         };

@@ -9,7 +9,8 @@ use crate::error::{Context, Error, Result};
 /// Why there is no graph, or none that may be launched.
 pub(super) struct NotMade {
     error: Error,
-    /// The graph that was to take other parameters holds nobody knows what.
+    /// The graph that was to take other parameters may hold some of them: a failed
+    /// update leaves it undefined.
     pub(super) spoiled: bool,
 }
 
@@ -35,8 +36,9 @@ pub(super) fn make_graph(
 ) -> Result<(GraphId, Built), NotMade> {
     let given = give_graph(lane, memory, body, build, into);
     let (graph, built) = given.map_err(|error| NotMade {
+        // What the device itself refuses comes with its code.
+        spoiled: into.is_some() && error.code().is_some(),
         error,
-        spoiled: false,
     })?;
     let held = lane.graph_ops(graph).within(|| "read the graph back");
     let audited = held.and_then(|held| check_held(body, &held, memory));

@@ -163,7 +163,7 @@ impl Executor {
                 let set = set_params(lane, ready, graph, &batch.body, &changed);
                 if let Err(NotSet { error, restored }) = set {
                     if !restored {
-                        // Nobody knows what the graph holds: the next batch makes it.
+                        // The graph may hold some of the change: the next batch makes another.
                         self.drop_ready(lane, bucket);
                     }
                     return Err(error);
@@ -219,7 +219,8 @@ struct NotSet {
     restored: bool,
 }
 
-/// Sets the changed nodes, or none: what was set before a failure is set back.
+/// Sets the changed nodes, or none: after a failure all are set back up to the one that
+/// failed, which may hold a part of its change.
 fn set_params(
     lane: &mut dyn Lane,
     ready: &Ready,
@@ -229,7 +230,7 @@ fn set_params(
 ) -> Result<(), NotSet> {
     for (done, &node) in changed.iter().enumerate() {
         if let Err(error) = give::set_params(lane, graph, node, &body[node]) {
-            let mut set = changed[..done].iter();
+            let mut set = changed[..=done].iter();
             let restored = set.all(|&node| {
                 let before = &ready.batch.body[node];
                 give::set_params(lane, graph, node, before).is_ok()

@@ -9,7 +9,7 @@ use super::executor::{Executor, Ready, Replay, mark_all};
 use super::give::enqueue_zeros;
 use super::timed::Times;
 use super::{Bindings, Policy, Verify};
-use crate::backend::{Lane, Streams};
+use crate::backend::{Backend, Lane, Streams};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{BufferId, Command, DType, Recording, View};
 use crate::workload::Extent;
@@ -41,18 +41,27 @@ impl Executor {
             self.past[bucket].verified = true;
             tracing::info!(
                 bucket,
-                "not verified: its kernels may write declared memory, and would twice"
+                "not verified: a batch changes its inputs, and cannot run twice"
             );
         }
         !once
     }
 
-    /// Whether a batch of a bucket may not run a second time: what its kernels may
-    /// write is the embedder's.
+    /// Whether a batch of a bucket may not run a second time, as its inputs cannot be
+    /// brought back: its kernels may write memory of the embedder, or they change an
+    /// input that is uploaded in part.
     pub(super) fn runs_once(&self, bucket: usize) -> bool {
         let recording = &self.buckets().as_slice()[bucket].recording;
         let mut commands = recording.commands().iter();
-        commands.any(|command| command.writes_declared() == Some(true))
+        if commands.any(|command| command.writes_declared() == Some(true)) {
+            return true;
+        }
+        let bindings = self.bindings[bucket].as_ref();
+        bindings.is_some_and(|bindings| {
+            let changed = changed_inputs(recording);
+            let size = |id: &BufferId| recording.buffers()[id.index()].size_bytes();
+            changed.iter().any(|id| bindings.bytes(*id) < size(id))
+        })
     }
 }
 
@@ -60,6 +69,7 @@ impl Executor {
 /// compares what of the downloads is live. Both start from buffers of zeros: what
 /// an item without a result leaves there is no difference.
 pub(super) fn give_twice(
+    backend: &dyn Backend,
     lane: &mut dyn Lane,
     ready: &Ready,
     bindings: &Bindings,
@@ -71,7 +81,7 @@ pub(super) fn give_twice(
     // Host memory may be looked at once all is done that anybody gave.
     replay.calls += mark_all(lane, per_stage).within(|| "earlier work")?;
     wait_within(lane, policy.deadline).within(|| "earlier work")?;
-    let inputs = updated_inputs(&*lane, bindings);
+    let inputs = updated_inputs(backend, &*lane, bindings);
     reset(lane, bindings, &[], replay).within(|| "reset of buffers")?;
     ready
         .give(lane, None, live, per_stage, Times::None, replay)
@@ -91,25 +101,36 @@ pub(super) fn give_twice(
     Ok(())
 }
 
-/// Uploaded buffers that kernels change and that lie in one place on both sides, so
-/// that uploading again would not bring them back.
-pub(super) fn updated_inputs(lane: &dyn Lane, bindings: &Bindings) -> Vec<(BufferId, Vec<u8>)> {
-    let recording = bindings.recording();
-    let mut written = Vec::new();
+/// Upload buffers that kernels or memsets change.
+fn changed_inputs(recording: &Recording) -> Vec<BufferId> {
+    let mut changed = Vec::new();
     for command in recording.commands() {
         command.visit_buffers(|id, _, writes| {
             let is_upload = recording.buffers()[id.index()].view == View::Upload;
             let changes = writes && !matches!(command, Command::Upload(_));
-            let own = lane.addresses(id);
-            let one = own.host == Some(own.device) && bindings.host_view(id).is_none();
-            if is_upload && changes && one && !written.contains(&id) {
-                written.push(id);
+            if is_upload && changes && !changed.contains(&id) {
+                changed.push(id);
             }
         });
     }
-    written.sort_unstable();
+    changed.sort_unstable();
+    changed
+}
+
+/// The contents of upload buffers that kernels change and whose host side they change
+/// with it, so that another upload would not bring them back.
+pub(super) fn updated_inputs(
+    backend: &dyn Backend,
+    lane: &dyn Lane,
+    bindings: &Bindings,
+) -> Vec<(BufferId, Vec<u8>)> {
+    if !backend.device().shares_host_memory {
+        return Vec::new();
+    }
+    let mut changed = changed_inputs(bindings.recording());
+    changed.retain(|id| bindings.host_view(*id).is_none());
     let bytes = |id: BufferId| (id, lane.host(id).to_vec());
-    written.into_iter().map(bytes).collect()
+    changed.into_iter().map(bytes).collect()
 }
 
 /// Brings inputs back as they were, where the host may write.

@@ -45,7 +45,9 @@ impl Compiler {
             .chain(headers)
             .chain(&source.options);
         let key = Cache::key(parts.map(String::as_str));
-        if let Some(code) = self.cache.get(&key) {
+        // The key says nothing of the text in other files.
+        let is_kept = !source.options.iter().any(|option| names_files(option));
+        if let Some(code) = self.cache.get(&key).filter(|_| is_kept) {
             return Ok(code);
         }
         tracing::info!(
@@ -54,9 +56,18 @@ impl Compiler {
             "compiling kernels with NVRTC {version}"
         );
         let code = nvrtc.compile(source, target)?;
-        self.cache.put(&key, &code);
+        if is_kept {
+            self.cache.put(&key, &code);
+        }
         Ok(code)
     }
+}
+
+/// Whether NVRTC reads files because of this option.
+fn names_files(option: &str) -> bool {
+    let names = ["I", "include-path", "include", "pre-include", "use-pch"];
+    let option = option.trim_start_matches('-');
+    names.iter().any(|name| option.starts_with(name))
 }
 
 #[cfg(test)]
@@ -83,6 +94,28 @@ mod tests {
                 println!("skipped: no NVRTC: {error}");
                 None
             }
+        }
+    }
+
+    #[test]
+    fn options_that_name_files_are_known() {
+        for option in [
+            "-I",
+            "-Ikernels",
+            "--include-path=kernels",
+            "-include",
+            "--pre-include=a.h",
+        ] {
+            assert!(names_files(option), "{option}");
+        }
+        for option in [
+            "--fmad=false",
+            "-DINCLUDE=1",
+            "--std=c++17",
+            "-lineinfo",
+            "kernels",
+        ] {
+            assert!(!names_files(option), "{option}");
         }
     }
 

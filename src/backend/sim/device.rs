@@ -322,9 +322,7 @@ impl Device {
         let epoch = self.schedule.give(stream, work);
         let clock = self.schedule.stream(stream).clock.clone();
         let given = (epoch, clock);
-        let share = self.lane(lane);
-        share.given[queue as usize] = Some(given.clone());
-        share.gone = None;
+        self.lane(lane).given[queue as usize] = Some(given.clone());
         given
     }
 

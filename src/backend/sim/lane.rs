@@ -58,6 +58,10 @@ impl SimLane {
         let (address, range) = self.views.range(buffer);
         let mut device = self.shared.device.lock();
         device.enter();
+        assert!(
+            device.lane(self.id).gone.is_none(),
+            "host memory is touched before the lane's loss was reported: wait for the lane"
+        );
         // The call has no error to give; the violation is kept.
         let _ = device.host_access(self.id, address, &range, writes);
     }
@@ -96,10 +100,17 @@ impl Device {
             None => self.plan.update(),
             Some(_) => self.plan.graph(),
         };
+        let old = self.graph(lane, id)?;
         if let Some(error) = refused {
+            // It may have taken over some of the parameters.
+            let taken = graph.steps.iter().take(graph.steps.len().div_ceil(2));
+            if old.difference(&graph).is_none() {
+                taken
+                    .enumerate()
+                    .for_each(|(node, step)| drop(old.set(node, step.clone())));
+            }
             return Err(error);
         }
-        let old = self.graph(lane, id)?;
         let built = match old.difference(&graph) {
             None => Built::Updated,
             Some(reason) => Built::Reinstantiated { reason },
@@ -141,9 +152,10 @@ unsafe impl Lane for SimLane {
 
     fn is_quiet(&self) -> bool {
         let mut device = self.shared.device.lock();
-        let given = device.lane(self.id).given.clone();
+        let share = device.lane(self.id);
+        let (is_seen, given) = (share.gone.is_none(), share.given.clone());
         let mut given = given.into_iter().flatten();
-        given.all(|(epoch, _)| device.host.covers(epoch))
+        is_seen && given.all(|(epoch, _)| device.host.covers(epoch))
     }
 
     fn buffer_count(&self) -> usize {
@@ -198,7 +210,7 @@ unsafe impl Lane for SimLane {
             }
             let step = step?;
             device.call(Call::Submission)?;
-            device.count_submission()?;
+            device.count_submission(lane)?;
             let mut single = Graph::new(vec![step], Order::Line);
             let touches = device.submit(lane, queue, &mut single)?;
             views.poison(&device.memory, &touches);
@@ -216,7 +228,7 @@ unsafe impl Lane for SimLane {
             // An event's record, and a stream's wait for it.
             device.call(Call::Submission)?;
             device.call(Call::Submission)?;
-            device.count_submission()?;
+            device.count_submission(lane)?;
             device.join(lane, earlier, later);
             Ok(())
         })
@@ -262,16 +274,16 @@ unsafe impl Lane for SimLane {
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.call(Call::GraphEdit, |device, _, lane| {
             let step = device.resolve(lane, op)?;
-            if let Some(error) = device.plan.params() {
-                return Err(error);
-            }
+            let refused = device.plan.params();
             let graph = device.graph(lane, graph)?;
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));
             }
-            match graph.set(node, step) {
-                true => Ok(()),
-                false => Err(Error::usage("an operation stays of its kind")),
+            // Parameters that are refused may be taken over all the same.
+            match (graph.set(node, step), refused) {
+                (_, Some(error)) => Err(error),
+                (true, None) => Ok(()),
+                (false, None) => Err(Error::usage("an operation stays of its kind")),
             }
         })
     }
@@ -293,7 +305,7 @@ unsafe impl Lane for SimLane {
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.call(Call::Submission, |device, views, lane| {
             device.forbid_in_own_capture(lane, "a graph was launched")?;
-            device.count_submission()?;
+            device.count_submission(lane)?;
             let mut launched = device.graph(lane, graph)?.clone();
             device.check_adopted(lane, &launched)?;
             let touches = device.submit(lane, Queue::Compute, &mut launched)?;
@@ -307,7 +319,7 @@ unsafe impl Lane for SimLane {
     fn fence(&mut self) -> Result<()> {
         self.call(Call::Submission, |device, _, lane| {
             device.forbid_in_own_capture(lane, "a mark was set")?;
-            device.count_submission()?;
+            device.count_submission(lane)?;
             device.mark(lane);
             Ok(())
         })

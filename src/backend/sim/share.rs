@@ -27,7 +27,8 @@ pub(super) struct Share {
     /// How often the lane is still told that the mark is not reached.
     denials: u64,
     pub(super) stamps: Stamps,
-    /// What became of work that was in flight when the device was lost.
+    /// What became of work that was in flight when the device was lost. Until that has
+    /// been reported, the lane takes no work and its host memory is closed.
     pub(super) gone: Option<Error>,
 }
 
@@ -182,8 +183,12 @@ impl Device {
         Err(error)
     }
 
-    /// Takes a planned failure of a call that gives work.
-    pub(super) fn count_submission(&mut self) -> Result<()> {
+    /// Takes a planned failure of a call that gives work; refuses it while a loss of the
+    /// lane has not been reported.
+    pub(super) fn count_submission(&mut self, lane: u32) -> Result<()> {
+        if let Some(error) = &self.lane(lane).gone {
+            return Err(error.clone());
+        }
         let Some(error) = self.plan.submission() else {
             return Ok(());
         };

@@ -8,7 +8,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering::Release};
 
 /// An anonymous file, mapped whole. It starts zeroed, and its size is sealed, so an
 /// access inside the mapping cannot fail.
@@ -195,6 +195,13 @@ pub(super) struct CompletionFlag {
     /// One of [`NO_FAILURE`], [`BATCH_FAILED`] and [`DEVICE_FAILED`], written before
     /// `done`.
     pub(super) failure: AtomicU32,
+}
+
+impl CompletionFlag {
+    /// The failure is known, or was that of a worker that has ended.
+    pub(super) fn clear_failure(&self) {
+        self.failure.store(NO_FAILURE, Release);
+    }
 }
 
 /// Nothing failed since the worker was last asked.

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::BufferId;
 use rustix::thread::futex;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
 /// How long a wait keeps its core.
@@ -104,7 +104,7 @@ impl WorkerLane {
     /// stores nothing more to the flag.
     fn settle(&mut self) {
         self.seen = self.given;
-        self.flag().failure.store(NO_FAILURE, Release);
+        self.flag().clear_failure();
     }
 
     /// The process that had the lane's work has ended.
@@ -120,6 +120,10 @@ impl WorkerLane {
     fn look(&mut self) -> Result<bool> {
         self.refuse_in_capture("the work was asked for")?;
         if self.seen == self.given {
+            // Work behind the last fence is gone with its process.
+            if !self.is_covered && matches!(self.supervisor.fate(self.generation), Fate::Ended(_)) {
+                self.settle_loss();
+            }
             return Ok(true);
         }
         let flag = self.flag();
@@ -139,7 +143,7 @@ impl WorkerLane {
             Fate::Stuck(error) => return Err(error),
         }
         if failure == DEVICE_FAILED || (is_reached && failure == BATCH_FAILED) {
-            return self.ask_why();
+            return self.ask_why(is_reached);
         }
         if self.looked_at.elapsed() > LOOKED {
             self.looked_at = Instant::now();
@@ -149,19 +153,22 @@ impl WorkerLane {
     }
 
     /// Asks for the error that the completion flag announces. One of the device loses
-    /// the worker, and is reported when its process has ended.
-    fn ask_why(&mut self) -> Result<bool> {
-        let error = match self.supervisor.ask(&Request::Why { lane: self.lane }) {
-            Ok(Reply::Done(Err(error))) => error,
-            Ok(_) => self.supervisor.garbled(),
+    /// the worker, and is reported when its process has ended. An error of a batch
+    /// comes with its fence: until that is reached, the worker uses the lane's memory.
+    fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
+        let why = Request::Why { lane: self.lane };
+        match self.supervisor.ask_worker(&why, self.generation) {
+            Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
+                self.supervisor.lose(self.generation, &error);
+            }
+            Ok(Reply::Done(Err(error))) if is_reached => {
+                self.settle();
+                return Err(error);
+            }
+            Ok(_) => drop(self.supervisor.garbled()),
             // The worker is lost.
-            Err(_) => return Ok(false),
-        };
-        if error.scope() < ErrorScope::Device {
-            self.settle();
-            return Err(error);
+            Err(_) => {}
         }
-        self.supervisor.lose(self.generation, &error);
         Ok(false)
     }
 

@@ -89,8 +89,16 @@ impl Supervisor {
         self.workers.wait_for_end()
     }
 
-    /// Loses a worker that has ended by itself.
+    /// Loses a worker that has ended by itself, or is about to: it closes its end of the
+    /// link first. Waits for the end then, as the exit status is the cause of the loss, and
+    /// a deadline that passes meanwhile is not.
     pub(super) fn check_alive(&self) {
+        // A thread that has the link sees its end by itself.
+        if let Some(core) = self.core.try_lock()
+            && core.link.is_hung_up()
+        {
+            self.workers.hung_up(self.generation(), &ended());
+        }
         self.workers.check_alive();
     }
 
@@ -113,19 +121,35 @@ impl Supervisor {
     /// request: the work that it had would otherwise pass for work of the present one.
     pub(super) fn tell(&self, request: &Request, worker: Option<u64>) -> Result<u64> {
         let mut core = self.core.lock();
-        self.workers.check()?;
-        // No other worker can start while the core is locked.
-        let generation = self.generation();
-        if worker.is_some_and(|worker| worker != generation) {
-            return Err(self.workers.loss());
-        }
+        let generation = self.check_worker(worker)?;
         let sent = core.link.send(request);
         self.linked(&core.link, sent)?;
         Ok(generation)
     }
 
+    /// The generation of the worker that takes requests, which has to be `worker` if that
+    /// is named. The core is locked, so no other worker can start.
+    fn check_worker(&self, worker: Option<u64>) -> Result<u64> {
+        self.workers.check()?;
+        let generation = self.generation();
+        match worker.is_some_and(|worker| worker != generation) {
+            true => Err(self.workers.loss()),
+            false => Ok(generation),
+        }
+    }
+
     pub(super) fn ask(&self, request: &Request) -> Result<Reply> {
         self.exchange(&mut self.core.lock(), request)
+    }
+
+    /// Asks the worker of this generation.
+    ///
+    /// # Errors
+    /// The loss of that worker, also where there is another one since.
+    pub(super) fn ask_worker(&self, request: &Request, worker: u64) -> Result<Reply> {
+        let mut core = self.core.lock();
+        self.check_worker(Some(worker))?;
+        self.exchange(&mut core, request)
     }
 
     fn exchange(&self, core: &mut Core, request: &Request) -> Result<Reply> {
@@ -276,6 +300,7 @@ impl Supervisor {
         let start = Instant::now();
         // What the old one still wrote would go into memory that is used again.
         self.workers.wait_for_end()?;
+        core.ledger.clear_failures();
         let started = start_worker(&self.workers, &self.options, &core.ledger);
         let (link, _) = started.within(|| "starting the worker again")?;
         core.link = link;
@@ -312,7 +337,11 @@ fn no_node(node: usize) -> Error {
 /// The next answer.
 pub(super) fn answer(link: &mut Link) -> Result<Reply> {
     let reply = link.receive()?;
-    reply.ok_or_else(|| Error::new(ErrorKind::Device, "the worker process ended"))
+    reply.ok_or_else(ended)
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Device, "the worker process ended")
 }
 
 /// Starts a worker, lets it open its device and gives it what is in the ledger. A
