@@ -58,7 +58,7 @@ impl Temporary {
         &self.path
     }
 
-    /// Writes all that the file holds, flushes it to the disk and gives it its name.
+    /// Writes `bytes`, flushes them to the disk and renames the file to `path`.
     fn write(self, mut file: File, bytes: &[u8], path: &Path) -> io::Result<()> {
         file.write_all(bytes)?;
         file.sync_all()?;

@@ -2,9 +2,10 @@
 //!
 //! The earlier `run.json` first gets the state `replacing`, with no part that counts. The new
 //! `run.json` is moved last: until then it waits under its temporary name, so that the folder
-//! it is in does not claim parts that have left. All that lies between is renames, and a run
-//! that finds the state `replacing` makes those that are left. No moment is without a whole
-//! set of results that `run.json` counts or that the next run makes whole.
+//! of the new results does not count parts that have left. All new files are renamed, and a
+//! run that finds the state `replacing` takes the steps that are left. So after a kill at any
+//! moment `run.json` counts one of the two sets of results, or the next run completes the new
+//! set.
 
 use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
@@ -23,7 +24,7 @@ const REPLACING: &str = "replacing";
 /// A file operation of a replacement.
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// Gives a file another name, where a file may lie.
+    /// Renames a file, over the one that has the new name.
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
     /// Flushes the names in a folder to the disk.
