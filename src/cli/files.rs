@@ -1,13 +1,92 @@
 //! Files that the program writes: never through a link, and whole or not at all.
 
 use super::names::shown;
-use crate::error::{Context, Error, Result};
+use crate::error::{self, Context, Error, Result};
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The hidden name that a file has until it is whole.
+/// A file under a temporary name in the folder where it will lie. Dropped before
+/// [`Temporary::rename`], it is removed.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    path: PathBuf,
+    is_renamed: bool,
+}
+
+impl Temporary {
+    /// Makes a file next to `path`, under the first name `.tapeloop-N.tmp` that is free.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub(super) fn unused(path: &Path) -> io::Result<(Self, File)> {
+        let mut number = 0u32;
+        loop {
+            match Self::create(path.with_file_name(format!(".tapeloop-{number}.tmp"))) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                made => return made,
+            }
+        }
+    }
+
+    /// Makes the file of the name [`temporary_name`], by which a later run finds it after a
+    /// kill. This is for output folders, which a run has locked and cleared.
+    ///
+    /// # Errors
+    /// A file has the name, or the file cannot be made.
+    pub(super) fn fixed(path: &Path) -> Result<(Self, File)> {
+        let temporary = temporary_name(path);
+        let made = Self::create(temporary.clone()).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::new(
+                error::ErrorKind::Io,
+                "a file has the temporary name of this result",
+            )
+            .fix("remove it, if no other run writes here"),
+            _ => Error::io(error),
+        });
+        made.within(|| shown(&temporary))
+    }
+
+    fn create(path: PathBuf) -> io::Result<(Self, File)> {
+        let file = File::create_new(&path)?;
+        let is_renamed = false;
+        Ok((Temporary { path, is_renamed }, file))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `bytes`, flushes them to the disk and renames the file to `path`.
+    fn write(self, mut file: File, bytes: &[u8], path: &Path) -> io::Result<()> {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        self.rename(path)
+    }
+
+    /// Gives the file its name. A file that had the name is replaced.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub(super) fn rename(mut self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)?;
+        self.is_renamed = true;
+        sync_parent(path);
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename another program may have given the name to a file of its own.
+        if !self.is_renamed {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The fixed temporary name of a result.
 pub(super) fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -15,35 +94,27 @@ pub(super) fn temporary_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Makes a new file. A file, link or FIFO of this name is removed, and what a link leads to
-/// stays as it is.
-pub(super) fn create(path: &Path) -> io::Result<File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    OpenOptions::new().write(true).create_new(true).open(path)
+/// Writes a file under a temporary name and renames it once it is on the disk.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (temporary, file) = Temporary::unused(path)?;
+    temporary.write(file, bytes, path)
 }
 
-/// Writes a file under its temporary name and renames it once it is on the disk.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = temporary_name(path);
-    let written = create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    if written.is_err() {
-        // The error says what is wrong; half a file is of no use.
-        let _ = fs::remove_file(&temporary);
-    }
-    written?;
-    sync_parent(path);
-    Ok(())
+/// As [`replace`], in an output folder.
+///
+/// # Errors
+/// As [`Temporary::fixed`]; it cannot be written.
+pub(super) fn replace_result(path: &Path, bytes: &[u8]) -> Result<()> {
+    let (temporary, file) = Temporary::fixed(path)?;
+    let written = temporary.write(file, bytes, path);
+    written.within(|| shown(path))
 }
 
 /// Flushes the folder of a file that got its name.
-pub(super) fn sync_parent(path: &Path) {
+fn sync_parent(path: &Path) {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     sync_folder(folder.unwrap_or(Path::new(".")));
 }
@@ -124,15 +195,60 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("precious"), "precious").unwrap();
-        for name in ["out", ".out.tmp", "new"] {
+        for name in ["out", ".tapeloop-0.tmp", ".out.tmp"] {
             symlink(at("precious"), at(name)).unwrap();
         }
         replace(&at("out"), b"result").unwrap();
-        create(&at("new")).unwrap();
         assert_eq!(fs::read(at("precious")).unwrap(), b"precious");
         assert_eq!(fs::read(at("out")).unwrap(), b"result");
         assert!(!at("out").symlink_metadata().unwrap().is_symlink());
-        assert!(!at(".out.tmp").exists());
+        for name in [".tapeloop-0.tmp", ".out.tmp"] {
+            assert!(at(name).symlink_metadata().unwrap().is_symlink(), "{name}");
+        }
+        assert!(!at(".tapeloop-1.tmp").exists());
+    }
+
+    #[test]
+    fn a_name_of_255_bytes_is_written_and_a_longer_one_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let longest = folder.path().join("x".repeat(255));
+        replace(&longest, b"result").unwrap();
+        assert_eq!(fs::read(&longest).unwrap(), b"result");
+        replace(&folder.path().join("x".repeat(256)), b"result").unwrap_err();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_temporary_file_is_removed_unless_it_was_renamed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (first, _) = Temporary::unused(&at("out")).unwrap();
+        let (second, _) = Temporary::unused(&at("out")).unwrap();
+        assert_eq!(first.path(), at(".tapeloop-0.tmp"));
+        assert_eq!(second.path(), at(".tapeloop-1.tmp"));
+        drop(first);
+        second.rename(&at("out")).unwrap();
+        let left = fs::read_dir(folder.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["out"]);
+    }
+
+    #[test]
+    fn a_file_with_the_temporary_name_of_a_result_stays_and_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at(".run.json.tmp"), "mine").unwrap();
+        let error = replace_result(&at("run.json"), b"{}").unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains(".run.json.tmp: a file has the temporary name of this result"),
+            "{said}"
+        );
+        assert!(said.contains("fix: remove it"), "{said}");
+        assert_eq!(fs::read(at(".run.json.tmp")).unwrap(), b"mine");
+        fs::remove_file(at(".run.json.tmp")).unwrap();
+        replace_result(&at("run.json"), b"{}").unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -50,6 +50,35 @@ fn earlier_results_stay_until_the_new_ones_are_there() {
 }
 
 #[test]
+fn a_run_first_finishes_the_replacement_that_an_earlier_one_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, other] = ["out", "other"].map(|name| folder.path().join(name));
+    let second = format!("{SAMPLES}/1a8o.pdb");
+    let two = ["--set", "tables.inputs_per_part=1"];
+    assert_eq!(run_into(&out, &[SAMPLE, SAMPLE], &two).1, 0);
+    assert_eq!(run_into(&other, &[&second], &[]).1, 0);
+    let (new_parts, new_record) = (parts(&other), record(&other));
+    // As a kill leaves them once the residues have been moved.
+    let new = out.join(".tapeloop-new");
+    fs::rename(&other, &new).unwrap();
+    fs::rename(new.join("run.json"), new.join(".run.json.tmp")).unwrap();
+    let moving = r#"{"state": "replacing", "written": {"parts": 0}}"#;
+    fs::write(out.join("run.json"), moving).unwrap();
+    let part = "residues/part-00000.parquet";
+    fs::rename(new.join(part), out.join(part)).unwrap();
+
+    let missing = format!("{SAMPLES}/1ubo.pdb");
+    let (output, code) = run_into(&out, &[&missing], &["--overwrite"]);
+    assert_eq!(code, 1);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("finished moving the results of an earlier run"),
+        "{said}"
+    );
+    assert!(parts(&out) == new_parts && record(&out) == new_record);
+}
+
+#[test]
 fn a_name_of_a_result_that_is_a_link_or_a_fifo_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

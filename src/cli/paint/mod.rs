@@ -23,18 +23,17 @@ use crate::features::{
 };
 use crate::structure::{BFactorPlaces, ReadLimits, Structure, text_of};
 use crate::workload::Completion;
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use strip::Track;
-use target::Target;
+use target::{Outputs, Target};
 use text::{Model, Painted};
 
 /// Paints, and returns the exit code.
 ///
 /// # Errors
-/// What kept it from starting, or from writing.
+/// What kept it from starting, or ended the engine.
 pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let mut written = args.overrides.written(args.config.as_deref())?;
     written.set_list("INPUT", "input", vec![args.input.clone()]);
@@ -52,20 +51,22 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     // A file that is there may be any of the inputs, so all have to be known.
     let walked: Option<Vec<Source>> = args.overwrite.then(|| sources.by_ref().collect());
     let inputs = walked.iter().flatten();
-    let inputs: Arc<HashSet<FileId>> = Arc::new(
-        inputs
-            .filter_map(|source| FileId::of(&source.path))
-            .collect(),
-    );
+    let inputs = inputs.filter_map(|source| FileId::of(&source.path));
+    let mut outputs = Outputs::new(args.overwrite, inputs.collect());
     let sources = walked.into_iter().flatten().chain(sources);
-    let target = |path| Target::new(path, &input, args.overwrite, &inputs);
-    let output = args.output.as_deref().map(target).transpose()?;
-    let svg = args.svg.as_deref().map(target).transpose()?;
+    let mut target = |path: &Option<PathBuf>, what| {
+        let path = path.as_deref();
+        path.map(|path| Target::new(path, what, &input, &mut outputs))
+            .transpose()
+    };
+    let output = target(&args.output, "the painted file")?;
+    let svg = target(&args.svg, "the drawing")?;
     let plan = Plan::new(config)?;
     let mut painter = Painter {
         columns: plan.config.features.columns(TableName::Residues),
         column: column.zip(output),
         svg,
+        outputs,
         limits: plan.config.reading.limits,
         null: args.null,
         open: None,
@@ -82,8 +83,11 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         &tally,
         plan.annotations.as_ref(),
     );
-    engine.run(inputs, &mut |completion| painter.take(completion))?;
-    painter.close()?;
+    engine.run(inputs, &mut |completion| {
+        painter.take(completion);
+        Ok(())
+    })?;
+    painter.close();
     if let Some(annotations) = &plan.annotations {
         annotations.matches().note();
     }
@@ -127,6 +131,7 @@ struct Painter {
     /// The one that is painted, and where to.
     column: Option<(String, Target)>,
     svg: Option<Target>,
+    outputs: Outputs,
     limits: ReadLimits,
     null: f64,
     open: Option<Open>,
@@ -142,7 +147,7 @@ struct Open {
 }
 
 impl Painter {
-    fn take(&mut self, completion: Completion<Features>) -> Result<()> {
+    fn take(&mut self, completion: Completion<Features>) {
         let Input {
             source,
             ordinal,
@@ -153,7 +158,7 @@ impl Painter {
             .as_ref()
             .is_some_and(|open| open.ordinal != ordinal)
         {
-            self.close()?;
+            self.close();
         }
         let open = self.open.get_or_insert(Open {
             ordinal,
@@ -167,37 +172,24 @@ impl Painter {
             (_, Err(error), models @ Ok(_)) => *models = Err(error),
             _ => {}
         }
-        Ok(())
     }
 
-    /// Paints the file whose models have come.
-    ///
-    /// # Errors
-    /// A result cannot be written. What cannot be painted is said, and counted.
-    fn close(&mut self) -> Result<()> {
-        let Some(open) = self.open.take() else {
-            return Ok(());
+    /// Paints the file whose models have come. An error is printed and rejects this file alone.
+    fn close(&mut self) {
+        let Some(Open { source, models, .. }) = self.open.take() else {
+            return;
         };
-        let source = open.source;
-        match open
-            .models
+        let painted = models
             .and_then(|models| self.products(&source, models))
-        {
-            Ok(products) => {
-                for product in products {
-                    target::write(&product.path, &product.bytes)?;
-                    let (source, path) = (printable(&source), shown(&product.path));
-                    say(&format!("{source} -> {path}: {}\n", product.about));
-                }
-                self.painted += 1;
-            }
+            .and_then(|products| products.iter().try_for_each(|it| it.write(&source)));
+        match painted {
+            Ok(()) => self.painted += 1,
             Err(error) => {
                 let line = format!("{source}: {error}");
                 complain(&format!("error: {}", printable(&line)));
                 self.rejected += 1;
             }
         }
-        Ok(())
     }
 
     /// What a file is made into.
@@ -209,7 +201,7 @@ impl Painter {
         let path = path_of(source);
         let file = path.file_name().unwrap_or_default().to_owned();
         let mut products = Vec::new();
-        if let (Some(target), Some((structure, table))) = (&mut self.svg, models.first()) {
+        if let (Some(target), Some((structure, table))) = (&self.svg, models.first()) {
             let name = structure_name(source);
             let tracks: Vec<Track> = self
                 .columns
@@ -224,14 +216,14 @@ impl Painter {
                 name
             });
             products.push(Product {
-                path: target.place(&path, &names)?,
+                path: target.place(&path, &names, &mut self.outputs)?,
                 bytes: strip::draw(&printable(name), structure, &tracks).into_bytes(),
                 about: format!("{} tracks", tracks.len()),
             });
         }
-        if let Some((name, target)) = &mut self.column {
+        if let Some((name, target)) = &self.column {
             let (text, format) = text_of(source, std::fs::read(&path)?, &self.limits)?;
-            let to = target.place(&path, &[file])?;
+            let to = target.place(&path, &[file], &mut self.outputs)?;
             target::check_format(&to, format)?;
             let at = self.columns.iter().position(|column| column.name == *name);
             let at = at.expect("the column is one of the computed ones");
@@ -258,6 +250,16 @@ struct Product {
     path: PathBuf,
     bytes: Vec<u8>,
     about: String,
+}
+
+impl Product {
+    /// Writes the file and prints a line about it.
+    fn write(&self, source: &str) -> Result<()> {
+        target::write(&self.path, &self.bytes)?;
+        let (source, path) = (printable(source), shown(&self.path));
+        say(&format!("{source} -> {path}: {}\n", self.about));
+        Ok(())
+    }
 }
 
 fn about(painted: &Painted, column: &ColumnDecl, models: &[Model]) -> String {

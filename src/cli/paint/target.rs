@@ -6,74 +6,48 @@ use crate::error::{Context, Error, Result};
 use crate::structure::Format;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-/// A file, or a folder with a file an input.
-pub(super) struct Target {
-    path: PathBuf,
-    is_folder: bool,
+/// All files that a run writes, whatever its targets.
+pub(super) struct Outputs {
     overwrite: bool,
     /// The inputs of this run, if files may be replaced.
-    inputs: Arc<HashSet<FileId>>,
-    /// Names that this run has given out in the folder.
-    given: HashSet<PathBuf>,
+    inputs: HashSet<FileId>,
+    /// What each file holds, by its resolved path.
+    given: HashMap<PathBuf, String>,
 }
 
-impl Target {
-    /// A file for a single input file, unless `path` is a folder.
-    ///
-    /// # Errors
-    /// The file is there, and may not be replaced.
-    pub(super) fn new(
-        path: &Path,
-        input: &Path,
-        overwrite: bool,
-        inputs: &Arc<HashSet<FileId>>,
-    ) -> Result<Self> {
-        let ends_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let target = Target {
-            path: path.to_owned(),
-            is_folder: !input.is_file() || path.is_dir() || ends_as_folder,
+impl Outputs {
+    pub(super) fn new(overwrite: bool, inputs: HashSet<FileId>) -> Self {
+        Outputs {
             overwrite,
-            inputs: Arc::clone(inputs),
-            given: HashSet::new(),
-        };
-        if !target.is_folder {
-            target.check(path, input)?;
+            inputs,
+            given: HashMap::new(),
         }
-        Ok(target)
     }
 
-    /// Where the result of `source` goes: the file, or in the folder the first of
-    /// `names` that no other input of this run has.
+    fn is_given(&self, path: &Path) -> bool {
+        self.given.contains_key(&resolved(path))
+    }
+
+    /// Takes `path` for the output `what` of the input `source`.
     ///
     /// # Errors
-    /// A file is there, and may not be replaced.
-    pub(super) fn place(&mut self, source: &Path, names: &[OsString]) -> Result<PathBuf> {
-        if !self.is_folder {
-            return Ok(self.path.clone());
-        }
-        let mut paths = names.iter().map(|name| self.path.join(name));
-        let Some(path) = paths.find(|path| !self.given.contains(path)) else {
-            let error = Error::usage(format!(
-                "another input of this run is named {}",
-                shown(Path::new(&names[0]))
-            ));
-            return Err(error.fix("paint them into different folders"));
-        };
-        self.check(&path, source)?;
-        self.given.insert(path.clone());
-        Ok(path)
-    }
-
-    fn check(&self, path: &Path, source: &Path) -> Result<()> {
-        check_name(path)?;
+    /// It is another output of the run, an input, or a file that may not be replaced.
+    fn give(&mut self, path: &Path, what: &str, source: &Path) -> Result<()> {
         let place = || shown(path);
+        let resolved = resolved(path);
+        if let Some(other) = self.given.get(&resolved) {
+            let error = Error::usage(format!("{what} of {} would replace {other}", shown(source)));
+            return Err(error
+                .fix("give each output a name or a folder of its own")
+                .within(place()));
+        }
+        check_name(path)?;
         let is_input = |id: FileId| self.inputs.contains(&id) || FileId::of(source) == Some(id);
         if FileId::of(path).is_some_and(is_input) {
             let error = Error::usage("this would replace an input");
@@ -85,7 +59,88 @@ impl Target {
                 .fix("name another output, or replace it with --overwrite")
                 .within(place()));
         }
+        let what = format!("{what} of {}, {}", shown(source), shown(path));
+        self.given.insert(resolved, what);
         Ok(())
+    }
+}
+
+/// The path without links and `..` in its folders, which need not be there yet.
+fn resolved(path: &Path) -> PathBuf {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return path.to_owned();
+    };
+    resolved_folder(folder).join(name)
+}
+
+fn resolved_folder(folder: &Path) -> PathBuf {
+    let here = Path::new(".");
+    let folder = Some(folder)
+        .filter(|it| !it.as_os_str().is_empty())
+        .unwrap_or(here);
+    match (folder.canonicalize(), folder.parent(), folder.file_name()) {
+        (Ok(folder), ..) => folder,
+        (Err(_), Some(parent), Some(name)) => resolved_folder(parent).join(name),
+        // A folder that is not there is no link, so `..` leads out of it.
+        (Err(_), Some(parent), None) => {
+            let mut parent = resolved_folder(parent);
+            parent.pop();
+            parent
+        }
+        (Err(_), None, _) => folder.to_owned(),
+    }
+}
+
+/// A file, or a folder with a file an input.
+pub(super) struct Target {
+    path: PathBuf,
+    is_folder: bool,
+    /// What is written there, for messages.
+    what: &'static str,
+}
+
+impl Target {
+    /// A file for a single input file, unless `path` is a folder.
+    ///
+    /// # Errors
+    /// The file may not be written: see [`Outputs::give`].
+    pub(super) fn new(
+        path: &Path,
+        what: &'static str,
+        input: &Path,
+        outputs: &mut Outputs,
+    ) -> Result<Self> {
+        let ends_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let is_folder = !input.is_file() || path.is_dir() || ends_as_folder;
+        if !is_folder {
+            outputs.give(path, what, input)?;
+        }
+        Ok(Target {
+            path: path.to_owned(),
+            is_folder,
+            what,
+        })
+    }
+
+    /// Where the result of `source` goes: the file, or in the folder the first of
+    /// `names` that no other output of this run has.
+    ///
+    /// # Errors
+    /// The file may not be written: see [`Outputs::give`].
+    pub(super) fn place(
+        &self,
+        source: &Path,
+        names: &[OsString],
+        outputs: &mut Outputs,
+    ) -> Result<PathBuf> {
+        if !self.is_folder {
+            return Ok(self.path.clone());
+        }
+        let mut paths = names.iter().map(|name| self.path.join(name));
+        let free = paths.find(|path| !outputs.is_given(path));
+        let path = free.unwrap_or_else(|| self.path.join(&names[0]));
+        outputs.give(&path, self.what, source)?;
+        Ok(path)
     }
 }
 

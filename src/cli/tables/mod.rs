@@ -48,16 +48,15 @@ fn part_name(part: u64) -> String {
     format!("part-{part:05}.parquet")
 }
 
-/// Whether a file name is a part's, or the temporary one of a part.
-pub(super) fn is_part_name(name: &str) -> bool {
+/// The number of the part that has this file name, or this temporary one.
+pub(super) fn part_number(name: &str) -> Option<u64> {
     let name = match name.strip_prefix('.') {
-        Some(hidden) => hidden.strip_suffix(".tmp"),
-        None => Some(name),
+        Some(hidden) => hidden.strip_suffix(".tmp")?,
+        None => name,
     };
-    let digits = name
-        .and_then(|name| name.strip_prefix("part-"))
-        .and_then(|name| name.strip_suffix(".parquet"));
-    digits.is_some_and(|d| d.len() >= 5 && d.bytes().all(|byte| byte.is_ascii_digit()))
+    let digits = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
+    let is_number = digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
 }
 
 /// All tables. Dropped before [`Tables::finish`], the open parts leave nothing.

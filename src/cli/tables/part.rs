@@ -1,6 +1,6 @@
 //! One Parquet file: row groups in, renamed when it and the other tables' part are whole.
 
-use super::super::files;
+use super::super::files::Temporary;
 use super::super::names::shown;
 use super::schema::{ColumnSpec, arrow_schema};
 use crate::error::{Context, Error, ErrorKind, Result, catch};
@@ -15,13 +15,14 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::ThreadPool;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A part on its way to disk. Dropped before [`WholePart::publish`] it leaves nothing.
 pub(super) struct Part {
-    name: PartName,
+    path: PathBuf,
+    temporary: Temporary,
     schema: SchemaRef,
     writer: SerializedFileWriter<File>,
     columns: ArrowRowGroupWriterFactory,
@@ -30,13 +31,9 @@ pub(super) struct Part {
 }
 
 /// A part that is whole and on the disk, under its temporary name.
-pub(super) struct WholePart(PartName);
-
-/// The name of a part, and the one that it has until it is whole. Dropped, it removes the
-/// file of the temporary name.
-struct PartName {
+pub(super) struct WholePart {
     path: PathBuf,
-    temporary: PathBuf,
+    temporary: Temporary,
 }
 
 /// A row group that the pool encodes: chunks by column, in any order.
@@ -63,19 +60,18 @@ impl Part {
         columns: &[ColumnSpec],
         properties: Arc<WriterProperties>,
     ) -> Result<Self> {
-        let temporary = files::temporary_name(&path);
-        let name = PartName { path, temporary };
+        let (temporary, file) = Temporary::fixed(&path)?;
         let schema = arrow_schema(columns);
-        let file = files::create(&name.temporary).within(|| name.shown())?;
         let parquet_schema = ArrowSchemaConverter::new()
             .convert(&schema)
             .map_err(from_parquet)?;
         let writer = SerializedFileWriter::new(file, parquet_schema.root_schema_ptr(), properties)
             .map_err(from_parquet)
-            .within(|| name.shown())?;
+            .within(|| shown(temporary.path()))?;
         let columns = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
         Ok(Part {
-            name,
+            path,
+            temporary,
             schema,
             writer,
             columns,
@@ -136,7 +132,8 @@ impl Part {
             group.close()?;
             Ok(())
         };
-        write().map_err(from_parquet).within(|| self.name.shown())?;
+        let written = write().map_err(from_parquet);
+        written.within(|| shown(self.temporary.path()))?;
         self.row_groups += 1;
         Ok(())
     }
@@ -147,11 +144,16 @@ impl Part {
     /// It cannot be written, or flushed to the disk.
     pub(super) fn finish(mut self) -> Result<WholePart> {
         self.settle()?;
-        let Part { name, writer, .. } = self;
-        let place = || name.shown();
+        let Part {
+            path,
+            temporary,
+            writer,
+            ..
+        } = self;
+        let place = || shown(temporary.path());
         let file = writer.into_inner().map_err(from_parquet).within(place)?;
         file.sync_all().within(place)?;
-        Ok(WholePart(name))
+        Ok(WholePart { path, temporary })
     }
 }
 
@@ -161,23 +163,8 @@ impl WholePart {
     /// # Errors
     /// It cannot be renamed.
     pub(super) fn publish(self) -> Result<()> {
-        let PartName { path, temporary } = &self.0;
-        fs::rename(temporary, path).within(|| shown(path))?;
-        files::sync_parent(path);
-        Ok(())
-    }
-}
-
-impl PartName {
-    fn shown(&self) -> String {
-        shown(&self.temporary)
-    }
-}
-
-impl Drop for PartName {
-    fn drop(&mut self) {
-        // After `publish` the temporary name is gone, and that is no error.
-        let _ = fs::remove_file(&self.temporary);
+        let WholePart { path, temporary } = self;
+        temporary.rename(&path).within(|| shown(&path))
     }
 }
 

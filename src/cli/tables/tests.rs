@@ -390,19 +390,21 @@ fn no_part_has_its_name_before_the_parts_of_all_tables_are_whole() {
 
 #[test]
 fn only_our_own_names_are_parts() {
-    for name in [
-        "part-00000.parquet",
-        ".part-00012.parquet.tmp",
-        "part-123456.parquet",
+    for (name, number) in [
+        ("part-00000.parquet", 0),
+        (".part-00012.parquet.tmp", 12),
+        ("part-123456.parquet", 123_456),
     ] {
-        assert!(is_part_name(name), "{name}");
+        assert_eq!(part_number(name), Some(number), "{name}");
     }
     for name in [
         "part-0.parquet",
         ".part-00000.parquet",
         "part-00000.parquet.tmp",
         "part-0000a.parquet",
+        "part-+0000.parquet",
+        "part-99999999999999999999.parquet",
     ] {
-        assert!(!is_part_name(name), "{name}");
+        assert_eq!(part_number(name), None, "{name}");
     }
 }

@@ -1,12 +1,14 @@
 //! The folder of a run's results, and what else lies there.
 //!
 //! Results that replace earlier ones are written into a folder next to them, and moved once
-//! the run has finished. `run.json` is there from the start: it says how far the run is and
-//! which parts count, after a kill too.
+//! the run has finished (`replace`). `run.json` is there from the start: it says how far the
+//! run is and which parts count, after a kill too.
+
+mod replace;
 
 use super::files::{self, FileId, check_name};
 use super::names::shown;
-use super::tables::{folders, is_part_name};
+use super::tables::{folders, part_number};
 use crate::error::{Context, Error, Result};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
@@ -36,9 +38,10 @@ pub(super) struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Makes the folder, and clears away what an earlier run left unfinished. Its
-    /// results stay until [`OutputFolder::finish`], and files of any other name are
-    /// never touched. `reads` are files that the run takes values from.
+    /// Makes the folder, finishes a replacement that an earlier run began, and clears away
+    /// what that run left unfinished. Results that are there stay until
+    /// [`OutputFolder::finish`], and files of any other name are never touched. `reads` are
+    /// files that the run takes values from.
     ///
     /// # Errors
     /// It holds results that may not be overwritten or that the run reads, a link or a FIFO
@@ -47,6 +50,7 @@ impl OutputFolder {
         let place = || shown(path);
         fs::create_dir_all(path).within(place)?;
         let lock = lock(&path.join(LOCK)).within(place)?;
+        replace::resume(path)?;
         let found = results_in(path)?;
         let (temporary, results): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|file| is_temporary(file));
@@ -81,7 +85,7 @@ impl OutputFolder {
         Ok(OutputFolder {
             named,
             earlier,
-            rejected: files::create(&rejected).within(|| shown(&rejected))?,
+            rejected: File::create_new(&rejected).within(|| shown(&rejected))?,
             rejected_bytes: 0,
             path,
             _lock: lock,
@@ -149,45 +153,10 @@ impl OutputFolder {
     pub(super) fn finish(self, record: &Json, replaces: bool) -> Result<PathBuf> {
         self.record(record)?;
         if self.path != self.named && replaces {
-            self.replace_earlier(record)?;
+            replace::replace(&self.named, record)?;
             return Ok(self.named);
         }
         Ok(self.path)
-    }
-
-    /// Moves the results to where the earlier ones are. Until that is done, `run.json` counts no
-    /// part in either folder.
-    fn replace_earlier(&self, record: &Json) -> Result<()> {
-        // A name that is refused ends this before anything is lost.
-        let (earlier, new) = (results_in(&self.named)?, results_in(&self.path)?);
-        let is_record = |file: &&PathBuf| file.file_name().is_some_and(|name| name == RECORD);
-        let mut moving = record.clone();
-        moving["state"] = json!("replacing");
-        moving["written"] = json!({ "parts": 0 });
-        write_record(&self.named, &moving)?;
-        write_record(&self.path, &moving)?;
-        for file in earlier.iter().filter(|file| !is_record(file)) {
-            fs::remove_file(file).within(|| shown(file))?;
-        }
-        for from in new.iter().filter(|file| !is_record(file)) {
-            let name = from
-                .strip_prefix(&self.path)
-                .expect("it lies in this folder");
-            let to = self.named.join(name);
-            if let Some(folder) = to.parent() {
-                make_folder(folder)?;
-            }
-            fs::rename(from, &to).within(|| shown(&to))?;
-        }
-        folders().for_each(|folder| files::sync_folder(&self.named.join(folder)));
-        write_record(&self.named, record)?;
-        remove_results(&self.path)?;
-        // They are empty, unless the user has put something there.
-        let left = folders().map(|folder| self.path.join(folder));
-        for folder in left.chain([self.path.clone()]) {
-            let _ = fs::remove_dir(folder);
-        }
-        Ok(())
     }
 
     fn place(&self, name: &str) -> String {
@@ -203,7 +172,7 @@ pub(super) fn replaces_input(path: &Path) -> Error {
 
 fn write_record(folder: &Path, record: &Json) -> Result<()> {
     let path = folder.join(RECORD);
-    files::replace(&path, format!("{record:#}\n").as_bytes()).within(|| shown(&path))
+    files::replace_result(&path, format!("{record:#}\n").as_bytes())
 }
 
 /// Makes a folder, unless it is there. A link to one is refused.
@@ -269,17 +238,14 @@ fn remove_results(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files here that runs have made.
+/// Files here that runs have made, or whose names are those of such files.
 ///
 /// # Errors
 /// The folder cannot be read, or something else has the name of such a file.
 fn results_in(path: &Path) -> Result<Vec<PathBuf>> {
-    let mut found: Vec<PathBuf> = [REJECTED, RECORD]
-        .into_iter()
-        .map(|name| path.join(name))
-        .flat_map(|file| [files::temporary_name(&file), file])
-        .filter(|file| file.symlink_metadata().is_ok())
-        .collect();
+    let record = path.join(RECORD);
+    let mut found = vec![files::temporary_name(&record), record, path.join(REJECTED)];
+    found.retain(|file| file.symlink_metadata().is_ok());
     for folder in folders() {
         let folder = path.join(folder);
         if !is_folder(&folder)? {
@@ -287,7 +253,7 @@ fn results_in(path: &Path) -> Result<Vec<PathBuf>> {
         }
         for entry in folder.read_dir().within(|| shown(&folder))? {
             let entry = entry.within(|| shown(&folder))?;
-            if entry.file_name().to_str().is_some_and(is_part_name) {
+            if entry.file_name().to_str().and_then(part_number).is_some() {
                 found.push(entry.path());
             }
         }

@@ -1,0 +1,280 @@
+//! Moves the results of a finished run over those of an earlier one.
+//!
+//! The earlier `run.json` first gets the state `replacing`, with no part that counts. The new
+//! `run.json` is moved last: until then it waits under its temporary name, so that the folder
+//! of the new results does not count parts that have left. All new files are renamed, and a
+//! run that finds the state `replacing` takes the steps that are left. So after a kill at any
+//! moment `run.json` counts one of the two sets of results, or the next run completes the new
+//! set.
+
+use super::{
+    NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
+};
+use crate::cli::files::{check_name, sync_folder, temporary_name};
+use crate::cli::names::shown;
+use crate::cli::tables::{folders, part_number};
+use crate::error::{Context, Result};
+use serde_json::{Value as Json, json};
+use std::fs;
+use std::io::ErrorKind as IoKind;
+use std::path::{Path, PathBuf};
+
+const REPLACING: &str = "replacing";
+
+/// A file operation of a replacement.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Renames a file, over the one that has the new name.
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+    /// Flushes the names in a folder to the disk.
+    Sync(PathBuf),
+}
+
+impl Step {
+    fn take(&self) -> Result<()> {
+        match self {
+            Step::Rename(from, to) => fs::rename(from, to).within(|| shown(to)),
+            Step::Remove(file) => fs::remove_file(file).within(|| shown(file)),
+            Step::Sync(folder) => {
+                sync_folder(folder);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Replaces the results in the folder `named` by the new ones within it, whose `run.json` is
+/// `record` and says `finished`.
+///
+/// # Errors
+/// A link or a FIFO has the name of a result: then nothing is lost. A file cannot be moved:
+/// then [`resume`] goes on.
+pub(super) fn replace(named: &Path, record: &Json) -> Result<()> {
+    let parts = finished_parts(record).expect("a run that replaces results has finished");
+    let steps = steps(named, parts)?;
+    let mut moving = record.clone();
+    moving["state"] = json!(REPLACING);
+    moving["written"] = json!({ "parts": 0 });
+    write_record(named, &moving)?;
+    take(named, &steps)
+}
+
+/// Finishes a replacement that was cut short, if there is one and the new results are there.
+///
+/// # Errors
+/// As [`replace`]; `run.json` cannot be read.
+pub(super) fn resume(named: &Path) -> Result<()> {
+    let new = named.join(NEW);
+    let is_replacing =
+        read_record(&named.join(RECORD))?.is_some_and(|record| record["state"] == REPLACING);
+    if !is_replacing || !is_folder(&new)? {
+        return Ok(());
+    }
+    let record = new.join(RECORD);
+    let record = match read_record(&record)? {
+        None => read_record(&temporary_name(&record))?,
+        record => record,
+    };
+    let Some(parts) = record.as_ref().and_then(finished_parts) else {
+        return Ok(());
+    };
+    take(named, &steps(named, parts)?)?;
+    tracing::info!(
+        output = shown(named),
+        "finished moving the results of an earlier run"
+    );
+    Ok(())
+}
+
+/// The file operations that are left of a replacement by results of so many parts.
+///
+/// # Errors
+/// Something else has the name of a result.
+fn steps(named: &Path, parts: u64) -> Result<Vec<Step>> {
+    let new = named.join(NEW);
+    let record = new.join(RECORD);
+    let waiting = temporary_name(&record);
+    let (earlier, moved) = (results_in(named)?, results_in(&new)?);
+    let mut steps = Vec::new();
+    if moved.contains(&record) {
+        steps.push(Step::Rename(record.clone(), waiting.clone()));
+        steps.push(Step::Sync(new.clone()));
+    }
+    for from in moved {
+        if from != record && !is_temporary(&from) {
+            let name = from.strip_prefix(&new).expect("it lies in this folder");
+            let to = named.join(name);
+            steps.push(Step::Rename(from, to));
+        }
+    }
+    // Files of the earlier results that no new one has replaced.
+    let is_left_over = |file: &PathBuf| {
+        let name = file.file_name().and_then(|name| name.to_str());
+        name.and_then(part_number)
+            .is_some_and(|number| number >= parts)
+    };
+    steps.extend(earlier.into_iter().filter(is_left_over).map(Step::Remove));
+    steps.extend(folders().map(|folder| Step::Sync(named.join(folder))));
+    steps.push(Step::Sync(named.to_owned()));
+    steps.push(Step::Rename(waiting, named.join(RECORD)));
+    steps.push(Step::Sync(named.to_owned()));
+    Ok(steps)
+}
+
+/// Takes all steps and removes the folder of the new results.
+fn take(named: &Path, steps: &[Step]) -> Result<()> {
+    for folder in folders() {
+        make_folder(&named.join(folder))?;
+    }
+    steps.iter().try_for_each(Step::take)?;
+    let new = named.join(NEW);
+    remove_results(&new)?;
+    // They are empty, unless the user has put something there.
+    let left = folders().map(|folder| new.join(folder));
+    for folder in left.chain([new.clone()]) {
+        let _ = fs::remove_dir(folder);
+    }
+    Ok(())
+}
+
+/// The parts that a `run.json` counts, if it says that its run has finished.
+fn finished_parts(record: &Json) -> Option<u64> {
+    let is_finished = record["state"] == "finished";
+    is_finished.then(|| record["written"]["parts"].as_u64())?
+}
+
+/// Reads a `run.json`; none if there is no file, or one that is not JSON.
+///
+/// # Errors
+/// A link or a FIFO has the name, or the file cannot be read.
+fn read_record(path: &Path) -> Result<Option<Json>> {
+    check_name(path)?;
+    match fs::read(path) {
+        Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+        Err(error) if error.kind() == IoKind::NotFound => Ok(None),
+        Err(error) => Err(error).within(|| shown(path)),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::super::{OutputFolder, REJECTED};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Puts results of so many parts into a folder; each file holds `run`.
+    fn put_results(folder: &Path, run: &str, parts: u64) -> Json {
+        for table in folders() {
+            fs::create_dir_all(folder.join(table)).unwrap();
+            for part in 0..parts {
+                fs::write(folder.join(format!("{table}/part-{part:05}.parquet")), run).unwrap();
+            }
+        }
+        fs::write(folder.join(REJECTED), run).unwrap();
+        let record = json!({ "run": run, "state": "finished", "written": { "parts": parts } });
+        fs::write(folder.join(RECORD), record.to_string()).unwrap();
+        record
+    }
+
+    /// A folder with the results of a run, those of a finished run within it, and the record of
+    /// the latter.
+    fn two_results(earlier: u64, new: u64) -> (tempfile::TempDir, Json) {
+        let folder = tempfile::tempdir().unwrap();
+        put_results(folder.path(), "earlier", earlier);
+        let record = put_results(&folder.path().join(NEW), "new", new);
+        (folder, record)
+    }
+
+    fn contents(folder: &Path) -> BTreeMap<PathBuf, String> {
+        let results = results_in(folder).unwrap();
+        let file = |path: PathBuf| {
+            let text = fs::read_to_string(&path).unwrap();
+            (path.strip_prefix(folder).unwrap().to_owned(), text)
+        };
+        results.into_iter().map(file).collect()
+    }
+
+    /// Checks that whatever `run.json` counts is there and of the run that it is the record of.
+    fn check_counted(folder: &Path) {
+        let Some(record) = read_record(&folder.join(RECORD)).unwrap() else {
+            return;
+        };
+        for part in 0..record["written"]["parts"].as_u64().unwrap() {
+            for table in folders() {
+                let path = folder.join(format!("{table}/part-{part:05}.parquet"));
+                assert_eq!(fs::read_to_string(path).unwrap(), record["run"]);
+            }
+        }
+        assert!(record["state"] != REPLACING || record["written"]["parts"] == 0);
+    }
+
+    /// Begins a replacement, takes so many of its steps, and returns those that are left.
+    fn kill_after(count: usize, folder: &Path, record: &Json) -> Vec<Step> {
+        let mut left = steps(folder, finished_parts(record).unwrap()).unwrap();
+        let mut moving = record.clone();
+        moving["state"] = json!(REPLACING);
+        moving["written"] = json!({ "parts": 0 });
+        fs::write(folder.join(RECORD), moving.to_string()).unwrap();
+        let taken = left.drain(..count);
+        taken.into_iter().for_each(|step| step.take().unwrap());
+        left.retain(|step| !matches!(step, Step::Sync(_)));
+        left
+    }
+
+    #[test]
+    fn a_replacement_that_is_killed_after_any_step_is_finished_by_the_next_run() {
+        for (earlier, new) in [(3, 2), (1, 2), (1, 0)] {
+            let (folder, record) = two_results(earlier, new);
+            let whole = contents(&folder.path().join(NEW));
+            let count = steps(folder.path(), new).unwrap().len();
+            assert!(count > folders().count() * new as usize, "{count} steps");
+            for kill in 0..=count {
+                let (folder, _) = two_results(earlier, new);
+                let folder = folder.path();
+                let left = kill_after(kill, folder, &record);
+                check_counted(folder);
+                check_counted(&folder.join(NEW));
+                // So a kill of the run that finishes it is as a later kill of this one.
+                if !left.is_empty() {
+                    let mut again = steps(folder, new).unwrap();
+                    again.retain(|step| !matches!(step, Step::Sync(_)));
+                    assert_eq!(again, left);
+                }
+                drop(OutputFolder::claim(folder, true, &[]).unwrap());
+                let found = contents(folder);
+                assert_eq!(found[Path::new(REJECTED)], "new");
+                assert_eq!(found, whole, "killed after {kill} steps");
+            }
+        }
+    }
+
+    #[test]
+    fn a_replacement_without_its_new_results_is_overwritten_when_asked() {
+        let (folder, mut record) = two_results(2, 1);
+        let folder = folder.path();
+        record["state"] = json!(REPLACING);
+        write_record(folder, &record).unwrap();
+        write_record(&folder.join(NEW), &record).unwrap();
+        let before = contents(folder);
+        let error = OutputFolder::claim(folder, false, &[]).err().unwrap();
+        assert!(error.fix_text().unwrap().contains("--overwrite"));
+        assert_eq!(contents(folder), before);
+        drop(OutputFolder::claim(folder, true, &[]).unwrap());
+        assert_eq!(contents(folder), before);
+    }
+
+    #[test]
+    fn a_link_among_the_results_ends_a_replacement_before_anything_is_lost() {
+        let (folder, record) = two_results(2, 2);
+        let folder = folder.path();
+        let part = folder.join("chains/part-00001.parquet");
+        fs::remove_file(&part).unwrap();
+        std::os::unix::fs::symlink(folder.join(RECORD), &part).unwrap();
+        let before = fs::read(folder.join(RECORD)).unwrap();
+        let error = replace(folder, &record).unwrap_err();
+        assert!(error.message().starts_with("this is a link"));
+        assert_eq!(fs::read(folder.join(RECORD)).unwrap(), before);
+        assert_eq!(contents(&folder.join(NEW)).len(), 2 * 3 + 2);
+    }
+}
