@@ -194,7 +194,8 @@ impl<W: Workload> Engine<W> {
     /// # Errors
     /// What is wrong with the configuration or the recording, a kernel that
     /// cannot be loaded, a budget that does not hold, memory that is not there
-    /// even for the least.
+    /// even for the least; [`ErrorKind::Usage`] for a supervised backend that an engine
+    /// or a pipeline has already, or that is named twice.
     pub fn new(
         workload: W,
         backends: &[Arc<dyn Backend>],

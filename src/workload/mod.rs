@@ -70,7 +70,8 @@ pub trait Workload: Send + Sync + 'static {
     /// Writes one item into its part of a batch. `at` is where that part starts
     /// along each axis, so that the item can store offsets that kernels follow.
     ///
-    /// The views hold what an earlier batch left: write all of them.
+    /// The views hold what an earlier batch left: write all of them. An item is written
+    /// again when its batch was lost with a supervised device.
     ///
     /// # Errors
     /// An error rejects this item alone, as does a panic; its views are zeroed,
