@@ -208,7 +208,7 @@ fn names_over_the_limit_are_refused_by_line_and_cut_in_the_message() {
         let error = refused(&text, everything()).to_string();
         assert!(error.starts_with(wanted), "{error}");
         assert!(
-            error.contains("has 4000 bytes: limits.name_bytes_max is 1024"),
+            error.contains("has 4000 bytes: limits.name_bytes_max is 256"),
             "{error}"
         );
         assert!(
