@@ -420,9 +420,12 @@ impl<'a> Copier<'a> {
             let mut names = self.deposited.chains[chain].clone();
             if self.copies[chain] > 1 {
                 let copy = self.copies[chain];
-                let name = |of: &str| Arc::from(format!("{of}-{copy}"));
-                names.auth_asym_id = name(&names.auth_asym_id);
-                names.label_asym_id = names.label_asym_id.as_deref().map(name);
+                let of_copy = |name: Arc<str>| Arc::from(format!("{name}-{copy}"));
+                names = Chain {
+                    auth_asym_id: of_copy(names.auth_asym_id),
+                    label_asym_id: names.label_asym_id.map(of_copy),
+                    ..names
+                };
             }
             self.built.chains.push(names);
             self.built.chains.len() as u32 - 1
