@@ -43,8 +43,12 @@ OPERATORS = loop("pdbx_struct_oper_list", "id " + " ".join(
 ATOM = "CA ALA A 1 0 0 0\n"
 
 
+def operator(n, x, y=0):
+    return f"{n} 1 0 0 {x} 0 1 0 {y} 0 0 1 0\n"
+
+
 def operators(count):
-    return OPERATORS + "".join(f"{n} 1 0 0 {n} 0 1 0 0 0 0 1 0\n" for n in range(1, count + 1))
+    return OPERATORS + "".join(operator(n, n) for n in range(1, count + 1))
 
 
 def fill(start, row, end="", share=1.0):
@@ -57,6 +61,11 @@ def fill(start, row, end="", share=1.0):
     return start + "".join(rows) + end
 
 
+def place(n):
+    """A position for atom n, 4 A from all others."""
+    return f"{n % 97 * 4} {n // 97 % 97 * 4} {n // 9409 * 4}"
+
+
 def pdb(n, number, name="CA", chain="A", record="ATOM  "):
     return f"{record}{n % 100000:5} {name:^4} ALA {chain}{number:4}    {0:8.3f}{n % 9000:8.3f}{0:8.3f}  1.00  9.00\n"
 
@@ -65,32 +74,32 @@ def attacks():
     """The name of each attack, and a function that makes its text."""
     yield "alternating residues", lambda: fill("data_x\n" + SITE, lambda n: f"CA ALA A {2 - n % 2} 1 2 3\n")
     yield "alternating residues, other atoms", lambda: fill(
-        "data_x\n" + SITE, lambda n: f"C{n // 2:05} ALA A {2 - n % 2} 1 2 3\n")
+        "data_x\n" + SITE, lambda n: f"C{n // 2:05} ALA A {2 - n % 2} {place(n)}\n")
     yield "pdb numbers that wrap", lambda: fill("", lambda n: pdb(n, n % 9999 + 1))
-    yield "a residue each atom", lambda: fill("data_x\n" + SITE, lambda n: f"C A A {n} 0 0 0\n")
-    yield "a chain each atom", lambda: fill("data_x\n" + SITE, lambda n: f"C A {n % 99_999} 1 0 0 0\n")
+    yield "a residue each atom", lambda: fill("data_x\n" + SITE, lambda n: f"C A A {n} {place(n)}\n")
+    yield "a chain each atom", lambda: fill("data_x\n" + SITE, lambda n: f"C A {n % 99_999} 1 {place(n)}\n")
     yield "a model each atom", lambda: fill("data_x\n" + MODELS, lambda n: f"C A A 1 {n % 99_999} 0 0 0\n")
     yield "50,000 chains, then models", lambda: fill(
-        "data_x\n" + MODELS, lambda n: f"C A {min(n, 49_999)} 1 {max(n - 49_999, 0) % 99_999} 0 0 0\n")
+        "data_x\n" + MODELS, lambda n: f"C A {min(n, 49_999)} 1 {max(n - 49_999, 0) % 99_999} {place(n)}\n")
     yield "models that come again", lambda: fill(
         "data_x\n" + MODELS, lambda n: f"C A A 1 {abs(n % 180000 - 90000)} 0 0 0\n")
     yield "a pdb model each atom", lambda: fill("", lambda n: "MODEL\n" + pdb(n, 1))
     yield "a coordinate of 7 MB", lambda: "data_x\n" + SITE + "CA ALA A 1 " + "1" * (TEXT - 1000) + " 0 0\n"
     yield "names of 7 MB", lambda: "data_" + "x" * (TEXT - 1000) + "\n" + SITE + ATOM
-    yield "chain names of 1 kB", lambda: fill("data_x\n" + SITE, lambda n: f"CA ALA {n:01000} 1 1 2 3\n")
-    yield "accessions of 1 kB in all models", lambda: (
-        "data_" + "y" * 1000 + "\n"
+    yield "chain names of 256 bytes", lambda: fill("data_x\n" + SITE, lambda n: f"CA ALA {n:0256} 1 {place(n)}\n")
+    yield "accessions of 256 bytes in all models", lambda: (
+        "data_" + "y" * 256 + "\n"
         + loop("struct_ref", "id entity_id db_name pdbx_db_accession")
-        + "".join(f"{n} . UNP {n:01000}\n" for n in range(1000))
+        + "".join(f"{n} . UNP {n:0256}\n" for n in range(1000))
         + loop("struct_ref_seq", "ref_id seq_align_beg seq_align_end db_align_beg db_align_end")
         + "".join(f"{n} {n} {n} 1 1\n" for n in range(1000))
-        + fill(MODELS, lambda n: f"C A A {n % 1000} {n // 1000} 0 0 0\n", share=0.8))
+        + fill(MODELS, lambda n: f"C A A {n % 1000} {n // 1000} {place(n)}\n", share=0.8))
     references = lambda: fill("data_x\n" + loop("struct_ref", "id entity_id db_name pdbx_db_accession"),
                       lambda n: f"{n} . UNP P{n}\n", share=0.2)
     aligned = lambda: fill(loop("struct_ref_seq", "ref_id pdbx_strand_id seq_align_beg seq_align_end "
                         "db_align_beg db_align_end"), lambda n: f"{n} A -{n} 0 1 {n + 1}\n", share=0.25)
     yield "struct_ref by struct_ref_seq", lambda: fill(
-        references() + aligned() + SITE, lambda n: f"C A A {n + 1} 0 0 0\n")
+        references() + aligned() + SITE, lambda n: f"C A A {n + 1} {place(n)}\n")
     yield "pdb references", lambda: fill(fill("", lambda n: f"DBREF  1ABC A    1  999  UNP    P{n:05}   X_HUMAN"
                                       f"          1    999\n", share=0.5), lambda n: pdb(n, n % 9999))
     for category in ("struct_ref_seq.ref_id", "struct_asym.id", "chem_comp.id", "entity.id",
@@ -102,22 +111,37 @@ def attacks():
     yield "components", lambda: (
         "data_x\n_entity.id 1\n_entity.type polymer\n_struct_asym.id A\n_struct_asym.entity_id 1\n"
         + loop("chem_comp", "id type") + fill("", lambda n: f"Q{n} other\n", share=0.1)
-        + fill(SITE, lambda n: f"C Q{n % 99_999} A {n} 0 0 0\n", share=0.5))
-    chains = lambda: fill(SITE, lambda n: f"CA ALA A{n + 1} 1 0 0 0\n", share=0.1)
+        + fill(SITE, lambda n: f"C Q{n % 99_999} A {n} {place(n)}\n", share=0.5))
+    chains = lambda: fill(SITE, lambda n: f"CA ALA A{n + 1} 1 {place(n)}\n", share=0.1)
     yield "generators", lambda: (
         fill("data_x\n" + operators(300) + GENERATORS, lambda n: f"1 {n % 300 + 1} A{n + 1}\n", share=0.2) + chains())
     yield "generators of all chains", lambda: ("data_x\n" + operators(300) + GENERATORS
                                        + f"1 1 {','.join(f'A{n}' for n in range(1, 5_001))}\n" * 100 + chains())
+    yield "generators that copy nothing, and models", lambda: fill(
+        fill("data_x\n" + operators(1) + GENERATORS + "1 1 A\n", lambda n: "1 1 B\n", MODELS, share=0.1),
+        lambda n: f"C A A 1 {n % 99_999} 0 0 0\n", share=0.8)
+    yield "generators of a name that many chains have", lambda: fill(
+        fill("data_x\n" + operators(1) + GENERATORS, lambda n: "1 1 A\n",
+             SITE.replace("label_seq", "auth_asym_id\n_atom_site.label_seq"), share=0.1),
+        lambda n: f"C A A {n % 99_999} 1 {place(n)}\n", share=0.8)
+    for name in ("A", "B"):
+        yield f"a generator that lists {name} without end", lambda name=name: fill(
+            "data_x\n" + operators(1) + GENERATORS + "1 1 A", lambda n: "," + name, "\n" + SITE + ATOM)
+    yield "60,000 copies of a chain with a name of 256 bytes", lambda: (
+        "data_x\n" + OPERATORS + "".join(operator(n, 4 * n) for n in range(300))
+        + "".join(operator(n, 0, 4 * n) for n in range(300, 500))
+        + GENERATORS + f"1 (0-299)(300-499) {'A' * 256}\n" + SITE
+        + f"CA ALA {'A' * 256} 1 0 0 0\n")
     yield "factors of an expression", lambda: fill("data_x\n" + operators(300) + GENERATORS + "1 (1-300)(1-300)",
                                            lambda n: "(1)", " A\n" + SITE + ATOM)
     yield "lists of an expression", lambda: fill("data_x\n" + operators(300) + GENERATORS + "1 1", lambda n: ",1",
                                          " A\n" + SITE + ATOM)
     yield "90,000 copies of 100 atoms", lambda: (
         "data_x\n" + operators(300) + GENERATORS + "1 (1-300)(1-300) A\n" + SITE
-        + "".join(f"C{n} ALA A {n // 10} 0 0 0\n" for n in range(100)))
+        + "".join(f"C{n} ALA A {n // 10} {place(n)}\n" for n in range(100)))
     yield "30 copies of all atoms", lambda: fill(
         "data_x\n" + operators(300) + GENERATORS + "1 1-30 A\n" + SITE,
-        lambda n: f"C{n % 10} ALA A {n // 10} 0 0 0\n", share=0.9)
+        lambda n: f"C{n % 10} ALA A {n // 10} {place(n)}\n", share=0.9)
     yield "remark 350", lambda: fill("REMARK 350 BIOMOLECULE: 1\n", lambda n: (
         "REMARK 350 APPLY THE FOLLOWING TO CHAINS: A\n"
         + "".join(f"REMARK 350   BIOMT{r} 1 {int(r == 1)} {int(r == 2)} {int(r == 3)} 0\n" for r in (1, 2, 3))),
@@ -126,11 +150,13 @@ def attacks():
         "data_x\n" + HETERO, lambda n: f"HETATM {'CN'[n % 2]} SEP A {n // 8000} {n // 1000} {n % 999} 0\n")
     yield "atoms of one name in one residue", lambda: fill("data_x\n" + SITE, lambda n: "C ALA A 1 0 0 0\n")
     yield "a loop with a million columns", lambda: "data_x\nloop_\n" + "_a\n" * (TEXT // 5) + "1 " * (TEXT // 5) + "\n" + SITE + ATOM
+    yield "loops of 1,000 columns", lambda: fill(
+        "data_x\n", lambda n: "loop_\n" + "_a\n" * 1000 + "1 " * 1000 + "\n", SITE + ATOM)
     yield "loops", lambda: fill("data_x\n", lambda n: "loop_\n_a.b\n1\n", SITE + ATOM)
-    yield "loops of atoms", lambda: fill("data_x\n" , lambda n: SITE + f"CA ALA A {n} 1 2 3\n")
+    yield "loops of atoms", lambda: fill("data_x\n" , lambda n: SITE + f"CA ALA A {n} {place(n)}\n")
     yield "rows between comments", lambda: fill("data_x\n" + SITE, lambda n: f"CA ALA A {n} # x\n1 2 3\n")
     yield "quotes", lambda: fill("data_x\n" + SITE, lambda n: f"'C A' \"ALA\" 'A B' {n} 1 2 3\n")
-    yield "text fields", lambda: fill("data_x\n" + SITE, lambda n: f"CA ALA\n;A\n;\n{n} 1 2 3\n")
+    yield "text fields", lambda: fill("data_x\n" + SITE, lambda n: f"CA ALA\n;A\n;\n{n} {place(n)}\n")
     yield "blank lines", lambda: fill("", lambda n: "\n", "data_x\n" + SITE + ATOM)
     yield "zeros", lambda: "\0" * TEXT
     yield "a gigabyte of zeros", lambda: "\0" * (95 * 1030 * 1000)

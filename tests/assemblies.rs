@@ -35,7 +35,7 @@ fn xs(structure: &Structure) -> Vec<i32> {
 
 fn names(structure: &Structure) -> Vec<&str> {
     let chains = structure.chains.iter();
-    chains.map(|chain| chain.auth_asym_id.as_str()).collect()
+    chains.map(|chain| &*chain.auth_asym_id).collect()
 }
 
 fn path(relative: &str) -> PathBuf {
@@ -48,7 +48,7 @@ fn path(relative: &str) -> PathBuf {
 fn alpha_carbons(structure: &Structure) -> Vec<(&str, Vec<[i32; 3]>)> {
     let chains = structure.row_chains().iter();
     let mut found: Vec<_> = chains
-        .map(|chain| (chain.auth_asym_id.as_str(), Vec::new()))
+        .map(|chain| (&*chain.auth_asym_id, Vec::new()))
         .collect();
     for residue in &structure.residues {
         let position = structure.position(residue.ca);
@@ -190,6 +190,21 @@ fn copies_come_in_order_and_are_numbered_by_chain() {
     assert_eq!(structure.element.len(), atoms);
     assert_eq!(structure.class.len(), atoms);
     assert_eq!(structure.b_factor.len(), atoms);
+}
+
+#[test]
+fn a_chain_that_a_generator_lists_twice_is_copied_once() {
+    let text = mmcif(ONE_ATOM, "1 1-2 A,A,A\n", &operators());
+    assert_eq!(names(&built(&text, Format::Mmcif)), ["A", "A-2"]);
+    let remarks = [
+        remark("BIOMOLECULE: 1"),
+        remark("APPLY THE FOLLOWING TO CHAINS: A, A"),
+        remark("                   AND CHAINS: A"),
+        biomt(1, 0.0),
+        biomt(2, 5.0),
+    ];
+    let text = pdb(&remarks, &["A"]);
+    assert_eq!(names(&built(&text, Format::Pdb)), ["A", "A-2"]);
 }
 
 #[test]

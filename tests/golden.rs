@@ -164,7 +164,7 @@ fn texts(kind: ColumnKind, column: &Column, structure: &Structure) -> Vec<String
                 .label_asym_id
                 .as_ref()
                 .unwrap_or(&chain.auth_asym_id)
-                .clone(),
+                .to_string(),
             None => String::new(),
         },
         _ => value.to_string(),

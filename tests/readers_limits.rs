@@ -208,7 +208,7 @@ fn names_over_the_limit_are_refused_by_line_and_cut_in_the_message() {
         let error = refused(&text, everything()).to_string();
         assert!(error.starts_with(wanted), "{error}");
         assert!(
-            error.contains("has 4000 bytes: limits.name_bytes_max is 1024"),
+            error.contains("has 4000 bytes: limits.name_bytes_max is 256"),
             "{error}"
         );
         assert!(
@@ -355,6 +355,32 @@ fn reading_is_linear_in_the_file() {
         );
         mmcif(&format!("{}{generators}", operators(n)), &rows)
     });
+    is_linear("generators that copy nothing, and models", |n| {
+        let generators = "1 1 B\n".repeat(n);
+        let models: String = (0..n).map(|model| row("A", 1, model)).collect();
+        let generators = format!(
+            "loop_\n_pdbx_struct_assembly_gen.assembly_id\n\
+             _pdbx_struct_assembly_gen.oper_expression\n_pdbx_struct_assembly_gen.asym_id_list\n\
+             1 1 A\n{generators}"
+        );
+        mmcif(&format!("{}{generators}", operators(1)), &models)
+    });
+    is_linear("generators of a name that many chains have", |n| {
+        let generators = "1 1 A\n".repeat(n);
+        let rows: String = (0..n)
+            .map(|chain| row("A", 1, 1).replace('\n', &format!(" A{chain}\n")))
+            .collect();
+        let generators = format!(
+            "loop_\n_pdbx_struct_assembly_gen.assembly_id\n\
+             _pdbx_struct_assembly_gen.oper_expression\n_pdbx_struct_assembly_gen.asym_id_list\n\
+             {generators}"
+        );
+        let text = mmcif(&format!("{}{generators}", operators(1)), &rows);
+        text.replace(
+            "_atom_site.Cartn_z\n",
+            "_atom_site.Cartn_z\n_atom_site.auth_asym_id\n",
+        )
+    });
 }
 
 #[test]
@@ -370,6 +396,66 @@ fn products_of_many_factors_count_as_operators() {
         "{error}"
     );
     assert!(error.to_string().starts_with("line "), "{error}");
+}
+
+#[test]
+fn chains_that_generators_list_count_once_each_whether_the_file_has_them_or_not() {
+    let remarks = "REMARK 350 BIOMOLECULE: 1\n\
+        REMARK 350 APPLY THE FOLLOWING TO CHAINS: A, A\n\
+        REMARK 350                    AND CHAINS: A, B, C\n\
+        REMARK 350   BIOMT1   1  1.0  0.0  0.0  0.0\n\
+        REMARK 350   BIOMT2   1  0.0  1.0  0.0  0.0\n\
+        REMARK 350   BIOMT3   1  0.0  0.0  1.0  0.0\n";
+    let files = [
+        (sample().replace(" A,B\n", " A,A,A,B,C\n"), "line 21: "),
+        (format!("{remarks}{LINE}"), "line 3: "),
+    ];
+    for (text, line) in files {
+        let within = |chains_max| {
+            let mut options = everything();
+            options.limits.chains_max = chains_max;
+            Reader::new(options).read_auto("a", text.as_bytes())
+        };
+        within(3).unwrap();
+        let error = within(2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Capacity);
+        let wanted = "the generators of assembly 1 list too many chains: limits.chains_max is 2";
+        assert_eq!(error.message(), wanted);
+        assert!(error.to_string().starts_with(line), "{error}");
+    }
+}
+
+#[test]
+fn loops_have_a_thousand_tags_at_most() {
+    let with = |tags: usize| {
+        let tags: String = (0..tags).map(|tag| format!("_odd.x{tag}\n")).collect();
+        mmcif(&format!("loop_\n{tags}"), "CA ALA A 1 1 0 0 0\n")
+    };
+    assert_eq!(read(&with(1000), everything()).unwrap().len(), 1);
+    let error = refused(&with(1001), everything());
+    let wanted = "line 2: the loop of \"_odd\" has more than 1000 tags";
+    assert_eq!(error.message(), wanted);
+    assert!(error.fix_text().unwrap().starts_with("correct the file"));
+}
+
+#[test]
+fn the_models_of_a_file_share_its_names() {
+    let sifts = "_atom_site.pdbx_sifts_xref_db_name\n_atom_site.pdbx_sifts_xref_db_acc\n\
+        _atom_site.pdbx_sifts_xref_db_num\n_atom_site.label_entity_id\n";
+    let rows = "CA ALA A 1 1 0 0 0 UNP P12345 7 e\nCA ALA A 1 2 0 0 0 UNP P12345 7 e\n";
+    let text = format!("data_x\n{ATOM_SITE}{sifts}{rows}");
+    let models = read(&text, everything()).unwrap();
+    let names = |structure: &Structure| -> Vec<Arc<str>> {
+        let chain = &structure.chains[0];
+        let given = [&structure.entry_id, &chain.label_asym_id, &chain.entity_id];
+        let given = given.map(|name| name.clone().unwrap());
+        let always = [chain.auth_asym_id.clone(), structure.uniprot[0].clone()];
+        given.into_iter().chain(always).collect()
+    };
+    let [first, second] = [0, 1].map(|model: usize| names(&models[model]));
+    let texts: Vec<&str> = first.iter().map(|name| &**name).collect();
+    assert_eq!(texts, ["x", "A", "e", "A", "P12345"]);
+    assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn columns_become_fields() {
         (107, Some(7), b'A')
     );
     let chain = &structure.chains[0];
-    assert_eq!(chain.auth_asym_id, "AAA");
+    assert_eq!(&*chain.auth_asym_id, "AAA");
     assert_eq!(chain.label_asym_id.as_deref(), Some("A"));
     assert_eq!(chain.entity_id.as_deref(), Some("1"));
     assert_eq!(
@@ -135,7 +135,7 @@ fn quoted_values_and_text_fields() {
         ("';'", ";"),
     ] {
         assert_eq!(
-            read(&full(&ROW.replace("AAA", quoted))).chains[0].auth_asym_id,
+            &*read(&full(&ROW.replace("AAA", quoted))).chains[0].auth_asym_id,
             name,
             "{quoted}"
         );
@@ -218,7 +218,10 @@ fn names_longer_than_a_word_are_compared_whole() {
     let long = |end: &str| ROW.replace("AAA", &format!("chain-with-a-long-name-{end}"));
     let structure = read(&full(&[long("1"), long("2"), long("2")].concat()));
     assert_eq!(structure.residues.len(), 2);
-    assert_eq!(structure.chains[1].auth_asym_id, "chain-with-a-long-name-2");
+    assert_eq!(
+        &*structure.chains[1].auth_asym_id,
+        "chain-with-a-long-name-2"
+    );
 }
 
 #[test]

@@ -88,7 +88,7 @@ ATOM      3  CB  MET A  10A    -12.000   1.500 999.000  1.00 20.00           C
     let uniprot = residue.uniprot.unwrap();
     assert_eq!(
         (
-            structure.uniprot[uniprot.accession as usize].as_str(),
+            &*structure.uniprot[uniprot.accession as usize],
             uniprot.position
         ),
         ("P12345", 110)
@@ -110,7 +110,7 @@ fn long_names_of_dbref1_and_dbref2() {
     let structure = read(&text);
     let uniprot = structure.residues[0].uniprot.unwrap();
     assert_eq!(
-        (structure.uniprot[0].as_str(), uniprot.position),
+        (&*structure.uniprot[0], uniprot.position),
         ("A0A0B4J2F2", 28)
     );
 }

@@ -148,12 +148,12 @@ fn atoms_without_a_row_know_their_chain() {
     );
     let spans = structure.loose.iter().map(|span| {
         let chain = &structure.chains[span.chain as usize];
-        (chain.auth_asym_id.as_str(), span.atom_count)
+        (&*chain.auth_asym_id, span.atom_count)
     });
     let expected = [("B", 1), ("C", 1), ("A", 2), ("C", 1)];
     assert_eq!(spans.collect::<Vec<_>>(), expected);
     let names = |chains: &[Chain]| -> Vec<String> {
-        chains.iter().map(|c| c.auth_asym_id.clone()).collect()
+        chains.iter().map(|c| c.auth_asym_id.to_string()).collect()
     };
     assert_eq!(names(&structure.chains), ["A", "D", "B", "C"]);
     assert_eq!(names(structure.row_chains()), ["A", "D"]);
@@ -358,14 +358,14 @@ fn chains_differ_in_either_id() {
     let structure = mmcif(&format!("{ATOM_SITE}ATOM CA ALA A . . 1 ? 9 0 0 0\n"));
     let chain = &structure.chains[0];
     assert_eq!(
-        (chain.auth_asym_id.as_str(), chain.label_asym_id.as_deref()),
+        (&*chain.auth_asym_id, chain.label_asym_id.as_deref()),
         ("A", Some("A"))
     );
     assert_eq!(structure.residues[0].auth_seq_id, 1, "the label stands in");
     let none = mmcif(&format!("{ATOM_SITE}ATOM CA ALA . . . 1 ? 9 0 0 0\n"));
     assert_eq!(
         (
-            none.chains[0].auth_asym_id.as_str(),
+            &*none.chains[0].auth_asym_id,
             none.chains[0].label_asym_id.as_deref()
         ),
         ("", None)

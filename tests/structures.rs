@@ -145,7 +145,7 @@ fn by_name(structure: &Structure) -> BTreeMap<Name, Vec<[i32; 3]>> {
     {
         let chain = structure.chains[residue.chain as usize]
             .auth_asym_id
-            .clone();
+            .to_string();
         let name = (
             chain,
             residue.auth_seq_id,

@@ -5,22 +5,75 @@
 //! order of the generators and of their operators, and each keeps the order of
 //! its residues.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::decimal::LIMIT_MILLI;
 use super::limits::{ReadLimits, check, reserve};
-use super::model::{Assembly, LooseSpan, MISSING, Residue, Structure};
+use super::model::{Assembly, Chain, LooseSpan, MISSING, Residue, Structure};
 use crate::{Error, Result};
 
 /// What to do about a file whose assembly cannot be built.
 pub(super) const FIX: &str = "correct the file, or read the deposited structure";
 
-/// Chains, and the operators that each make a copy of all of them.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Generator {
-    /// `label_asym_id`; the chain id where the file has no other.
-    pub chains: Vec<String>,
-    pub operators: Vec<Operator>,
+/// The generators of an assembly. Each lists chains, and has the operators that each make a
+/// copy of all of them.
+#[derive(Default)]
+pub(super) struct Generators {
+    /// By generator.
+    operators: Vec<Vec<Operator>>,
+    /// By chain, the generators that list it, ascending. Chains go by `label_asym_id`, or by
+    /// the chain id where the file has no other.
+    of_chain: HashMap<String, Vec<u32>>,
+    /// Chains that the generators list in total.
+    listed: u64,
+}
+
+impl Generators {
+    pub(super) fn is_empty(&self) -> bool {
+        self.operators.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Generators::default();
+    }
+
+    /// Adds a generator that lists no chains.
+    pub(super) fn add(&mut self, operators: Vec<Operator>) {
+        self.operators.push(operators);
+    }
+
+    /// The operators of the last generator.
+    pub(super) fn operators(&mut self) -> Option<&mut Vec<Operator>> {
+        self.operators.last_mut()
+    }
+
+    /// Adds chains to the last generator. A chain that it lists again is copied once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if all generators list more than
+    /// `max` chains, each counted once for a generator.
+    pub(super) fn list<'a>(
+        &mut self,
+        chains: impl Iterator<Item = Cow<'a, str>>,
+        max: u32,
+    ) -> Result<()> {
+        let generator = self.operators.len() as u32 - 1;
+        for chain in chains {
+            let generators = match self.of_chain.get_mut(&*chain) {
+                Some(known) => known,
+                None => self.of_chain.entry(chain.into_owned()).or_default(),
+            };
+            if generators.last() != Some(&generator) {
+                generators.push(generator);
+                self.listed += 1;
+                let what = || "the generators of assembly 1 list too many chains";
+                check("chains_max", max, self.listed, what)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A rotation, and then a shift.
@@ -90,17 +143,19 @@ impl Operator {
 /// The assembly of a structure.
 pub(super) fn build(
     deposited: &Structure,
-    generators: &[Generator],
+    generators: &Generators,
     limits: &ReadLimits,
 ) -> Result<Structure> {
-    let index = ChainIndex::of(deposited);
+    let contents = contents_of_chains(deposited);
     let mut total = Amount::default();
     let mut parts = Vec::new();
-    for generator in generators {
-        let chains = index.chains_of(generator);
-        total.add(&index, &chains, generator.operators.len());
+    let copied = copied_chains(deposited, generators, limits)?;
+    for copied in copied.chunk_by(|a, b| a.0 == b.0) {
+        let operators = &generators.operators[copied[0].0 as usize];
+        let chains: Vec<u32> = copied.iter().map(|&(_, chain)| chain).collect();
+        total.add(&contents, &chains, operators.len());
         total.check(limits)?;
-        parts.push(Part::of(&index, chains, generator));
+        parts.push(Part::of(&contents, chains, operators));
     }
     if total.atoms == 0 && !deposited.xyz.is_empty() {
         return Err(Error::input("no atom is of a chain of assembly 1").fix(FIX));
@@ -118,13 +173,37 @@ pub(super) fn build(
     Ok(copier.built)
 }
 
-/// What each chain of the deposited structure has.
-struct ChainIndex<'a> {
-    /// By `label_asym_id`, or the chain id where the file has no other.
-    by_id: HashMap<&'a str, Vec<u32>>,
-    chains: Vec<ChainContents>,
+/// Generators and the chains of the deposited structure that they copy, in ascending order.
+/// Takes time by the chains and their copies: generators that copy nothing cost nothing.
+fn copied_chains(
+    deposited: &Structure,
+    generators: &Generators,
+    limits: &ReadLimits,
+) -> Result<Vec<(u32, u32)>> {
+    let copied_by = |chain: &Chain| {
+        let id = chain.label_asym_id.as_ref().unwrap_or(&chain.auth_asym_id);
+        generators
+            .of_chain
+            .get(&**id)
+            .map_or(&[][..], Vec::as_slice)
+    };
+    let count: usize = deposited
+        .chains
+        .iter()
+        .map(|chain| copied_by(chain).len())
+        .sum();
+    // Each generator has an operator at least.
+    let what = || format!("assembly 1 has at least {count} chains");
+    check("chains_max", limits.chains_max, count as u64, what)?;
+    let mut copied = Vec::with_capacity(count);
+    for (at, chain) in (0..).zip(&deposited.chains) {
+        copied.extend(copied_by(chain).iter().map(|&generator| (generator, at)));
+    }
+    copied.sort_unstable();
+    Ok(copied)
 }
 
+/// What a chain of the deposited structure has.
 #[derive(Default)]
 struct ChainContents {
     residues: Vec<usize>,
@@ -133,38 +212,23 @@ struct ChainContents {
     atom_count: usize,
 }
 
-impl<'a> ChainIndex<'a> {
-    fn of(deposited: &'a Structure) -> Self {
-        let mut by_id: HashMap<_, Vec<u32>> = HashMap::new();
-        for (at, chain) in (0..).zip(&deposited.chains) {
-            let id = chain.label_asym_id.as_ref().unwrap_or(&chain.auth_asym_id);
-            by_id.entry(id.as_str()).or_default().push(at);
-        }
-        let mut chains = Vec::new();
-        chains.resize_with(deposited.chains.len(), ChainContents::default);
-        for (at, residue) in deposited.residues.iter().enumerate() {
-            let chain = &mut chains[residue.chain as usize];
-            chain.residues.push(at);
-            chain.atom_count += atoms_of(deposited, at).len();
-        }
-        let mut first = deposited.atom_start[deposited.residues.len()];
-        for &span in &deposited.loose {
-            let chain = &mut chains[span.chain as usize];
-            chain.loose.push((first, span));
-            chain.atom_count += span.atom_count as usize;
-            first += span.atom_count;
-        }
-        ChainIndex { by_id, chains }
+/// By chain of the deposited structure.
+fn contents_of_chains(deposited: &Structure) -> Vec<ChainContents> {
+    let mut chains = Vec::new();
+    chains.resize_with(deposited.chains.len(), ChainContents::default);
+    for (at, residue) in deposited.residues.iter().enumerate() {
+        let chain = &mut chains[residue.chain as usize];
+        chain.residues.push(at);
+        chain.atom_count += atoms_of(deposited, at).len();
     }
-
-    /// The chains that a generator copies, in ascending order.
-    fn chains_of(&self, generator: &Generator) -> Vec<u32> {
-        let ids: HashSet<&str> = generator.chains.iter().map(String::as_str).collect();
-        let chains = ids.into_iter().filter_map(|id| self.by_id.get(id));
-        let mut chains: Vec<u32> = chains.flatten().copied().collect();
-        chains.sort_unstable();
-        chains
+    let mut first = deposited.atom_start[deposited.residues.len()];
+    for &span in &deposited.loose {
+        let chain = &mut chains[span.chain as usize];
+        chain.loose.push((first, span));
+        chain.atom_count += span.atom_count as usize;
+        first += span.atom_count;
     }
+    chains
 }
 
 /// How much an assembly has.
@@ -177,9 +241,9 @@ struct Amount {
 
 impl Amount {
     /// Adds `copies` of some chains. Each factor is below 2^32, so a product fits.
-    fn add(&mut self, index: &ChainIndex, chains: &[u32], copies: usize) {
+    fn add(&mut self, contents: &[ChainContents], chains: &[u32], copies: usize) {
         let sum = |count: fn(&ChainContents) -> usize| -> u64 {
-            let counts = chains.iter().map(|&at| count(&index.chains[at as usize]));
+            let counts = chains.iter().map(|&at| count(&contents[at as usize]));
             (counts.sum::<usize>() as u64).saturating_mul(copies as u64)
         };
         self.atoms = self.atoms.saturating_add(sum(|chain| chain.atom_count));
@@ -225,8 +289,8 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn of(index: &ChainIndex, chains: Vec<u32>, generator: &'a Generator) -> Self {
-        let contents = || chains.iter().map(|&at| &index.chains[at as usize]);
+    fn of(contents: &[ChainContents], chains: Vec<u32>, operators: &'a [Operator]) -> Self {
+        let contents = || chains.iter().map(|&at| &contents[at as usize]);
         let mut residues: Vec<usize> = contents()
             .flat_map(|chain| chain.residues.iter().copied())
             .collect();
@@ -237,7 +301,7 @@ impl<'a> Part<'a> {
         residues.sort_unstable();
         loose.sort_unstable_by_key(|&(first, _)| first);
         Part {
-            operators: &generator.operators,
+            operators,
             chains,
             residues,
             loose,
@@ -355,11 +419,13 @@ impl<'a> Copier<'a> {
             self.copies[chain] += 1;
             let mut names = self.deposited.chains[chain].clone();
             if self.copies[chain] > 1 {
-                let suffix = format!("-{}", self.copies[chain]);
-                names.auth_asym_id.push_str(&suffix);
-                if let Some(label) = &mut names.label_asym_id {
-                    label.push_str(&suffix);
-                }
+                let copy = self.copies[chain];
+                let of_copy = |name: Arc<str>| Arc::from(format!("{name}-{copy}"));
+                names = Chain {
+                    auth_asym_id: of_copy(names.auth_asym_id),
+                    label_asym_id: names.label_asym_id.map(of_copy),
+                    ..names
+                };
             }
             self.built.chains.push(names);
             self.built.chains.len() as u32 - 1

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::table::at_line;
+use super::table::{at_line, quoted};
 use crate::{Error, Result};
 
 /// A piece of CIF text. Values come without their delimiters; an unquoted `?`
@@ -73,6 +73,36 @@ impl<'a> Lexer<'a> {
         Ok((span.clone(), Token::Value(&self.text[span])))
     }
 
+    /// The tags of the loop whose `loop_` is at `start` and was the last token. The next
+    /// token is the first value.
+    pub(super) fn tags(&mut self, start: usize) -> Result<Vec<&'a [u8]>> {
+        let mut tags = Vec::new();
+        loop {
+            let end = self.pos;
+            let (_, Token::Tag(tag)) = self.next()? else {
+                self.pos = end;
+                break;
+            };
+            if tags.len() == LOOP_TAGS_MAX {
+                return Err(self.too_many_tags(start, tag));
+            }
+            tags.push(tag);
+        }
+        if tags.is_empty() {
+            return Err(at_line(self.text, start, "a loop has no tags"));
+        }
+        Ok(tags)
+    }
+
+    #[cold]
+    fn too_many_tags(&self, start: usize, tag: &[u8]) -> Error {
+        let category = tag.split(|&byte| byte == b'.').next().unwrap_or_default();
+        let category = quoted(category);
+        let message = format!("the loop of {category} has more than {LOOP_TAGS_MAX} tags");
+        let message = at_line(self.text, start, &message);
+        message.fix("correct the file: no category of the PDBx/mmCIF dictionary has as many items")
+    }
+
     fn skip_blank(&mut self) {
         while let Some(&byte) = self.text.get(self.pos) {
             if byte == b'#' {
@@ -123,6 +153,10 @@ impl<'a> Lexer<'a> {
         .fix(CUT_SHORT))
     }
 }
+
+/// Tags of a loop at most. The largest categories of the PDBx/mmCIF dictionary have a few
+/// hundred items.
+const LOOP_TAGS_MAX: usize = 1_000;
 
 const CUT_SHORT: &str = "fetch the file again: it seems to be cut short";
 

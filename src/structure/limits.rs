@@ -42,7 +42,7 @@ impl Default for ReadLimits {
         ReadLimits {
             text_bytes_max: 1 << 30,
             unpack_ratio_max: 32,
-            name_bytes_max: 1 << 10,
+            name_bytes_max: 256,
             atoms_max: 20_000_000,
             residues_max: 10_000_000,
             models_max: 100_000,

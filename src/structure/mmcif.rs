@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::assembly::Generator;
+use super::assembly::Generators;
 use super::atom_site::{self, AtomSite};
 use super::cif_lexer::{Lexer, Rows, Token};
 use super::components::{self, Kind};
@@ -106,17 +106,9 @@ pub(super) fn read(
                 item.map_err(|error| on_line(text, value_span.start, error))?;
             }
             Token::Loop => {
-                let mut tags = Vec::new();
-                let mut end = lexer.pos();
-                while let (_, Token::Tag(tag)) = lexer.next()? {
-                    tags.push(tag);
-                    end = lexer.pos();
-                }
-                if tags.is_empty() {
-                    return Err(at_line(text, span.start, "a loop has no tags"));
-                }
+                let tags = lexer.tags(span.start)?;
                 seen.note(tags[0]);
-                let mut rows = Rows::new(text, end, tags.len(), edges);
+                let mut rows = Rows::new(text, lexer.pos(), tags.len(), edges);
                 if atom_site::is_item(tags[0]) {
                     AtomSite::new(text, &tags, options.models, table)?.read(&mut rows)?;
                     block.has_atoms = true;
@@ -141,7 +133,7 @@ pub(super) fn read(
     }
     block.resolve(table);
     if options.assembly == Assembly::First {
-        table.generators = block.generators(text, &limits)?;
+        block.generators(text, &limits, &mut table.generators)?;
     }
     Ok(())
 }
@@ -261,13 +253,9 @@ impl<'a> Block<'a> {
         offsets.zip(self.table::<N>(category)).collect()
     }
 
-    fn generators(&self, text: &[u8], limits: &ReadLimits) -> Result<Vec<Generator>> {
-        oper_list::generators(
-            text,
-            limits.operators_max,
-            &self.located_table(ASSEMBLY_GEN),
-            &self.located_table(OPER_LIST),
-        )
+    fn generators(&self, text: &[u8], limits: &ReadLimits, out: &mut Generators) -> Result<()> {
+        let rows = self.located_table(ASSEMBLY_GEN);
+        oper_list::generators(text, limits, &rows, &self.located_table(OPER_LIST), out)
     }
 
     fn resolve(&self, table: &mut AtomTable) {
@@ -276,7 +264,7 @@ impl<'a> Block<'a> {
         } else {
             self.entry_id
         };
-        table.entry_id = (!id.is_empty()).then(|| String::from_utf8_lossy(id).into_owned());
+        table.entry_id = (!id.is_empty()).then(|| String::from_utf8_lossy(id).into());
         self.resolve_entities(table);
         for [id, kind] in self.table::<2>(CHEM_COMP) {
             if let Some(kind) = component_kind(kind)

@@ -4,6 +4,7 @@ use super::class::AtomClass;
 use super::limits::reserve;
 use crate::Result;
 use std::fmt;
+use std::sync::Arc;
 
 /// The atom index that says that a residue lacks the atom.
 pub const MISSING: u32 = u32::MAX;
@@ -17,7 +18,7 @@ pub const MISSING: u32 = u32::MAX;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Structure {
     /// The entry's id as the file gives it (`1ABC`), if it does.
-    pub entry_id: Option<String>,
+    pub entry_id: Option<Arc<str>>,
     /// The model's number as the file gives it, 1 where it gives none.
     pub model: i32,
     /// What the chains are: deposited, too, where the assembly that was asked
@@ -48,7 +49,7 @@ pub struct Structure {
     /// index them.
     pub chains: Vec<Chain>,
     /// UniProt accessions that residues refer to.
-    pub uniprot: Vec<String>,
+    pub uniprot: Vec<Arc<str>>,
     /// Deposited atoms whose coordinates had more than three decimals and were
     /// rounded.
     pub rounded_atoms: u32,
@@ -116,15 +117,15 @@ pub enum BFactorKind {
     Plddt,
 }
 
-/// A chain's names.
+/// A chain's names. The models of a file share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     /// The author's id; where the file lacks it, the label id.
-    pub auth_asym_id: String,
+    pub auth_asym_id: Arc<str>,
     /// `label_asym_id`, which only mmCIF has.
-    pub label_asym_id: Option<String>,
+    pub label_asym_id: Option<Arc<str>>,
     /// `label_entity_id`, which only mmCIF has.
-    pub entity_id: Option<String>,
+    pub entity_id: Option<Arc<str>>,
 }
 
 /// A stretch of atoms that belong to no row, all of one chain.

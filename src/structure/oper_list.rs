@@ -1,11 +1,12 @@
 //! The assembly of an mmCIF file: `_pdbx_struct_assembly_gen` and
 //! `_pdbx_struct_oper_list`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::assembly::{FIX, Generator, Operator};
+use super::assembly::{FIX, Generators, Operator};
 use super::decimal;
-use super::limits::check;
+use super::limits::{ReadLimits, check};
 use super::mmcif::on_line;
 use super::table::{at_line, quoted};
 use crate::{Error, Result};
@@ -38,19 +39,18 @@ pub(super) const OPERATOR_ITEMS: &[&[u8]] = &[
     b"vector[3]",
 ];
 
-/// The generators of assembly 1; none where the file does not have it. At most `max`
-/// operators are evaluated.
+/// Adds the generators of assembly 1 to `out`; none where the file does not have it.
 pub(super) fn generators(
     text: &[u8],
-    max: u32,
+    limits: &ReadLimits,
     generators: &[GeneratorRow],
     operators: &[OperatorRow],
-) -> Result<Vec<Generator>> {
+    out: &mut Generators,
+) -> Result<()> {
     let mut rows = HashMap::new();
     for (offset, [id, values @ ..]) in operators {
         rows.entry(*id).or_insert((*offset, values));
     }
-    let mut out = Vec::new();
     let mut evaluated = 0;
     for &(offset, [_, expression, chains]) in generators.iter().filter(|(_, [id, ..])| *id == b"1")
     {
@@ -59,17 +59,14 @@ pub(super) fn generators(
             offset,
             expression: &without_blanks(expression),
             operators: &rows,
-            max,
+            max: limits.operators_max,
         };
-        out.push(Generator {
-            operators: expression.evaluate(&mut evaluated)?,
-            chains: without_blanks(chains)
-                .split(',')
-                .map(str::to_owned)
-                .collect(),
-        });
+        out.add(expression.evaluate(&mut evaluated)?);
+        let chains = without_blanks(chains);
+        out.list(chains.split(',').map(Cow::from), limits.chains_max)
+            .map_err(|error| on_line(text, offset as usize, error))?;
     }
-    Ok(out)
+    Ok(())
 }
 
 /// An expression of a generator: a list of operators (`1,2`, `1-60`, `P`), or

@@ -25,8 +25,8 @@ type ResidueKey = [u8; 10];
 
 /// Reads the text of a PDB file into `table`.
 pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
-    let operators_max = table.limits.operators_max;
-    let assembly = || Remark350::new(text, operators_max);
+    let limits = table.limits;
+    let assembly = || Remark350::new(text, limits);
     let mut reader = PdbReader {
         text,
         table,
@@ -211,8 +211,7 @@ impl<'a> PdbReader<'a> {
             b"HEADER" if self.table.entry_id.is_none() => {
                 let columns = padded(line);
                 let id = trimmed(&columns[62..66]);
-                self.table.entry_id =
-                    (!id.is_empty()).then(|| String::from_utf8_lossy(id).into_owned());
+                self.table.entry_id = (!id.is_empty()).then(|| String::from_utf8_lossy(id).into());
             }
             b"MODRES" => {
                 let columns = padded(line);

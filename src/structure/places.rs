@@ -110,7 +110,8 @@ fn of_rows(text: &[u8]) -> Result<(Vec<BFactorPlace>, Vec<usize>)> {
     // atom_site without a loop.
     let mut single: Option<(usize, Option<Range<usize>>)> = None;
     loop {
-        match lexer.next()?.1 {
+        let (span, token) = lexer.next()?;
+        match token {
             Token::End => break,
             Token::Data(_) if !places.is_empty() || single.is_some() => break,
             Token::Tag(tag) => {
@@ -122,22 +123,18 @@ fn of_rows(text: &[u8]) -> Result<(Vec<BFactorPlace>, Vec<usize>)> {
                 }
             }
             Token::Loop => {
-                let (mut tags, mut end) = (Vec::new(), lexer.pos());
-                while let (_, Token::Tag(tag)) = lexer.next()? {
-                    tags.push(tag);
-                    end = lexer.pos();
-                }
+                let tags = lexer.tags(span.start)?;
                 let mut edges = Vec::new();
-                let mut rows = Rows::new(text, end, tags.len(), &mut edges);
-                let is_atoms = tags.first().is_some_and(|tag| atom_site::is_item(tag));
+                let mut rows = Rows::new(text, lexer.pos(), tags.len(), &mut edges);
+                let is_atoms = atom_site::is_item(tags[0]);
                 let column = tags.iter().position(|tag| atom_site::is_b_factor(tag));
                 if is_atoms && column.is_none() {
-                    items_missing_at.push(end);
+                    items_missing_at.push(lexer.pos());
                 }
                 while rows.next()? {
                     if is_atoms {
                         let bytes = match column {
-                            Some(column) => span(rows.edges(), column),
+                            Some(column) => value_at(rows.edges(), column),
                             None => rows.end()..rows.end(),
                         };
                         places.push(place(bytes));
@@ -164,7 +161,7 @@ fn place(bytes: Range<usize>) -> BFactorPlace {
     }
 }
 
-fn span(edges: &[u32], column: usize) -> Range<usize> {
+fn value_at(edges: &[u32], column: usize) -> Range<usize> {
     edges[2 * column] as usize..edges[2 * column + 1] as usize
 }
 

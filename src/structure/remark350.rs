@@ -4,9 +4,12 @@
 //! generator, which AND CHAINS goes on with, and three BIOMT lines are an
 //! operator. Assembly 1 is read, everything else passed over.
 
-use super::assembly::{FIX, Generator, Operator};
+use std::borrow::Cow;
+
+use super::assembly::{FIX, Generators, Operator};
 use super::decimal::float;
-use super::limits::check;
+use super::limits::{ReadLimits, check};
+use super::mmcif::on_line;
 use super::table::at_line;
 use crate::{Error, Result};
 
@@ -15,10 +18,10 @@ pub(super) struct Remark350<'a> {
     text: &'a [u8],
     /// Whether the lines are of assembly 1.
     wanted: bool,
-    /// The most operators that are read, and how many have been.
-    operators_max: u32,
+    limits: ReadLimits,
+    /// How many operators have been read.
     operators: u64,
-    generators: Vec<Generator>,
+    generators: Generators,
     /// Where the last generator starts.
     generator_at: usize,
     /// The operator's rows so far, and its number.
@@ -27,13 +30,13 @@ pub(super) struct Remark350<'a> {
 }
 
 impl<'a> Remark350<'a> {
-    pub(super) fn new(text: &'a [u8], operators_max: u32) -> Self {
+    pub(super) fn new(text: &'a [u8], limits: ReadLimits) -> Self {
         Remark350 {
             text,
             wanted: false,
-            operators_max,
+            limits,
             operators: 0,
-            generators: Vec::new(),
+            generators: Generators::default(),
             generator_at: 0,
             rows: Vec::new(),
             serial: b"",
@@ -55,15 +58,13 @@ impl<'a> Remark350<'a> {
         if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {
             self.end_generator()?;
             self.generator_at = at;
-            self.generators.push(Generator {
-                chains: chain_ids(chains).collect(),
-                operators: Vec::new(),
-            });
+            self.generators.add(Vec::new());
+            self.list(chains, at)?;
         } else if let Some(chains) = line.strip_prefix(b"AND CHAINS:") {
-            match self.generators.last_mut() {
-                Some(generator) => generator.chains.extend(chain_ids(chains)),
-                None => return Err(self.error(at, NO_CHAINS)),
+            if self.generators.is_empty() {
+                return Err(self.error(at, NO_CHAINS));
             }
+            self.list(chains, at)?;
         } else if let Some(row) = words.next().and_then(|word| word.strip_prefix(b"BIOMT")) {
             self.row(row, words.filter(|word| !word.is_empty()), at)?;
         }
@@ -71,9 +72,17 @@ impl<'a> Remark350<'a> {
     }
 
     /// The generators of assembly 1; none where the file does not have it.
-    pub(super) fn finish(mut self) -> Result<Vec<Generator>> {
+    pub(super) fn finish(mut self) -> Result<Generators> {
         self.end_generator()?;
         Ok(self.generators)
+    }
+
+    /// Adds the chains of a list to the last generator.
+    fn list(&mut self, chains: &[u8], at: usize) -> Result<()> {
+        let listed = self
+            .generators
+            .list(chain_ids(chains), self.limits.chains_max);
+        listed.map_err(|error| on_line(self.text, at, error))
     }
 
     /// Reads a row of an operator.
@@ -107,17 +116,22 @@ impl<'a> Remark350<'a> {
         };
         self.operators += 1;
         let what = || "assembly 1 has too many operators";
-        check("operators_max", self.operators_max, self.operators, what)?;
-        let generator = self.generators.last_mut();
-        generator.expect("just seen").operators.push(operator);
+        check(
+            "operators_max",
+            self.limits.operators_max,
+            self.operators,
+            what,
+        )?;
+        let operators = self.generators.operators();
+        operators.expect("there is a generator").push(operator);
         Ok(())
     }
 
     /// Refuses a generator without an operator, or with a part of one.
     fn end_generator(&mut self) -> Result<()> {
         let whole = self.rows.is_empty();
-        match self.generators.last() {
-            Some(generator) if !whole || generator.operators.is_empty() => {
+        match self.generators.operators() {
+            Some(operators) if !whole || operators.is_empty() => {
                 let message = "the chains here lack operators: BIOMT1, BIOMT2 and BIOMT3";
                 Err(self.error(self.generator_at, message))
             }
@@ -139,9 +153,9 @@ fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Chain ids; `NULL` is the blank one.
-fn chain_ids(list: &[u8]) -> impl Iterator<Item = String> {
+fn chain_ids(list: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
     items(list).map(|id| match id {
-        b"NULL" => String::new(),
-        id => String::from_utf8_lossy(id).into_owned(),
+        b"NULL" => Cow::default(),
+        id => String::from_utf8_lossy(id),
     })
 }

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::assembly::Generator;
+use super::assembly::Generators;
 use super::components::Kind;
 use super::element::HYDROGEN;
 use super::limits::{ReadLimits, check, exceeded, reserve};
@@ -118,7 +119,7 @@ pub(super) const NO_NAME: NameId = 0;
 /// The distinct texts of a file, numbered; number 0 is the empty one.
 #[derive(Default)]
 pub(super) struct Names {
-    text: Vec<Box<[u8]>>,
+    text: Vec<Arc<str>>,
     index: HashMap<Box<[u8]>, NameId>,
 }
 
@@ -131,17 +132,18 @@ impl Names {
         if let Some(&id) = self.index.get(text) {
             return id;
         }
-        self.text.push(text.into());
+        self.text.push(String::from_utf8_lossy(text).into());
         let id = self.text.len() as NameId;
         self.index.insert(text.into(), id);
         id
     }
 
-    /// The text, with a replacement character for what is not UTF-8.
-    pub(super) fn get(&self, id: NameId) -> String {
+    /// The text, with a replacement character for what is not UTF-8. All structures of a
+    /// file share it.
+    pub(super) fn get(&self, id: NameId) -> Arc<str> {
         match id.checked_sub(1) {
-            Some(at) => String::from_utf8_lossy(&self.text[at as usize]).into_owned(),
-            None => String::new(),
+            Some(at) => Arc::clone(&self.text[at as usize]),
+            None => Arc::default(),
         }
     }
 
@@ -155,7 +157,7 @@ impl Names {
 #[derive(Default)]
 pub(super) struct AtomTable {
     pub limits: ReadLimits,
-    pub entry_id: Option<String>,
+    pub entry_id: Option<Arc<str>>,
     /// Model numbers in order of first appearance.
     pub models: Vec<i32>,
     pub atoms: Vec<Atom>,
@@ -171,7 +173,7 @@ pub(super) struct AtomTable {
     /// Whether the file says that its B factors are pLDDT.
     pub plddt: bool,
     /// What makes assembly 1, where it is asked for and the file has it.
-    pub generators: Vec<Generator>,
+    pub generators: Generators,
     /// Why the file may be cut short, if it may.
     pub truncation: Option<Truncation>,
     model_index: HashMap<i32, u32>,

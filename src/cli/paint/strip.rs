@@ -53,7 +53,7 @@ impl Track {
         let words = match decl.kind {
             ColumnKind::Chain => {
                 let chains = structure.chains.iter();
-                chains.map(|chain| chain.auth_asym_id.clone()).collect()
+                chains.map(|chain| chain.auth_asym_id.to_string()).collect()
             }
             kind => words(kind).iter().map(|word| (*word).to_owned()).collect(),
         };

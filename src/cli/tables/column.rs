@@ -183,7 +183,7 @@ impl FeatureBuilder {
             }
             (FeatureBuilder::Chain(builder), Values::Count(values)) => {
                 let chains = &record.structure.chains;
-                let name = |index: i32| chains[index as usize].auth_asym_id.as_str();
+                let name = |index: i32| &*chains[index as usize].auth_asym_id;
                 append_texts(builder, rows.map(|row| some(values[row]).map(name)));
             }
             (FeatureBuilder::Text(builder, texts), Values::Count(values)) => {

@@ -2,6 +2,7 @@
 
 use crate::features::{FeatureTable, TableName};
 use crate::structure::{Chain, Residue, Structure};
+use std::sync::Arc;
 
 /// A structure with its features, and what identifies it.
 #[derive(Debug)]
@@ -62,9 +63,8 @@ impl<'a> Record<'a> {
     /// How much text the rows of a table have at most, without residue names, one-letter codes
     /// and words of features: of those no row group has enough to matter.
     pub(super) fn text_bytes_max(&self, table: TableName) -> TextBytes {
-        let entry_id = self.structure.entry_id.as_ref().map_or(0, String::len);
-        let once = self.source.len() + self.name.len() + entry_id;
-        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let optional = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+        let once = self.source.len() + self.name.len() + optional(&self.structure.entry_id);
         let chains = self.structure.chains.iter();
         // A feature may name a second chain.
         let names = chains.map(|chain| {
@@ -72,7 +72,7 @@ impl<'a> Record<'a> {
                 + optional(&chain.label_asym_id)
                 + optional(&chain.entity_id)
         });
-        let accessions = self.structure.uniprot.iter().map(String::len);
+        let accessions = self.structure.uniprot.iter().map(|name| name.len());
         let of_chain = names.max().unwrap_or(0);
         let each_row = match table {
             TableName::Residues => of_chain + accessions.max().unwrap_or(0),

@@ -47,7 +47,7 @@ fn residue(chain: u32, number: i32) -> Residue {
 fn structure(length: i32) -> Structure {
     let chain = |name: &str, label: Option<&str>| Chain {
         auth_asym_id: name.into(),
-        label_asym_id: label.map(str::to_owned),
+        label_asym_id: label.map(Arc::from),
         entity_id: None,
     };
     let numbers = 1..=length;
@@ -338,7 +338,7 @@ fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
     let mut rows = 0;
     for number in 0..20 {
         let mut structure = structure(4);
-        structure.chains[0].auth_asym_id = format!("{number}{}", "x".repeat(900));
+        structure.chains[0].auth_asym_id = format!("{number}{}", "x".repeat(900)).into();
         rows += structure.residues.len();
         let features = features(structure.residues.len());
         let record = Record::new("in", "name", &structure, &features);
@@ -347,7 +347,7 @@ fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
     }
     // More than the limit in one row: a row group of its own.
     let mut large = structure(1);
-    large.chains[0].auth_asym_id = "y".repeat(2 * limit);
+    large.chains[0].auth_asym_id = "y".repeat(2 * limit).into();
     rows += large.residues.len();
     let features = features(large.residues.len());
     tables
