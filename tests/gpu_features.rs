@@ -256,7 +256,7 @@ fn a_small_batch_agrees() {
 }
 
 /// A made-up structure with more atoms in some residues: 9, 70 up to 40 A away, and
-/// 300 in one place.
+/// 200 in one place.
 fn crowded(seed: u64) -> Structure {
     let one = structure(60, seed);
     let mut crowded = Structure {
@@ -286,7 +286,7 @@ fn crowded(seed: u64) -> Structure {
         let (more, apart) = match index {
             10 => (9, 1_500),
             20 => (70, 40_000),
-            30 => (300, 1),
+            30 => (200, 1),
             _ => (0, 1),
         };
         let first = one.xyz[range.start];
