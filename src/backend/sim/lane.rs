@@ -103,11 +103,12 @@ impl Device {
         let old = self.graph(lane, id)?;
         if let Some(error) = refused {
             // It may have taken over some of the parameters.
-            let taken = graph.steps.iter().take(graph.steps.len().div_ceil(2));
+            let taken = graph.steps.len().div_ceil(2);
             if old.difference(&graph).is_none() {
-                taken
-                    .enumerate()
-                    .for_each(|(node, step)| drop(old.set(node, step.clone())));
+                for (node, step) in graph.steps.iter().take(taken).enumerate() {
+                    let is_of_kind = old.set(node, step.clone());
+                    debug_assert!(is_of_kind, "the topology is the same");
+                }
             }
             return Err(error);
         }
