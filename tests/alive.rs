@@ -404,7 +404,8 @@ fn a_deadline_that_is_missed_ends_an_engine_without_supervision() {
 
 #[test]
 fn a_device_that_does_not_come_back_leaves_the_work_to_the_others() {
-    let faults = vec![Fault::Kernel { launch: 3 }, Fault::Revival { revival: 0 }];
+    // The other device may take nearly all batches.
+    let faults = vec![Fault::Kernel { launch: 0 }, Fault::Revival { revival: 0 }];
     for wait in [Wait::Block, Wait::Spin] {
         let backends = [supervised(faults.clone()), supervised(Vec::new())];
         let config = EngineConfig { wait, ..config() };

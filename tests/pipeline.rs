@@ -532,3 +532,18 @@ fn a_packed_slot_goes_round_again_and_gives_the_same() {
     assert_eq!((error.kind(), items.len()), (ErrorKind::Usage, 2));
     assert!(packer.pack(&mut slot, Vec::new()).is_err());
 }
+
+#[test]
+fn a_packer_packs_what_a_ring_over_some_of_its_buckets_holds() {
+    let (backend, pool) = cpu();
+    let sizes = [[4, 10], [64, 10]].map(Extent::from);
+    let packer = Packer::new(Scale::new(2.0), &sizes, &backend, pool).unwrap();
+    let small = Buckets::new(vec![packer.buckets().as_slice()[0].clone()]).unwrap();
+    let policy = Policy::default();
+    let mut ring = Ring::<()>::new(&backend, &Arc::new(small), 1, &policy, Wait::Spin).unwrap();
+    let mut slot = ring.acquire().unwrap();
+    let items = vec![vec![0.0; 3]; 2];
+    let (error, _) = packer.pack(&mut slot, items).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(packer.pack(&mut slot, vec![vec![0.0; 4]]).is_ok());
+}

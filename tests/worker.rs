@@ -326,6 +326,22 @@ fn inputs_that_a_kernel_changes_are_as_they_were_when_a_batch_runs_again() {
 }
 
 #[test]
+fn work_with_a_deadline_does_not_outlive_its_pipeline() {
+    let (_, backend) = open();
+    let mut config = EngineConfig::new([1]);
+    config.policy.deadline = Some(Duration::from_millis(200));
+    let backends = [backend];
+    let mut pipeline = Pipeline::new(Fated::new(), &backends, pool(), &config).unwrap();
+    pipeline.submit(NEVER_ENDS).unwrap();
+    drop(pipeline);
+    config.policy.deadline = None;
+    let engine = Engine::new(Fated::new(), &backends, pool(), &config).unwrap();
+    let ticket = engine.submit(15).unwrap();
+    engine.flush().unwrap();
+    assert_eq!(ticket.wait().unwrap().result.unwrap(), 105);
+}
+
+#[test]
 fn an_item_is_not_blamed_for_signals_from_outside() {
     for batch in [1, 16] {
         let ends = tempfile::NamedTempFile::new().unwrap();

@@ -225,6 +225,29 @@ fn memory_of_a_lane_that_was_given_up_does_not_change_any_more() {
 }
 
 #[test]
+fn a_batch_that_was_refused_before_a_loss_is_no_success() {
+    let (worker, backend) = open();
+    let program = program("slow", slow);
+    let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+    let mut later = slots.pop().unwrap();
+    let (lane, _) = &mut slots[0];
+    program.fill(&mut **lane, 0);
+    // The worker does not know this graph.
+    lane.launch_graph(GraphId::unique()).unwrap();
+    lane.fence().unwrap();
+    // When this has ended, the worker has announced the refusal.
+    program.submit(&mut later, 100);
+    later.0.wait().unwrap();
+    signal(worker.process_id().unwrap(), "-KILL");
+    while !backend.revive().unwrap() {
+        backend.driver_calls();
+    }
+    let error = lane.wait().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Worker, "{error}");
+    assert!(lane.is_quiet());
+}
+
+#[test]
 fn a_loss_is_reported_when_the_process_has_ended() {
     let (worker, backend) = open();
     let program = program("writes_on", writes_on);

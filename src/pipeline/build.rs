@@ -90,6 +90,10 @@ pub(super) fn build<W: Workload>(
     }
     let claims = backends.iter().map(|backend| Claim::of(&**backend));
     let claims: Vec<_> = claims.collect::<Result<_>>()?;
+    for backend in backends.iter().filter(|backend| backend.is_supervised()) {
+        // An engine before may have given it up.
+        backend.revive()?;
+    }
     let mut size = Size {
         slots: config.slots,
         ladder: config.buckets.clone(),

@@ -27,8 +27,9 @@ use std::time::Instant;
 /// The lowest latency there is: nothing is handed to another thread. Results come
 /// out in whatever order batches finish, with the numbers of their items.
 pub struct Pipeline<W: Workload> {
-    shared: Shared<W>,
+    // Before `shared`, which has the right to the backends.
     ring: Ring<Batch<W>>,
+    shared: Shared<W>,
     batcher: Batcher<W>,
     /// A batch that closed while no slot was free.
     waiting: VecDeque<Batch<W>>,
@@ -263,7 +264,7 @@ impl<W: Workload> Pipeline<W> {
     fn collect(&mut self, finished: Finished<Batch<W>>) {
         match finished {
             Err(failed) if self.shared.comes_back(&failed) => {
-                let more = std::iter::from_fn(|| self.ring.poll()).collect();
+                let more = || std::iter::from_fn(|| self.ring.poll()).collect();
                 let finished = self.shared.bring_back(failed, more);
                 finished
                     .into_iter()

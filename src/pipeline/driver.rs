@@ -321,7 +321,7 @@ impl<W: Workload> Compute<W> {
                 }
                 Next::Finished(Err(failed)) if self.shared.comes_back(&failed) => {
                     let turn = self.shared.devices[self.device].turn.lock();
-                    let more = self.completions.all_finished();
+                    let more = || self.completions.all_finished();
                     let finished = self.shared.bring_back(failed, more);
                     drop(turn);
                     finished.into_iter().for_each(|outcome| self.pass(outcome));

@@ -87,8 +87,8 @@ impl<W: Workload> Packer<W> {
             let error = error.fix("open the ring over Packer::buckets of this packer");
             return Err((error, items));
         }
-        let buckets = self.buckets();
-        let capacity = buckets.largest().capacity;
+        // A ring may have some of the packer's buckets.
+        let capacity = slot.capacity();
         let axes = self.program.workload.axes();
         let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX);
         let now = Instant::now();

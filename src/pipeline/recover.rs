@@ -44,14 +44,20 @@ impl<W: Workload> Shared<W> {
             && !self.is_over(failed.slot.device())
     }
 
-    /// Runs the batches that a device was lost with again: `first`, and what else of
-    /// `more` failed. Nothing may be given to the device meanwhile: the caller holds
+    /// Starts the device again that `first` was lost with, and runs the batches that it was
+    /// lost with again: `first`, and what failed of `more`, all that has finished then.
+    /// Nothing may be given to the device meanwhile: the caller holds
     /// its [`Device::turn`](super::stages::Device::turn).
     pub(super) fn bring_back(
         &self,
-        first: Box<Failed<Batch<W>>>,
-        more: Vec<Finished<Batch<W>>>,
+        mut first: Box<Failed<Batch<W>>>,
+        more: impl FnOnce() -> Vec<Finished<Batch<W>>>,
     ) -> Vec<Finished<Batch<W>>> {
+        // A loss is seen by all its batches once the old process has ended.
+        if let Err(error) = self.revive(&mut first.slot) {
+            first.error = error;
+        }
+        let more = more();
         let mut lost = Vec::new();
         let mut finished = Vec::with_capacity(1 + more.len());
         for mut outcome in std::iter::once(Err(first)).chain(more) {
@@ -63,7 +69,14 @@ impl<W: Workload> Shared<W> {
             }
         }
         lost.sort_by_key(|failed| failed.batch.number);
-        finished.extend(lost.into_iter().map(|failed| self.run_again(*failed)));
+        // Until the device cannot be started again.
+        finished.extend(
+            lost.into_iter()
+                .map(|failed| match self.comes_back(&failed) {
+                    true => self.run_again(*failed),
+                    false => Err(self.end(failed)),
+                }),
+        );
         finished
     }
 

@@ -232,6 +232,15 @@ impl<B> InFlightSet<B> {
     }
 }
 
+/// A batch with a deadline is waited for: on a device that others use too, its work would
+/// go on, and nothing would give it up any more.
+impl<B> Drop for InFlightSet<B> {
+    fn drop(&mut self) {
+        self.slots.retain(Slot::has_deadline);
+        while self.wait(Wait::Block).is_some() {}
+    }
+}
+
 /// Restores the order of numbered things. It holds at most what is missing its
 /// predecessors, so with slots as the things, at most one less than there are.
 pub(crate) struct Reorder<T> {

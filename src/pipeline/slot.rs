@@ -195,6 +195,11 @@ impl<S> Slot<S> {
         self.core.executor.backend()
     }
 
+    /// The most that a batch of it can span.
+    pub(crate) fn capacity(&self) -> Extent {
+        self.core.executor.buckets().largest().capacity
+    }
+
     /// Whether its buckets are of the recordings with this id.
     pub(crate) fn is_of(&self, id: RecordingId) -> bool {
         self.core.executor.buckets().largest().recording.id() == id
@@ -416,6 +421,10 @@ impl<B> Failed<B> {
 impl<B> Slot<InFlight<B>> {
     pub(crate) fn batch_mut(&mut self) -> &mut B {
         &mut self.state.batch
+    }
+
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.state.due.is_some()
     }
 
     /// Looks once.

@@ -137,9 +137,10 @@ impl Device {
         };
         self.schedule.forget();
         self.memory.spoil();
-        for lane in self.shares.keys().copied().collect::<Vec<_>>() {
-            self.lose_work(lane, &error);
-        }
+        let lanes: Vec<u32> = self.shares.keys().copied().collect();
+        lanes.iter().for_each(|lane| self.keep_loss(*lane, &error));
+        // Lanes may share streams, so this may pass for work of other lanes seen done.
+        lanes.iter().for_each(|lane| self.forget_work(*lane));
         Ok(true)
     }
 

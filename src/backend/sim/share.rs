@@ -109,17 +109,22 @@ impl Device {
         }
     }
 
-    /// The device came back from a loss without the lane's work.
-    pub(super) fn lose_work(&mut self, lane: u32, error: &Error) {
+    /// Keeps the loss for a lane whose work the host has not seen done.
+    pub(super) fn keep_loss(&mut self, lane: u32, error: &Error) {
         let mark = self.lane(lane).mark.take();
-        let unseen = mark.filter(|(epoch, _)| !self.host.covers(*epoch));
+        let is_unseen = mark.is_some_and(|(epoch, _)| !self.host.covers(epoch));
+        if is_unseen {
+            self.lane(lane).gone = Some(error.clone());
+        }
+    }
+
+    /// The device came back from a loss without the lane's work.
+    pub(super) fn forget_work(&mut self, lane: u32) {
         for (_, clock) in self.lane(lane).given.clone().into_iter().flatten() {
             self.host.join(&clock);
         }
         self.release(lane, true);
-        let share = self.lane(lane);
-        share.gone = unseen.map(|_| error.clone());
-        share.capture = None;
+        self.lane(lane).capture = None;
     }
 
     /// Tells once what became of work that was in flight when the device was lost.

@@ -7,6 +7,7 @@ use super::arena::{
 use super::message::{Reply, Request, Spec, Step};
 use super::order::QueueOrder;
 use super::process::Fate;
+use super::served::as_loss;
 use super::supervisor::Supervisor;
 use crate::backend::{
     Addresses, BackendId, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue,
@@ -306,7 +307,7 @@ unsafe impl Lane for WorkerLane {
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
         let lane = self.lane;
         match self.supervisor.ask(&Request::GraphOps { lane, graph })? {
-            Reply::Ops(ops) => ops,
+            Reply::Ops(ops) => self.supervisor.answered(ops),
             _ => Err(self.supervisor.garbled()),
         }
     }
@@ -325,6 +326,10 @@ unsafe impl Lane for WorkerLane {
         self.refuse_in_capture("a fence was set")?;
         // The worker that has the work of the fence before, if that is in flight.
         let worker = (self.seen != self.given).then_some(self.generation);
+        if worker.is_none() {
+            // An earlier worker may have announced its end after the last fence was seen.
+            self.flag().clear_failure();
+        }
         let mut work = Request::Work {
             lane: self.lane,
             steps: std::mem::take(&mut self.steps),
@@ -366,7 +371,8 @@ unsafe impl Lane for WorkerLane {
         // The worker read its clock between the question and now.
         let here_ns = host_ns(asked + asked.elapsed() / 2);
         let here = |ns: u64| here_ns.saturating_add(ns).saturating_sub(there_ns);
-        Ok(stamps?.map(|stamp| stamp.map(here)))
+        let stamps = self.supervisor.answered(stamps)?;
+        Ok(stamps.map(|stamp| stamp.map(here)))
     }
 
     fn abandon(&mut self, error: &Error) {
@@ -375,7 +381,7 @@ unsafe impl Lane for WorkerLane {
             true => self.generation,
             false => self.supervisor.generation(),
         };
-        self.supervisor.lose(generation, error);
+        self.supervisor.lose(generation, &as_loss(error.clone()));
         self.steps.clear();
         // Host memory stays closed as long as the process may write to it.
         let ended = match self.supervisor.fate(generation) {

@@ -67,13 +67,6 @@ impl Ledger {
         self.groups.retain(is_open);
     }
 
-    /// Forgets what the last worker wrote of failures, which the next one has no part in.
-    pub(super) fn clear_failures(&self) {
-        for group in &self.groups {
-            (0..group.lanes.len()).for_each(|index| group.flags.lane(index).clear_failure());
-        }
-    }
-
     /// # Panics
     /// If the lane is not open.
     pub(super) fn graphs(&mut self, lane: u32) -> &mut Graphs<Spec> {

@@ -172,7 +172,7 @@ unsafe impl Backend for WorkerBackend {
 
     fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
         match self.supervisor.ask(&Request::Occupancy(function))? {
-            Reply::Occupancy(occupancy) => occupancy,
+            Reply::Occupancy(occupancy) => self.supervisor.answered(occupancy),
             _ => Err(self.supervisor.garbled()),
         }
     }

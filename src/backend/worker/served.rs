@@ -221,7 +221,7 @@ impl State {
 }
 
 /// An error after which the process starts again, whatever it was.
-fn as_loss(error: Error) -> Error {
+pub(super) fn as_loss(error: Error) -> Error {
     match error.scope() {
         ErrorScope::Device => error,
         _ => Error::new(ErrorKind::Device, error.to_string()),

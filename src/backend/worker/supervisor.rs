@@ -104,7 +104,7 @@ impl Supervisor {
 
     /// Passes on the answer to a call, and loses the worker if the error is one of its
     /// device.
-    fn answered<T>(&self, result: Result<T>) -> Result<T> {
+    pub(super) fn answered<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && loses_worker(error)
         {
@@ -300,7 +300,6 @@ impl Supervisor {
         let start = Instant::now();
         // What the old one still wrote would go into memory that is used again.
         self.workers.wait_for_end()?;
-        core.ledger.clear_failures();
         let started = start_worker(&self.workers, &self.options, &core.ledger);
         let (link, _) = started.within(|| "starting the worker again")?;
         core.link = link;
