@@ -64,20 +64,31 @@ impl<W: Workload> Shared<W> {
             self.back(&mut outcome);
             match outcome {
                 Err(failed) if self.comes_back(&failed) => lost.push(failed),
-                Err(failed) => finished.push(Err(self.end(failed))),
+                Err(failed) => finished.push(Err(self.end_lost(failed))),
                 done => finished.push(done),
             }
         }
         lost.sort_by_key(|failed| failed.batch.number);
-        // Until the device cannot be started again.
-        finished.extend(
-            lost.into_iter()
-                .map(|failed| match self.comes_back(&failed) {
-                    true => self.run_again(*failed),
-                    false => Err(self.end(failed)),
-                }),
-        );
+        let run_again = |failed: Box<Failed<_>>| match self.comes_back(&failed) {
+            true => self.run_again(*failed),
+            false => Err(self.end_lost(failed)),
+        };
+        finished.extend(lost.into_iter().map(run_again));
         finished
+    }
+
+    /// Fails a batch for good. One that was lost with a device that cannot be started again
+    /// gets the reason of that.
+    fn end_lost(&self, mut failed: Box<Failed<Batch<W>>>) -> Box<Failed<Batch<W>>> {
+        let over = self.over(failed.slot.device());
+        if let Some(reason) = over.filter(|_| is_loss(&failed.error)) {
+            // Without the places of the batch that met it.
+            failed.error = Error::new(reason.kind(), reason.message());
+            if let Some(fix) = reason.fix_text() {
+                failed.error = failed.error.fix(fix);
+            }
+        }
+        self.end(failed)
     }
 
     fn run_again(&self, failed: Failed<Batch<W>>) -> Finished<Batch<W>> {

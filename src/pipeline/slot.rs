@@ -4,16 +4,18 @@
 //! written in `Filling` only and read in `Done` only, so a program that refills
 //! a slot in flight, or reads it before it is done, does not compile.
 
+mod in_flight;
+
 use super::upload::write_header;
 use crate::backend::{Backend, Block, BlockView, HostViews, Lane, Stamps};
-use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
+use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, RecordingId, View};
-use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung, give_up};
+use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracing::{debug_span, trace_span};
+use tracing::debug_span;
 
 /// How long the device may refuse to mark the end of a failed batch, as it does while
 /// another thread captures.
@@ -390,133 +392,6 @@ impl<B> Slot<Filled<B>> {
             }
             Err(error) => Err(self.fail(error.within("submit"), |state| state.batch)),
         }
-    }
-}
-
-impl<B> InFlight<B> {
-    fn new(batch: B, due: Option<Instant>, failed: Option<Error>) -> Self {
-        InFlight {
-            batch,
-            due,
-            failed,
-            reported: false,
-            unfenced_since: None,
-        }
-    }
-}
-
-impl<B> Failed<B> {
-    /// The slot in flight, so that it is waited for before it is used again. For an
-    /// error of the batch alone: the device goes on.
-    pub(crate) fn wait_out(self) -> Slot<InFlight<B>> {
-        let Failed { error, batch, slot } = self;
-        let due = slot.core.due();
-        slot.with(|_| InFlight {
-            unfenced_since: Some(Instant::now()),
-            ..InFlight::new(batch, due, Some(error))
-        })
-    }
-}
-
-impl<B> Slot<InFlight<B>> {
-    pub(crate) fn batch_mut(&mut self) -> &mut B {
-        &mut self.state.batch
-    }
-
-    pub(crate) fn has_deadline(&self) -> bool {
-        self.state.due.is_some()
-    }
-
-    /// Looks once.
-    pub(crate) fn poll(mut self) -> Progress<B> {
-        let done = match self.fence() {
-            Ok(true) => self.core.lane.is_done(),
-            unfenced => unfenced,
-        };
-        let overdue = self.state.due.is_some_and(|due| due <= Instant::now());
-        self.progress(done, overdue)
-    }
-
-    /// Waits to the end, or until it is overdue.
-    pub(crate) fn wait(mut self) -> Progress<B> {
-        loop {
-            match self.wait_once() {
-                // The device has reported an error; the end is still to come.
-                Progress::Pending(slot) => self = slot,
-                over => return over,
-            }
-        }
-    }
-
-    fn wait_once(mut self) -> Progress<B> {
-        let span = trace_span!("wait", slot = self.core.index).entered();
-        let done = match (self.fence(), self.state.due) {
-            (Ok(true), None) => self.core.lane.wait().map(|()| true),
-            (Ok(true), Some(due)) => {
-                let left = due.saturating_duration_since(Instant::now());
-                self.core.lane.wait_for(left)
-            }
-            (unfenced, _) => unfenced,
-        };
-        drop(span);
-        let overdue = self.state.due.is_some_and(|due| due <= Instant::now());
-        self.progress(done, overdue)
-    }
-
-    /// Marks the end of what a failed submission gave, so that it can be waited for.
-    /// Whether it is marked.
-    fn fence(&mut self) -> Result<bool> {
-        let Some(since) = self.state.unfenced_since else {
-            return Ok(true);
-        };
-        match self.core.executor.mark(&mut *self.core.lane) {
-            Ok(()) => {
-                self.state.unfenced_since = None;
-                Ok(true)
-            }
-            Err(error) if error.scope() >= ErrorScope::Device => Err(error),
-            Err(_) if since.elapsed() < FENCE_TIMEOUT => Ok(false),
-            Err(error) => Err(Error::new(
-                ErrorKind::Device,
-                format!("the end of a failed batch cannot be marked: {error}"),
-            )),
-        }
-    }
-
-    fn progress(mut self, done: Result<bool>, overdue: bool) -> Progress<B> {
-        let error = match done {
-            Ok(true) => match self.state.failed.take() {
-                None => return Progress::Done(self.with(|state| Done { batch: state.batch })),
-                Some(error) => return self.end(error),
-            },
-            Ok(false) if !overdue => return Progress::Pending(self),
-            Ok(false) => {
-                let deadline = self.core.executor.policy().deadline.unwrap_or_default();
-                give_up(&mut *self.core.lane, deadline)
-            }
-            Err(error) if error.scope() >= ErrorScope::Device => error,
-            Err(error) if self.state.reported => Error::new(
-                ErrorKind::Device,
-                format!("the device does not come to an end with the batch: {error}"),
-            ),
-            Err(error) => {
-                self.state.reported = true;
-                let error = self.located(error.within("compute"));
-                self.state.failed.get_or_insert(error);
-                return Progress::Pending(self);
-            }
-        };
-        let error = self.located(error.within("compute"));
-        self.end(error)
-    }
-
-    fn end(self, error: Error) -> Progress<B> {
-        let batch = self.state.batch;
-        let slot = Slot {
-            core: self.core,
-            state: Free(()),
-        };
-        Progress::Failed(Box::new(Failed { error, batch, slot }))
     }
 }
 

@@ -319,7 +319,12 @@ impl<W: Workload> Shared<W> {
 
     /// Whether a device takes no more work.
     pub(super) fn is_over(&self, device: usize) -> bool {
-        self.devices[device].lost.get().is_some() || self.ended.get().is_some()
+        self.over(device).is_some()
+    }
+
+    /// Why a device takes no more work.
+    pub(super) fn over(&self, device: usize) -> Option<&Error> {
+        self.devices[device].lost.get().or(self.ended.get())
     }
 
     /// Whether a slot can be used again. Slots of a lost device are dropped while the
