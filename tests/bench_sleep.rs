@@ -2,7 +2,9 @@
 //! count as its own.
 #![cfg(feature = "bench")]
 
+#[path = "support/measured/mod.rs"]
 mod measured;
+#[path = "support/tamper/mod.rs"]
 mod tamper;
 
 use measured::{figures, measure, session, small};

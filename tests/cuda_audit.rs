@@ -3,7 +3,9 @@
 //! builds. Without a device these tests say "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/gather/mod.rs"]
 mod gather;
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use gather::{Gather, Params, Slot, policies};

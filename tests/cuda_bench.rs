@@ -2,6 +2,7 @@
 //! device".
 #![cfg(all(feature = "bench", feature = "cuda"))]
 
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use gpu::device;

@@ -2,7 +2,9 @@
 //! Without a device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/give/mod.rs"]
 mod give;
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use give::Give;

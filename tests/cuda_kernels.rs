@@ -2,6 +2,7 @@
 //! refused. Without a device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use gpu::*;

@@ -1,7 +1,9 @@
 //! Lanes on a real device. Without one, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/give/mod.rs"]
 mod give;
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use give::Give;

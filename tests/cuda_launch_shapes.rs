@@ -3,7 +3,9 @@
 //! Without a device, the GPU's part says "skipped: no device".
 
 #[cfg(feature = "cuda")]
+#[path = "support/gpu/mod.rs"]
 mod gpu;
+#[path = "support/seeds/mod.rs"]
 mod seeds;
 
 use seeds::Random;

@@ -1,7 +1,9 @@
 //! Batches with their times, on a device. Without one it says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/give/mod.rs"]
 mod give;
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use give::Give;

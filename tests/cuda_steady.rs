@@ -2,6 +2,7 @@
 //! at the device's free memory. Without a device it says "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use gpu::*;

@@ -3,8 +3,9 @@
 //! "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/gpu/mod.rs"]
 mod gpu;
-#[path = "mix/mod.rs"]
+#[path = "support/mix/mod.rs"]
 mod mix;
 
 use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};

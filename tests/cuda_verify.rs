@@ -3,6 +3,7 @@
 //! tests say "skipped: no device".
 #![cfg(feature = "cuda")]
 
+#[path = "support/gpu/mod.rs"]
 mod gpu;
 
 use gpu::*;

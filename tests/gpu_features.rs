@@ -4,8 +4,11 @@
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 #![cfg(all(feature = "features", feature = "cuda"))]
 
+#[path = "support/gpu/mod.rs"]
 mod gpu;
+#[path = "support/made_up/mod.rs"]
 mod made_up;
+#[path = "support/tables/mod.rs"]
 mod tables;
 
 use half::{bf16, f16};

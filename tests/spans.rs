@@ -1,7 +1,9 @@
 //! The spans that a program sees that listens. One test alone, as there is one
 //! listener a process.
 
+#[path = "support/scale/mod.rs"]
 mod scale;
+#[path = "support/seeds/mod.rs"]
 mod seeds;
 
 use parking_lot::Mutex;

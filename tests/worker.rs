@@ -3,7 +3,9 @@
 //! run twins; on a GPU see `gpu_faults`.
 #![cfg(all(feature = "supervise", target_os = "linux"))]
 
+#[path = "support/scale/mod.rs"]
 mod scale;
+#[path = "support/seeds/mod.rs"]
 mod seeds;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};

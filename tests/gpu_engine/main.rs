@@ -6,14 +6,14 @@
 mod bytes;
 mod fronts;
 #[cfg(feature = "cuda")]
-#[path = "../gpu/mod.rs"]
+#[path = "../support/gpu/mod.rs"]
 mod gpu;
 mod live;
 mod memory;
-#[path = "../mix/mod.rs"]
+#[path = "../support/mix/mod.rs"]
 mod mix;
 mod sampled;
-#[path = "../seeds/mod.rs"]
+#[path = "../support/seeds/mod.rs"]
 mod seeds;
 mod steady;
 mod target;

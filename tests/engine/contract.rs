@@ -1,0 +1,467 @@
+//! The engine against backends that finish in any order, and that fail.
+
+use crate::scale::{Scale, doubled, vectors};
+use parking_lot::Mutex;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use tapeloop::backend::{
+    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
+    HostViews, Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams, cpu::CpuBackend,
+};
+use tapeloop::pipeline::{Engine, EngineConfig, Wait};
+use tapeloop::record::{BufferDecl, BufferId, Kernel};
+use tapeloop::replay::Mode;
+use tapeloop::workload::Completion;
+use tapeloop::{Error, ErrorKind, Result};
+
+/// What the lanes of a [`Wrapped`] backend do beside the CPU's work.
+struct Script {
+    /// Batches are not done before so many polls, by their number, or until a
+    /// later one is.
+    polls: fn(usize) -> usize,
+    /// The call that fails, by name, and at which of its calls.
+    fails: Option<(&'static str, usize)>,
+    /// While set, the first batch is not done.
+    held: AtomicBool,
+    batches: AtomicUsize,
+    calls: Mutex<Vec<&'static str>>,
+    /// Batches in the order in which they were seen done.
+    done: Mutex<Vec<usize>>,
+}
+
+impl Script {
+    fn new(polls: fn(usize) -> usize) -> Self {
+        Script {
+            polls,
+            fails: None,
+            held: AtomicBool::new(false),
+            batches: AtomicUsize::new(0),
+            calls: Mutex::default(),
+            done: Mutex::default(),
+        }
+    }
+
+    fn call(&self, name: &'static str) -> Result<()> {
+        let mut calls = self.calls.lock();
+        let earlier = calls.iter().filter(|call| **call == name).count();
+        calls.push(name);
+        match self.fails {
+            Some((fails, at)) if fails == name && earlier == at => {
+                Err(Error::new(ErrorKind::Device, format!("planted in {name}")).with_code(719))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+struct Wrapped {
+    cpu: CpuBackend,
+    script: Arc<Script>,
+}
+
+struct WrappedLane {
+    cpu: Box<dyn Lane>,
+    script: Arc<Script>,
+    batch: usize,
+    polls: usize,
+}
+
+// SAFETY: it passes every call on to a backend that keeps the contract, with its kernels.
+unsafe impl Backend for Wrapped {
+    fn id(&self) -> BackendId {
+        self.cpu.id()
+    }
+
+    fn device(&self) -> &DeviceInfo {
+        self.cpu.device()
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.cpu.load(kernel)
+    }
+
+    fn open_lanes(
+        &self,
+        buffers: &[BufferDecl],
+        lanes: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn Lane>>> {
+        let wrap = |cpu| -> Box<dyn Lane> {
+            let script = Arc::clone(&self.script);
+            Box::new(WrappedLane {
+                cpu,
+                script,
+                batch: 0,
+                polls: 0,
+            })
+        };
+        Ok(self
+            .cpu
+            .open_lanes(buffers, lanes, streams)?
+            .into_iter()
+            .map(wrap)
+            .collect())
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+        self.cpu.allocate(space, bytes)
+    }
+
+    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+        self.cpu.write(from, to, to_offset)
+    }
+
+    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.cpu.read(from, from_offset, to)
+    }
+
+    fn copy(
+        &self,
+        from: &Block,
+        from_offset: usize,
+        to: &Block,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.cpu.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.cpu.driver_calls()
+    }
+}
+
+// SAFETY: every call goes on to a lane that keeps the contract.
+unsafe impl Lane for WrappedLane {
+    fn id(&self) -> &LaneId {
+        self.cpu.id()
+    }
+
+    fn streams(&self) -> Option<tapeloop::backend::Streams> {
+        self.cpu.streams()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.cpu.is_quiet()
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.cpu.buffer_count()
+    }
+
+    fn addresses(&self, buffer: BufferId) -> Addresses {
+        self.cpu.addresses(buffer)
+    }
+
+    fn host(&self, buffer: BufferId) -> &[u8] {
+        self.cpu.host(buffer)
+    }
+
+    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        self.cpu.host_mut(buffers)
+    }
+
+    fn adopt(&mut self, block: &Block) -> Result<()> {
+        self.cpu.adopt(block)
+    }
+
+    fn disown(&mut self, block: &Block) {
+        self.cpu.disown(block);
+    }
+
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        self.script.call("enqueue")?;
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.cpu.enqueue(queue, op) }
+    }
+
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        self.cpu.join(earlier, later)
+    }
+
+    unsafe fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.cpu.build_graph(nodes, into) }
+    }
+
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        // SAFETY: as the caller vouches for it.
+        unsafe { self.cpu.set_params(graph, node, op) }
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        self.cpu.graph_ops(graph)
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        self.cpu.drop_graph(graph);
+    }
+
+    fn begin_capture(&mut self) -> Result<()> {
+        self.script.call("begin_capture")?;
+        self.cpu.begin_capture()
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        self.script.call("end_capture")?;
+        self.cpu.end_capture(into)
+    }
+
+    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.script.call("launch_graph")?;
+        self.cpu.launch_graph(graph)
+    }
+
+    fn fence(&mut self) -> Result<()> {
+        self.script.call("fence")?;
+        self.batch = self.script.batches.fetch_add(1, Relaxed);
+        self.polls = (self.script.polls)(self.batch);
+        self.cpu.fence()
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        self.script.call("is_done")?;
+        if self.batch == 0 && self.script.held.load(Relaxed) {
+            return Ok(false);
+        }
+        let overtaken = self
+            .script
+            .done
+            .lock()
+            .iter()
+            .any(|done| *done > self.batch);
+        if self.polls > 0 && !overtaken {
+            self.polls -= 1;
+            return Ok(false);
+        }
+        self.script.done.lock().push(self.batch);
+        self.cpu.is_done()
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.cpu.wait()
+    }
+
+    fn abandon(&mut self, error: &tapeloop::Error) {
+        self.cpu.abandon(error);
+    }
+
+    fn stamps(&self) -> Result<Stamps> {
+        self.cpu.stamps()
+    }
+}
+
+fn pool() -> Arc<ThreadPool> {
+    Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap())
+}
+
+fn wrapped(script: Script, pool: &Arc<ThreadPool>) -> (Arc<dyn Backend>, Arc<Script>) {
+    let script = Arc::new(script);
+    let cpu = CpuBackend::new(Arc::clone(pool));
+    (
+        Arc::new(Wrapped {
+            cpu,
+            script: Arc::clone(&script),
+        }),
+        script,
+    )
+}
+
+fn config(mode: Mode) -> EngineConfig {
+    let mut config = EngineConfig::new([200, 200]);
+    (config.policy.mode, config.slots, config.wait) = (mode, 4, Wait::Spin);
+    config
+}
+
+/// Every fourth batch takes longer than the one after it.
+fn uneven() -> Script {
+    Script::new(|batch| if batch % 4 == 0 { 300 } else { batch % 3 })
+}
+
+#[test]
+fn a_run_restores_the_order_of_batches_that_finish_in_another() {
+    let pool = pool();
+    let (backend, script) = wrapped(uneven(), &pool);
+    let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph)).unwrap();
+    let items = vectors(1500);
+    let mut seen = 0;
+    let mut sink = |done: Completion<Scale>| {
+        assert_eq!(done.item, items[seen]);
+        assert_eq!(done.result?.0, doubled(&items[seen]));
+        seen += 1;
+        Ok(())
+    };
+    engine.run(items.iter().cloned(), &mut sink).unwrap();
+    assert_eq!(seen, items.len());
+    let done = script.done.lock();
+    assert!(!done.is_sorted(), "batches finish out of order: {done:?}");
+}
+
+#[test]
+fn tickets_need_not_wait_for_earlier_batches() {
+    let pool = pool();
+    let (backend, script) = wrapped(Script::new(|_| 0), &pool);
+    script.held.store(true, Relaxed);
+    let engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph)).unwrap();
+    let first = engine.submit(vec![1.0; 200]).unwrap();
+    let second = engine.submit(vec![2.0; 200]).unwrap();
+    engine.flush().unwrap();
+    assert_eq!(second.wait().unwrap().result.unwrap().0, [4.0; 200]);
+    assert!(!first.is_done(), "the first batch is still in flight");
+    script.held.store(false, Relaxed);
+    assert_eq!(first.wait().unwrap().result.unwrap().0, [2.0; 200]);
+}
+
+#[test]
+fn several_backends_share_the_work() {
+    let pool = pool();
+    let (first, first_script) = wrapped(uneven(), &pool);
+    let (second, second_script) = wrapped(uneven(), &pool);
+    let mut engine = Engine::new(
+        Scale::new(2.0),
+        &[first, second],
+        pool,
+        &config(Mode::Stream),
+    )
+    .unwrap();
+    let items = vectors(1500);
+    let mut seen = 0;
+    let mut sink = |done: Completion<Scale>| {
+        assert_eq!(done.result?.0, doubled(&items[seen]));
+        seen += 1;
+        Ok(())
+    };
+    engine.run(items.iter().cloned(), &mut sink).unwrap();
+    for script in [first_script, second_script] {
+        assert!(script.batches.load(Relaxed) > 0, "both devices had batches");
+    }
+}
+
+#[test]
+fn a_call_that_fails_while_building_fails_the_build_and_ends_the_capture() {
+    for (call, place) in [
+        ("begin_capture", "slot 0: bucket 0: begin capture: planted"),
+        ("enqueue", "slot 0: bucket 0: capture of command 0: planted"),
+        ("end_capture", "slot 0: bucket 0: end capture: planted"),
+    ] {
+        let pool = pool();
+        let script = Script {
+            fails: Some((call, 0)),
+            ..uneven()
+        };
+        let (backend, script) = wrapped(script, &pool);
+        let built = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph));
+        let error = built.err().expect("the build fails");
+        assert!(error.to_string().starts_with(place), "{error}");
+        assert_eq!(error.code(), Some(719));
+        let calls = script.calls.lock();
+        let begun = calls
+            .iter()
+            .filter(|call| **call == "begin_capture")
+            .count();
+        let ended = calls.iter().filter(|call| **call == "end_capture").count();
+        assert_eq!(
+            ended,
+            begun - usize::from(call == "begin_capture"),
+            "{call}"
+        );
+    }
+}
+
+#[test]
+fn a_call_that_fails_in_a_batch_answers_every_ticket_once() {
+    for (mode, call) in [
+        (Mode::Graph, "launch_graph"),
+        (Mode::Stream, "enqueue"),
+        (Mode::Graph, "fence"),
+        (Mode::Graph, "is_done"),
+    ] {
+        for at in [0, 1, 7] {
+            let pool = pool();
+            let (backend, _) = wrapped(
+                Script {
+                    fails: Some((call, at)),
+                    ..uneven()
+                },
+                &pool,
+            );
+            let engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(mode)).unwrap();
+            let items = vectors(200);
+            let submit = |item: &Vec<f32>| engine.submit(item.clone()).unwrap();
+            let tickets: Vec<_> = items.iter().map(submit).collect();
+            let (mut device, mut closed) = (0, 0);
+            for (ticket, item) in tickets.into_iter().zip(&items) {
+                let done = ticket.wait().unwrap();
+                assert_eq!(&done.item, item, "the item comes back");
+                match done.result {
+                    Ok((values, _)) => assert_eq!(values, doubled(item)),
+                    Err(error) if error.kind() == ErrorKind::Device => {
+                        assert!(error.to_string().contains(&format!("planted in {call}")));
+                        device += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Closed);
+                        closed += 1;
+                    }
+                }
+            }
+            assert!(device > 0, "{call} at {at}: the batch that failed says so");
+            assert!(
+                at > 0 || closed > 0,
+                "{call} at {at}: later batches are refused"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_counter_of_driver_calls_is_what_lanes_were_given() {
+    for mode in [Mode::Graph, Mode::Stream] {
+        let pool = pool();
+        let (backend, script) = wrapped(Script::new(|_| 0), &pool);
+        let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(mode)).unwrap();
+        // What building took, captures among it, is not of a batch.
+        script.calls.lock().clear();
+        engine
+            .run(vectors(500).into_iter(), &mut |_: Completion<Scale>| Ok(()))
+            .unwrap();
+        let given = [
+            "enqueue",
+            "launch_graph",
+            "fence",
+            "begin_capture",
+            "end_capture",
+        ];
+        let calls = script
+            .calls
+            .lock()
+            .iter()
+            .filter(|call| given.contains(call))
+            .count();
+        assert_eq!(engine.counters().driver_calls, calls as u64, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_panic_of_the_sink_stops_an_endless_source() {
+    let pool = pool();
+    let (backend, _) = wrapped(Script::new(|_| 0), &pool);
+    let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph)).unwrap();
+    let endless = std::iter::repeat(vec![1.0; 50]);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        engine.run(endless, &mut |_: Completion<Scale>| panic!("planted"))
+    }));
+    assert!(outcome.is_err());
+    let mut seen = 0;
+    let mut count = |_: Completion<Scale>| {
+        seen += 1;
+        Ok(())
+    };
+    engine.run(vectors(10).into_iter(), &mut count).unwrap();
+    assert_eq!(seen, 10, "the engine is as usable as before");
+}

@@ -1,0 +1,127 @@
+//! The drawing of what a bucket replays.
+
+use crate::gather::{Gather, devices};
+use crate::seeds::program::Program;
+use crate::tamper::{Tamper, Tampering};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tapeloop::backend::{Backend, Op};
+use tapeloop::replay::{Build, Mode, Policy, Scope};
+
+fn dot(backend: &Arc<dyn Backend>, policy: Policy) -> String {
+    let program = Program::new();
+    let (mut lane, mut executor) = program.slots(backend, 1, &policy).unwrap().remove(0);
+    assert!(executor.dot(&mut *lane, 2).is_err());
+    executor.dot(&mut *lane, 1).unwrap()
+}
+
+/// Edges as their text has them: what comes before, what after.
+fn edges(dot: &str) -> BTreeSet<(String, String)> {
+    let name = |id: &str| {
+        let line = dot.lines().find(|line| line.contains(&format!("  {id} [")));
+        let label = line.unwrap().split('"').nth(1).unwrap();
+        label.split("\\n").next().unwrap().to_owned()
+    };
+    let edge = |line: &str| {
+        let (from, rest) = line.trim().split_once(" -> ")?;
+        Some((name(from), name(rest.split(' ').next().unwrap())))
+    };
+    dot.lines().filter_map(edge).collect()
+}
+
+fn named(edges: &[(&str, &str)]) -> BTreeSet<(String, String)> {
+    let owned = |&(from, to): &(&str, &str)| (from.to_owned(), to.to_owned());
+    edges.iter().map(owned).collect()
+}
+
+const BY_DATA: &[(&str, &str)] = &[
+    ("upload header", "scale"),
+    ("upload x", "scale"),
+    ("memset mid", "scale"),
+    ("upload header", "shift"),
+    ("upload x", "shift"),
+    ("scale", "add"),
+    ("upload w", "add"),
+    ("add", "download y"),
+    ("shift", "download z"),
+];
+
+#[test]
+fn an_explicit_graph_has_the_edges_that_data_asks_for() {
+    for backend in devices() {
+        let policy = Policy {
+            build: Build::Explicit,
+            ..Policy::default()
+        };
+        let dot = dot(&backend, policy);
+        assert_eq!(edges(&dot), named(BY_DATA));
+        for part in [
+            "label=\"bucket 1 of [32]: ",
+            "explicit graph, 9 operations\"",
+            "[label=\"upload x\\n128 B\", shape=invtrapezium, style=\"filled\"",
+            "[label=\"scale\\n8 x 1 x 1 blocks of 128 x 1 x 1\", shape=box",
+            "[label=\"memset mid\\n0x00, 128 B\", shape=ellipse",
+            "[label=\"download z\\n128 B\", shape=trapezium",
+            "[label=\"mid 128 B\"]",
+        ] {
+            assert!(dot.contains(part), "{part:?} is not in {dot}");
+        }
+        assert!(!dot.contains("dotted"));
+    }
+}
+
+#[test]
+fn a_captured_graph_is_a_line_and_copies_beside_it_are_drawn_so() {
+    for backend in devices() {
+        let captured = dot(&backend, Policy::default());
+        assert!(captured.contains("captured graph, 9 operations"));
+        assert_eq!(edges(&captured).len(), 8);
+        assert!(
+            captured.contains("[style=dotted]"),
+            "uploads have nothing in common"
+        );
+        let policy = Policy {
+            scope: Scope::Kernels,
+            ..Policy::default()
+        };
+        let kernels = dot(&backend, policy);
+        assert_eq!(kernels.matches("filled,dashed").count(), 5);
+        let line = [
+            ("memset mid", "scale"),
+            ("scale", "shift"),
+            ("shift", "add"),
+        ];
+        let inside = BY_DATA.iter().filter(|(from, to)| {
+            let beside = |name: &str| name.contains("load ");
+            beside(from) || beside(to)
+        });
+        let expected: Vec<_> = inside.chain(&line).copied().collect();
+        assert_eq!(edges(&kernels), named(&expected));
+        let open = dot(&backend, Policy::of(Mode::Auto));
+        assert!(open.contains("captured graph, not chosen yet, 9 operations"));
+        assert_eq!(edges(&open), edges(&captured));
+        let launches = dot(&backend, Policy::of(Mode::Stream));
+        assert!(launches.contains(": launches, 9 operations"));
+    }
+}
+
+#[test]
+fn what_is_drawn_is_what_the_device_holds() {
+    let tamper = Arc::new(Tamper::default());
+    let [cpu, _] = devices();
+    let backend: Arc<dyn Backend> = Arc::new(Tampering::new(cpu, &tamper));
+    let gather = Gather::new();
+    let policy = Policy {
+        warm_up: false,
+        ..Policy::default()
+    };
+    let mut slot = gather.slot(&backend, &policy);
+    slot.run(&gather, 1.0);
+    tamper.hold(|ops| {
+        if let Op::Launch { grid, .. } = &mut ops[1] {
+            *grid = [77, 1, 1];
+        }
+    });
+    let dot = slot.executor.dot(&mut *slot.lane, 0).unwrap();
+    assert!(dot.contains("gather\\n77 x 1 x 1 blocks"), "{dot}");
+}

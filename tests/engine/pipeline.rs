@@ -1,0 +1,547 @@
+//! The fronts without threads, on the CPU backend.
+
+use crate::scale::{READ_FAILS, Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled, vectors};
+use rayon::ThreadPoolBuilder;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
+use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
+use tapeloop::pipeline::{
+    Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
+};
+use tapeloop::record::{Buffer, HEADER_LEN, Kernel, Recorder, TwinLaunch};
+use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer, Verify};
+use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::{ErrorKind, Result};
+
+fn cpu() -> (Arc<dyn Backend>, Arc<rayon::ThreadPool>) {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    (Arc::new(CpuBackend::new(Arc::clone(&pool))), pool)
+}
+
+fn pipeline<W: Workload>(workload: W, config: &EngineConfig) -> Pipeline<W> {
+    let (backend, pool) = cpu();
+    Pipeline::new(workload, &[backend], pool, config).unwrap()
+}
+
+/// Submits everything, polling where a slot is missing, and waits for the rest.
+fn drive(pipeline: &mut Pipeline<Scale>, items: &[Vec<f32>]) -> Vec<Delivery<Scale>> {
+    let mut out = Vec::new();
+    for item in items {
+        let mut item = item.clone();
+        while let Err(Refused(back)) = pipeline.submit(item) {
+            out.extend(pipeline.poll());
+            item = back;
+        }
+    }
+    out.extend(std::iter::from_fn(|| pipeline.wait()));
+    assert!(pipeline.is_idle());
+    out
+}
+
+#[test]
+fn every_item_comes_out_once_with_its_number() {
+    let items = vectors(1000);
+    for (slots, wait) in [(1, Wait::Block), (3, Wait::Spin)] {
+        for mode in [Mode::Graph, Mode::Stream] {
+            let mut config = EngineConfig::new([100, 100]);
+            (config.slots, config.wait, config.policy.mode) = (slots, wait, mode);
+            let mut pipeline = pipeline(Scale::new(2.0), &config);
+            let mut seen = BTreeMap::new();
+            for delivery in drive(&mut pipeline, &items) {
+                assert_eq!(delivery.item, items[delivery.number as usize]);
+                assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+                assert_eq!(seen.insert(delivery.number, ()), None);
+            }
+            assert_eq!(seen.len(), items.len());
+            assert_eq!(pipeline.counters().items_done, items.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_full_pipeline_gives_the_item_back() {
+    let mut config = EngineConfig::new([10, 10]);
+    config.slots = 2;
+    // The CPU finishes whenever it is asked, so only what was never polled is
+    // in the way: two slots in flight, one closed batch, one that is open.
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let taken = (0..4).filter(|_| pipeline.submit(vec![1.0; 10]).is_ok());
+    assert_eq!(taken.count(), 4);
+    assert_eq!(pipeline.submit(vec![2.0; 10]).ok(), Some(4), "after a look");
+    let numbers: Vec<u64> = std::iter::from_fn(|| pipeline.wait())
+        .map(|delivery| delivery.number)
+        .collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_batch_closes_at_its_time_and_not_before() {
+    let mut config = EngineConfig::new([100, 100]);
+    config.batch_wait = Duration::from_secs(5);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    let options = SubmitOptions::default();
+    pipeline.submit_at(vec![1.0], options, now).unwrap();
+    assert!(pipeline.poll_at(now + Duration::from_secs(4)).is_none());
+    assert_eq!(pipeline.closes_at(), Some(now + Duration::from_secs(5)));
+    let delivery = pipeline.poll_at(now + Duration::from_secs(5)).unwrap();
+    assert_eq!(delivery.result.unwrap().0, [2.0]);
+    let urgent = SubmitOptions {
+        urgent: true,
+        ..options
+    };
+    pipeline.submit_at(vec![3.0], urgent, now).unwrap();
+    assert!(
+        pipeline.poll_at(now).is_some(),
+        "an urgent item goes at once"
+    );
+    assert!(pipeline.wait().is_none(), "nothing is left");
+}
+
+#[test]
+fn an_urgent_item_goes_as_soon_as_there_is_a_slot() {
+    let mut config = EngineConfig::new([10, 10]);
+    (config.slots, config.batch_wait) = (1, Duration::MAX);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    let urgent = SubmitOptions {
+        urgent: true,
+        ..SubmitOptions::default()
+    };
+    // The last finds one batch in the only slot and one that waits for it.
+    for options in [SubmitOptions::default(), SubmitOptions::default(), urgent] {
+        pipeline.submit_at(vec![1.0; 10], options, now).unwrap();
+    }
+    for number in 0..3 {
+        assert_eq!(pipeline.poll_at(now).unwrap().number, number);
+    }
+}
+
+#[test]
+fn results_that_nobody_takes_do_not_keep_a_batch_open() {
+    let mut config = EngineConfig::new([2, 2]);
+    config.batch_wait = Duration::ZERO;
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let now = Instant::now();
+    for _ in 0..3 {
+        let options = SubmitOptions::default();
+        pipeline.submit_at(vec![1.0], options, now).unwrap();
+    }
+    assert_eq!(pipeline.poll_at(now).unwrap().number, 0);
+    pipeline
+        .submit_at(vec![1.0], SubmitOptions::default(), now)
+        .unwrap();
+    assert_eq!(pipeline.poll_at(now).unwrap().number, 1);
+    assert_eq!(pipeline.closes_at(), None);
+}
+
+#[test]
+fn a_slot_whose_batch_failed_is_used_again() {
+    let (backend, _pool) = cpu();
+    let kernel = Kernel::new("fails")
+        .writes::<f32>("y")
+        .twin(|_| panic!("planted"));
+    let mut recorder = Recorder::new(&[1]);
+    let y = recorder.download_buffer::<f32>("y", 0, 1);
+    recorder.launch(&kernel, 1, &[y.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let mut ring = Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    for number in 0..3 {
+        let slot = ring.acquire().unwrap();
+        ring.submit(slot, Extent::from([1]), number).unwrap();
+        let finished = ring.wait().unwrap();
+        let (batch, error) = ring.release(finished);
+        assert_eq!((batch, error.unwrap().kind()), (number, ErrorKind::Kernel));
+    }
+}
+
+#[test]
+fn a_slot_of_a_lost_device_is_gone_from_its_ring() {
+    let (workload, capacity) = (Scale::new(2.0), Extent::from([8, 1]));
+    let (_, pool) = cpu();
+    let faults = vec![Fault::Kernel { launch: 0 }];
+    let sim = SimBackend::new(SimOptions {
+        faults,
+        ..SimOptions::seeded(1)
+    });
+    let backend: Arc<dyn Backend> = Arc::new(sim);
+    let packer = Packer::new(workload, &[capacity], &backend, pool).unwrap();
+    let policy = Policy {
+        verify: Verify::Off,
+        ..Policy::default()
+    };
+    let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin).unwrap();
+    let mut slot = ring.acquire().unwrap();
+    let packed = packer.pack(&mut slot, vec![vec![1.0]]).ok().unwrap();
+    ring.submit(slot, packed.extent(), packed).unwrap();
+    let finished = ring.wait().unwrap();
+    let (_, error) = ring.release(finished);
+    assert_eq!(error.unwrap().code(), Some(700));
+    // What is not known to be over must not be written again.
+    assert!(ring.acquire().is_none() && ring.wait().is_none());
+}
+
+#[test]
+fn bad_items_are_rejected_alone() {
+    let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([100, 100]));
+    let items = [
+        vec![1.0],
+        vec![WRITE_FAILS],
+        vec![],
+        vec![WRITE_PANICS],
+        vec![0.0; 101],
+        vec![READ_FAILS],
+        vec![2.0],
+    ];
+    let outcomes: Vec<bool> = drive(&mut pipeline, &items)
+        .into_iter()
+        .map(|delivery| delivery.result.is_ok())
+        .collect();
+    assert_eq!(outcomes, [true, false, false, false, false, false, true]);
+}
+
+#[test]
+fn a_batch_that_fails_takes_no_other_with_it() {
+    let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([1, 1]));
+    let items = [vec![1.0], vec![TWIN_PANICS], vec![2.0]];
+    let mut back = drive(&mut pipeline, &items);
+    back.sort_by_key(|delivery| delivery.number);
+    let kinds: Vec<_> = back
+        .into_iter()
+        .map(|delivery| (delivery.item, delivery.result.err().map(|e| e.kind())))
+        .collect();
+    let expected = [None, Some(ErrorKind::Kernel), None];
+    assert!(kinds.into_iter().eq(items.into_iter().zip(expected)));
+    assert_eq!(pipeline.submit(vec![3.0]).ok(), Some(3));
+    let late = pipeline.wait().unwrap();
+    assert_eq!(late.result.unwrap().0, [6.0]);
+    assert_eq!(pipeline.counters().batches_failed, 1);
+}
+
+#[test]
+fn scope_kernels_copies_what_is_live_and_pads_nothing() {
+    let run = |scope: Scope| {
+        let mut config = EngineConfig::new([1000, 10]);
+        config.policy.scope = scope;
+        let mut pipeline = pipeline(Scale::new(2.0), &config);
+        for delivery in drive(&mut pipeline, &[vec![1.0; 100], vec![2.0; 50]]) {
+            assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+        }
+        pipeline.counters()
+    };
+    // x, starts and y are 4 bytes a unit; the header is 32.
+    let (batch, kernels) = (run(Scope::Batch), run(Scope::Kernels));
+    assert_eq!(batch.copied_bytes, 4 * (1000 + 10 + 1000) + 32);
+    assert_eq!(batch.padding_bytes, 4 * (850 + 8 + 850));
+    assert_eq!(kernels.copied_bytes, 4 * (150 + 2 + 150) + 32);
+    assert_eq!(kernels.padding_bytes, 0);
+    assert_eq!((batch.driver_calls, kernels.driver_calls), (2, 6));
+}
+
+#[test]
+fn buckets_beyond_the_limit_are_made_and_dropped_as_they_are_used() {
+    let mut config = EngineConfig::new([300, 10]);
+    config.buckets = [10, 100, 300].map(|n| Extent::from([n, 10])).to_vec();
+    (config.slots, config.policy.ready_max) = (1, 2);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    // 10 and 100 are ready from the start.
+    let sizes = [5, 50, 5, 250, 50, 5, 250];
+    for size in sizes {
+        pipeline.submit(vec![size as f32; size]).unwrap();
+        let delivery = pipeline.wait().unwrap();
+        assert_eq!(delivery.result.unwrap().0, vec![2.0 * size as f32; size]);
+    }
+    let counters = pipeline.counters();
+    // 250 drops 50, which drops 5, which drops 250, which drops 50.
+    assert_eq!((counters.bucket_hits, counters.bucket_misses), (3, 4));
+    assert_eq!(counters.bucket_evictions, 4);
+}
+
+#[test]
+fn lazy_buckets_are_made_at_their_first_batch() {
+    let mut config = EngineConfig::new([300, 10]);
+    config.buckets = [10, 300].map(|n| Extent::from([n, 10])).to_vec();
+    (config.slots, config.policy.warm_up) = (1, false);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    drive(&mut pipeline, &[vec![1.0; 200]]);
+    drive(&mut pipeline, &[vec![1.0; 200]]);
+    let counters = pipeline.counters();
+    assert_eq!((counters.bucket_hits, counters.bucket_misses), (1, 1));
+}
+
+#[test]
+fn fitted_buckets_pad_less_and_compute_the_same() {
+    let mut config = EngineConfig::new([1000, 10]);
+    config.slots = 2;
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    let round = |pipeline: &mut Pipeline<Scale>| {
+        let before = pipeline.counters().padding_bytes;
+        for size in [40, 45, 50, 700, 48, 44, 690] {
+            pipeline.submit(vec![size as f32; size]).unwrap();
+            let delivery = pipeline.wait().unwrap();
+            assert_eq!(delivery.result.unwrap().0, vec![2.0 * size as f32; size]);
+        }
+        pipeline.counters().padding_bytes - before
+    };
+    let wide = round(&mut pipeline);
+    let fitted = pipeline.fit_buckets(3).unwrap();
+    assert_eq!(fitted, [[50, 1], [700, 1], [1000, 10]].map(Extent::from));
+    let narrow = round(&mut pipeline);
+    assert!(narrow * 20 < wide, "{narrow} bytes of padding after {wide}");
+    let counters = pipeline.counters();
+    let counted = (counters.bucket_misses, counters.bucket_evictions);
+    assert_eq!(
+        counted,
+        (1, 1),
+        "by the slot that came by, which dropped its one"
+    );
+    assert_eq!(pipeline.fit_buckets(3).unwrap(), fitted);
+    round(&mut pipeline);
+    assert_eq!(
+        pipeline.counters().bucket_misses,
+        1,
+        "the same stay as they are"
+    );
+}
+
+/// Multiplies by a uniform of the header, and adds a constant.
+struct Uniformed(Kernel);
+
+struct UniformBuffers {
+    x: Buffer<f32>,
+    y: Buffer<f32>,
+}
+
+fn by_uniform(launch: &mut TwinLaunch<'_>) {
+    let header: &[u32] = launch.read();
+    let x: &[f32] = launch.read();
+    let y: &mut [f32] = launch.write();
+    let [factor, summand] = [0, 1].map(|at| f32::from_bits(header[HEADER_LEN + at]));
+    for i in 0..header[0] as usize {
+        y[i] = x[i] * factor + summand;
+    }
+}
+
+impl Workload for Uniformed {
+    type Item = f32;
+    type Output = f32;
+    type Buffers = UniformBuffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["values"]
+    }
+
+    fn extent(&self, _: &f32) -> Result<Extent> {
+        Ok(Extent::from([1]))
+    }
+
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<UniformBuffers> {
+        assert_eq!(recorder.uniform("factor", 2.0_f32), HEADER_LEN);
+        assert_eq!(recorder.constant("summand", 1.0_f32), HEADER_LEN + 1);
+        let header = recorder.header();
+        let x = recorder.upload_buffer("x", 0, 1);
+        let y = recorder.download_buffer("y", 0, 1);
+        recorder.upload(header);
+        recorder.upload(x);
+        recorder.launch(&self.0, 1, &[header.into(), x.into(), y.into()]);
+        recorder.download(y);
+        Ok(UniformBuffers { x, y })
+    }
+
+    fn write(
+        &self,
+        buffers: &UniformBuffers,
+        item: &f32,
+        _: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        views.take(buffers.x)[0] = *item;
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        buffers: &UniformBuffers,
+        _: &f32,
+        _: Extent,
+        views: &ReadViews<'_>,
+    ) -> Result<f32> {
+        Ok(views.get(buffers.y)[0])
+    }
+}
+
+#[test]
+fn a_uniform_changes_between_batches_and_the_graph_does_not() {
+    let kernel = Kernel::new("by_uniform")
+        .reads::<u32>("header")
+        .reads::<f32>("x")
+        .writes::<f32>("y")
+        .twin(by_uniform);
+    let (backend, pool) = cpu();
+    let config = EngineConfig::new([4]);
+    let mut pipeline =
+        Pipeline::new(Uniformed(kernel), &[Arc::clone(&backend)], pool, &config).unwrap();
+    let edits = backend.driver_calls().graph_edits;
+    let one = |pipeline: &mut Pipeline<Uniformed>| {
+        pipeline.submit(3.0).unwrap();
+        pipeline.wait().unwrap().result.unwrap()
+    };
+    assert_eq!(one(&mut pipeline), 7.0);
+    pipeline.set_uniform("factor", 10.0_f32).unwrap();
+    assert_eq!(one(&mut pipeline), 31.0);
+    assert_eq!(backend.driver_calls().graph_edits, edits);
+    let error = pipeline.set_uniform("factor", 10_u32).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    for name in ["facto", "summand"] {
+        let error = pipeline.set_uniform(name, 1.0_f32).unwrap_err();
+        assert_eq!(error.fix_text(), Some("there are: factor"));
+    }
+}
+
+#[test]
+fn a_ring_takes_whole_batches_filled_in_place() {
+    let (backend, _pool) = cpu();
+    let kernel = Kernel::new("by_uniform")
+        .reads::<u32>("header")
+        .reads::<f32>("x")
+        .writes::<f32>("y")
+        .twin(by_uniform);
+    let mut recorder = Recorder::new(&[100]);
+    recorder.uniform("factor", 2.0_f32);
+    recorder.constant("summand", 0.0_f32);
+    let header = recorder.header();
+    let x = recorder.upload_buffer::<f32>("x", 0, 1);
+    let y = recorder.download_buffer::<f32>("y", 0, 1);
+    recorder.upload(header);
+    recorder.upload(x);
+    recorder.launch(&kernel, 1, &[header.into(), x.into(), y.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let mut ring: Ring<usize> =
+        Ring::new(&backend, &buckets, 2, &Policy::default(), Wait::Spin).unwrap();
+    let allocations = backend.driver_calls().allocations;
+    for round in 0..50 {
+        for tag in 0..2 {
+            let mut slot = ring.acquire().unwrap();
+            slot.write(header).fill(0);
+            slot.write(header)[0] = 100;
+            slot.write(header)[HEADER_LEN] = 3_f32.to_bits();
+            slot.write(x).fill((round + tag) as f32);
+            ring.submit(slot, Extent::from([100]), tag).unwrap();
+        }
+        assert!(ring.acquire().is_none(), "both are in flight");
+        while let Some(finished) = ring.wait() {
+            let slot = finished.as_ref().ok().unwrap();
+            let expected = 3.0 * (round + slot.batch()) as f32;
+            assert_eq!(slot.read(y), [expected; 100]);
+            let (tag, error) = ring.release(finished);
+            assert!(tag < 2 && error.is_none());
+        }
+    }
+    assert_eq!(backend.driver_calls().allocations, allocations);
+}
+
+#[test]
+fn the_legal_policies_are_those_of_the_table() {
+    let legal: Vec<Policy> = Policy::legal().collect();
+    // Graph by capture or by hand, or streams; each with scope batch and its
+    // three transfers, or kernels with those and per_stage with two of them.
+    assert_eq!(legal.len(), 3 * (3 + 3 + 2));
+    for policy in &legal {
+        let per_stage = policy.streams == Streams::PerStage;
+        assert!(!per_stage || policy.scope == Scope::Kernels);
+        assert!(!per_stage || policy.transfer != Transfer::Mapped);
+        assert!(policy.mode == Mode::Graph || policy.build == Build::Capture);
+        // Auto goes with what one of its ways goes with.
+        let (mode, scope) = (Mode::Auto, Scope::Batch);
+        let auto = Policy {
+            mode,
+            scope,
+            ..*policy
+        };
+        auto.check().unwrap();
+        assert_ne!(policy.mode, mode, "it is one of the others");
+    }
+    let refused = Policy {
+        streams: Streams::PerStage,
+        ..Policy::default()
+    };
+    let error = refused.check().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let fix = error.fix_text().unwrap();
+    assert_eq!(fix, "set scope = \"kernels\", or streams = \"per_slot\"");
+}
+
+#[test]
+fn a_full_batch_goes_at_once() {
+    let mut config = EngineConfig::new([10, 10]);
+    config.batch_wait = Duration::MAX;
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    pipeline.submit(vec![1.0; 4]).unwrap();
+    pipeline.submit(vec![2.0; 6]).unwrap();
+    assert!(pipeline.poll().is_some(), "ten fill ten, without a flush");
+    assert!(pipeline.poll().is_some());
+    assert!(pipeline.is_idle());
+}
+
+#[test]
+fn a_flush_while_a_batch_waits_for_a_slot_is_kept() {
+    let mut config = EngineConfig::new([10, 10]);
+    (config.slots, config.batch_wait) = (1, Duration::MAX);
+    let mut pipeline = pipeline(Scale::new(2.0), &config);
+    pipeline.submit(vec![1.0; 10]).unwrap();
+    // One in flight, one that waits, and one that is open.
+    pipeline.submit(vec![2.0; 7]).unwrap();
+    pipeline.submit(vec![3.0; 7]).unwrap();
+    pipeline.flush();
+    let numbers: Vec<u64> = (0..10)
+        .filter_map(|_| pipeline.poll().map(|delivery| delivery.number))
+        .collect();
+    assert_eq!(numbers, [0, 1, 2]);
+}
+
+#[test]
+fn a_packed_slot_goes_round_again_and_gives_the_same() {
+    let (backend, pool) = cpu();
+    let buckets = [Extent::from([10, 10])];
+    let packer = Packer::new(Scale::new(2.0), &buckets, &backend, pool).unwrap();
+    let policy = Policy::default();
+    let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin).unwrap();
+    let mut slot = ring.acquire().unwrap();
+    let items = vec![vec![1.0, 2.0], vec![WRITE_FAILS], vec![3.0]];
+    let mut packed = packer
+        .pack(&mut slot, items.clone())
+        .map_err(|(e, _)| e)
+        .unwrap();
+    assert!(packed.items().eq(&items));
+    for _ in 0..3 {
+        ring.submit(slot, packed.extent(), packed).unwrap();
+        let finished = ring.wait().unwrap();
+        let results = packer.read(finished.as_ref().unwrap());
+        let values: Vec<_> = results.into_iter().map(|r| Some(r.ok()?.0)).collect();
+        assert_eq!(values, [Some(vec![2.0, 4.0]), None, Some(vec![6.0])]);
+        packed = ring.release(finished).0;
+        slot = ring.acquire().unwrap();
+    }
+    let (error, items) = packer.pack(&mut slot, vec![vec![0.0; 6]; 2]).err().unwrap();
+    assert_eq!((error.kind(), items.len()), (ErrorKind::Usage, 2));
+    assert!(packer.pack(&mut slot, Vec::new()).is_err());
+}
+
+#[test]
+fn a_packer_packs_what_a_ring_over_some_of_its_buckets_holds() {
+    let (backend, pool) = cpu();
+    let sizes = [[4, 10], [64, 10]].map(Extent::from);
+    let packer = Packer::new(Scale::new(2.0), &sizes, &backend, pool).unwrap();
+    let small = Buckets::new(vec![packer.buckets().as_slice()[0].clone()]).unwrap();
+    let policy = Policy::default();
+    let mut ring = Ring::<()>::new(&backend, &Arc::new(small), 1, &policy, Wait::Spin).unwrap();
+    let mut slot = ring.acquire().unwrap();
+    let items = vec![vec![0.0; 3]; 2];
+    let (error, _) = packer.pack(&mut slot, items).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(packer.pack(&mut slot, vec![vec![0.0; 4]]).is_ok());
+}

@@ -1,0 +1,286 @@
+//! The engine over a small workload, on the CPU backend.
+
+use crate::scale::{READ_FAILS, Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled, vectors};
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::pipeline::{Engine, EngineConfig, SubmitOptions, Wait};
+use tapeloop::replay::Mode;
+use tapeloop::workload::{Completion, Extent};
+use tapeloop::{Error, ErrorKind};
+
+fn engine(config: &EngineConfig, threads: usize) -> Engine<Scale> {
+    let pool = Arc::new(
+        ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap(),
+    );
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    Engine::new(Scale::new(2.0), &[backend], pool, config).unwrap()
+}
+
+#[test]
+fn a_run_gives_every_result_in_order_whatever_the_shape() {
+    let items = vectors(2000);
+    for slots in [1, 2, 3, 7] {
+        for (batch, wait) in [(50, Wait::Block), (333, Wait::Spin), (100_000, Wait::Block)] {
+            for mode in [Mode::Graph, Mode::Stream] {
+                let mut config = EngineConfig::new([batch, batch]);
+                (config.slots, config.policy.mode, config.wait) = (slots, mode, wait);
+                let mut engine = engine(&config, 3);
+                let mut seen = 0;
+                let mut sink = |done: Completion<Scale>| {
+                    assert_eq!(done.item, items[seen]);
+                    assert_eq!(done.result?.0, doubled(&items[seen]));
+                    seen += 1;
+                    Ok(())
+                };
+                engine.run(items.iter().cloned(), &mut sink).unwrap();
+                assert_eq!(seen, items.len());
+                assert_eq!(engine.counters().items_done, items.len() as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_graph_replay_is_two_calls_however_many_commands() {
+    let mut calls = Vec::new();
+    for mode in [Mode::Graph, Mode::Stream] {
+        let mut config = EngineConfig::new([100, 100]);
+        config.policy.mode = mode;
+        let mut engine = engine(&config, 1);
+        engine
+            .run(vectors(100).into_iter(), &mut |_: Completion<Scale>| Ok(()))
+            .unwrap();
+        let counters = engine.counters();
+        calls.push(counters.driver_calls / counters.batches);
+    }
+    // A graph launch and a mark; three uploads, a launch, a download and a mark.
+    assert_eq!(calls, [2, 6]);
+}
+
+#[test]
+fn a_bad_item_is_rejected_alone_and_in_its_turn() {
+    let mut items = vectors(200);
+    items[17][0] = WRITE_FAILS;
+    items[18][0] = WRITE_PANICS;
+    items[90][0] = READ_FAILS;
+    items[91].clear();
+    items[150] = vec![1.0; 1001];
+    let mut engine = engine(&EngineConfig::new([1000, 64]), 2);
+    let mut outcomes = Vec::new();
+    engine
+        .run(items.iter().cloned(), &mut |done: Completion<Scale>| {
+            outcomes.push(done);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(outcomes.len(), items.len());
+    for (index, outcome) in outcomes.into_iter().enumerate() {
+        assert_eq!(outcome.item, items[index]);
+        match index {
+            17 | 90 => assert!(outcome.result.unwrap_err().to_string().contains("planted")),
+            18 => assert!(
+                outcome
+                    .result
+                    .unwrap_err()
+                    .to_string()
+                    .contains("panicked: planted")
+            ),
+            91 => assert_eq!(outcome.result.unwrap_err().kind(), ErrorKind::Input),
+            150 => {
+                let error = outcome.result.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Capacity);
+                assert!(
+                    error
+                        .to_string()
+                        .contains("1001 elements, and a batch holds at most 1000")
+                );
+            }
+            _ => assert_eq!(outcome.result.unwrap().0, doubled(&items[index])),
+        }
+    }
+    assert_eq!(engine.counters().items_rejected, 5);
+}
+
+#[test]
+fn a_large_item_runs_alone_in_the_large_bucket() {
+    let mut config = EngineConfig::new([100, 100]);
+    config.buckets = [[10, 10], [100, 100], [5000, 100]]
+        .map(Extent::from)
+        .to_vec();
+    let mut engine = engine(&config, 2);
+    let items = [vec![1.0; 60], vec![2.0; 5000], vec![3.0; 60], vec![4.0; 7]];
+    let mut starts = Vec::new();
+    engine
+        .run(items.iter().cloned(), &mut |done: Completion<Scale>| {
+            let (values, start) = done.result?;
+            assert_eq!(values, doubled(&done.item));
+            starts.push(start);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(starts, [0, 0, 0, 60]);
+    assert_eq!(engine.counters().batches, 3);
+}
+
+#[test]
+fn tickets_come_back_from_several_producers() {
+    let engine = engine(&EngineConfig::new([500, 500]), 2);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let items = vectors(300);
+                let submit = |item: &Vec<f32>| engine.submit(item.clone()).unwrap();
+                let tickets: Vec<_> = items.iter().map(submit).collect();
+                for (ticket, item) in tickets.into_iter().zip(&items) {
+                    let done = ticket.wait().unwrap();
+                    assert_eq!(&done.item, item);
+                    assert_eq!(done.result.unwrap().0, doubled(item));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_lone_item_leaves_at_its_deadline_or_on_flush() {
+    let mut config = EngineConfig::new([500, 500]);
+    config.batch_wait = Duration::from_secs(3600);
+    let engine = engine(&config, 1);
+    let ticket = engine.submit(vec![1.0]).unwrap();
+    engine.flush().unwrap();
+    assert_eq!(ticket.wait().unwrap().result.unwrap().0, [2.0]);
+    let options = SubmitOptions {
+        urgent: true,
+        deadline: Some(Instant::now()),
+    };
+    let ticket = engine.submit_with(vec![3.0], options).unwrap();
+    assert_eq!(ticket.wait().unwrap().result.unwrap().0, [6.0]);
+}
+
+#[test]
+fn dropping_the_engine_finishes_what_was_submitted() {
+    let engine = engine(&EngineConfig::new([100, 100]), 1);
+    let tickets: Vec<_> = vectors(50)
+        .into_iter()
+        .map(|v| engine.submit(v).unwrap())
+        .collect();
+    drop(engine);
+    for ticket in tickets {
+        let done = ticket.wait().unwrap();
+        assert_eq!(done.result.unwrap().0, doubled(&done.item));
+    }
+}
+
+#[test]
+fn a_batch_that_fails_hands_its_items_back_and_the_engine_goes_on() {
+    let mut config = EngineConfig::new([100, 1]);
+    config.batch_wait = Duration::ZERO;
+    let engine = engine(&config, 1);
+    for round in 0..3 {
+        let failing = engine.submit(vec![TWIN_PANICS]).unwrap().wait().unwrap();
+        assert_eq!(failing.item, [TWIN_PANICS]);
+        let error = failing.result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Kernel);
+        assert!(
+            error
+                .to_string()
+                .contains("the twin of kernel scale_vectors panicked: planted"),
+            "{error}"
+        );
+        let next = engine.submit(vec![1.0]).unwrap().wait().unwrap();
+        assert_eq!((next.item, next.result.unwrap().0), (vec![1.0], vec![2.0]));
+        assert_eq!(engine.counters().batches_failed, round + 1);
+    }
+}
+
+#[test]
+fn a_run_goes_on_after_a_batch_that_failed() {
+    let mut items = vectors(500);
+    items[250][0] = TWIN_PANICS;
+    let mut engine = engine(&EngineConfig::new([100, 8]), 2);
+    let mut seen = 0;
+    let mut failed = Vec::new();
+    let mut sink = |done: Completion<Scale>| {
+        assert_eq!(done.item, items[seen]);
+        match done.result {
+            Ok((values, _)) => assert_eq!(values, doubled(&items[seen])),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Kernel);
+                failed.push(seen);
+            }
+        }
+        seen += 1;
+        Ok(())
+    };
+    engine.run(items.iter().cloned(), &mut sink).unwrap();
+    assert_eq!(seen, 500);
+    assert!(failed.contains(&250) && failed.len() <= 8, "{failed:?}");
+    assert_eq!(failed.len() as u64, engine.counters().items_rejected);
+}
+
+#[test]
+fn a_sink_that_fails_ends_the_run_and_leaves_the_engine_usable() {
+    let mut engine = engine(&EngineConfig::new([100, 100]), 2);
+    let full = |_: Completion<Scale>| Err(Error::new(ErrorKind::Io, "disk full"));
+    let error = engine
+        .run(vectors(5000).into_iter(), &mut { full })
+        .unwrap_err();
+    assert_eq!(error.message(), "disk full");
+    let mut seen = 0;
+    let mut count = |_: Completion<Scale>| {
+        seen += 1;
+        Ok(())
+    };
+    engine.run(vectors(10).into_iter(), &mut count).unwrap();
+    assert_eq!(seen, 10);
+}
+
+#[test]
+fn settings_that_cannot_work_are_named() {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let build = |config: &EngineConfig| {
+        Engine::new(
+            Scale::new(1.0),
+            &[Arc::clone(&backend)],
+            Arc::clone(&pool),
+            config,
+        )
+        .err()
+        .map_or_else(|| "built".to_owned(), |error| error.to_string())
+    };
+    let good = EngineConfig::new([100, 10]);
+    assert_eq!(build(&good), "built");
+    let slots = EngineConfig {
+        slots: 0,
+        ..good.clone()
+    };
+    assert!(build(&slots).contains("slots = 0"));
+    let order = EngineConfig {
+        buckets: [[100, 10], [50, 10]].map(Extent::from).to_vec(),
+        batch: Extent::from([50, 10]),
+        ..good.clone()
+    };
+    assert!(build(&order).contains("order them by size"));
+    let budget = EngineConfig {
+        memory_bytes_max: Some(1000),
+        ..good.clone()
+    };
+    let message = build(&budget);
+    assert!(
+        message.contains("budget of 1000 bytes") && message.contains("starts"),
+        "{message}"
+    );
+    // x and y of 100 floats, 10 starts, a header of 8 words, each from a multiple
+    // of 256 bytes on; three slots.
+    let aligned = 512 + 512 + 256 + 256;
+    assert!(
+        message.contains(&format!("{} B of memory", 3 * aligned)),
+        "{message}"
+    );
+}

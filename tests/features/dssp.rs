@@ -1,0 +1,643 @@
+//! Secondary structure and hydrogen bonds: against DSSP's own, sequential rules
+//! written out, against what other programs say, and where they end.
+
+use crate::tables;
+
+use crate::made_up::structure;
+use crate::samples::{sample, samples};
+use std::slice;
+use tapeloop::features::{
+    Column, ColumnKind, Dssp, DsspVersion, FeatureConfig, FeatureName, FeatureTable, TableName,
+};
+use tapeloop::structure::{MISSING, Residue, Structure};
+
+fn config(version: DsspVersion) -> FeatureConfig {
+    FeatureConfig {
+        features: vec![FeatureName::Dssp],
+        dssp: Dssp { version },
+        ..FeatureConfig::default()
+    }
+}
+
+fn compute_by(version: DsspVersion, structures: &[Structure]) -> Vec<Found> {
+    let tables = tables::compute(config(version), structures);
+    tables.iter().map(Found::of).collect()
+}
+
+fn compute(structures: &[Structure]) -> Vec<Found> {
+    compute_by(DsspVersion::V2, structures)
+}
+
+fn compute_one(structure: &Structure) -> Found {
+    compute(slice::from_ref(structure)).swap_remove(0)
+}
+
+/// A bond's partner and energy.
+type Bond = Option<(usize, f32)>;
+
+/// What the program says of one structure.
+#[derive(PartialEq)]
+struct Found {
+    /// One letter a residue, a blank for null.
+    ss8: String,
+    ss3: String,
+    /// Acceptors of the N-H and donors to the O, the best first.
+    bonds: Vec<[Bond; 4]>,
+}
+
+impl Found {
+    fn of(table: &FeatureTable) -> Found {
+        let decls = config(DsspVersion::V2).columns(TableName::Residues);
+        let column = |name: &str| {
+            let at = decls.iter().position(|decl| decl.name == name).unwrap();
+            (decls[at].kind, &table.residues[at])
+        };
+        let text = |name: &str| -> String {
+            let (ColumnKind::Text(texts), Column::Count(values)) = column(name) else {
+                panic!("{name} is text")
+            };
+            let letter = |value: &i32| texts.get(*value as usize).map_or(" ", |text| text);
+            values.iter().map(letter).collect()
+        };
+        let bonds = ["hb_nho1", "hb_nho2", "hb_ohn1", "hb_ohn2"].map(|name| -> Vec<Bond> {
+            let energy = format!("{name}_energy");
+            let (Column::Count(partners), Column::Real(energies)) =
+                (column(name).1, column(&energy).1)
+            else {
+                panic!("{name} is a count, {energy} real")
+            };
+            let bond = |(partner, energy): (&i32, &f32)| {
+                assert_eq!(*partner < 0, energy.is_nan(), "both are null or none");
+                usize::try_from(*partner)
+                    .ok()
+                    .map(|partner| (partner, *energy))
+            };
+            partners.iter().zip(energies).map(bond).collect()
+        });
+        let row = |at: usize| std::array::from_fn(|which| bonds[which][at]);
+        Found {
+            ss8: text("ss8"),
+            ss3: text("ss3"),
+            bonds: (0..bonds[0].len()).map(row).collect(),
+        }
+    }
+
+    fn letter(&self, at: usize) -> char {
+        self.ss8.as_bytes()[at] as char
+    }
+
+    /// Bonds below -0.5 kcal/mol, as donor and acceptor.
+    fn bonded(&self) -> Vec<(usize, usize)> {
+        let of = |(donor, bonds): (usize, &[Bond; 4])| {
+            let strong = bonds[..2].iter().flatten().filter(|bond| bond.1 < -0.5);
+            strong.map(|bond| (donor, bond.0)).collect::<Vec<_>>()
+        };
+        self.bonds.iter().enumerate().flat_map(of).collect()
+    }
+}
+
+type Point = [f64; 3];
+
+fn minus(a: Point, b: Point) -> Point {
+    std::array::from_fn(|axis| a[axis] - b[axis])
+}
+
+fn dot(a: Point, b: Point) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn length(a: Point) -> f64 {
+    dot(a, a).sqrt()
+}
+
+fn distance(a: Point, b: Point) -> f64 {
+    length(minus(a, b))
+}
+
+/// The DSSP of Hekkelman's programs, as they go: pair by pair, ladder by ladder.
+struct Naive {
+    /// N, CA, C, O in A, where all are there.
+    backbone: Vec<Option<[Point; 4]>>,
+    /// Which stretch of linked residues that lack no backbone atom each is in.
+    segment: Vec<usize>,
+    /// Energies by donor and acceptor, all below zero, best first.
+    bonds: Vec<(f64, usize, usize)>,
+    /// Ladders of more than one stretch of bridges.
+    joined: usize,
+}
+
+impl Naive {
+    fn of(s: &Structure) -> Naive {
+        let angstrom = |atom: u32| Some(s.position(atom)?.map(|x| f64::from(x) / 1000.0));
+        let all = |r: &Residue| {
+            let atoms = [
+                angstrom(r.n)?,
+                angstrom(r.ca)?,
+                angstrom(r.c)?,
+                angstrom(r.o)?,
+            ];
+            Some(atoms)
+        };
+        let backbone: Vec<_> = s.residues.iter().map(all).collect();
+        let mut segment = vec![0; backbone.len()];
+        for at in 1..backbone.len() {
+            let joined = !s.residues[at].break_before
+                && backbone[at].is_some()
+                && backbone[at - 1].is_some();
+            segment[at] = segment[at - 1] + usize::from(!joined);
+        }
+        let hydrogen = |at: usize| {
+            let before = at
+                .checked_sub(1)
+                .filter(|&before| segment[before] == segment[at])?;
+            let ([n, ..], [_, _, c, o]) = (backbone[at]?, backbone[before]?);
+            let along = minus(c, o).map(|x| x / distance(c, o));
+            let is_donor = s.residues[at].aa != b'P' && c != o;
+            is_donor.then(|| std::array::from_fn::<f64, 3, _>(|axis| n[axis] + along[axis]))
+        };
+        let mut bonds = Vec::new();
+        for donor in 0..backbone.len() {
+            let Some((h, [n, ca, ..])) = hydrogen(donor).zip(backbone[donor]) else {
+                continue;
+            };
+            for (acceptor, atoms) in backbone.iter().enumerate() {
+                let Some([_, other, c, o]) = *atoms else {
+                    continue;
+                };
+                let within = (distance(ca, other).powi(2) * 1e6).round() < 81e6;
+                if within && donor != acceptor && donor != acceptor + 1 {
+                    let energy = energy(n, h, c, o);
+                    bonds.extend((energy < 0.0).then_some((energy, donor, acceptor)));
+                }
+            }
+        }
+        bonds.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        Naive {
+            segment,
+            backbone,
+            bonds,
+            joined: 0,
+        }
+    }
+
+    fn best(&self, at: usize) -> [Bond; 4] {
+        let gives = self.bonds.iter().filter(|bond| bond.1 == at);
+        let takes = self.bonds.iter().filter(|bond| bond.2 == at);
+        let mut gives = gives.map(|bond| (bond.2, bond.0 as f32));
+        let mut takes = takes.map(|bond| (bond.1, bond.0 as f32));
+        [gives.next(), gives.next(), takes.next(), takes.next()]
+    }
+
+    fn ladders(&mut self, is_bond: &[Vec<usize>]) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let n = self.backbone.len();
+        let bond = |donor: usize, acceptor: usize| is_bond[donor].contains(&acceptor);
+        let inner = |at: usize| {
+            at > 0
+                && at + 1 < n
+                && self.segment[at - 1] == self.segment[at + 1]
+                && self.backbone[at].is_some()
+        };
+        let kind = |i: usize, j: usize| {
+            if !inner(i) || !inner(j) {
+                None
+            } else if bond(i + 1, j) && bond(j, i - 1) || bond(j + 1, i) && bond(i, j - 1) {
+                Some(false)
+            } else if bond(i + 1, j - 1) && bond(j + 1, i - 1) || bond(j, i) && bond(i, j) {
+                Some(true)
+            } else {
+                None
+            }
+        };
+        let mut ladders: Vec<(bool, Vec<usize>, Vec<usize>)> = Vec::new();
+        for i in 0..n {
+            for j in i + 3..n {
+                let Some(antiparallel) = kind(i, j) else {
+                    continue;
+                };
+                let grows = |ladder: &&mut (bool, Vec<usize>, Vec<usize>)| {
+                    let next = if antiparallel {
+                        j + 1 == ladder.2[0]
+                    } else {
+                        ladder.2.last() == Some(&(j - 1))
+                    };
+                    ladder.0 == antiparallel
+                        && ladder.1.last() == Some(&(i.wrapping_sub(1)))
+                        && next
+                };
+                match ladders.iter_mut().find(grows) {
+                    Some((_, is, js)) => {
+                        is.push(i);
+                        js.insert(if antiparallel { 0 } else { js.len() }, j);
+                    }
+                    None => ladders.push((antiparallel, vec![i], vec![j])),
+                }
+            }
+        }
+        let mut a = 0;
+        while a < ladders.len() {
+            let mut b = a + 1;
+            while b < ladders.len() {
+                if self.is_bulge(&ladders[a], &ladders[b]) {
+                    let (antiparallel, is, js) = ladders.remove(b);
+                    self.joined += 1;
+                    ladders[a].1.extend(is);
+                    let place = if antiparallel { 0 } else { ladders[a].2.len() };
+                    ladders[a].2.splice(place..place, js);
+                } else {
+                    b += 1;
+                }
+            }
+            a += 1;
+        }
+        ladders.into_iter().map(|(_, is, js)| (is, js)).collect()
+    }
+
+    fn is_bulge(
+        &self,
+        a: &(bool, Vec<usize>, Vec<usize>),
+        b: &(bool, Vec<usize>, Vec<usize>),
+    ) -> bool {
+        let ends = |strand: &Vec<usize>| (strand[0] as i64, *strand.last().unwrap() as i64);
+        let ((ibi, iei), (jbi, jei)) = (ends(&a.1), ends(&a.2));
+        let ((ibj, iej), (jbj, jej)) = (ends(&b.1), ends(&b.2));
+        let unbroken =
+            |from: i64, to: i64| self.segment[from as usize] == self.segment[to as usize];
+        let apart = if a.0 { jbi - jej } else { jbj - jei };
+        a.0 == b.0
+            && unbroken(ibi.min(ibj), iei.max(iej))
+            && unbroken(jbi.min(jbj), jei.max(jej))
+            && ibj > iei
+            && ibj - iei < 6
+            && apart >= 0
+            && (apart < 6 && ibj - iei < 3 || apart < 3)
+    }
+
+    fn ss8(&mut self, version: DsspVersion) -> String {
+        let n = self.backbone.len();
+        let acceptors = |donor: usize| -> Vec<usize> {
+            let [first, second, ..] = self.best(donor);
+            let strong = [first, second].into_iter().flatten();
+            strong
+                .filter(|bond| bond.1 < -0.5)
+                .map(|bond| bond.0)
+                .collect()
+        };
+        let is_bond: Vec<_> = (0..n).map(acceptors).collect();
+        let mut ss = vec![b'-'; n];
+        for (is, js) in self.ladders(&is_bond) {
+            let state = if is.len() > 1 { b'E' } else { b'B' };
+            for strand in [is, js] {
+                let residues = &mut ss[strand[0]..=*strand.last().unwrap()];
+                residues.iter_mut().for_each(|own| *own = state.max(*own));
+            }
+        }
+        let starts = |stride: usize, at: usize| {
+            at + stride < n
+                && self.segment[at] == self.segment[at + stride]
+                && is_bond[at + stride].contains(&at)
+        };
+        for (stride, state, over) in [(4, b'H', "-BEH"), (3, b'G', "-G"), (5, b'I', "-IH")] {
+            for at in 1..n {
+                if starts(stride, at) && starts(stride, at - 1) {
+                    let turn = &mut ss[at..at + stride];
+                    if turn.iter().all(|old| over.as_bytes().contains(old)) {
+                        turn.fill(state);
+                    }
+                }
+            }
+        }
+        for (at, own) in ss.iter_mut().enumerate().filter(|(_, own)| **own == b'-') {
+            let turn = |stride: usize| (1..stride).any(|k| at >= k && starts(stride, at - k));
+            if [3, 4, 5].into_iter().any(turn) {
+                *own = b'T';
+            } else if self.is_bend(at) == Some(true) {
+                *own = b'S';
+            }
+        }
+        if version == DsspVersion::V4 {
+            for at in 1..n.saturating_sub(2) {
+                if (at..at + 3).all(|at| self.is_polyproline(at) == Some(true)) {
+                    let loops = ss[at..at + 3].iter_mut().filter(|state| **state == b'-');
+                    loops.for_each(|state| *state = b'P');
+                }
+            }
+        }
+        let letter = |at: usize| {
+            if self.backbone[at].is_some() {
+                ss[at] as char
+            } else {
+                ' '
+            }
+        };
+        (0..n).map(letter).collect()
+    }
+
+    fn same_segment(&self, from: Option<usize>, to: usize) -> Option<usize> {
+        from.filter(|&from| self.segment.get(to) == Some(&self.segment[from]))
+    }
+
+    fn is_bend(&self, at: usize) -> Option<bool> {
+        let before = self.same_segment(at.checked_sub(2), at + 2)?;
+        let ca = |at: usize| Some(self.backbone[at]?[1]);
+        let (u, v) = (minus(ca(at)?, ca(before)?), minus(ca(at + 2)?, ca(at)?));
+        Some(dot(u, v) < 70f64.to_radians().cos() * length(u) * length(v))
+    }
+
+    fn is_polyproline(&self, at: usize) -> Option<bool> {
+        let before = self.same_segment(at.checked_sub(1), at + 1)?;
+        let ([_, _, c0, _], [n, ca, c, _]) = (self.backbone[before]?, self.backbone[at]?);
+        let [n2, ..] = self.backbone[at + 1]?;
+        let (phi, psi) = (dihedral([c0, n, ca, c]), dihedral([n, ca, c, n2]));
+        Some((-104.0..=-46.0).contains(&phi) && (116.0..=174.0).contains(&psi))
+    }
+}
+
+/// In kcal/mol, to 0.001.
+fn energy(n: Point, h: Point, c: Point, o: Point) -> f64 {
+    let distances = [
+        distance(h, o),
+        distance(h, c),
+        distance(n, c),
+        distance(n, o),
+    ];
+    if distances.iter().any(|d| *d < 0.5) {
+        return -9.9;
+    }
+    let [ho, hc, nc, no] = distances;
+    let energy = 27.888 * (1.0 / no + 1.0 / hc - 1.0 / ho - 1.0 / nc);
+    ((energy * 1000.0).round() / 1000.0).max(-9.9)
+}
+
+fn dihedral([p1, p2, p3, p4]: [Point; 4]) -> f64 {
+    let axis = minus(p3, p2).map(|x| x / distance(p2, p3));
+    let normal = |arm: Point| minus(arm, axis.map(|x| x * dot(arm, axis)));
+    let (v, w) = (normal(minus(p1, p2)), normal(minus(p4, p3)));
+    let cross: Point = std::array::from_fn(|k| {
+        let (i, j) = ((k + 1) % 3, (k + 2) % 3);
+        axis[i] * v[j] - axis[j] * v[i]
+    });
+    dot(cross, w).atan2(dot(v, w)).to_degrees()
+}
+
+fn assert_matches(name: &str, s: &Structure, version: DsspVersion, found: &Found) -> Naive {
+    let mut naive = Naive::of(s);
+    let close = |a: f32, b: f32| (a - b).abs() < 1.5e-3;
+    for (at, bonds) in found.bonds.iter().enumerate() {
+        for (which, (found, expected)) in bonds.iter().zip(naive.best(at)).enumerate() {
+            // Single precision may round an energy to the next 0.001 kcal/mol, and so
+            // prefer another partner.
+            let same = match (found, expected) {
+                (Some((partner, energy)), Some((_, expected))) => {
+                    let pair = if which < 2 {
+                        (at, *partner)
+                    } else {
+                        (*partner, at)
+                    };
+                    let mut all = naive.bonds.iter().filter(|bond| (bond.1, bond.2) == pair);
+                    let own = all.next().is_some_and(|bond| close(bond.0 as f32, *energy));
+                    own && close(*energy, expected)
+                }
+                (None, None) => true,
+                (Some(bond), None) => bond.1 > -1.5e-3,
+                (None, Some(bond)) => bond.1 > -1.5e-3,
+            };
+            assert!(
+                same,
+                "{name}, {which} of {at}: {found:?}, expected {expected:?}"
+            );
+        }
+    }
+    assert_eq!(found.ss8, naive.ss8(version), "{name}");
+    let class = |letter: char| match letter {
+        'H' | 'G' | 'I' => 'H',
+        'E' | 'B' => 'E',
+        ' ' => ' ',
+        _ => 'C',
+    };
+    assert_eq!(found.ss3, found.ss8.chars().map(class).collect::<String>());
+    naive
+}
+
+#[test]
+fn the_samples_match_the_sequential_rules() {
+    let samples = samples();
+    let structures: Vec<_> = samples.iter().map(|(_, s)| s.clone()).collect();
+    let (mut joined, mut letters) = (0, String::new());
+    for version in [DsspVersion::V2, DsspVersion::V4] {
+        for ((name, s), found) in samples.iter().zip(compute_by(version, &structures)) {
+            joined += assert_matches(name, s, version, &found).joined;
+            letters += &found.ss8;
+        }
+    }
+    assert!(joined > 20, "{joined} ladders were joined by bulges");
+    for letter in " -HEBGITSP".chars() {
+        assert!(letters.contains(letter), "the samples have '{letter}'");
+    }
+}
+
+#[test]
+fn made_up_structures_match_the_sequential_rules() {
+    let sizes = [
+        0, 1, 2, 3, 5, 6, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1025,
+    ];
+    let structures: Vec<_> = sizes.iter().map(|&n| structure(n, n as u64)).collect();
+    for (s, found) in structures.iter().zip(compute(&structures)) {
+        let name = format!("{} residues", s.residues.len());
+        assert_matches(&name, s, DsspVersion::V2, &found);
+    }
+}
+
+#[test]
+fn ubiquitin_is_as_mdtraj_and_mkdssp_say() {
+    let s = sample("1ubi.pdb");
+    let mdtraj = "-EEEEEETTS-EEEEE--TT-BHHHHHHHHHHHH---GGGEEEEETTEE--TTSBGGGGT--TT-EEEEEE--S--";
+    let mkdssp = "-EEEEEETTS-EEEEE--TT-BHHHHHHHHHHHH---GGGEEEEETTEEPPTTSBGGGGT--TT-EEEEEE--S--";
+    assert_eq!(compute_one(&s).ss8, mdtraj);
+    assert_eq!(compute_by(DsspVersion::V4, &[s])[0].ss8, mkdssp);
+}
+
+/// Some rows of a structure, from first to end, with a break wherever one is left out.
+fn part<const N: usize>(s: &Structure, rows: [(usize, usize); N]) -> Structure {
+    let mut part = Structure {
+        xyz: Vec::new(),
+        element: Vec::new(),
+        class: Vec::new(),
+        b_factor: Vec::new(),
+        residues: Vec::new(),
+        atom_start: vec![0],
+        loose: Vec::new(),
+        ..s.clone()
+    };
+    for (first, end) in rows {
+        for at in first..end {
+            let atoms = s.atom_start[at] as usize..s.atom_start[at + 1] as usize;
+            let start = part.xyz.len() as u32;
+            let moved = |atom: u32| match atom {
+                MISSING => MISSING,
+                atom => atom - s.atom_start[at] + start,
+            };
+            let r = s.residues[at];
+            part.residues.push(Residue {
+                break_before: r.break_before || at == first,
+                n: moved(r.n),
+                ca: moved(r.ca),
+                c: moved(r.c),
+                o: moved(r.o),
+                cb: moved(r.cb),
+                ..r
+            });
+            part.xyz.extend(&s.xyz[atoms.clone()]);
+            part.element.extend(&s.element[atoms.clone()]);
+            part.class.extend(&s.class[atoms.clone()]);
+            part.b_factor.extend(&s.b_factor[atoms]);
+            part.atom_start.push(part.xyz.len() as u32);
+        }
+    }
+    part
+}
+
+#[test]
+fn a_helix_cut_out_is_a_helix() {
+    let found = compute_one(&part(&sample("1ubi.pdb"), [(22, 34)]));
+    assert_eq!(found.ss8, "-HHHHHHHHHH-");
+    assert_eq!(found.ss3, "CHHHHHHHHHHC");
+    assert!(
+        found
+            .bonded()
+            .iter()
+            .all(|(donor, acceptor)| donor - acceptor >= 3)
+    );
+    // Each N-H bonds to the residue four before.
+    for donor in 4..11 {
+        assert_eq!(found.bonds[donor][0].map(|bond| bond.0), Some(donor - 4));
+    }
+}
+
+#[test]
+fn strands_pair_both_ways_along_one_chain_and_between_chains() {
+    let s = sample("1ubi.pdb");
+    // The hairpin of the first two strands.
+    let hairpin = compute_one(&part(&s, [(0, 17)]));
+    assert_eq!(hairpin.ss8, "-EEEEE-TTS-EEEEE-");
+    // The first and the last strand lie side by side, with a break between them.
+    let strands = part(&s, [(0, 8), (62, 73)]);
+    let parallel = compute_one(&strands);
+    assert_eq!(parallel.ss8, "---EEEE----EEEE----");
+    // The same as two chains.
+    let mut chains = strands;
+    chains.chains.push(chains.chains[0].clone());
+    chains.residues[8..]
+        .iter_mut()
+        .for_each(|residue| residue.chain = 1);
+    assert!(compute_one(&chains) == parallel);
+    // Each alone is no strand.
+    let alone = compute(&[part(&s, [(0, 8)]), part(&s, [(62, 73)])]);
+    assert!(alone.iter().all(|strand| !strand.ss8.contains(['E', 'B'])));
+}
+
+#[test]
+fn no_pattern_spans_a_break_and_no_hydrogen_follows_one() {
+    let whole = sample("1ubi.pdb");
+    let mut broken = whole.clone();
+    broken.residues[28].break_before = true;
+    let (whole, broken) = (compute_one(&whole), compute_one(&broken));
+    assert!(whole.bonds[28][0].is_some());
+    assert_eq!(broken.bonds[28][..2], [None, None]);
+    // The residue itself still takes bonds.
+    assert_eq!(broken.bonds[28][2..], whole.bonds[28][2..]);
+    assert_eq!(&whole.ss8[22..35], "HHHHHHHHHHHH-");
+    assert_eq!(&broken.ss8[22..35], "HHHHH--HHHHH-");
+}
+
+#[test]
+fn a_residue_without_a_backbone_atom_is_null_and_takes_no_part() {
+    let whole = sample("1ubi.pdb");
+    let expected = compute_one(&whole);
+    let without: [fn(&mut Residue); 4] = [
+        |r| r.n = MISSING,
+        |r| r.ca = MISSING,
+        |r| r.c = MISSING,
+        |r| r.o = MISSING,
+    ];
+    for (atom, remove) in without.into_iter().enumerate() {
+        let mut s = whole.clone();
+        remove(&mut s.residues[28]);
+        let found = compute_one(&s);
+        assert_eq!(found.letter(28), ' ');
+        assert_eq!(found.bonds[28], [None; 4]);
+        assert!(
+            found
+                .bonds
+                .iter()
+                .flatten()
+                .flatten()
+                .all(|bond| bond.0 != 28)
+        );
+        // It ends a stretch, and the next has no hydrogen.
+        assert!(expected.bonds[29][0].is_some());
+        assert_eq!(found.bonds[29][..2], [None, None], "without atom {atom}");
+        assert_eq!(found.letter(60), expected.letter(60));
+        assert_matches("without an atom", &s, DsspVersion::V2, &found);
+    }
+}
+
+#[test]
+fn proline_gives_no_bond() {
+    let mut s = sample("1ubi.pdb");
+    let donors = compute_one(&s);
+    let donor = (22..34).find(|&at| donors.bonds[at][0].is_some_and(|bond| bond.1 < -2.0));
+    let donor = donor.expect("a helix has strong bonds");
+    s.residues[donor].aa = b'P';
+    let found = compute_one(&s);
+    assert_eq!(found.bonds[donor][..2], [None, None]);
+    assert_eq!(found.bonds[donor][2..], donors.bonds[donor][2..]);
+}
+
+#[test]
+fn neighbours_bond_one_way_alone() {
+    let structures: Vec<_> = samples().into_iter().map(|(_, s)| s).collect();
+    for found in compute(&structures) {
+        for (at, bonds) in found.bonds.iter().enumerate() {
+            let acceptors = bonds[..2].iter().flatten();
+            assert!(
+                acceptors
+                    .clone()
+                    .all(|bond| bond.0 != at && bond.0 + 1 != at)
+            );
+            assert!(acceptors.clone().all(|bond| (-9.9..0.0).contains(&bond.1)));
+        }
+    }
+}
+
+#[test]
+fn polyproline_replaces_loops_alone_and_only_in_version_4() {
+    let structures: Vec<_> = samples().into_iter().map(|(_, s)| s).collect();
+    let (two, four) = (
+        compute(&structures),
+        compute_by(DsspVersion::V4, &structures),
+    );
+    let mut seen = 0;
+    for (two, four) in two.iter().zip(&four) {
+        assert_eq!(two.ss8, four.ss8.replace('P', "-"));
+        assert_eq!(two.ss3, four.ss3);
+        assert!(two.bonds == four.bonds);
+        seen += four.ss8.matches('P').count();
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn the_version_is_a_setting() {
+    let mut config = config(DsspVersion::V2);
+    let settings = config.settings(FeatureName::Dssp);
+    let (key, setting) = settings.into_iter().next().unwrap();
+    let tapeloop::features::Setting::Choice(default, all) = setting else {
+        panic!("one of several words")
+    };
+    assert_eq!((key, default, all), ("dssp.version", "2", &["2", "4"][..]));
+    let four = tapeloop::features::Setting::Choice("4", all);
+    config.set(FeatureName::Dssp, key, &four).unwrap();
+    assert_eq!(config.dssp.version, DsspVersion::V4);
+    let three = tapeloop::features::Setting::Choice("3", all);
+    assert!(config.set(FeatureName::Dssp, key, &three).is_err());
+}

@@ -1,0 +1,302 @@
+//! The sample set against the golden tables in `tests/oracles`, which the packages
+//! that define the features computed.
+
+use crate::tables;
+
+use flate2::read::GzDecoder;
+use rayon::ThreadPoolBuilder;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::features::{
+    Column, ColumnKind, FeatureConfig, FeatureTable, Features, NULL_COUNT, TableName,
+};
+use tapeloop::pipeline::{Engine, EngineConfig};
+use tapeloop::structure::{ReadOptions, Reader, Structure};
+
+/// How close a column has to be to its golden one.
+struct Rule {
+    absolute: f64,
+    relative: f64,
+    /// Degrees, which come round.
+    circular: bool,
+    /// Rows that may differ, of a thousand.
+    exceptions: usize,
+}
+
+const EXACT: Rule = Rule {
+    absolute: 0.0,
+    relative: 0.0,
+    circular: false,
+    exceptions: 0,
+};
+
+/// The tolerances of `tests/oracles`.
+fn rule(column: &str) -> Rule {
+    let absolute = |absolute| Rule { absolute, ..EXACT };
+    match column {
+        // MDTraj does not round energies before it compares them with -0.5 kcal/mol;
+        // 1.2 of a thousand in the file where that shows.
+        "ss8" | "ss3" => Rule {
+            exceptions: 2,
+            ..EXACT
+        },
+        "phi" | "psi" | "omega" | "ca_dihedral" | "ca_angle" => Rule {
+            circular: true,
+            ..absolute(0.01)
+        },
+        // A test point an atom, at 100 of them.
+        "sasa" | "sasa_side" | "sasa_polar" | "sasa_delta" => absolute(1.5),
+        "rsa" | "rsa_w25" => absolute(0.02),
+        "sasa_total" => Rule {
+            relative: 1e-3,
+            ..EXACT
+        },
+        // One residue's state, in the shortest chain.
+        "helix_fraction" | "strand_fraction" | "coil_fraction" => absolute(0.02),
+        "eigenvector" | "eigenvector_residual" => absolute(1e-4),
+        _ if column.ends_with("_energy") => absolute(0.1),
+        // Of two partners whose energies round to the same the lower is first, and
+        // there is none where they round to nothing.
+        _ if column.starts_with("hb_") => Rule {
+            exceptions: 25,
+            ..EXACT
+        },
+        // For values near zero, as `b_z` at the mean.
+        _ => Rule {
+            relative: 1e-4,
+            ..absolute(1e-6)
+        },
+    }
+}
+
+/// Columns that golden tables do not have: none of the packages computes them.
+const UNCHECKED: &[&str] = &["wcn_coincident"];
+
+struct Table {
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn parse(text: &str) -> Self {
+        let split = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
+        let mut lines = text.lines().map(split);
+        Table {
+            columns: lines.next().expect("a header"),
+            rows: lines.collect(),
+        }
+    }
+
+    fn read(name: &str) -> Self {
+        let file = path("tests/oracles").join(name);
+        Table::parse(&fs::read_to_string(file).unwrap())
+    }
+
+    fn column(&self, name: &str) -> usize {
+        let found = self.columns.iter().position(|column| column == name);
+        found.unwrap_or_else(|| panic!("the golden table has no column {name}"))
+    }
+
+    /// Rows by the sources that they are of, in order.
+    fn by_source(&self) -> BTreeMap<&str, Vec<&[String]>> {
+        let source = self.column("source");
+        let mut rows: BTreeMap<&str, Vec<&[String]>> = BTreeMap::new();
+        for row in &self.rows {
+            rows.entry(&row[source]).or_default().push(row);
+        }
+        rows
+    }
+}
+
+fn path(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
+}
+
+fn golden_residues() -> Table {
+    let file = File::open(path("tests/oracles/residues.tsv.gz")).unwrap();
+    let mut text = String::new();
+    GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    Table::parse(&text)
+}
+
+fn samples() -> Vec<(String, Structure)> {
+    let mut files: Vec<_> = fs::read_dir(path("samples"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let mut reader = Reader::new(ReadOptions::default());
+    let is_structure = |file: &&PathBuf| file.extension().is_some_and(|e| e != "md");
+    let first_model = |file: &PathBuf| {
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut models = reader
+            .read_path(file)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, models.swap_remove(0))
+    };
+    files.iter().filter(is_structure).map(first_model).collect()
+}
+
+/// The features that the golden tables have.
+fn compute(samples: &[(String, Structure)]) -> Vec<FeatureTable> {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let workload = Features::new(FeatureConfig::default()).unwrap();
+    let mut config = EngineConfig::new(Features::capacity(2048));
+    config.buckets.push(Features::capacity(32_768));
+    let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
+    tables::tables(&mut engine, samples.iter().map(|(_, structure)| structure))
+}
+
+/// A column's values as the golden tables write them; empty is null.
+fn texts(kind: ColumnKind, column: &Column, structure: &Structure) -> Vec<String> {
+    let count = |&value: &i32| match kind {
+        _ if value == NULL_COUNT => String::new(),
+        ColumnKind::Text(texts) => texts[value as usize].to_owned(),
+        // Golden tables name chains by label, and those with residues only.
+        ColumnKind::Chain => match structure.row_chains().get(value as usize) {
+            Some(chain) => chain
+                .label_asym_id
+                .as_ref()
+                .unwrap_or(&chain.auth_asym_id)
+                .to_string(),
+            None => String::new(),
+        },
+        _ => value.to_string(),
+    };
+    let real = |&value: &f32| {
+        if value.is_nan() {
+            String::new()
+        } else {
+            value.to_string()
+        }
+    };
+    match column {
+        Column::Count(values) => values.iter().map(count).collect(),
+        Column::Real(values) => values.iter().map(real).collect(),
+    }
+}
+
+fn is_close(rule: &Rule, found: &str, expected: &str) -> bool {
+    let (Ok(found), Ok(expected)) = (found.parse::<f64>(), expected.parse::<f64>()) else {
+        return found == expected;
+    };
+    let mut error = (found - expected).abs();
+    if rule.circular {
+        error = error.min(360.0 - error);
+    }
+    error <= rule.absolute.max(rule.relative * expected.abs())
+}
+
+/// Rows of a column over all samples, those that differ, and the first of them.
+#[derive(Default)]
+struct Tally {
+    rows: usize,
+    wrong: usize,
+    first: String,
+}
+
+impl Tally {
+    /// Holds one sample's column against the golden one.
+    fn compare(&mut self, source: &str, name: &str, found: &[String], expected: &[&str]) {
+        assert_eq!(found.len(), expected.len(), "{source}: rows of {name}");
+        self.rows += found.len();
+        for (row, (found, expected)) in found.iter().zip(expected).enumerate() {
+            if !is_close(&rule(name), found, expected) {
+                if self.wrong == 0 {
+                    self.first = format!("{source}, row {row}: {found:?}, not {expected:?}");
+                }
+                self.wrong += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_samples_match_the_golden_tables() {
+    let samples = samples();
+    let computed = compute(&samples);
+    let config = FeatureConfig::default();
+    let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+    let golden = [
+        (TableName::Residues, golden_residues()),
+        (TableName::Chains, Table::read("chains.tsv")),
+        (TableName::Structures, Table::read("structures.tsv")),
+    ];
+    for (table, golden) in &golden {
+        let rows = golden.by_source();
+        let decls = config.columns(*table);
+        let names = decls.iter().map(|decl| decl.name.as_str());
+        let known: Vec<&str> = names.filter(|name| !UNCHECKED.contains(name)).collect();
+        for ((source, structure), features) in samples.iter().zip(&computed) {
+            let own = rows.get(source.as_str()).map_or(&[][..], Vec::as_slice);
+            let columns = match table {
+                TableName::Residues => &features.residues,
+                TableName::Chains => &features.chains,
+                TableName::Structures => &features.structure,
+            };
+            for (decl, column) in decls.iter().zip(columns) {
+                if !known.contains(&decl.name.as_str()) {
+                    continue;
+                }
+                let mut found = texts(decl.kind, column, structure);
+                if *table == TableName::Chains {
+                    found = chains_with_rows(structure)
+                        .map(|chain| found[chain].clone())
+                        .collect();
+                }
+                let at = golden.column(&decl.name);
+                let mut expected: Vec<&str> = own.iter().map(|row| row[at].as_str()).collect();
+                if decl.name.starts_with("hb_") {
+                    leave_out_weak_bonds(golden, &decl.name, own, &mut found, &mut expected);
+                }
+                let tally = tallies.entry(decl.name.clone()).or_default();
+                tally.compare(source, &decl.name, &found, &expected);
+            }
+        }
+    }
+    for (name, tally) in tallies {
+        assert!(tally.rows > 0, "{name} was compared");
+        assert!(
+            tally.wrong * 1000 <= rule(&name).exceptions * tally.rows,
+            "{name}: {} of {} differ, the first {}",
+            tally.wrong,
+            tally.rows,
+            tally.first
+        );
+    }
+}
+
+/// Of bonds that are none, by their energy, two may be alike to 0.001 kcal/mol, or
+/// one next to nothing.
+fn leave_out_weak_bonds(
+    golden: &Table,
+    name: &str,
+    rows: &[&[String]],
+    found: &mut [String],
+    expected: &mut [&str],
+) {
+    let bond = name.trim_end_matches("_energy");
+    let energy = golden.column(&format!("{bond}_energy"));
+    for ((row, found), expected) in rows.iter().zip(found).zip(expected) {
+        if row[energy].parse::<f64>().is_ok_and(|energy| energy > -0.5) {
+            found.clear();
+            *expected = "";
+        }
+    }
+}
+
+/// Chains with residues, by their first one.
+fn chains_with_rows(structure: &Structure) -> impl Iterator<Item = usize> {
+    let mut seen = Vec::new();
+    for residue in &structure.residues {
+        if !seen.contains(&(residue.chain as usize)) {
+            seen.push(residue.chain as usize);
+        }
+    }
+    seen.into_iter()
+}

@@ -1,0 +1,660 @@
+//! What has to hold of every feature's columns, whatever they are: they follow
+//! from distances and chains, not from the frame, the order or the company.
+
+use crate::tables;
+
+use crate::samples::{sample, samples};
+use rayon::ThreadPoolBuilder;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::features::{
+    Column, ColumnDecl, ColumnKind, FeatureConfig, FeatureTable, Features, NULL_COUNT, TableName,
+};
+use tapeloop::pipeline::{Engine, EngineConfig};
+use tapeloop::structure::{Channel, MISSING, Structure};
+
+const TABLES: [TableName; 3] = [
+    TableName::Residues,
+    TableName::Chains,
+    TableName::Structures,
+];
+
+/// Columns that name a residue by its `res_index`.
+const PARTNERS: [&str; 4] = ["hb_nho1", "hb_nho2", "hb_ohn1", "hb_ohn2"];
+
+/// All features, those that need a setting too.
+fn config() -> FeatureConfig {
+    let mut config = FeatureConfig::default();
+    config.cluster.select = ["L", "V", "I", "F", "M"].map(str::to_owned).to_vec();
+    config.smooth.channels.push("numbers".to_owned());
+    config.smooth.weighted = true;
+    config
+}
+
+/// The samples, each with a channel in which no two neighbours are alike.
+fn structures() -> Vec<(String, Structure)> {
+    let mut all = samples();
+    for (_, s) in &mut all {
+        let value = |row: usize| match row % 11 {
+            0 => f32::NAN,
+            _ => (row as f32 * 0.37).sin() * 9.0,
+        };
+        s.channels = vec![Channel {
+            name: "numbers".to_owned(),
+            values: (0..s.residues.len()).map(value).collect(),
+        }];
+    }
+    all
+}
+
+fn engine(residues_a_batch: u32) -> Engine<Features> {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let mut plan = EngineConfig::new(Features::capacity(residues_a_batch));
+    plan.buckets.push(Features::capacity(32_768));
+    let workload = Features::new(config()).unwrap();
+    Engine::new(workload, &[backend], pool, &plan).unwrap()
+}
+
+fn compute<'a>(structures: impl IntoIterator<Item = &'a Structure>) -> Vec<FeatureTable> {
+    let all: Vec<&Structure> = structures.into_iter().collect();
+    tables::tables(&mut engine(2048), all.into_iter())
+}
+
+/// The columns of a table, with what they are.
+fn columns(of: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, &Column)> {
+    let values = match of {
+        TableName::Residues => &table.residues,
+        TableName::Chains => &table.chains,
+        TableName::Structures => &table.structure,
+    };
+    let decls = config().columns(of);
+    assert_eq!(decls.len(), values.len());
+    decls.into_iter().zip(values).collect()
+}
+
+/// Values as bits, so that nulls are alike and zeros are not.
+fn bits(column: &Column) -> Vec<u32> {
+    match column {
+        Column::Count(values) => values.iter().map(|&value| value as u32).collect(),
+        Column::Real(values) => values.iter().map(|value| value.to_bits()).collect(),
+    }
+}
+
+fn assert_same_bits(context: &str, found: &FeatureTable, expected: &FeatureTable) {
+    for of in TABLES {
+        for ((decl, found), (_, expected)) in columns(of, found).iter().zip(columns(of, expected)) {
+            let at = bits(found)
+                .iter()
+                .zip(bits(expected))
+                .position(|(a, b)| *a != b);
+            let name = &decl.name;
+            assert!(
+                bits(found) == bits(expected),
+                "{context}: {name} of {of:?} differs from row {at:?} on"
+            );
+        }
+    }
+}
+
+fn moved(s: &Structure, to: impl Fn([i32; 3]) -> [i32; 3]) -> Structure {
+    let xyz: Vec<[i32; 3]> = s.xyz.iter().map(|&p| to(p)).collect();
+    assert!(s.xyz.is_empty() || xyz != s.xyz, "the structure moves");
+    Structure { xyz, ..s.clone() }
+}
+
+#[test]
+fn a_translation_by_lattice_steps_changes_nothing() {
+    let samples = structures();
+    let expected = compute(samples.iter().map(|(_, s)| s));
+    let steps = [
+        [1, 0, 0],
+        [-1_777, 4_096, 33],
+        [71_234_567, -63_000_001, -9_999],
+        [-50_000_000, -50_000_000, 50_000_000],
+    ];
+    for step in steps {
+        let by = |p: [i32; 3]| std::array::from_fn(|axis| p[axis] + step[axis]);
+        let shifted: Vec<Structure> = samples.iter().map(|(_, s)| moved(s, by)).collect();
+        for (((name, _), found), expected) in samples.iter().zip(compute(&shifted)).zip(&expected) {
+            assert_same_bits(&format!("{name} by {step:?}"), &found, expected);
+        }
+    }
+}
+
+/// The rotation of a quaternion of any length, to the lattice.
+fn rotated(s: &Structure, quaternion: [f64; 4]) -> Structure {
+    let length = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
+    let [w, x, y, z] = quaternion.map(|q| q / length);
+    let rows = [
+        [
+            1.0 - 2.0 * (y * y + z * z),
+            2.0 * (x * y - w * z),
+            2.0 * (x * z + w * y),
+        ],
+        [
+            2.0 * (x * y + w * z),
+            1.0 - 2.0 * (x * x + z * z),
+            2.0 * (y * z - w * x),
+        ],
+        [
+            2.0 * (x * z - w * y),
+            2.0 * (y * z + w * x),
+            1.0 - 2.0 * (x * x + y * y),
+        ],
+    ];
+    moved(s, |p| {
+        rows.map(|row| {
+            let along = row.iter().zip(p).map(|(r, p)| r * f64::from(p));
+            along.sum::<f64>().round() as i32
+        })
+    })
+}
+
+/// How far a rotation may move a real: positions go to the lattice again, which
+/// turns a bond by up to 0.05 degrees, and test points stay as they are.
+struct Rule {
+    absolute: f32,
+    relative: f32,
+    /// Rows of a thousand that may move farther, as where a contact comes or goes.
+    beyond: usize,
+}
+
+fn rule(column: &str) -> Rule {
+    let absolute = |absolute| Rule {
+        absolute,
+        relative: 0.0,
+        beyond: 0,
+    };
+    let mostly = |absolute| Rule {
+        absolute,
+        relative: 0.0,
+        beyond: 5,
+    };
+    let relative = |relative| Rule {
+        absolute: 0.0,
+        relative,
+        beyond: 0,
+    };
+    match column {
+        "b_ca" | "b_mean" | "b_z" | "plddt" | "plddt_mean" => absolute(0.0),
+        "phi" | "psi" | "omega" => absolute(0.2),
+        "ca_dihedral" | "ca_angle" => absolute(0.1),
+        "wcn" => relative(1e-3),
+        "rg" | "rg_ca" => relative(1e-4),
+        "iface_dmin" => mostly(0.002),
+        // Ten test points, for the smallest.
+        "sasa_total" => Rule {
+            relative: 0.02,
+            ..absolute(20.0)
+        },
+        "sasa" | "sasa_side" | "sasa_polar" | "sasa_delta" => mostly(15.0),
+        "rsa" => mostly(0.1),
+        "rsa_w25" | "cx_mean" | "cx_max" => mostly(0.03),
+        "co" => mostly(0.25),
+        "co_relative" => relative(1e-2),
+        "eigenvector" => mostly(0.01),
+        "eigenvector_residual" => absolute(1e-5),
+        "smooth_b_ca" | "smooth_numbers" => mostly(0.01),
+        "helix_fraction" | "strand_fraction" | "coil_fraction" => absolute(0.02),
+        _ if column.ends_with("_energy") => mostly(0.02),
+        _ => panic!("{column} has a rule"),
+    }
+}
+
+/// Rows of a column, and those that a rotation moves beyond the rule, or at all.
+#[derive(Default)]
+struct Moved {
+    rows: usize,
+    beyond: usize,
+    any: usize,
+}
+
+impl Moved {
+    fn add(&mut self, decl: &ColumnDecl, found: &Column, expected: &Column) {
+        let changed = bits(found).into_iter().zip(bits(expected));
+        self.any += changed.clone().filter(|(a, b)| a != b).count();
+        self.rows += changed.len();
+        let (Column::Real(found), Column::Real(expected)) = (found, expected) else {
+            return;
+        };
+        let rule = rule(&decl.name);
+        let is_beyond = |&(&a, &b): &(&f32, &f32)| {
+            let mut moved = (a - b).abs();
+            if decl.unit == "degrees" {
+                moved = moved.min(360.0 - moved);
+            }
+            let allowed = rule.absolute.max(rule.relative * b.abs());
+            a.is_nan() != b.is_nan() || moved > allowed
+        };
+        self.beyond += found.iter().zip(expected).filter(is_beyond).count();
+    }
+}
+
+#[test]
+fn a_rotation_changes_little() {
+    let samples = structures();
+    let expected = compute(samples.iter().map(|(_, s)| s));
+    let quaternions = [
+        [0.9, 0.1, -0.3, 0.2],
+        [0.1, 0.7, 0.5, -0.6],
+        [-0.4, 0.2, 0.9, 0.3],
+    ];
+    for quaternion in quaternions {
+        let turned: Vec<Structure> = samples
+            .iter()
+            .map(|(_, s)| rotated(s, quaternion))
+            .collect();
+        let mut moved: BTreeMap<String, Moved> = BTreeMap::new();
+        let mut counts = Moved::default();
+        for (found, expected) in compute(&turned).iter().zip(&expected) {
+            for of in TABLES {
+                let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+                for ((decl, found), (_, expected)) in pairs {
+                    let name = format!("{} of {of:?}", decl.name);
+                    moved.entry(name).or_default().add(&decl, found, expected);
+                    if decl.name.starts_with("cn_") || decl.name.starts_with("hse_") {
+                        counts.add(&decl, found, expected);
+                    }
+                }
+            }
+        }
+        assert!(counts.any > 0, "the rotation reaches what is computed");
+        assert!(
+            counts.any * 200 <= counts.rows,
+            "{} of {}",
+            counts.any,
+            counts.rows
+        );
+        for (name, moved) in moved {
+            let column = name.split(' ').next().unwrap();
+            let (wrong, beyond) = match column {
+                // A direction of 1.5 A decides them, which the lattice turns most.
+                "hse_b_up" | "hse_b_down" => (moved.any, 10),
+                _ if is_real(column) => (moved.beyond, rule(column).beyond),
+                _ => (moved.any, 5),
+            };
+            let rows = moved.rows;
+            assert!(wrong * 1000 <= beyond * rows, "{name}: {wrong} of {rows}");
+        }
+    }
+}
+
+fn is_real(column: &str) -> bool {
+    let all = TABLES.iter().flat_map(|of| config().columns(*of));
+    let mut named = all.filter(|decl| decl.name == column);
+    named.next().unwrap().kind == ColumnKind::Real
+}
+
+#[test]
+fn a_turn_that_keeps_the_lattice_changes_no_contact() {
+    let samples = structures();
+    let expected = compute(samples.iter().map(|(_, s)| s));
+    let turned: Vec<Structure> = samples
+        .iter()
+        .map(|(_, s)| moved(s, |[x, y, z]| [z, -x, -y]))
+        .collect();
+    let same = [
+        "cluster",
+        "clusters",
+        "iface",
+        "iface_dmin",
+        "iface_chain",
+        "co",
+        "co_relative",
+        "cx_mean",
+        "cx_max",
+        "eigenvector",
+        "b_ca",
+        "wcn_coincident",
+        "rg",
+        "rg_ca",
+    ];
+    for (found, expected) in compute(&turned).iter().zip(&expected) {
+        for of in TABLES {
+            let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+            for ((decl, found), (_, expected)) in pairs {
+                let name = decl.name.as_str();
+                if name.starts_with("cn_ca") || name.starts_with("smooth") || same.contains(&name) {
+                    assert!(bits(found) == bits(expected), "{name} of {of:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The structure with these rows alone, in this order, their chains renumbered by
+/// `chains`, which has the new number of each.
+fn with_rows(s: &Structure, rows: &[usize], chains: &[u32]) -> Structure {
+    let mut to = Structure {
+        xyz: Vec::new(),
+        element: Vec::new(),
+        class: Vec::new(),
+        b_factor: Vec::new(),
+        residues: Vec::new(),
+        atom_start: vec![0],
+        ..s.clone()
+    };
+    let take = |to: &mut Structure, atoms: std::ops::Range<usize>| {
+        to.xyz.extend(&s.xyz[atoms.clone()]);
+        to.element.extend(&s.element[atoms.clone()]);
+        to.class.extend(&s.class[atoms.clone()]);
+        to.b_factor.extend(&s.b_factor[atoms]);
+    };
+    for &row in rows {
+        let atoms = s.atom_start[row] as usize..s.atom_start[row + 1] as usize;
+        let mut residue = s.residues[row];
+        residue.chain = chains[residue.chain as usize];
+        let shift = to.xyz.len() as u32;
+        for atom in [
+            &mut residue.n,
+            &mut residue.ca,
+            &mut residue.c,
+            &mut residue.o,
+            &mut residue.cb,
+        ] {
+            if *atom != MISSING {
+                *atom = *atom - s.atom_start[row] + shift;
+            }
+        }
+        to.residues.push(residue);
+        take(&mut to, atoms);
+        to.atom_start.push(to.xyz.len() as u32);
+    }
+    take(
+        &mut to,
+        s.atom_start[s.residues.len()] as usize..s.xyz.len(),
+    );
+    for span in &mut to.loose {
+        span.chain = chains[span.chain as usize];
+    }
+    for (old, &new) in chains.iter().enumerate() {
+        to.chains[new as usize] = s.chains[old].clone();
+    }
+    for (new, old) in to.channels.iter_mut().zip(&s.channels) {
+        new.values = rows.iter().map(|&row| old.values[row]).collect();
+    }
+    to
+}
+
+/// The new number of each chain if those with rows are turned by `turn` places and
+/// reversed, and the old row of each new one.
+fn reordered(s: &Structure, turn: usize) -> (Vec<u32>, Vec<usize>) {
+    let with_rows = s.row_chains().len();
+    let place = |old: usize| match old < with_rows {
+        true => with_rows - 1 - (old + turn) % with_rows,
+        false => old,
+    };
+    let chains: Vec<u32> = (0..s.chains.len()).map(|old| place(old) as u32).collect();
+    let mut rows: Vec<usize> = (0..s.residues.len()).collect();
+    rows.sort_by_key(|&row| chains[s.residues[row].chain as usize]);
+    (chains, rows)
+}
+
+/// Squared distance in 0.001 A of a residue's atoms from a chain's nearest.
+fn nearest_squared(s: &Structure, row: usize, chain: u32) -> i64 {
+    let atoms_of = |row: usize| s.atom_start[row] as usize..s.atom_start[row + 1] as usize;
+    let of_chain = (0..s.residues.len()).filter(|&row| s.residues[row].chain == chain);
+    let mut others: Vec<usize> = of_chain.flat_map(atoms_of).collect();
+    let mut next = s.atom_start[s.residues.len()] as usize;
+    for span in &s.loose {
+        let atoms = next..next + span.atom_count as usize;
+        next = atoms.end;
+        others.extend(atoms.filter(|_| span.chain == chain));
+    }
+    let squared = |(a, b): (usize, usize)| -> i64 {
+        let axes = s.xyz[a].iter().zip(&s.xyz[b]);
+        axes.map(|(a, b)| i64::from(a - b).pow(2)).sum()
+    };
+    let pairs = atoms_of(row).flat_map(|a| others.iter().map(move |&b| (a, b)));
+    pairs.map(squared).min().unwrap()
+}
+
+/// Numbers by first appearance, as clusters have them.
+fn renumbered(values: &[i32]) -> Vec<i32> {
+    let mut seen: Vec<i32> = Vec::new();
+    let number = |&value: &i32| {
+        if value == NULL_COUNT {
+            return value;
+        }
+        let known = seen.iter().position(|&other| other == value);
+        known.unwrap_or_else(|| {
+            seen.push(value);
+            seen.len() - 1
+        }) as i32
+    };
+    values.iter().map(number).collect()
+}
+
+fn assert_rows_are_reordered(
+    context: &str,
+    s: &Structure,
+    (chains, rows): (&[u32], &[usize]),
+    found: &FeatureTable,
+    expected: &FeatureTable,
+) {
+    let pairs = columns(TableName::Residues, found).into_iter();
+    for ((decl, found), (_, expected)) in pairs.zip(columns(TableName::Residues, expected)) {
+        let name = format!("{context}: {}", decl.name);
+        let new_row = |old: i32| match rows.iter().position(|&row| row as i32 == old) {
+            Some(row) => row as i32,
+            None => NULL_COUNT,
+        };
+        match (found, expected) {
+            // Its terms are summed in the order of rows, which decides the last bits.
+            (Column::Real(found), Column::Real(expected)) if decl.name == "wcn" => {
+                for (value, &row) in found.iter().zip(rows) {
+                    let close = (value - expected[row]).abs() <= 2e-6 * value;
+                    assert!(close || value.is_nan() && expected[row].is_nan(), "{name}");
+                }
+            }
+            (Column::Real(found), Column::Real(expected)) => {
+                let same =
+                    |(value, row): (&f32, &usize)| value.to_bits() == expected[*row].to_bits();
+                assert!(found.iter().zip(rows).all(same), "{name}");
+            }
+            (Column::Count(found), Column::Count(expected)) => {
+                let of_rows: Vec<i32> = rows.iter().map(|&row| expected[row]).collect();
+                let of_rows: Vec<i32> = match decl.kind {
+                    _ if decl.name == "cluster" => renumbered(&of_rows),
+                    _ if PARTNERS.contains(&decl.name.as_str()) => {
+                        of_rows.into_iter().map(new_row).collect()
+                    }
+                    ColumnKind::Chain => {
+                        let new = |old: i32| chains.get(old as usize).map_or(-1, |&new| new as i32);
+                        of_rows.into_iter().map(new).collect()
+                    }
+                    _ => of_rows,
+                };
+                for ((&found, &expected), &row) in found.iter().zip(&of_rows).zip(rows) {
+                    // Of chains equally near the first is named, and of partners
+                    // bonded equally well: the column of energies is the same.
+                    let is_tie = || match decl.kind {
+                        ColumnKind::Chain => {
+                            let is = |new: i32| move |&chain: &u32| chain as i32 == new;
+                            let old = |new: i32| chains.iter().position(is(new)).unwrap();
+                            let distance = |new| nearest_squared(s, row, old(new) as u32);
+                            distance(found) == distance(expected)
+                        }
+                        _ => PARTNERS.contains(&decl.name.as_str()) && found != NULL_COUNT,
+                    };
+                    let is_tie = || found < expected && is_tie();
+                    assert!(found == expected || is_tie(), "{name}: row {row}");
+                }
+            }
+            _ => panic!("{name} is of one kind"),
+        }
+    }
+}
+
+#[test]
+fn the_order_of_chains_orders_the_rows_and_changes_no_value() {
+    let samples = structures();
+    let expected = compute(samples.iter().map(|(_, s)| s));
+    let mut changed = 0;
+    for turn in 0..2 {
+        let orders: Vec<_> = samples.iter().map(|(_, s)| reordered(s, turn)).collect();
+        let others: Vec<Structure> = samples
+            .iter()
+            .zip(&orders)
+            .map(|((_, s), (chains, rows))| with_rows(s, rows, chains))
+            .collect();
+        let tables = compute(&others);
+        let all = samples
+            .iter()
+            .zip(&orders)
+            .zip(tables.iter().zip(&expected));
+        for (((name, s), (chains, rows)), (found, expected)) in all {
+            changed += usize::from(!rows.is_sorted());
+            assert_rows_are_reordered(name, s, (chains, rows), found, expected);
+            let pairs = columns(TableName::Chains, found).into_iter();
+            for ((decl, found), (_, expected)) in pairs.zip(columns(TableName::Chains, expected)) {
+                let (found, expected) = (bits(found), bits(expected));
+                let in_place = |(&new, expected): (&u32, &u32)| found[new as usize] == *expected;
+                let all = chains.iter().zip(&expected).all(in_place);
+                assert!(all, "{name}: {} of chains", decl.name);
+            }
+            let pairs = columns(TableName::Structures, found).into_iter();
+            for ((decl, found), (_, expected)) in
+                pairs.zip(columns(TableName::Structures, expected))
+            {
+                assert!(bits(found) == bits(expected), "{name}: {}", decl.name);
+            }
+        }
+    }
+    assert!(changed >= 8, "{changed} orders are new");
+}
+
+/// `s` with ubiquitin as one more chain, thousands of A away.
+fn with_far_chain(s: &Structure) -> Structure {
+    let far = sample("1ubi.pdb");
+    let mut to = s.clone();
+    let own = s.row_chains().len();
+    let loose_start = s.atom_start[s.residues.len()] as usize;
+    to.chains.insert(own, far.chains[0].clone());
+    for span in &mut to.loose {
+        span.chain += u32::from(span.chain as usize >= own);
+    }
+    for mut residue in far.residues.iter().copied() {
+        residue.chain = own as u32;
+        for atom in [
+            &mut residue.n,
+            &mut residue.ca,
+            &mut residue.c,
+            &mut residue.o,
+            &mut residue.cb,
+        ] {
+            *atom = atom.saturating_add(loose_start as u32);
+        }
+        to.residues.push(residue);
+    }
+    let ends = far.atom_start[1..].iter();
+    to.atom_start
+        .extend(ends.map(|end| end + loose_start as u32));
+    let places = far
+        .xyz
+        .iter()
+        .map(|[x, y, z]| [x + 7_000_000, y - 4_000_000, z + 1_234_567]);
+    to.xyz.splice(loose_start..loose_start, places);
+    to.element
+        .splice(loose_start..loose_start, far.element.iter().copied());
+    to.class
+        .splice(loose_start..loose_start, far.class.iter().copied());
+    to.b_factor
+        .splice(loose_start..loose_start, far.b_factor.iter().copied());
+    for channel in &mut to.channels {
+        // Nor is anything summed in units that it sets.
+        channel.values.resize(to.residues.len(), 1e30);
+    }
+    to
+}
+
+#[test]
+fn a_chain_far_away_changes_only_wcn_and_what_is_of_the_structure() {
+    let samples = structures();
+    let expected = compute(samples.iter().map(|(_, s)| s));
+    let with_far: Vec<Structure> = samples.iter().map(|(_, s)| with_far_chain(s)).collect();
+    let tables = compute(&with_far);
+    for (((name, s), found), expected) in samples.iter().zip(&tables).zip(&expected) {
+        for of in [TableName::Residues, TableName::Chains] {
+            let rows = match of {
+                TableName::Residues => s.residues.len(),
+                _ => s.row_chains().len(),
+            };
+            let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+            for ((decl, found), (_, expected)) in pairs {
+                let (mut found, expected) = (bits(found), bits(expected));
+                if decl.kind == ColumnKind::Chain {
+                    // Chains without rows come after it.
+                    let own = s.row_chains().len() as u32;
+                    let after = found
+                        .iter_mut()
+                        .filter(|chain| (**chain as i32) > own as i32);
+                    after.for_each(|chain| *chain -= 1);
+                }
+                if decl.name == "wcn" {
+                    let real = |bits: u32| f32::from_bits(bits);
+                    let near = |(a, b): (&u32, &u32)| {
+                        real(*a).is_nan() || (real(*a) - real(*b)).abs() < 1e-5
+                    };
+                    assert!(found.iter().zip(&expected).all(near), "{name}: wcn");
+                    assert!(
+                        found[..rows] != expected[..rows],
+                        "{name}: wcn has no cutoff"
+                    );
+                } else {
+                    let same = found[..rows] == expected[..rows];
+                    assert!(same, "{name}: {} of {of:?}", decl.name);
+                }
+            }
+        }
+        let of = TableName::Structures;
+        let areas = |table| {
+            bits(
+                columns(of, table)
+                    .into_iter()
+                    .find(|(decl, _)| decl.name == "sasa_total")
+                    .unwrap()
+                    .1,
+            )
+        };
+        assert!(
+            areas(found) != areas(expected),
+            "{name}: there is more of it"
+        );
+    }
+}
+
+#[test]
+fn what_else_is_in_a_batch_changes_nothing() {
+    let samples = structures();
+    let all: Vec<&Structure> = samples.iter().map(|(_, s)| s).collect();
+    let mut alone = engine(32);
+    let expected: Vec<FeatureTable> = all
+        .iter()
+        .map(|&s| tables::tables(&mut alone, std::iter::once(s)).remove(0))
+        .collect();
+    let count = all.len();
+    let orders: [Vec<usize>; 3] = [
+        (0..count).collect(),
+        (0..count).rev().collect(),
+        (0..3 * count).map(|at| at * 7 % count).collect(),
+    ];
+    for (order, residues) in orders
+        .iter()
+        .flat_map(|o| [300, 2048, 32_768].map(|r| (o, r)))
+    {
+        let mut engine = engine(residues);
+        let found = tables::tables(&mut engine, order.iter().map(|&at| all[at]));
+        let batches = engine.counters().batches;
+        assert!(
+            residues < 32_768 || batches < order.len() as u64 / 4,
+            "batches are shared"
+        );
+        for (table, &at) in found.iter().zip(order) {
+            let context = format!("{} among {} a batch", samples[at].0, residues);
+            assert_same_bits(&context, table, &expected[at]);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Broken input is an error, never a panic, and leaves the reader usable.
+
+use std::io::Write;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tapeloop::structure::{Format, Models, ReadOptions, Reader};
+use tapeloop::{ErrorKind, ErrorScope};
+
+const PDB: &str = "\
+HEADER    TRANSFERASE                             01-JAN-00   1ABC              
+DBREF  1ABC A    1     3  UNP    P12345   TEST_HUMAN      11     13             
+MODRES 1ABC SEP A    2  SER  PHOSPHOSERINE                                      
+MODEL        1                                                                  
+ATOM      1  N   MET A   1      11.104   6.134  -6.504  1.00 10.00           N  
+ATOM      2  CA AMET A   1      11.639   6.071  -5.147  0.60 10.00           C  
+ATOM      3  CA BMET A   1      11.640   6.072  -5.148  0.40 10.00           C  
+HETATM    4  C   SEP A   2      12.639   7.071  -5.147  1.00 10.00           C  
+TER       5      SEP A   2                                                      
+ATOM      6  P    DA B   1      13.639   8.071  -5.147  1.00 10.00           P  
+ENDMDL                                                                          
+MODEL        2                                                                  
+ATOM      1  N   MET A   1A     11.104   6.134  -6.504  1.00 10.00           N  
+ENDMDL                                                                          
+END                                                                             
+";
+
+const MMCIF: &str = "\
+data_1ABC
+# comment
+_entry.id 1ABC
+loop_
+_entity.id
+_entity.type
+1 polymer
+2 water
+_entity_poly.entity_id 1
+_entity_poly.pdbx_seq_one_letter_code
+;MAG
+;
+loop_
+_atom_site.group_PDB
+_atom_site.id
+_atom_site.type_symbol
+_atom_site.label_atom_id
+_atom_site.label_alt_id
+_atom_site.label_comp_id
+_atom_site.label_asym_id
+_atom_site.label_entity_id
+_atom_site.label_seq_id
+_atom_site.pdbx_PDB_ins_code
+_atom_site.Cartn_x
+_atom_site.Cartn_y
+_atom_site.Cartn_z
+_atom_site.occupancy
+_atom_site.B_iso_or_equiv
+_atom_site.auth_seq_id
+_atom_site.auth_asym_id
+_atom_site.pdbx_PDB_model_num
+ATOM   1 N N     . MET A 1 1 ? 11.104 6.134 -6.504 1.00 10.00 1 A 1
+ATOM   2 C CA    A MET A 1 1 ? 11.639 6.071 -5.147 0.60 10.00 1 A 1
+ATOM   3 C CA    B MET A 1 1 ? 11.640 6.072 -5.148 0.40 10.00 1 A 1
+ATOM   4 O \"O5'\" . DA  B 1 2 ? 12.639 7.071 -5.14725 1.00 10.00 2 B 1
+HETATM 5 O O     . HOH C 2 . ? 13.639 8.071 -5.147 1.00 10.00 3 A 1
+ATOM   6 N N     . MET A 1 1 ? 11.104 6.134 -6.504 1.00 10.00 1 A 2
+#
+";
+
+fn gzipped(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn reader() -> Reader {
+    Reader::new(ReadOptions {
+        models: Models::All,
+        ..ReadOptions::default()
+    })
+}
+
+#[test]
+fn the_samples_are_whole() {
+    for (text, format) in [(PDB, Format::Pdb), (MMCIF, Format::Mmcif)] {
+        assert_eq!(
+            reader().read_bytes(text.as_bytes(), format).unwrap().len(),
+            2
+        );
+    }
+}
+
+#[test]
+fn gzip_is_known_by_its_bytes() {
+    let wanted = reader().read_bytes(PDB.as_bytes(), Format::Pdb).unwrap();
+    for name in ["a.pdb", "a.pdb.gz", "a.ENT.GZ", "a", "a.txt", "a.pdb1"] {
+        assert_eq!(
+            reader().read_auto(name, &gzipped(PDB.as_bytes())).unwrap(),
+            wanted,
+            "{name}"
+        );
+        assert_eq!(
+            reader().read_auto(name, PDB.as_bytes()).unwrap(),
+            wanted,
+            "{name}"
+        );
+    }
+    let (start, end) = PDB.as_bytes().split_at(500);
+    let members = [gzipped(start), gzipped(end)].concat();
+    assert_eq!(reader().read_auto("a.pdb.gz", &members).unwrap(), wanted);
+}
+
+#[test]
+fn cif_text_is_read_as_such_under_any_name() {
+    let wanted = reader()
+        .read_bytes(MMCIF.as_bytes(), Format::Mmcif)
+        .unwrap();
+    for name in ["a.cif", "a.mmcif.gz", "a.ent", "a"] {
+        assert_eq!(
+            reader().read_auto(name, MMCIF.as_bytes()).unwrap(),
+            wanted,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn damaged_files_say_what_is_wrong() {
+    let packed = gzipped(PDB.as_bytes());
+    let mut flipped = packed.clone();
+    flipped[40] ^= 0x55;
+    let mut wrong_sum = packed.clone();
+    let at = wrong_sum.len() - 6;
+    wrong_sum[at] ^= 1;
+    for (name, bytes, wanted) in [
+        (
+            "cut.pdb.gz",
+            &packed[..packed.len() - 9],
+            "the gzip data is cut short",
+        ),
+        ("cut.pdb.gz", &packed[..11], "the gzip data is cut short"),
+        ("cut.pdb.gz", &packed[..2], "the gzip data is"),
+        ("flipped.pdb.gz", &flipped, "the gzip data is damaged"),
+        ("sum.pdb.gz", &wrong_sum, "the gzip data is damaged"),
+        (
+            "tail.pdb.gz",
+            &[&packed[..], b"xyz"].concat(),
+            "the gzip data is",
+        ),
+        ("empty.pdb", b"", "the file is empty"),
+        ("blank.cif", b" \n\n", "the file is empty"),
+        ("empty.cif.gz", &gzipped(b""), "the file is empty"),
+        ("letter.txt", b"Dear Sir or Madam", "neither PDB nor mmCIF"),
+        (
+            "letter.pdb",
+            b"Dear Sir or Madam",
+            "no ATOM or HETATM records",
+        ),
+        ("a.bcif", b"\x83\xa7encoder", "neither PDB nor mmCIF"),
+    ] {
+        let error = reader().read_auto(name, bytes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input, "{name}");
+        assert!(error.message().starts_with(wanted), "{name}: {error}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_opened_are_io_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = reader()
+        .read_path(&folder.path().join("missing.pdb"))
+        .unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::Io);
+    assert_eq!(
+        reader().read_path(folder.path()).unwrap_err().kind(),
+        ErrorKind::Io
+    );
+    let path = folder.path().join("there.cif.gz");
+    std::fs::write(&path, gzipped(MMCIF.as_bytes())).unwrap();
+    assert_eq!(reader().read_path(&path).unwrap().len(), 2);
+}
+
+/// A small generator, so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+}
+
+/// The first run of bytes of this kind that begins at `at` or later.
+fn span(text: &[u8], at: usize, is_of_it: fn(&u8) -> bool) -> Range<usize> {
+    let skipped = text[at..].iter().take_while(|byte| !is_of_it(byte));
+    let start = at + skipped.count();
+    start
+        ..start
+            + text[start..]
+                .iter()
+                .take_while(|byte| is_of_it(byte))
+                .count()
+}
+
+fn is_of_token(byte: &u8) -> bool {
+    !byte.is_ascii_whitespace()
+}
+
+fn is_of_number(byte: &u8) -> bool {
+    byte.is_ascii_digit() || b"-.".contains(byte)
+}
+
+/// Flips, removes, doubles or cuts off pieces of the text, repeats a token many times,
+/// or lets two numbers trade places.
+fn mutate(text: &mut Vec<u8>, random: &mut Random) {
+    const ODD: &[u8] = b"\0\n\r\t '\"#;_.?-+0123456789AZaz\x7f\xff";
+    for _ in 0..=random.below(8) {
+        let at = random.below(text.len().max(1)).min(text.len());
+        let end = (at + random.below(90)).min(text.len());
+        match random.below(8) {
+            0 => text.truncate(at),
+            1 => drop(text.drain(at..end)),
+            2 => text.splice(at..at, text[at..end].to_vec()).for_each(drop),
+            3 => text.insert(at, ODD[random.below(ODD.len())]),
+            4 => {
+                let token = span(text, at, is_of_token);
+                // A token that was repeated before is long.
+                let times = (1 + random.below(500)).min(10_000 / token.len().max(1));
+                let many = text[token.clone()].repeat(times);
+                text.splice(token.end..token.end, many).for_each(drop);
+            }
+            5 => {
+                let first = span(text, at, is_of_number);
+                let second = span(text, end.max(first.end), is_of_number);
+                let (a, b) = (text[first.clone()].to_vec(), text[second.clone()].to_vec());
+                text.splice(second, a).for_each(drop);
+                text.splice(first, b).for_each(drop);
+            }
+            _ if at < text.len() => text[at] = ODD[random.below(ODD.len())],
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn mutated_text_never_panics_and_never_lingers() {
+    let mut random = Random(0x7461_7065_6c6f_6f70);
+    for (text, format) in [(PDB, Format::Pdb), (MMCIF, Format::Mmcif)] {
+        let mut reader = reader();
+        let wanted = reader.read_bytes(text.as_bytes(), format).unwrap();
+        for round in 0..6_000 {
+            let mut bytes = text.as_bytes().to_vec();
+            mutate(&mut bytes, &mut random);
+            let start = Instant::now();
+            let _ = reader.read_auto("a", &bytes);
+            assert!(start.elapsed() < Duration::from_secs(2), "round {round}");
+            if let Err(error) = reader.read_bytes(&bytes, format) {
+                assert_eq!(error.scope(), ErrorScope::Item, "{error}");
+            }
+            if round % 100 == 0 {
+                let again = reader.read_bytes(text.as_bytes(), format).unwrap();
+                assert_eq!(again, wanted, "what was read before leaves no trace");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loop_that_mixes_two_categories_is_read_for_its_first_one() {
+    let mixed = "\nloop_\n_struct_asym.id\n_pdbx_struct_oper_list.vector[2]\nA 0.0\nB 0.0\n#\n";
+    let read = |text: &str| reader().read_bytes(text.as_bytes(), Format::Mmcif).unwrap();
+    assert_eq!(read(&[MMCIF, mixed].concat()), read(MMCIF));
+}
+
+#[test]
+fn every_cut_of_a_file_is_read_or_refused() {
+    for (text, format) in [(PDB, Format::Pdb), (MMCIF, Format::Mmcif)] {
+        for end in 0..text.len() {
+            let _ = reader().read_bytes(&text.as_bytes()[..end], format);
+        }
+    }
+}
+
+#[test]
+fn random_bytes_never_panic() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut reader = reader();
+    for _ in 0..2_000 {
+        let bytes: Vec<u8> = (0..random.below(600))
+            .map(|_| random.below(256) as u8)
+            .collect();
+        let _ = reader.read_bytes(&bytes, Format::Pdb);
+        let _ = reader.read_bytes(&bytes, Format::Mmcif);
+        let packed = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &bytes].concat();
+        let _ = reader.read_auto("a.gz", &packed);
+    }
+}

@@ -1,0 +1,133 @@
+//! Which files are predicted models, and what their B factors mean.
+
+use std::path::Path;
+
+use tapeloop::structure::{BFactorKind, Format, ReadOptions, Reader, Structure};
+
+const ATOM_SITE: &str = "loop_\n_atom_site.label_atom_id\n_atom_site.label_comp_id\n\
+    _atom_site.label_seq_id\n_atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site.Cartn_z\n\
+    _atom_site.B_iso_or_equiv\n";
+const METRIC: &str = "loop_\n_ma_qa_metric.id\n_ma_qa_metric.mode\n_ma_qa_metric.name\n\
+    _ma_qa_metric.type\n1 global pTM pTM\n2 local pLDDT 'pLDDT in [0,1]'\n";
+
+fn read(kind: Option<BFactorKind>, text: &str, format: Format) -> Structure {
+    let options = ReadOptions {
+        b_factor_kind: kind,
+        ..ReadOptions::default()
+    };
+    let mut reader = Reader::new(options);
+    let mut structures = reader
+        .read_bytes(text.as_bytes(), format)
+        .unwrap_or_else(|error| panic!("{error}: {text}"));
+    structures.remove(0)
+}
+
+/// Two alpha carbons with these B factors.
+fn atoms(b_factors: [&str; 2]) -> String {
+    let [first, second] = b_factors;
+    format!("{ATOM_SITE}CA ALA 1 0 0 0 {first}\nCA ALA 2 3 0 0 {second}\n")
+}
+
+fn mmcif(kind: Option<BFactorKind>, categories: &[&str]) -> Structure {
+    let text = format!("data_x\n{}", categories.concat());
+    read(kind, &text, Format::Mmcif)
+}
+
+fn pdb(title: &str) -> Structure {
+    let atom = "ATOM      1  CA  ALA A   1       0.000   0.000   0.000  1.00 93.50           C\n";
+    read(None, &format!("{title}\n{atom}"), Format::Pdb)
+}
+
+#[test]
+fn a_metric_that_names_plddt_makes_a_model_before_the_atoms_or_after() {
+    let atoms = atoms(["93.5", "41"]);
+    let pairs = "_ma_qa_metric.name\n'predicted lDDT'\n_ma_qa_metric.type PLDDT\n";
+    for metric in [METRIC, pairs, "_ma_qa_metric.name pLDDT\n"] {
+        for order in [[metric, &atoms], [&atoms, metric]] {
+            let structure = mmcif(None, &order);
+            assert_eq!(structure.b_factor_kind, BFactorKind::Plddt, "{order:?}");
+            assert_eq!(structure.b_factor, [93.5, 41.0]);
+            assert!(!structure.plddt_scaled);
+        }
+    }
+}
+
+#[test]
+fn other_metrics_and_no_metric_leave_temperature_factors() {
+    let atoms = atoms(["0.5", "1.0"]);
+    let other = "_ma_qa_metric.name pTM\n_ma_qa_metric.type other\n";
+    let local = "_ma_qa_metric_local.metric_id pLDDT\n";
+    for metric in ["", other, local] {
+        let structure = mmcif(None, &[&atoms, metric]);
+        assert_eq!(structure.b_factor_kind, BFactorKind::Temperature);
+        assert_eq!(structure.b_factor, [0.5, 1.0], "and they are not scaled");
+    }
+}
+
+#[test]
+fn a_title_that_says_alphafold_makes_a_model() {
+    let titles = [
+        "TITLE     ALPHAFOLD MONOMER V2.0 PREDICTION FOR LYSOZYME",
+        "TITLE     LYSOZYME\nTITLE    2 BY AlphaFold",
+    ];
+    for title in titles {
+        assert_eq!(pdb(title).b_factor_kind, BFactorKind::Plddt, "{title}");
+    }
+    for title in ["TITLE     LYSOZYME", "REMARK   1 ALPHAFOLD"] {
+        assert_eq!(
+            pdb(title).b_factor_kind,
+            BFactorKind::Temperature,
+            "{title}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_forgets_the_model_before() {
+    let mut reader = Reader::new(ReadOptions::default());
+    let mut kind = |metric: &str| {
+        let text = format!("data_x\n{metric}{}", atoms(["50", "60"]));
+        let structures = reader.read_bytes(text.as_bytes(), Format::Mmcif).unwrap();
+        structures[0].b_factor_kind
+    };
+    assert_eq!(kind(METRIC), BFactorKind::Plddt);
+    assert_eq!(kind(""), BFactorKind::Temperature);
+}
+
+#[test]
+fn plddt_from_0_to_1_is_taken_times_100() {
+    let read = |b_factors| mmcif(None, &[METRIC, &atoms(b_factors)]);
+    let scaled = read(["0.935", "1"]);
+    assert!(scaled.plddt_scaled);
+    assert_eq!(scaled.b_factor, [0.935 * 100.0, 100.0]);
+    let with_null = read(["?", "0.5"]);
+    assert!(with_null.plddt_scaled && with_null.b_factor[0].is_nan());
+    assert_eq!(with_null.b_factor[1], 50.0);
+    assert!(!read(["0.5", "1.001"]).plddt_scaled);
+    assert!(!read(["?", "."]).plddt_scaled, "no value says so");
+}
+
+#[test]
+fn the_options_override_the_file() {
+    let atoms = atoms(["0.5", "0.25"]);
+    let temperature = mmcif(Some(BFactorKind::Temperature), &[METRIC, &atoms]);
+    assert_eq!(temperature.b_factor_kind, BFactorKind::Temperature);
+    assert_eq!(temperature.b_factor, [0.5, 0.25]);
+    let plddt = mmcif(Some(BFactorKind::Plddt), &[&atoms]);
+    assert_eq!(plddt.b_factor_kind, BFactorKind::Plddt);
+    assert_eq!(plddt.b_factor, [50.0, 25.0]);
+}
+
+#[test]
+fn a_boltz_prediction_is_a_model() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/boltz2-p28335.cif.gz");
+    let mut reader = Reader::new(ReadOptions::default());
+    let structure = reader.read_path(&path).unwrap().remove(0);
+    assert_eq!(structure.b_factor_kind, BFactorKind::Plddt);
+    assert!(!structure.plddt_scaled);
+    // As `_ma_qa_metric_local` has the first residue.
+    assert_eq!(
+        structure.b_factor[structure.residues[0].ca as usize],
+        85.319
+    );
+}

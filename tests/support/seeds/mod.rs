@@ -1,0 +1,74 @@
+//! Running a test on many seeds, and again on the one that failed.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+pub(crate) mod broken;
+pub(crate) mod program;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Choices of a test, from its seed. The device draws its own.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed ^ 0x5eed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub(crate) fn flip(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, things: &'a [T]) -> &'a T {
+        &things[self.below(things.len())]
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+/// Runs `body` on the seeds 0 to `count`, or on as many as `TAPELOOP_SIM_SEEDS`
+/// says, or on `TAPELOOP_SIM_SEED` alone. The seed that fails is told, as the line
+/// that runs it again. Returns how many there were.
+pub(crate) fn each_seed<F: Fn(u64)>(count: u64, body: F) -> u64 {
+    let seeds = match number("TAPELOOP_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("TAPELOOP_SIM_SEEDS").unwrap_or(count),
+    };
+    let run = seeds.end - seeds.start;
+    for seed in seeds {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
+            let (file, test) = place(std::any::type_name::<F>());
+            // A helper may have asked; the thread has the test's name, unless the
+            // tests run on one.
+            let thread = std::thread::current();
+            let test = thread.name().filter(|name| *name != "main").unwrap_or(test);
+            eprintln!("run it again: TAPELOOP_SIM_SEED={seed} cargo test --test {file} {test}");
+            resume_unwind(panic);
+        }
+    }
+    run
+}
+
+/// The test's binary and name, from that of a closure in it.
+fn place(closure: &str) -> (&str, &str) {
+    let (binary, rest) = closure.split_once("::").unwrap_or((closure, ""));
+    (
+        binary,
+        rest.split("::{{closure}}").next().unwrap_or_default(),
+    )
+}
