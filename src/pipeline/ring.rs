@@ -232,12 +232,15 @@ impl<B> InFlightSet<B> {
     }
 }
 
-/// A batch with a deadline is waited for: on a device that others use too, its work would
-/// go on, and nothing would give it up any more.
+/// A batch with a deadline on a supervised device is waited for: the device outlives its
+/// lanes, and nothing else would give up work that does not end.
 impl<B> Drop for InFlightSet<B> {
     fn drop(&mut self) {
-        self.slots.retain(Slot::has_deadline);
-        while self.wait(Wait::Block).is_some() {}
+        let is_left = |slot: &Slot<_>| slot.has_deadline() && slot.backend().is_supervised();
+        self.slots.retain(is_left);
+        let finished = std::iter::from_fn(|| self.wait(Wait::Block));
+        // What is attached to the batches is dropped when all have finished.
+        drop(finished.collect::<Vec<_>>());
     }
 }
 

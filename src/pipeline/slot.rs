@@ -175,9 +175,9 @@ impl<S> Slot<S> {
     pub(crate) fn take_loss(&mut self) -> bool {
         let lane = &mut *self.core.lane;
         if !lane.is_quiet() {
-            let deadline = self.core.executor.policy().deadline;
+            let deadline = self.core.executor.policy().deadline.unwrap_or_default();
             // What went wrong has been reported.
-            let _ = lane.wait_for(deadline.unwrap_or(FENCE_TIMEOUT));
+            let _ = lane.wait_for(deadline.max(FENCE_TIMEOUT));
         }
         lane.is_quiet()
     }

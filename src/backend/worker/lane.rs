@@ -326,16 +326,12 @@ unsafe impl Lane for WorkerLane {
         self.refuse_in_capture("a fence was set")?;
         // The worker that has the work of the fence before, if that is in flight.
         let worker = (self.seen != self.given).then_some(self.generation);
-        if worker.is_none() {
-            // An earlier worker may have announced its end after the last fence was seen.
-            self.flag().clear_failure();
-        }
         let mut work = Request::Work {
             lane: self.lane,
             steps: std::mem::take(&mut self.steps),
             fence: self.given.wrapping_add(1),
         };
-        let told = self.supervisor.tell(&work, worker);
+        let told = self.supervisor.give(&work, worker, self.flag());
         if let Request::Work { steps, fence, .. } = &mut work {
             if told.is_ok() {
                 self.given = *fence;

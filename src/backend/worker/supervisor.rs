@@ -1,6 +1,7 @@
 //! The worker process as the engine's process sees it: started, sent requests, and
 //! started again.
 
+use super::arena::CompletionFlag;
 use super::ledger::{Group, Ledger};
 use super::link::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, Spec};
@@ -113,16 +114,24 @@ impl Supervisor {
         result
     }
 
-    /// Sends a request without an answer; returns the generation of the worker that
-    /// got it.
+    /// Gives a lane's work to a worker; returns its generation. `flag` is the lane's.
     ///
     /// # Errors
     /// The loss of the worker, also of an earlier one where only `worker` may get the
-    /// request: the work that it had would otherwise pass for work of the present one.
-    pub(super) fn tell(&self, request: &Request, worker: Option<u64>) -> Result<u64> {
+    /// work: the work that it had would otherwise pass for work of the present one.
+    pub(super) fn give(
+        &self,
+        work: &Request,
+        worker: Option<u64>,
+        flag: &CompletionFlag,
+    ) -> Result<u64> {
         let mut core = self.core.lock();
         let generation = self.check_worker(worker)?;
-        let sent = core.link.send(request);
+        if worker.is_none() {
+            // An earlier worker may have announced its end after the last fence was seen.
+            flag.clear_failure();
+        }
+        let sent = core.link.send(work);
         self.linked(&core.link, sent)?;
         Ok(generation)
     }
