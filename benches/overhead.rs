@@ -50,13 +50,13 @@ fn replay(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode, kernels
     let buckets = Nothing::new(kernels).single(backend.device());
     let policy = Policy::of(mode);
     let buffers = buckets.largest().recording.buffers();
-    let mut lanes = backend.open_lanes(buffers, 1, policy.streams).unwrap();
-    let lane = &mut *lanes[0];
-    let mut executor = Executor::new(backend, lane, &buckets, &policy).unwrap();
+    let mut device_slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+    let device_slot = &mut *device_slots[0];
+    let mut executor = Executor::new(backend, device_slot, &buckets, &policy).unwrap();
     let name = format!("replay/{}/{kernels} kernels", mode.name());
     time(group, &name, 1, || {
-        executor.replay(lane, 0, Extent::from([1])).unwrap();
-        lane.wait().unwrap();
+        executor.replay(device_slot, 0, Extent::from([1])).unwrap();
+        device_slot.wait().unwrap();
     });
 }
 

@@ -5,13 +5,13 @@
 //! cargo run --release --no-default-features --features cuda-12040 --example rebind     # a GPU, if there is one
 //! ```
 //!
-//! Records `y = a * x` once, and replays it over the lane's own buffers, then over
+//! Records `y = a * x` once, and replays it over the device slot's own buffers, then over
 //! buffers of a pool. Prints what each rebinding took of the graph, and fails if
 //! any result is wrong.
 
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
-use tapeloop::backend::{Choice, Lane, Streams, select};
+use tapeloop::backend::{Choice, DeviceSlot, Streams, select};
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Bindings, Buckets, Executor, Policy};
@@ -66,27 +66,27 @@ fn record() -> Result<(Recording, Handles)> {
     Ok((recorder.finish()?, Handles { x, y }))
 }
 
-/// A lane and what replays on it.
+/// A device slot and what replays on it.
 struct Player {
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
 }
 
 impl Player {
     fn bindings(&mut self) -> Result<Bindings> {
-        Ok(self.executor.bindings(&mut *self.lane, 0)?.clone())
+        Ok(self.executor.bindings(&mut *self.device_slot, 0)?.clone())
     }
 
     fn rebind(&mut self, what: &str, bindings: Bindings) -> Result<()> {
-        let rung = self.executor.update(&mut *self.lane, 0, bindings)?;
+        let rung = self.executor.update(&mut *self.device_slot, 0, bindings)?;
         println!("{what:<44} {rung:?}");
         Ok(())
     }
 
     fn replay(&mut self) -> Result<()> {
         let all = Extent::from([LEN]);
-        self.executor.replay(&mut *self.lane, 0, all)?;
-        self.lane.wait()
+        self.executor.replay(&mut *self.device_slot, 0, all)?;
+        self.device_slot.wait()
     }
 }
 
@@ -116,18 +116,25 @@ fn main() -> Result<()> {
 
     let (recording, Handles { x, y }) = record()?;
     let buffers = recording.buffers().to_vec();
-    let mut lanes = backend.open_lanes(&buffers, 1, Streams::PerSlot)?;
-    let mut lane = lanes.pop().expect("one was asked for");
+    let mut device_slots = backend.open_slots(&buffers, 1, Streams::PerSlot)?;
+    let mut device_slot = device_slots.pop().expect("one was asked for");
     let buckets = Arc::new(Buckets::single(recording));
-    let executor = Executor::new(&backend, &mut *lane, &buckets, &Policy::default())?;
-    let mut player = Player { lane, executor };
+    let executor = Executor::new(&backend, &mut *device_slot, &buckets, &Policy::default())?;
+    let mut player = Player {
+        device_slot,
+        executor,
+    };
 
-    let mut own = player.lane.host_mut(&[x.id()]);
+    let mut own = player.device_slot.host_mut(&[x.id()]);
     fill(bytemuck::cast_slice_mut(own[0]), 1.0);
     drop(own);
     player.replay()?;
-    check(bytemuck::cast_slice(player.lane.host(y.id())), 2.0, 1.0)?;
-    println!("{:<44} as recorded", "the lane's own buffers");
+    check(
+        bytemuck::cast_slice(player.device_slot.host(y.id())),
+        2.0,
+        1.0,
+    )?;
+    println!("{:<44} as recorded", "the device slot's own buffers");
 
     let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
     let mut inputs = [

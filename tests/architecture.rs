@@ -172,7 +172,7 @@ fn a_wrong_arrow_is_seen() {
     assert_eq!(
         wrong(
             "src/record/mod.rs",
-            "use crate::{error::Error, backend::{Op, Lane}};"
+            "use crate::{error::Error, backend::{Op, DeviceSlot}};"
         ),
         1
     );
@@ -195,7 +195,7 @@ fn a_wrong_arrow_is_seen() {
     assert_eq!(
         wrong(
             "src/pipeline/slot.rs",
-            "use crate::backend::Lane;\nuse super::ring;"
+            "use crate::backend::DeviceSlot;\nuse super::ring;"
         ),
         0
     );

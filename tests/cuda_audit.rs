@@ -10,12 +10,12 @@ mod gpu;
 
 use gather::{Gather, Params, Slot, policies};
 use gpu::device;
-use tapeloop::backend::{Block, BlockView, Space};
+use tapeloop::backend::{Allocation, AllocationView, Space};
 use tapeloop::replay::{Buckets, Mode, Policy, Rung};
 use tapeloop::{Error, ErrorKind, Result};
 
-fn view(block: &Block) -> BlockView {
-    BlockView::new(block, 0, block.bytes()).unwrap()
+fn view(allocation: &Allocation) -> AllocationView {
+    AllocationView::new(allocation, 0, allocation.bytes()).unwrap()
 }
 
 fn assert_refused(error: &Error, why: &str) {
@@ -29,20 +29,20 @@ fn assert_refused(error: &Error, why: &str) {
 /// Points the struct at another table.
 fn point(slot: &mut Slot, table: u64, offset: f32, least: Rung) -> Result<Rung> {
     let Slot {
-        lane,
+        device_slot,
         executor,
         x,
         y,
         ..
     } = slot;
-    let mut bindings = executor.bindings(&mut **lane, 0).unwrap().clone();
+    let mut bindings = executor.bindings(&mut **device_slot, 0).unwrap().clone();
     let params = Params {
         offset,
         ..Params::default()
     };
     let value = gather::pointing(&params, *x, *y, table);
     bindings.set_struct(0, "params", value).unwrap();
-    executor.update_from(&mut **lane, 0, bindings, least)
+    executor.update_from(&mut **device_slot, 0, bindings, least)
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_struct_comes_to_the_kernel_as_declared_whatever_the_policy() {
 }
 
 #[test]
-fn a_graph_holds_blocks_that_were_declared_after_it_was_made() {
+fn a_graph_holds_allocations_that_were_declared_after_it_was_made() {
     let Some(backend) = device() else { return };
     let gather = Gather::following();
     // What the kernel's struct points to is declared before its bucket is ready.
@@ -72,14 +72,16 @@ fn a_graph_holds_blocks_that_were_declared_after_it_was_made() {
     let mut slot = gather.slot(&backend, &policy);
     assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
     let late = backend.allocate(Space::Pinned, 64).unwrap();
-    slot.executor.declare(&mut *slot.lane, view(&late)).unwrap();
     slot.executor
-        .replay(&mut *slot.lane, 0, [1].into())
+        .declare(&mut *slot.device_slot, view(&late))
         .unwrap();
-    // The kernel may follow a pointer into the block, so the host keeps out.
+    slot.executor
+        .replay(&mut *slot.device_slot, 0, [1].into())
+        .unwrap();
+    // The kernel may follow a pointer into the allocation, so the host keeps out.
     let refused = late.write().err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::Usage, "{refused}");
-    slot.lane.wait().unwrap();
+    slot.device_slot.wait().unwrap();
     assert!(late.write().is_ok());
 }
 
@@ -93,17 +95,17 @@ fn a_struct_changes_on_every_rung() {
             assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
             let other = gather.table(&*backend, 5.0);
             slot.executor
-                .declare(&mut *slot.lane, view(&other))
+                .declare(&mut *slot.device_slot, view(&other))
                 .unwrap();
             let rung = point(&mut slot, other.address(), 3.0, least).unwrap();
             assert_eq!(rung, least, "{policy:?}");
             let Slot {
-                lane,
+                device_slot,
                 executor,
                 table,
                 ..
             } = &mut slot;
-            executor.withdraw(&mut **lane, table).unwrap();
+            executor.withdraw(&mut **device_slot, table).unwrap();
             drop(other);
             let expected = gather.expected(2.0, 5.0).into_iter().map(|y| y + 3.0);
             assert_eq!(slot.run(&gather, 2.0), expected.collect::<Vec<f32>>());
@@ -122,11 +124,11 @@ fn a_foreign_pointer_in_a_struct_is_refused() {
         (slot.x, slot.y) = (x, y);
         let buckets = std::sync::Arc::new(Buckets::single(recording));
         slot.executor
-            .take_buckets(&mut *slot.lane, &buckets)
+            .take_buckets(&mut *slot.device_slot, &buckets)
             .unwrap();
         assert_refused(&slot.give(&gather).unwrap_err(), "is foreign");
         slot.executor
-            .declare(&mut *slot.lane, view(&foreign))
+            .declare(&mut *slot.device_slot, view(&foreign))
             .unwrap();
         assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
         // By an update too, after which all is as before.
@@ -144,15 +146,17 @@ fn a_stale_pointer_in_a_struct_is_refused() {
         let mut slot = gather.slot(&backend, &policy);
         assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
         let Slot {
-            lane,
+            device_slot,
             executor,
             table,
             ..
         } = &mut slot;
-        executor.withdraw(&mut **lane, table).unwrap();
+        executor.withdraw(&mut **device_slot, table).unwrap();
         let kept = table.clone();
         assert_refused(&slot.give(&gather).unwrap_err(), "is stale");
-        slot.executor.declare(&mut *slot.lane, view(&kept)).unwrap();
+        slot.executor
+            .declare(&mut *slot.device_slot, view(&kept))
+            .unwrap();
         assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
     }
 }

@@ -34,13 +34,13 @@ fn what_is_chosen_gives_the_results_and_makes_the_calls_of_its_way() {
     for policy in policies() {
         let open = || {
             let buffers = saxpy.recording.buffers();
-            let lanes = backend.open_lanes(buffers, 1, policy.streams);
-            lanes.unwrap().remove(0)
+            let device_slots = backend.open_slots(buffers, 1, policy.streams);
+            device_slots.unwrap().remove(0)
         };
-        let mut lane = open();
-        let mut executor = ready_with(&backend, &saxpy.recording, &mut *lane, &policy);
+        let mut device_slot = open();
+        let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
         for index in 0..4 {
-            round(&saxpy, &mut *lane, &mut executor, 0, index);
+            round(&saxpy, &mut *device_slot, &mut executor, 0, index);
         }
         let chosen = executor.chosen().remove(0);
         say(&format!(
@@ -75,8 +75,8 @@ fn what_is_chosen_gives_the_results_and_makes_the_calls_of_its_way() {
         other.wait().unwrap();
         let before = backend.driver_calls();
         for _ in 0..100 {
-            assert_eq!(replay(&mut *lane, &mut executor).calls, wanted.calls);
-            lane.wait().unwrap();
+            assert_eq!(replay(&mut *device_slot, &mut executor).calls, wanted.calls);
+            device_slot.wait().unwrap();
         }
         let after = backend.driver_calls();
         let given = after.submissions - before.submissions;

@@ -123,10 +123,10 @@ fn a_wrong_number_or_uuid_is_refused_with_what_is_visible() {
 fn asking_for_free_memory_leaves_an_open_device_alone() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
     for index in 0..3 {
-        round(&saxpy, &mut *lane, &mut executor, 0, index);
+        round(&saxpy, &mut *device_slot, &mut executor, 0, index);
         assert!(!listed().is_empty());
         opened("most_free");
     }
@@ -139,7 +139,7 @@ fn most_free_opens_the_device_with_most_free_memory() {
     let held = CudaBackend::open(&options("0")).unwrap();
     let (free, _) = held.memory_bytes().unwrap();
     // Whatever else runs there, the others have more than what this leaves.
-    let block = held
+    let allocation = held
         .allocate(Space::Device, (free as usize / 8) * 7)
         .unwrap();
     let chosen = opened("most_free");
@@ -147,7 +147,7 @@ fn most_free_opens_the_device_with_most_free_memory() {
         1 => assert_eq!(chosen, first.uuid),
         _ => assert_ne!(chosen, first.uuid),
     }
-    drop(block);
+    drop(allocation);
 }
 
 #[test]
@@ -163,11 +163,17 @@ fn every_device_computes_the_same_bytes() {
             panic!("device {} is listed and gone", entry.ordinal);
         };
         for mode in MODES {
-            let mut lane = one_lane(&backend, &saxpy.recording);
-            let mut executor = ready(&backend, &saxpy.recording, &mut *lane, mode);
+            let mut device_slot = one_slot(&backend, &saxpy.recording);
+            let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, mode);
             for index in 0..3 {
                 // Compares with what the host computes, to the bit.
-                round(&saxpy, &mut *lane, &mut executor, entry.ordinal, index);
+                round(
+                    &saxpy,
+                    &mut *device_slot,
+                    &mut executor,
+                    entry.ordinal,
+                    index,
+                );
             }
         }
     }

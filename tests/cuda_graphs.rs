@@ -11,7 +11,9 @@ use give::Give;
 use gpu::*;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::{Backend, BlockView, Built, GraphId, Lane, Node, Op, Queue, Space};
+use tapeloop::backend::{
+    AllocationView, Backend, Built, DeviceSlot, GraphId, Node, Op, Queue, Space,
+};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{
     Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Transfer, Verify, hazards, lower,
@@ -29,20 +31,29 @@ fn policy(build: Build) -> Policy {
     }
 }
 
-fn lowered(backend: &Arc<dyn Backend>, saxpy: &Saxpy, lane: &dyn Lane) -> Vec<Lowered> {
+fn lowered(
+    backend: &Arc<dyn Backend>,
+    saxpy: &Saxpy,
+    device_slot: &dyn DeviceSlot,
+) -> Vec<Lowered> {
     let recording = Arc::new(saxpy.recording.clone());
-    let bindings = Bindings::new(&recording, &**backend, lane, &Policy::default()).unwrap();
+    let bindings = Bindings::new(&recording, &**backend, device_slot, &Policy::default()).unwrap();
     lower(&bindings)
 }
 
-fn make(lane: &mut dyn Lane, saxpy: &Saxpy, body: &[Lowered], build: Build) -> GraphId {
+fn make(
+    device_slot: &mut dyn DeviceSlot,
+    saxpy: &Saxpy,
+    body: &[Lowered],
+    build: Build,
+) -> GraphId {
     let (graph, built) = match build {
         Build::Capture => {
-            lane.begin_capture().unwrap();
+            device_slot.begin_capture().unwrap();
             for lowered in body {
-                lane.give(lowered.queue(), lowered.op()).unwrap();
+                device_slot.give(lowered.queue(), lowered.op()).unwrap();
             }
-            lane.end_capture(None).unwrap()
+            device_slot.end_capture(None).unwrap()
         }
         Build::Explicit => {
             let commands: Vec<usize> = body.iter().map(|lowered| lowered.command()).collect();
@@ -51,7 +62,9 @@ fn make(lane: &mut dyn Lane, saxpy: &Saxpy, body: &[Lowered], build: Build) -> G
                 op: lowered.op(),
                 after,
             });
-            lane.give_graph(&nodes.collect::<Vec<_>>(), None).unwrap()
+            device_slot
+                .give_graph(&nodes.collect::<Vec<_>>(), None)
+                .unwrap()
         }
     };
     assert_eq!(built, Built::Instantiated);
@@ -62,20 +75,20 @@ fn make(lane: &mut dyn Lane, saxpy: &Saxpy, body: &[Lowered], build: Build) -> G
 fn a_capture_and_a_graph_by_hand_hold_and_do_what_was_meant() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let body = lowered(&backend, &saxpy, &*lane);
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let body = lowered(&backend, &saxpy, &*device_slot);
     let meant: Vec<Op> = body.iter().map(|lowered| lowered.op().clone()).collect();
-    let graphs = BUILDS.map(|build| make(&mut *lane, &saxpy, &body, build));
+    let graphs = BUILDS.map(|build| make(&mut *device_slot, &saxpy, &body, build));
     for (round, graph) in graphs.into_iter().enumerate() {
-        assert_eq!(lane.graph_ops(graph).unwrap(), meant);
+        assert_eq!(device_slot.graph_ops(graph).unwrap(), meant);
         let (x, expected) = expected(0, round);
-        fill(&saxpy, &mut *lane, &x);
-        lane.launch_graph(graph).unwrap();
-        lane.fence().unwrap();
-        lane.wait().unwrap();
-        assert!(out(&saxpy, &*lane) == expected);
-        lane.drop_graph(graph);
-        let gone = lane.launch_graph(graph).unwrap_err();
+        fill(&saxpy, &mut *device_slot, &x);
+        device_slot.launch_graph(graph).unwrap();
+        device_slot.fence().unwrap();
+        device_slot.wait().unwrap();
+        assert!(out(&saxpy, &*device_slot) == expected);
+        device_slot.drop_graph(graph);
+        let gone = device_slot.launch_graph(graph).unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::Usage);
     }
 }
@@ -96,14 +109,14 @@ fn both_builds_and_both_transfers_give_the_expected_bytes() {
                 transfer,
                 ..Policy::default()
             };
-            let mut lane = one_lane(&backend, &saxpy.recording);
-            let mut executor = ready_with(&backend, &saxpy.recording, &mut *lane, &policy);
+            let mut device_slot = one_slot(&backend, &saxpy.recording);
+            let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
             for index in 0..50 {
-                round(&saxpy, &mut *lane, &mut executor, 0, index);
+                round(&saxpy, &mut *device_slot, &mut executor, 0, index);
             }
-            let replay = replay(&mut *lane, &mut executor);
+            let replay = replay(&mut *device_slot, &mut executor);
             assert_eq!(replay.copied_bytes == 0, transfer != Transfer::Copy);
-            lane.wait().unwrap();
+            device_slot.wait().unwrap();
         }
     }
 }
@@ -143,7 +156,7 @@ impl Model {
 
 struct Ladder {
     saxpy: Saxpy,
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     model: Model,
     round: usize,
@@ -152,11 +165,11 @@ struct Ladder {
 impl Ladder {
     fn new(backend: &Arc<dyn Backend>, build: Build) -> Self {
         let saxpy = saxpy();
-        let mut lane = one_lane(backend, &saxpy.recording);
-        let executor = ready_with(backend, &saxpy.recording, &mut *lane, &policy(build));
+        let mut device_slot = one_slot(backend, &saxpy.recording);
+        let executor = ready_with(backend, &saxpy.recording, &mut *device_slot, &policy(build));
         Ladder {
             saxpy,
-            lane,
+            device_slot,
             executor,
             model: Model::new(),
             round: 0,
@@ -165,10 +178,14 @@ impl Ladder {
 
     /// Changes the bindings by no cheaper rung than `least`.
     fn change(&mut self, least: Rung, change: impl FnOnce(&Saxpy, &mut Bindings)) -> Rung {
-        let mut bindings = self.executor.bindings(&mut *self.lane, 0).unwrap().clone();
+        let mut bindings = self
+            .executor
+            .bindings(&mut *self.device_slot, 0)
+            .unwrap()
+            .clone();
         change(&self.saxpy, &mut bindings);
         self.executor
-            .update_from(&mut *self.lane, 0, bindings, least)
+            .update_from(&mut *self.device_slot, 0, bindings, least)
             .unwrap()
     }
 
@@ -176,14 +193,14 @@ impl Ladder {
         self.round += 1;
         let (x, _) = expected(3, self.round);
         self.model.replay(&x);
-        fill(&self.saxpy, &mut *self.lane, &x);
-        replay(&mut *self.lane, &mut self.executor);
+        fill(&self.saxpy, &mut *self.device_slot, &x);
+        replay(&mut *self.device_slot, &mut self.executor);
     }
 
     fn check(&mut self) {
         self.replay();
-        self.lane.wait().unwrap();
-        assert!(out(&self.saxpy, &*self.lane) == self.model.host);
+        self.device_slot.wait().unwrap();
+        assert!(out(&self.saxpy, &*self.device_slot) == self.model.host);
     }
 }
 
@@ -234,10 +251,10 @@ fn mapping_a_buffer_is_another_topology_and_says_so() {
             assert!(reason.contains("TOPOLOGY_CHANGED"), "{reason}");
             assert!(reason.contains("operation"), "{reason}");
             let (x, wanted) = expected(1, 1);
-            fill(&ladder.saxpy, &mut *ladder.lane, &x);
-            replay(&mut *ladder.lane, &mut ladder.executor);
-            ladder.lane.wait().unwrap();
-            assert!(out(&ladder.saxpy, &*ladder.lane) == wanted);
+            fill(&ladder.saxpy, &mut *ladder.device_slot, &x);
+            replay(&mut *ladder.device_slot, &mut ladder.executor);
+            ladder.device_slot.wait().unwrap();
+            assert!(out(&ladder.saxpy, &*ladder.device_slot) == wanted);
         }
     }
 }
@@ -251,37 +268,45 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
             let device = backend.allocate(Space::Device, FLOATS + 512).unwrap();
             let pinned = backend.allocate(Space::Pinned, 2 * FLOATS + 64).unwrap();
             let rung = ladder.change(least, |saxpy, b| {
-                let view = BlockView::new(&device, 512, FLOATS).unwrap();
+                let view = AllocationView::new(&device, 512, FLOATS).unwrap();
                 b.bind_device(saxpy.x, view).unwrap();
-                let view = BlockView::new(&pinned, 0, FLOATS).unwrap();
+                let view = AllocationView::new(&pinned, 0, FLOATS).unwrap();
                 b.bind_host(saxpy.x, view).unwrap();
-                let view = BlockView::new(&pinned, FLOATS + 64, FLOATS).unwrap();
+                let view = AllocationView::new(&pinned, FLOATS + 64, FLOATS).unwrap();
                 b.bind_host(saxpy.out, view).unwrap();
             });
             assert_eq!(rung, least);
             for round in 0..5 {
                 let (x, wanted) = expected(2, round);
                 pinned.write().unwrap()[..FLOATS].copy_from_slice(bytemuck::cast_slice(&x));
-                replay(&mut *ladder.lane, &mut ladder.executor);
+                replay(&mut *ladder.device_slot, &mut ladder.executor);
                 assert!(pinned.read().is_err(), "the device's turn");
-                ladder.lane.wait().unwrap();
+                ladder.device_slot.wait().unwrap();
                 let bytes = pinned.read().unwrap();
                 assert!(bytes[FLOATS + 64..] == *bytemuck::cast_slice::<f32, u8>(&wanted));
                 let mut copied = vec![0; FLOATS];
                 backend.read(&device, 512, &mut copied).unwrap();
                 assert!(copied == bytemuck::cast_slice::<f32, u8>(&x));
-                assert!(out(&ladder.saxpy, &*ladder.lane).iter().all(|v| *v == 0.0));
+                assert!(
+                    out(&ladder.saxpy, &*ladder.device_slot)
+                        .iter()
+                        .all(|v| *v == 0.0)
+                );
             }
-            // Back to the lane's own memory.
+            // Back to the device slot's own memory.
             let recording = Arc::clone(
                 ladder
                     .executor
-                    .bindings(&mut *ladder.lane, 0)
+                    .bindings(&mut *ladder.device_slot, 0)
                     .unwrap()
                     .recording(),
             );
-            let own = Bindings::new(&recording, &*backend, &*ladder.lane, &policy(build)).unwrap();
-            ladder.executor.update(&mut *ladder.lane, 0, own).unwrap();
+            let own =
+                Bindings::new(&recording, &*backend, &*ladder.device_slot, &policy(build)).unwrap();
+            ladder
+                .executor
+                .update(&mut *ladder.device_slot, 0, own)
+                .unwrap();
             ladder.check();
         }
     }
@@ -299,14 +324,14 @@ fn launches_in_flight_keep_their_parameters() {
             let function = backend.load(&slow).unwrap();
             let blocks = [0, 1].map(|_| backend.allocate(Space::Pinned, FLOATS).unwrap());
             let (x, _) = expected(0, 0);
-            fill(&ladder.saxpy, &mut *ladder.lane, &x);
+            fill(&ladder.saxpy, &mut *ladder.device_slot, &x);
             let hold = Op::Launch {
                 function,
                 grid: [80, 1, 1],
                 block: [128, 1, 1],
                 shared_bytes: 0,
                 args: Box::new([
-                    ladder.lane.addresses(ladder.saxpy.out.id()).device,
+                    ladder.device_slot.addresses(ladder.saxpy.out.id()).device,
                     LEN as u64,
                 ]),
             };
@@ -314,19 +339,19 @@ fn launches_in_flight_keep_their_parameters() {
             for (block, a) in blocks.iter().zip([2.0_f32, 5.0]) {
                 ladder.change(least, |saxpy, b| {
                     b.set_scalar(0, "a", a).unwrap();
-                    let view = BlockView::new(block, 0, FLOATS).unwrap();
+                    let view = AllocationView::new(block, 0, FLOATS).unwrap();
                     b.bind_host(saxpy.out, view).unwrap();
                 });
                 if std::mem::take(&mut first) {
-                    ladder.lane.give(Queue::Compute, &hold).unwrap();
-                } else if ladder.lane.is_done().unwrap() {
+                    ladder.device_slot.give(Queue::Compute, &hold).unwrap();
+                } else if ladder.device_slot.is_done().unwrap() {
                     // As the driver may where it makes a graph anew, and tools may
                     // anywhere; then this round shows less.
                     say(&format!("a change by {least:?} waited for work in flight"));
                 }
-                replay(&mut *ladder.lane, &mut ladder.executor);
+                replay(&mut *ladder.device_slot, &mut ladder.executor);
             }
-            ladder.lane.wait().unwrap();
+            ladder.device_slot.wait().unwrap();
             for (block, a) in blocks.iter().zip([2.0_f32, 5.0]) {
                 let wanted: Vec<f32> = x.iter().map(|x| a * x + 0x0101_0101 as f32).collect();
                 assert!(*block.read().unwrap() == *bytemuck::cast_slice::<f32, u8>(&wanted));
@@ -335,16 +360,16 @@ fn launches_in_flight_keep_their_parameters() {
     }
 }
 
-fn memset(lane: &dyn Lane, saxpy: &Saxpy, byte: u8) -> Op {
+fn memset(device_slot: &dyn DeviceSlot, saxpy: &Saxpy, byte: u8) -> Op {
     Op::Memset {
-        device: lane.addresses(saxpy.out.id()).device,
+        device: device_slot.addresses(saxpy.out.id()).device,
         byte,
         bytes: FLOATS,
     }
 }
 
-fn download(lane: &dyn Lane, saxpy: &Saxpy) -> Op {
-    let at = lane.addresses(saxpy.out.id());
+fn download(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
+    let at = device_slot.addresses(saxpy.out.id());
     Op::Download {
         device: at.device,
         host: at.host.unwrap(),
@@ -352,8 +377,8 @@ fn download(lane: &dyn Lane, saxpy: &Saxpy) -> Op {
     }
 }
 
-fn upload(lane: &dyn Lane, saxpy: &Saxpy) -> Op {
-    let at = lane.addresses(saxpy.x.id());
+fn upload(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
+    let at = device_slot.addresses(saxpy.x.id());
     Op::Upload {
         device: at.device,
         host: at.host.unwrap(),
@@ -362,24 +387,26 @@ fn upload(lane: &dyn Lane, saxpy: &Saxpy) -> Op {
 }
 
 fn capture(
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     ops: &[&Op],
     into: Option<GraphId>,
 ) -> tapeloop::Result<(GraphId, Built)> {
-    lane.begin_capture().unwrap();
-    let taken = ops.iter().try_for_each(|op| lane.give(Queue::Compute, op));
-    let ended = lane.end_capture(into);
+    device_slot.begin_capture().unwrap();
+    let taken = ops
+        .iter()
+        .try_for_each(|op| device_slot.give(Queue::Compute, op));
+    let ended = device_slot.end_capture(into);
     taken.and(ended)
 }
 
 /// The byte that a graph sets, as it comes down.
-fn byte_of(lane: &mut dyn Lane, saxpy: &Saxpy, graph: GraphId) -> u8 {
-    lane.launch_graph(graph).unwrap();
-    let download = download(lane, saxpy);
-    lane.give(Queue::Download, &download).unwrap();
-    lane.fence().unwrap();
-    lane.wait().unwrap();
-    let bytes = lane.host(saxpy.out.id());
+fn byte_of(device_slot: &mut dyn DeviceSlot, saxpy: &Saxpy, graph: GraphId) -> u8 {
+    device_slot.launch_graph(graph).unwrap();
+    let download = download(device_slot, saxpy);
+    device_slot.give(Queue::Download, &download).unwrap();
+    device_slot.fence().unwrap();
+    device_slot.wait().unwrap();
+    let bytes = device_slot.host(saxpy.out.id());
     assert!(bytes.iter().all(|byte| *byte == bytes[0]));
     bytes[0]
 }
@@ -388,19 +415,22 @@ fn byte_of(lane: &mut dyn Lane, saxpy: &Saxpy, graph: GraphId) -> u8 {
 fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let (one, two) = (memset(&*lane, &saxpy, 1), memset(&*lane, &saxpy, 2));
-    let copy = download(&*lane, &saxpy);
-    let (graph, _) = capture(&mut *lane, &[&one], None).unwrap();
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let (one, two) = (
+        memset(&*device_slot, &saxpy, 1),
+        memset(&*device_slot, &saxpy, 2),
+    );
+    let copy = download(&*device_slot, &saxpy);
+    let (graph, _) = capture(&mut *device_slot, &[&one], None).unwrap();
     let usage = |refused: tapeloop::Error| {
         assert_eq!(refused.kind(), ErrorKind::Usage, "{refused}");
     };
     // Another kind of operation is another topology, and so is a copy that goes
     // the other way, which is a node of the same type.
-    let up = upload(&*lane, &saxpy);
+    let up = upload(&*device_slot, &saxpy);
     for (before, why) in [(&one, "NODE_TYPE_CHANGED"), (&up, "PARAMETERS_CHANGED")] {
-        let (other, _) = capture(&mut *lane, &[before], None).unwrap();
-        let (_, built) = capture(&mut *lane, &[&copy], Some(other)).unwrap();
+        let (other, _) = capture(&mut *device_slot, &[before], None).unwrap();
+        let (_, built) = capture(&mut *device_slot, &[&copy], Some(other)).unwrap();
         let Built::Reinstantiated { reason } = built else {
             panic!("{built:?}");
         };
@@ -408,64 +438,64 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
         let expected = format!("CU_GRAPH_EXEC_UPDATE_ERROR_{why}, at operation 0");
         assert!(reason.starts_with(&expected), "{reason}");
     }
-    usage(lane.give_params(graph, 0, &copy).unwrap_err());
-    usage(lane.give_params(graph, 1, &two).unwrap_err());
+    usage(device_slot.give_params(graph, 0, &copy).unwrap_err());
+    usage(device_slot.give_params(graph, 1, &two).unwrap_err());
     // Another kind of build.
     let nodes = [Node {
         op: &two,
         after: &[],
     }];
-    usage(lane.give_graph(&nodes, Some(graph)).unwrap_err());
-    let (by_hand, _) = lane.give_graph(&nodes, None).unwrap();
-    usage(capture(&mut *lane, &[&one], Some(by_hand)).unwrap_err());
+    usage(device_slot.give_graph(&nodes, Some(graph)).unwrap_err());
+    let (by_hand, _) = device_slot.give_graph(&nodes, None).unwrap();
+    usage(capture(&mut *device_slot, &[&one], Some(by_hand)).unwrap_err());
     // An operation that is refused while the capture goes on.
     let foreign = Op::Memset {
         device: 8,
         byte: 0,
         bytes: 4,
     };
-    usage(capture(&mut *lane, &[&two, &foreign], Some(graph)).unwrap_err());
-    lane.begin_capture().unwrap();
-    lane.give(Queue::Compute, &two).unwrap();
-    usage(lane.give(Queue::Compute, &foreign).unwrap_err());
-    usage(lane.end_capture(Some(graph)).unwrap_err());
-    usage(lane.end_capture(Some(graph)).unwrap_err());
+    usage(capture(&mut *device_slot, &[&two, &foreign], Some(graph)).unwrap_err());
+    device_slot.begin_capture().unwrap();
+    device_slot.give(Queue::Compute, &two).unwrap();
+    usage(device_slot.give(Queue::Compute, &foreign).unwrap_err());
+    usage(device_slot.end_capture(Some(graph)).unwrap_err());
+    usage(device_slot.end_capture(Some(graph)).unwrap_err());
     // A node that comes before what it runs after, and no nodes.
     let nodes = [Node {
         op: &two,
         after: &[0],
     }];
-    usage(lane.give_graph(&nodes, None).unwrap_err());
-    usage(lane.give_graph(&[], None).unwrap_err());
-    assert_eq!(byte_of(&mut *lane, &saxpy, graph), 1);
-    assert_eq!(byte_of(&mut *lane, &saxpy, by_hand), 2);
-    assert_eq!(lane.graph_ops(graph).unwrap(), [one]);
+    usage(device_slot.give_graph(&nodes, None).unwrap_err());
+    usage(device_slot.give_graph(&[], None).unwrap_err());
+    assert_eq!(byte_of(&mut *device_slot, &saxpy, graph), 1);
+    assert_eq!(byte_of(&mut *device_slot, &saxpy, by_hand), 2);
+    assert_eq!(device_slot.graph_ops(graph).unwrap(), [one]);
 }
 
 #[test]
 fn what_a_graph_holds_follows_its_updates() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let ops = [1, 2, 3, 4].map(|byte| memset(&*lane, &saxpy, byte));
-    let copy = download(&*lane, &saxpy);
-    let (graph, _) = capture(&mut *lane, &[&ops[0]], None).unwrap();
-    let (same, built) = capture(&mut *lane, &[&ops[1]], Some(graph)).unwrap();
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let ops = [1, 2, 3, 4].map(|byte| memset(&*device_slot, &saxpy, byte));
+    let copy = download(&*device_slot, &saxpy);
+    let (graph, _) = capture(&mut *device_slot, &[&ops[0]], None).unwrap();
+    let (same, built) = capture(&mut *device_slot, &[&ops[1]], Some(graph)).unwrap();
     assert_eq!((same, built), (graph, Built::Updated));
-    assert_eq!(lane.graph_ops(graph).unwrap(), ops[1..2]);
-    assert_eq!(byte_of(&mut *lane, &saxpy, graph), 2);
+    assert_eq!(device_slot.graph_ops(graph).unwrap(), ops[1..2]);
+    assert_eq!(byte_of(&mut *device_slot, &saxpy, graph), 2);
     // The nodes are still those of the first capture.
-    lane.give_params(graph, 0, &ops[2]).unwrap();
-    assert_eq!(byte_of(&mut *lane, &saxpy, graph), 3);
-    let (same, built) = capture(&mut *lane, &[&ops[3], &copy], Some(graph)).unwrap();
+    device_slot.give_params(graph, 0, &ops[2]).unwrap();
+    assert_eq!(byte_of(&mut *device_slot, &saxpy, graph), 3);
+    let (same, built) = capture(&mut *device_slot, &[&ops[3], &copy], Some(graph)).unwrap();
     assert_eq!(same, graph);
     let Built::Reinstantiated { reason } = built else {
         panic!("{built:?}");
     };
     assert!(reason.contains("TOPOLOGY_CHANGED"), "{reason}");
     let expected = [ops[3].clone(), copy.clone()];
-    assert_eq!(lane.graph_ops(graph).unwrap(), expected);
-    assert_eq!(byte_of(&mut *lane, &saxpy, graph), 4);
-    lane.give_params(graph, 0, &ops[0]).unwrap();
-    assert_eq!(byte_of(&mut *lane, &saxpy, graph), 1);
+    assert_eq!(device_slot.graph_ops(graph).unwrap(), expected);
+    assert_eq!(byte_of(&mut *device_slot, &saxpy, graph), 4);
+    device_slot.give_params(graph, 0, &ops[0]).unwrap();
+    assert_eq!(byte_of(&mut *device_slot, &saxpy, graph), 1);
 }

@@ -72,7 +72,7 @@ fn a_declaration_that_its_code_does_not_fit_is_named() {
     assert!(error.message().contains("dynamic shared memory"), "{error}");
     let once = backend.load(&saxpy_kernel(&image)).unwrap();
     assert_eq!(once, backend.load(&saxpy_kernel(&image)).unwrap());
-    // What a lane checks and leases follows from the declaration.
+    // What a device slot checks and leases follows from the declaration.
     let updating = Kernel::new("saxpy")
         .reads::<f32>("x")
         .reads::<i32>("base")
@@ -126,11 +126,11 @@ fn ptx_runs_by_the_driver_s_own_compiler() {
     recorder.launch(&kernel, 1, &[out.into()]);
     recorder.download(out);
     let recording = recorder.finish().unwrap();
-    let mut lane = one_lane(&backend, &recording);
-    let mut executor = ready(&backend, &recording, &mut *lane, Mode::Graph);
-    replay(&mut *lane, &mut executor);
-    lane.wait().unwrap();
-    assert_eq!(lane.host(out.id()), 42_u32.to_le_bytes());
+    let mut device_slot = one_slot(&backend, &recording);
+    let mut executor = ready(&backend, &recording, &mut *device_slot, Mode::Graph);
+    replay(&mut *device_slot, &mut executor);
+    device_slot.wait().unwrap();
+    assert_eq!(device_slot.host(out.id()), 42_u32.to_le_bytes());
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn more_shared_memory_than_the_default_is_opted_in_to() {
     let recording = recorder.finish().unwrap();
     let values: Vec<f32> = (0..N).map(|i| i as f32).collect();
     for mode in MODES {
-        let mut lane = one_lane(&backend, &recording);
-        let mut executor = ready(&backend, &recording, &mut *lane, mode);
-        lane.host_mut(&[x.id()])[0].copy_from_slice(bytemuck::cast_slice(&values));
-        replay(&mut *lane, &mut executor);
-        lane.wait().unwrap();
-        let reversed: &[f32] = bytemuck::cast_slice(lane.host(out.id()));
+        let mut device_slot = one_slot(&backend, &recording);
+        let mut executor = ready(&backend, &recording, &mut *device_slot, mode);
+        device_slot.host_mut(&[x.id()])[0].copy_from_slice(bytemuck::cast_slice(&values));
+        replay(&mut *device_slot, &mut executor);
+        device_slot.wait().unwrap();
+        let reversed: &[f32] = bytemuck::cast_slice(device_slot.host(out.id()));
         assert!(reversed.iter().eq(values.iter().rev()));
     }
 }

@@ -12,7 +12,7 @@ use seeds::Random;
 use std::sync::Arc;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Lane, Op, Streams};
+use tapeloop::backend::{Backend, DeviceSlot, Op, Streams};
 use tapeloop::record::{Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Bindings, Buckets, Executor, Mode, Policy, lower};
 use tapeloop::{ErrorKind, Result};
@@ -119,20 +119,20 @@ fn record(kernel: &Kernel, elements: u32, cover: Cover) -> Counting {
     }
 }
 
-fn one_lane(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn Lane> {
+fn one_slot(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn DeviceSlot> {
     let buffers = recording.buffers();
-    let mut lanes = backend.open_lanes(buffers, 1, Streams::PerSlot).unwrap();
-    lanes.remove(0)
+    let mut device_slots = backend.open_slots(buffers, 1, Streams::PerSlot).unwrap();
+    device_slots.remove(0)
 }
 
 fn executor(
     backend: &Arc<dyn Backend>,
     recording: &Recording,
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     mode: Mode,
 ) -> Result<Executor> {
     let buckets = Arc::new(Buckets::single(recording.clone()));
-    Executor::new(backend, lane, &buckets, &Policy::of(mode))
+    Executor::new(backend, device_slot, &buckets, &Policy::of(mode))
 }
 
 /// Blocks and threads of the one launch.
@@ -150,22 +150,22 @@ fn shape_of(bindings: &Bindings) -> (u32, u32) {
 /// Runs it and checks every count. Returns blocks and threads.
 fn check(backend: &Arc<dyn Backend>, kernel: &Kernel, elements: u32, cover: Cover) -> (u32, u32) {
     let counting = record(kernel, elements, cover);
-    let mut lane = one_lane(backend, &counting.recording);
+    let mut device_slot = one_slot(backend, &counting.recording);
     let mut shapes = [Mode::Stream, Mode::Graph].map(|mode| {
-        let mut executor = executor(backend, &counting.recording, &mut *lane, mode).unwrap();
+        let mut executor = executor(backend, &counting.recording, &mut *device_slot, mode).unwrap();
         let largest = executor.buckets().largest().capacity;
-        executor.replay(&mut *lane, 0, largest).unwrap();
-        lane.wait().unwrap();
+        executor.replay(&mut *device_slot, 0, largest).unwrap();
+        device_slot.wait().unwrap();
         let place = format!("{} over {elements}, {cover:?}, {mode:?}", kernel.name());
-        let counts: &[u32] = bytemuck::cast_slice(lane.host(counting.counts.id()));
+        let counts: &[u32] = bytemuck::cast_slice(device_slot.host(counting.counts.id()));
         let (own, guard) = counts.split_at(elements as usize);
         assert!(own.iter().all(|&count| count == 1), "{place}");
         assert!(guard.iter().all(|&count| count == 0), "{place}");
-        let ran: &[u32] = bytemuck::cast_slice(lane.host(counting.ran.id()));
+        let ran: &[u32] = bytemuck::cast_slice(device_slot.host(counting.ran.id()));
         assert_eq!(ran[0], elements, "{place}");
         // What was lowered is what ran.
         let ran = (ran[1], ran[2]);
-        let bindings = executor.bindings(&mut *lane, 0).unwrap();
+        let bindings = executor.bindings(&mut *device_slot, 0).unwrap();
         assert_eq!(shape_of(bindings), ran, "{place}");
         ran
     });
@@ -239,8 +239,8 @@ fn more_elements_than_a_launch_covers_are_refused_by_the_kernel_s_name() {
         recorder.download(counts);
         recorder.download(ran);
         let recording = recorder.finish().unwrap();
-        let mut lane = one_lane(&backend, &recording);
-        let made = executor(&backend, &recording, &mut *lane, Mode::Graph);
+        let mut device_slot = one_slot(&backend, &recording);
+        let made = executor(&backend, &recording, &mut *device_slot, Mode::Graph);
         assert_eq!(made.is_err(), refused);
         let Some(error) = made.err() else { continue };
         assert_eq!(error.kind(), ErrorKind::Usage);
@@ -253,21 +253,26 @@ fn more_elements_than_a_launch_covers_are_refused_by_the_kernel_s_name() {
 fn a_grid_set_later_keeps_the_block_that_was_chosen() {
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
     let counting = record(&counting(Cover::Once), 1_000, Cover::Once);
-    let mut lane = one_lane(&backend, &counting.recording);
-    let made = executor(&backend, &counting.recording, &mut *lane, Mode::Graph);
+    let mut device_slot = one_slot(&backend, &counting.recording);
+    let made = executor(
+        &backend,
+        &counting.recording,
+        &mut *device_slot,
+        Mode::Graph,
+    );
     let mut executor = made.unwrap();
-    let mut bindings = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let mut bindings = executor.bindings(&mut *device_slot, 0).unwrap().clone();
     let chosen = 1_000_u32.div_ceil(BLOCK);
     assert_eq!(shape_of(&bindings), (chosen, BLOCK));
     let larger = bindings.set_grid(0, [chosen + 1, 1, 1]).unwrap_err();
     assert_eq!(larger.kind(), ErrorKind::Usage);
     bindings.set_grid(0, [7, 1, 1]).unwrap();
     assert_eq!(shape_of(&bindings), (7, BLOCK));
-    executor.update(&mut *lane, 0, bindings).unwrap();
+    executor.update(&mut *device_slot, 0, bindings).unwrap();
     let largest = executor.buckets().largest().capacity;
-    executor.replay(&mut *lane, 0, largest).unwrap();
-    lane.wait().unwrap();
-    let ran: &[u32] = bytemuck::cast_slice(lane.host(counting.ran.id()));
+    executor.replay(&mut *device_slot, 0, largest).unwrap();
+    device_slot.wait().unwrap();
+    let ran: &[u32] = bytemuck::cast_slice(device_slot.host(counting.ran.id()));
     assert_eq!(ran, [7 * BLOCK, 7, BLOCK]);
 }
 
@@ -320,17 +325,17 @@ mod on_the_gpu {
         let most = devices().unwrap().unwrap()[0].block_shared_bytes_max;
         let (recording, out) = through_shared(most, N);
         for mode in [Mode::Stream, Mode::Graph] {
-            let mut lane = one_lane(&backend, &recording);
-            let mut executor = executor(&backend, &recording, &mut *lane, mode).unwrap();
+            let mut device_slot = one_slot(&backend, &recording);
+            let mut executor = executor(&backend, &recording, &mut *device_slot, mode).unwrap();
             let largest = executor.buckets().largest().capacity;
-            executor.replay(&mut *lane, 0, largest).unwrap();
-            lane.wait().unwrap();
-            let values: &[f32] = bytemuck::cast_slice(lane.host(out.id()));
+            executor.replay(&mut *device_slot, 0, largest).unwrap();
+            device_slot.wait().unwrap();
+            let values: &[f32] = bytemuck::cast_slice(device_slot.host(out.id()));
             assert!(values.iter().enumerate().all(|(i, &v)| v == 2.0 * i as f32));
         }
         let (recording, _) = through_shared(most + 1024, N);
-        let mut lane = one_lane(&backend, &recording);
-        let made = executor(&backend, &recording, &mut *lane, Mode::Graph);
+        let mut device_slot = one_slot(&backend, &recording);
+        let made = executor(&backend, &recording, &mut *device_slot, Mode::Graph);
         let error = made.err().unwrap();
         say(&format!("too much shared memory: {error}"));
         assert_eq!(error.kind(), ErrorKind::Kernel);

@@ -7,7 +7,9 @@ mod gpu;
 
 use gpu::*;
 use std::sync::Arc;
-use tapeloop::backend::{Backend, Block, BlockView, CudaOptions, Lane, Space, Streams};
+use tapeloop::backend::{
+    Allocation, AllocationView, Backend, CudaOptions, DeviceSlot, Space, Streams,
+};
 use tapeloop::replay::{Bindings, Executor, Mode, Policy, Scope, Transfer};
 
 const REPLAYS: u64 = 1_000;
@@ -35,18 +37,18 @@ fn policies() -> [Policy; 4] {
 fn assert_steady(
     free: &dyn Fn() -> u64,
     backend: &Arc<dyn Backend>,
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     executor: &mut Executor,
 ) {
     for _ in 0..10 {
-        replay(lane, executor);
-        lane.wait().unwrap();
+        replay(device_slot, executor);
+        device_slot.wait().unwrap();
     }
     let (before, free_before) = (backend.driver_calls(), free());
     let mut calls = 0;
     for _ in 0..REPLAYS {
-        calls += replay(lane, executor).calls as u64;
-        lane.wait().unwrap();
+        calls += replay(device_slot, executor).calls as u64;
+        device_slot.wait().unwrap();
     }
     let (after, free_after) = (backend.driver_calls(), free());
     assert_eq!(after.submissions - before.submissions, calls);
@@ -57,14 +59,18 @@ fn assert_steady(
     say(&format!("{} calls for {REPLAYS} replays", calls));
 }
 
-fn bind(lane: &mut dyn Lane, executor: &mut Executor, change: impl FnOnce(&mut Bindings)) {
-    let mut bindings = executor.bindings(lane, 0).unwrap().clone();
+fn bind(
+    device_slot: &mut dyn DeviceSlot,
+    executor: &mut Executor,
+    change: impl FnOnce(&mut Bindings),
+) {
+    let mut bindings = executor.bindings(device_slot, 0).unwrap().clone();
     change(&mut bindings);
-    executor.update(lane, 0, bindings).unwrap();
+    executor.update(device_slot, 0, bindings).unwrap();
 }
 
 #[test]
-fn a_replay_costs_its_calls_and_nothing_else_and_blocks_end_with_their_last_use() {
+fn a_replay_costs_its_calls_and_nothing_else_and_allocations_end_with_their_last_use() {
     let Some(cuda) = cuda(&CudaOptions::default()) else {
         return;
     };
@@ -74,32 +80,32 @@ fn a_replay_costs_its_calls_and_nothing_else_and_blocks_end_with_their_last_use(
     let saxpy = saxpy();
     for policy in policies() {
         let buffers = saxpy.recording.buffers();
-        let mut lane = backend
-            .open_lanes(buffers, 1, policy.streams)
+        let mut device_slot = backend
+            .open_slots(buffers, 1, policy.streams)
             .unwrap()
             .remove(0);
-        let mut executor = ready_with(&backend, &saxpy.recording, &mut *lane, &policy);
-        assert_steady(&free, &backend, &mut *lane, &mut executor);
+        let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
+        assert_steady(&free, &backend, &mut *device_slot, &mut executor);
         if policy == Policy::default() {
             let largest = executor.buckets().largest().capacity;
-            let replay = executor.replay(&mut *lane, 0, largest).unwrap();
+            let replay = executor.replay(&mut *device_slot, 0, largest).unwrap();
             assert_eq!(replay.calls, 2, "a launch and a mark");
-            lane.wait().unwrap();
+            device_slot.wait().unwrap();
         }
     }
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
-    let own = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
+    let own = executor.bindings(&mut *device_slot, 0).unwrap().clone();
     let without = free();
-    let block: Block = backend.allocate(Space::Device, LARGE).unwrap();
-    let view = BlockView::new(&block, LARGE / 2, LARGE / 2).unwrap();
-    bind(&mut *lane, &mut executor, |bindings| {
+    let allocation: Allocation = backend.allocate(Space::Device, LARGE).unwrap();
+    let view = AllocationView::new(&allocation, LARGE / 2, LARGE / 2).unwrap();
+    bind(&mut *device_slot, &mut executor, |bindings| {
         bindings.bind_device(saxpy.x, view).unwrap();
     });
-    drop(block);
-    assert_steady(&free, &backend, &mut *lane, &mut executor);
+    drop(allocation);
+    assert_steady(&free, &backend, &mut *device_slot, &mut executor);
     assert!(free() < without - LARGE as u64 / 2, "the graph keeps it");
-    executor.update(&mut *lane, 0, own).unwrap();
+    executor.update(&mut *device_slot, 0, own).unwrap();
     assert!(free() > without - LARGE as u64 / 2, "nothing keeps it");
-    round(&saxpy, &mut *lane, &mut executor, 0, 5);
+    round(&saxpy, &mut *device_slot, &mut executor, 0, 5);
 }

@@ -199,7 +199,7 @@ fn run_pipeline(backend: &Arc<dyn Backend>, count: usize, after: &dyn Fn(&str)) 
     after("the pipeline's drop");
 }
 
-/// Copies in every direction, of blocks and of a pool's buffers.
+/// Copies in every direction, of allocations and of a pool's buffers.
 fn run_copies(backend: &Arc<dyn Backend>, after: &dyn Fn(&str)) {
     // More than copies take in one part.
     const BYTES: usize = (3 << 20) + 5;
@@ -209,9 +209,9 @@ fn run_copies(backend: &Arc<dyn Backend>, after: &dyn Fn(&str)) {
         [Space::Device, Space::Pinned],
         [Space::Pinned, Space::Device],
     ] {
-        let blocks = spaces.map(|space| backend.allocate(space, BYTES).unwrap());
+        let allocations = spaces.map(|space| backend.allocate(space, BYTES).unwrap());
         after("Backend::allocate");
-        let [from, to] = &blocks;
+        let [from, to] = &allocations;
         backend.write(&bytes, from, 0).unwrap();
         after("Backend::write");
         backend.copy(from, 0, to, 0, BYTES).unwrap();
@@ -220,8 +220,8 @@ fn run_copies(backend: &Arc<dyn Backend>, after: &dyn Fn(&str)) {
         backend.read(to, 0, &mut read).unwrap();
         after("Backend::read");
         assert!(read == bytes);
-        drop(blocks);
-        after("a block's drop");
+        drop(allocations);
+        after("an allocation's drop");
     }
     let pool = Pool::new(Arc::clone(backend), PoolConfig::testing());
     let mut buffer = pool.device::<u32>(1_000, "buffer").unwrap();
@@ -235,11 +235,11 @@ fn run_copies(backend: &Arc<dyn Backend>, after: &dyn Fn(&str)) {
     after("the pool's drop");
 }
 
-/// A lane that is opened, used and dropped.
-fn run_lane(backend: &Arc<dyn Backend>, streams: Streams) {
+/// A device slot that is opened, used and dropped.
+fn run_slot(backend: &Arc<dyn Backend>, streams: Streams) {
     let saxpy = saxpy();
     let buffers = saxpy.recording.buffers();
-    let mut lane = backend.open_lanes(buffers, 1, streams).unwrap().remove(0);
+    let mut device_slot = backend.open_slots(buffers, 1, streams).unwrap().remove(0);
     for mode in MODES {
         let policy = Policy {
             streams,
@@ -250,9 +250,9 @@ fn run_lane(backend: &Arc<dyn Backend>, streams: Streams) {
             verify: Verify::Off,
             ..Policy::of(mode)
         };
-        let mut executor = ready_with(backend, &saxpy.recording, &mut *lane, &policy);
+        let mut executor = ready_with(backend, &saxpy.recording, &mut *device_slot, &policy);
         for index in 0..10 {
-            round(&saxpy, &mut *lane, &mut executor, 0, index);
+            round(&saxpy, &mut *device_slot, &mut executor, 0, index);
         }
     }
 }
@@ -311,22 +311,24 @@ fn a_device_is_opened_and_closed_while_another_thread_captures() {
 }
 
 #[test]
-fn a_lane_opened_used_and_dropped_in_a_capture_of_another_thread_leaves_the_device_well() {
+fn a_slot_opened_used_and_dropped_in_a_capture_of_another_thread_leaves_the_device_well() {
     let _turn = turn();
     let Some(backend) = device() else { return };
     let capture = OpenCapture::begin();
     for streams in [Streams::PerSlot, Streams::PerStage] {
-        run_lane(&backend, streams);
+        run_slot(&backend, streams);
     }
     // One that is dropped with work in flight, and one with its own capture open.
     let saxpy = saxpy();
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
-    replay(&mut *lane, &mut executor);
-    drop((lane, executor));
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    lane.begin_capture().unwrap();
-    std::thread::spawn(move || drop(lane)).join().unwrap();
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
+    replay(&mut *device_slot, &mut executor);
+    drop((device_slot, executor));
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    device_slot.begin_capture().unwrap();
+    std::thread::spawn(move || drop(device_slot))
+        .join()
+        .unwrap();
     capture.assert_ends_well();
     run_engine(&backend, 50, &nothing);
 }

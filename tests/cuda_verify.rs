@@ -14,7 +14,7 @@ use tapeloop::replay::{Build, Mode, Policy, Replay, Verify};
 use tapeloop::{ErrorKind, Result};
 
 const TEXT: &str = r#"
-extern "C" __global__ void stamp(unsigned long long* out, unsigned n)
+extern "C" __global__ void timestamp(unsigned long long* out, unsigned n)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = clock64();
@@ -60,16 +60,16 @@ fn run(
     batches: usize,
 ) -> Result<Vec<Replay>> {
     let (recording, out) = recording(name);
-    let mut lanes = backend
-        .open_lanes(recording.buffers(), 1, policy.streams)
+    let mut device_slots = backend
+        .open_slots(recording.buffers(), 1, policy.streams)
         .unwrap();
-    let lane = &mut *lanes[0];
-    let mut executor = ready_with(backend, &recording, lane, policy);
+    let device_slot = &mut *device_slots[0];
+    let mut executor = ready_with(backend, &recording, device_slot, policy);
     let largest = executor.buckets().largest().capacity;
     let batch = |_| {
-        let replay = executor.replay(lane, 0, largest)?;
-        lane.wait()?;
-        assert_eq!(lane.host(out.id()).len(), LEN * size_of::<u64>());
+        let replay = executor.replay(device_slot, 0, largest)?;
+        device_slot.wait()?;
+        assert_eq!(device_slot.host(out.id()).len(), LEN * size_of::<u64>());
         Ok(replay)
     };
     (0..batches).map(batch).collect()
@@ -94,15 +94,15 @@ fn a_kernel_that_reads_the_clock_is_caught_by_the_first_batch_and_by_a_shadow_ba
     let Some(backend) = device() else { return };
     for policy in Policy::legal() {
         if policy.mode == Mode::Graph {
-            assert_caught(&backend, "stamp", &policy, 1);
+            assert_caught(&backend, "timestamp", &policy, 1);
         }
         let shadow = Policy {
             verify: Verify::Off,
             shadow_every: 3,
             ..policy
         };
-        assert_eq!(run(&backend, "stamp", &shadow, 2).unwrap().len(), 2);
-        assert_caught(&backend, "stamp", &shadow, 3);
+        assert_eq!(run(&backend, "timestamp", &shadow, 2).unwrap().len(), 2);
+        assert_caught(&backend, "timestamp", &shadow, 3);
     }
 }
 
@@ -126,19 +126,19 @@ fn what_is_right_passes_under_every_policy_and_costs_nothing_after() {
     let saxpy = saxpy();
     for policy in Policy::legal() {
         let buffers = saxpy.recording.buffers();
-        let mut lanes = backend.open_lanes(buffers, 1, policy.streams).unwrap();
-        let lane = &mut *lanes[0];
-        let mut executor = ready_with(&backend, &saxpy.recording, lane, &policy);
+        let mut device_slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+        let device_slot = &mut *device_slots[0];
+        let mut executor = ready_with(&backend, &saxpy.recording, device_slot, &policy);
         let largest = executor.buckets().largest().capacity;
         let mut steady = Vec::new();
         for round in 0..4 {
             let (x, expected) = expected(0, round);
-            fill(&saxpy, lane, &x);
+            fill(&saxpy, device_slot, &x);
             let before = backend.driver_calls();
-            let replay = executor.replay(lane, 0, largest).unwrap();
+            let replay = executor.replay(device_slot, 0, largest).unwrap();
             let after = backend.driver_calls();
-            lane.wait().unwrap();
-            assert!(out(&saxpy, lane) == expected, "{policy:?}");
+            device_slot.wait().unwrap();
+            assert!(out(&saxpy, device_slot) == expected, "{policy:?}");
             let first = round == 0 && policy.mode == Mode::Graph;
             assert_eq!(replay.verified, usize::from(first));
             assert_eq!(after.submissions - before.submissions, replay.calls as u64);

@@ -420,15 +420,15 @@ fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec
     recorder.launch(&kernel, residues.div_ceil(256), &args);
     recorder.download(out);
     let recording = recorder.finish().unwrap();
-    let mut lane = gpu::one_lane(gpu, &recording);
-    let mut views = lane.host_mut(&[counts.id(), reals.id()]);
+    let mut device_slot = gpu::one_slot(gpu, &recording);
+    let mut views = device_slot.host_mut(&[counts.id(), reals.id()]);
     views[0][..4].copy_from_slice(&residues.to_le_bytes());
     views[1].copy_from_slice(bytemuck::cast_slice(wide));
     drop(views);
-    let mut executor = gpu::ready(gpu, &recording, &mut *lane, Mode::Graph);
-    gpu::replay(&mut *lane, &mut executor);
-    lane.wait().unwrap();
-    bytemuck::cast_slice(lane.host(out.id())).to_vec()
+    let mut executor = gpu::ready(gpu, &recording, &mut *device_slot, Mode::Graph);
+    gpu::replay(&mut *device_slot, &mut executor);
+    device_slot.wait().unwrap();
+    bytemuck::cast_slice(device_slot.host(out.id())).to_vec()
 }
 
 #[test]

@@ -111,12 +111,12 @@ fn executor_and_ring(policy: &Policy) {
     let buckets = Nothing::new(4).single(backend.device());
     let live = Extent::from([1]);
     let buffers = buckets.largest().recording.buffers();
-    let mut lanes = backend.open_lanes(buffers, 1, policy.streams).unwrap();
-    let lane = &mut *lanes[0];
-    let mut executor = Executor::new(&backend, lane, &buckets, policy).unwrap();
+    let mut device_slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+    let device_slot = &mut *device_slots[0];
+    let mut executor = Executor::new(&backend, device_slot, &buckets, policy).unwrap();
     assert_steady("executor", || {
-        executor.replay(lane, 0, live).unwrap();
-        lane.wait().unwrap();
+        executor.replay(device_slot, 0, live).unwrap();
+        device_slot.wait().unwrap();
     });
     let mut ring = Ring::new(&backend, &buckets, 3, policy, Wait::Spin).unwrap();
     assert_steady("ring", || {

@@ -437,26 +437,28 @@ fn graphs_change_and_are_read_back_and_come_again_with_a_new_worker() {
             if round == 2 {
                 kill(worker.process_id().unwrap());
             }
-            for (lane, executor) in &mut slots {
+            for (device_slot, executor) in &mut slots {
                 let input = Input::random(&mut random, 12);
                 let factor = 3.0 + round as f32;
-                let mut bindings = executor.bindings(&mut **lane, 1).unwrap().clone();
+                let mut bindings = executor.bindings(&mut **device_slot, 1).unwrap().clone();
                 bindings.set_scalar(0, "factor", factor).unwrap();
                 if round == 2 {
                     // What asks a worker that is gone is told, and asks the next one.
-                    let lost = executor.update(&mut **lane, 1, bindings.clone());
+                    let lost = executor.update(&mut **device_slot, 1, bindings.clone());
                     if lost.is_err() {
                         assert!(backend.revive().unwrap());
-                        executor.update(&mut **lane, 1, bindings).unwrap();
+                        executor.update(&mut **device_slot, 1, bindings).unwrap();
                     }
                 } else {
-                    let rung = executor.update(&mut **lane, 1, bindings).unwrap();
+                    let rung = executor.update(&mut **device_slot, 1, bindings).unwrap();
                     assert_eq!(rung, Rung::Params, "{build:?}");
                 }
-                program.fill(&mut **lane, &input);
-                executor.replay(&mut **lane, 1, input.extent()).unwrap();
-                lane.wait().unwrap();
-                let y: &[f32] = bytemuck::cast_slice(lane.host(program.handles.y.id()));
+                program.fill(&mut **device_slot, &input);
+                executor
+                    .replay(&mut **device_slot, 1, input.extent())
+                    .unwrap();
+                device_slot.wait().unwrap();
+                let y: &[f32] = bytemuck::cast_slice(device_slot.host(program.handles.y.id()));
                 assert_eq!(y[..12], input.y(factor));
             }
         }
@@ -574,7 +576,7 @@ fn what_a_worker_cannot_do_is_refused() {
     assert!(error.to_string().contains("no CPU twin"), "{error}");
     // And it goes on.
     let program = Program::new();
-    let lanes = program.open(&backend, 3, Streams::PerSlot).unwrap();
-    assert_eq!(lanes.len(), 3);
+    let device_slots = program.open(&backend, 3, Streams::PerSlot).unwrap();
+    assert_eq!(device_slots.len(), 3);
     assert!(!backend.revive().unwrap(), "nothing was lost");
 }

@@ -1,11 +1,11 @@
-//! A backend whose lanes wait for every launch and note how long it took.
+//! A backend whose device slots wait for every launch and note how long it took.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tapeloop::backend::{
-    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
-    HostViews, Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
+    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
+    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -65,37 +65,37 @@ unsafe impl Backend for Noting {
         Ok(function)
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let wrap = |inner| -> Box<dyn Lane> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let wrap = |inner| -> Box<dyn DeviceSlot> {
             let launches = Arc::clone(&self.launches);
-            Box::new(NotingLane { inner, launches })
+            Box::new(NotingSlot { inner, launches })
         };
-        let lanes = self.inner.open_lanes(buffers, lanes, streams)?;
-        Ok(lanes.into_iter().map(wrap).collect())
+        let device_slots = self.inner.open_slots(buffers, device_slots, streams)?;
+        Ok(device_slots.into_iter().map(wrap).collect())
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.inner.allocate(space, bytes)
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         self.inner.write(from, to, to_offset)
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         self.inner.read(from, from_offset, to)
     }
 
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
@@ -107,14 +107,14 @@ unsafe impl Backend for Noting {
     }
 }
 
-struct NotingLane {
-    inner: Box<dyn Lane>,
+struct NotingSlot {
+    inner: Box<dyn DeviceSlot>,
     launches: Arc<Launches>,
 }
 
-// SAFETY: every call goes on to a lane that keeps the contract.
-unsafe impl Lane for NotingLane {
-    fn id(&self) -> &LaneId {
+// SAFETY: every call goes on to a device slot that keeps the contract.
+unsafe impl DeviceSlot for NotingSlot {
+    fn id(&self) -> &DeviceSlotId {
         self.inner.id()
     }
 
@@ -142,12 +142,12 @@ unsafe impl Lane for NotingLane {
         self.inner.host_mut(buffers)
     }
 
-    fn adopt(&mut self, block: &Block) -> Result<()> {
-        self.inner.adopt(block)
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        self.inner.adopt(allocation)
     }
 
-    fn disown(&mut self, block: &Block) {
-        self.inner.disown(block);
+    fn disown(&mut self, allocation: &Allocation) {
+        self.inner.disown(allocation);
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
@@ -217,7 +217,7 @@ unsafe impl Lane for NotingLane {
         self.inner.abandon(error);
     }
 
-    fn stamps(&self) -> Result<Stamps> {
-        self.inner.stamps()
+    fn timestamps(&self) -> Result<Timestamps> {
+        self.inner.timestamps()
     }
 }

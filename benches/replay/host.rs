@@ -5,7 +5,7 @@ use crate::slots::Slots;
 use crate::work::Shape;
 use std::time::{Duration, Instant};
 use tapeloop::Result;
-use tapeloop::backend::{GraphId, Lane, Op, Queue};
+use tapeloop::backend::{DeviceSlot, GraphId, Op, Queue};
 use tapeloop::replay::{Bindings, Lowered, Policy, lower};
 
 /// A stage of a batch.
@@ -22,38 +22,38 @@ pub(crate) struct StageLoop<'a> {
     parts: Vec<Parts>,
 }
 
-/// One lane's stages: the copies, and a graph of the kernels.
+/// One device slot's stages: the copies, and a graph of the kernels.
 struct Parts {
     upload: Op,
     kernels: GraphId,
     download: Op,
 }
 
-/// A recording's operations as they are in `lane`.
+/// A recording's operations as they are in `device slot`.
 pub(crate) fn lowered(
     bench: &Bench,
     slots: &Slots,
-    lane: &dyn Lane,
+    device_slot: &dyn DeviceSlot,
     policy: &Policy,
 ) -> Result<Vec<Lowered>> {
-    let bindings = Bindings::new(&slots.recording, &*bench.backend, lane, policy)?;
+    let bindings = Bindings::new(&slots.recording, &*bench.backend, device_slot, policy)?;
     Ok(lower(&bindings))
 }
 
-/// Gives an operation that was lowered for this lane.
-fn give(lane: &mut dyn Lane, queue: Queue, op: &Op) -> Result<()> {
+/// Gives an operation that was lowered for this device slot.
+fn give(device_slot: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
     // SAFETY: the operations of these benchmarks are lowered from a checked recording
-    // over the lane's own buffers.
-    unsafe { lane.enqueue(queue, op) }
+    // over the device slot's own buffers.
+    unsafe { device_slot.enqueue(queue, op) }
 }
 
 /// A graph of operations, captured in their order.
-pub(crate) fn capture(lane: &mut dyn Lane, body: &[&Lowered]) -> Result<GraphId> {
-    lane.begin_capture()?;
+pub(crate) fn capture(device_slot: &mut dyn DeviceSlot, body: &[&Lowered]) -> Result<GraphId> {
+    device_slot.begin_capture()?;
     let taken_down = body
         .iter()
-        .try_for_each(|lowered| give(lane, lowered.queue(), lowered.op()));
-    let ended = lane.end_capture(None);
+        .try_for_each(|lowered| give(device_slot, lowered.queue(), lowered.op()));
+    let ended = device_slot.end_capture(None);
     taken_down?;
     Ok(ended?.0)
 }
@@ -68,15 +68,15 @@ impl<'a> StageLoop<'a> {
     pub(crate) fn new(bench: &Bench, slots: &'a mut Slots) -> Result<Self> {
         let mut parts = Vec::new();
         for index in 0..slots.slots.len() {
-            let lane = &*slots.slots[index].lane;
-            let ops = lowered(bench, slots, lane, &Policy::default())?;
+            let device_slot = &*slots.slots[index].device_slot;
+            let ops = lowered(bench, slots, device_slot, &Policy::default())?;
             let of = |queue| ops.iter().filter(move |lowered| lowered.queue() == queue);
             let kernels: Vec<&Lowered> = of(Queue::Compute).collect();
             let one = |queue| of(queue).next().expect("a copy each way").op().clone();
             parts.push(Parts {
                 upload: one(Queue::Upload),
                 download: one(Queue::Download),
-                kernels: capture(&mut *slots.slots[index].lane, &kernels)?,
+                kernels: capture(&mut *slots.slots[index].device_slot, &kernels)?,
             });
         }
         Ok(StageLoop { slots, parts })
@@ -89,8 +89,8 @@ impl<'a> StageLoop<'a> {
         for (slot, parts) in self.slots.slots.iter_mut().zip(&self.parts) {
             slot.reset(buffers);
             for (_, stage) in Self::CASES {
-                parts.submit(&mut *slot.lane, *stage)?;
-                slot.lane.wait()?;
+                parts.submit(&mut *slot.device_slot, *stage)?;
+                slot.device_slot.wait()?;
             }
         }
         self.slots.check_left(case)
@@ -103,32 +103,32 @@ impl<'a> StageLoop<'a> {
         let count = slots.len();
         let start = Instant::now();
         for batch in 0..batches {
-            let lane = &mut *slots[batch % count].lane;
+            let device_slot = &mut *slots[batch % count].device_slot;
             if batch >= count {
-                while !lane.is_done()? {}
+                while !device_slot.is_done()? {}
             }
-            self.parts[batch % count].submit(lane, stage)?;
+            self.parts[batch % count].submit(device_slot, stage)?;
         }
         for slot in slots {
-            while !slot.lane.is_done()? {}
+            while !slot.device_slot.is_done()? {}
         }
         Ok(start.elapsed())
     }
 }
 
 impl Parts {
-    fn submit(&self, lane: &mut dyn Lane, stage: Stage) -> Result<()> {
+    fn submit(&self, device_slot: &mut dyn DeviceSlot, stage: Stage) -> Result<()> {
         match stage {
-            Stage::Upload => give(lane, Queue::Upload, &self.upload)?,
-            Stage::Kernels => lane.launch_graph(self.kernels)?,
-            Stage::Download => give(lane, Queue::Download, &self.download)?,
+            Stage::Upload => give(device_slot, Queue::Upload, &self.upload)?,
+            Stage::Kernels => device_slot.launch_graph(self.kernels)?,
+            Stage::Download => give(device_slot, Queue::Download, &self.download)?,
         }
-        lane.fence()
+        device_slot.fence()
     }
 }
 
 /// A launch and its mark on an idle device, for graphs of more and more kernels:
-/// by the lane, a graph of the kernels alone; by the executor, the whole batch.
+/// by the device slot, a graph of the kernels alone; by the executor, the whole batch.
 pub(crate) fn host(bench: &Bench) -> Result<()> {
     for kernels in [1, 3, 10, 30, 100] {
         let shape = Shape::small(kernels);
@@ -136,9 +136,9 @@ pub(crate) fn host(bench: &Bench) -> Result<()> {
         let mut stages = StageLoop::new(bench, &mut slots)?;
         stages.check("host_kernels")?;
         let parts = &stages.parts[0];
-        let lane = &mut *stages.slots.first().lane;
-        let launch = |lane: &mut dyn Lane| parts.submit(lane, Stage::Kernels);
-        let samples = host_times(bench, lane, launch)?;
+        let device_slot = &mut *stages.slots.first().device_slot;
+        let launch = |device_slot: &mut dyn DeviceSlot| parts.submit(device_slot, Stage::Kernels);
+        let samples = host_times(bench, device_slot, launch)?;
         stages.check("host_kernels")?;
         let line = shape.line("host_kernels", 1, false);
         line.times("host_", samples).print();
@@ -146,8 +146,10 @@ pub(crate) fn host(bench: &Bench) -> Result<()> {
         slots.check("host_batch")?;
         let slot = slots.first();
         let executor = &mut slot.executor;
-        let launch = |lane: &mut dyn Lane| executor.replay(lane, 0, shape.extent()).map(drop);
-        let samples = host_times(bench, &mut *slot.lane, launch)?;
+        let launch = |device_slot: &mut dyn DeviceSlot| {
+            executor.replay(device_slot, 0, shape.extent()).map(drop)
+        };
+        let samples = host_times(bench, &mut *slot.device_slot, launch)?;
         slots.check_left("host_batch")?;
         let line = shape.line("host_batch", 1, false);
         line.times("host_", samples).print();
@@ -157,17 +159,17 @@ pub(crate) fn host(bench: &Bench) -> Result<()> {
 
 fn host_times(
     bench: &Bench,
-    lane: &mut dyn Lane,
-    mut launch: impl FnMut(&mut dyn Lane) -> Result<()>,
+    device_slot: &mut dyn DeviceSlot,
+    mut launch: impl FnMut(&mut dyn DeviceSlot) -> Result<()>,
 ) -> Result<Vec<f64>> {
     let count = (bench.samples / 5).max(1);
     let warm = count / 10;
     let mut samples = Vec::with_capacity(count);
     for round in 0..warm + count {
         let start = Instant::now();
-        launch(lane)?;
+        launch(device_slot)?;
         let took = start.elapsed();
-        while !lane.is_done()? {}
+        while !device_slot.is_done()? {}
         if round >= warm {
             samples.push(took.as_nanos() as f64);
         }

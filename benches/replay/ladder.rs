@@ -1,6 +1,6 @@
 //! What it takes to give a graph other parameters, by each rung of the ladder.
 //!
-//! `set_params_*` are the lane's calls alone; the `update_*` cases are whole
+//! `set_params_*` are the device slot's calls alone; the `update_*` cases are whole
 //! updates through the executor, which lowers the bindings and finds what changed.
 
 use crate::Bench;
@@ -55,7 +55,7 @@ struct Changed {
 fn kernels_changed(slots: &mut Slots, kernels: &[usize]) -> Result<Changed> {
     let shape = slots.shape;
     let slot = slots.first();
-    let mut bindings = slot.executor.bindings(&mut *slot.lane, 0)?.clone();
+    let mut bindings = slot.executor.bindings(&mut *slot.device_slot, 0)?.clone();
     for &kernel in kernels {
         bindings.set_scalar(kernel, "a", OTHER)?;
     }
@@ -70,7 +70,7 @@ fn kernels_changed(slots: &mut Slots, kernels: &[usize]) -> Result<Changed> {
 fn copy_changed(slots: &mut Slots) -> Result<Changed> {
     let (x, n) = (slots.buffers.x, slots.shape.n);
     let slot = slots.first();
-    let mut bindings = slot.executor.bindings(&mut *slot.lane, 0)?.clone();
+    let mut bindings = slot.executor.bindings(&mut *slot.device_slot, 0)?.clone();
     bindings.set_copy_len(x, n / 2)?;
     // The other half stays what the batch before uploaded, which is the same.
     let output = None;
@@ -89,18 +89,19 @@ fn update(
     slots.check(case)?;
     let (shape, buffers) = (slots.shape, slots.buffers);
     let slot = slots.first();
-    let original = slot.executor.bindings(&mut *slot.lane, 0)?.clone();
+    let original = slot.executor.bindings(&mut *slot.device_slot, 0)?.clone();
     let mut taken = rung;
     let mut update = |slot: &mut Slot, bindings: Bindings| -> Result<f64> {
         let start = Instant::now();
         let executor = &mut slot.executor;
-        taken = executor.update_from(&mut *slot.lane, 0, bindings, rung)?;
+        taken = executor.update_from(&mut *slot.device_slot, 0, bindings, rung)?;
         Ok(start.elapsed().as_nanos() as f64)
     };
     update(slot, changed.bindings.clone())?;
     slot.reset(buffers);
-    slot.executor.replay(&mut *slot.lane, 0, shape.extent())?;
-    slot.lane.wait()?;
+    slot.executor
+        .replay(&mut *slot.device_slot, 0, shape.extent())?;
+    slot.device_slot.wait()?;
     if let Some(output) = &changed.output
         && slot.left(buffers) != output
     {
@@ -122,14 +123,19 @@ fn update(
     Ok(())
 }
 
-/// The lane's own calls on a graph of the whole batch.
+/// The device slot's own calls on a graph of the whole batch.
 fn set_params(bench: &Bench) -> Result<()> {
     let shape = Shape::small(KERNELS);
     let mut slots = Slots::open(bench, shape, 1, &Policy::default())?;
-    let ops = lowered(bench, &slots, &*slots.slots[0].lane, &Policy::default())?;
+    let ops = lowered(
+        bench,
+        &slots,
+        &*slots.slots[0].device_slot,
+        &Policy::default(),
+    )?;
     let buffers = slots.buffers;
     let slot = slots.first();
-    let graph = capture(&mut *slot.lane, &ops.iter().collect::<Vec<_>>())?;
+    let graph = capture(&mut *slot.device_slot, &ops.iter().collect::<Vec<_>>())?;
     for (case, kernel) in [("set_params_kernel", true), ("set_params_copy", false)] {
         let wanted = |lowered: &&Lowered| match *lowered.op() {
             Op::Launch { .. } => kernel,
@@ -151,14 +157,14 @@ fn set_params(bench: &Bench) -> Result<()> {
                 let start = Instant::now();
                 // SAFETY: the operation is the lowered one, half of its copy, or with
                 // another factor, which the kernel takes any of.
-                unsafe { slot.lane.set_params(graph, index, op)? };
+                unsafe { slot.device_slot.set_params(graph, index, op)? };
                 samples.push(start.elapsed().as_nanos() as f64);
             }
         }
         slot.reset(buffers);
-        slot.lane.launch_graph(graph)?;
-        slot.lane.fence()?;
-        slot.lane.wait()?;
+        slot.device_slot.launch_graph(graph)?;
+        slot.device_slot.fence()?;
+        slot.device_slot.wait()?;
         slot.check_left(buffers, case)?;
         let line = shape.line(case, 1, false).number("nodes", 1);
         line.times("host_", samples).print();

@@ -17,9 +17,9 @@ const OPENINGS: usize = 9;
 /// By each policy, waiting by a wait or by looking over and over, without host
 /// copies and with them.
 pub(crate) fn latency(bench: &Bench) -> Result<()> {
-    let wait = |slot: &mut Slot| slot.lane.wait();
+    let wait = |slot: &mut Slot| slot.device_slot.wait();
     let poll = |slot: &mut Slot| -> Result<()> {
-        while !slot.lane.is_done()? {}
+        while !slot.device_slot.is_done()? {}
         Ok(())
     };
     for (policy_name, policy) in policies() {
@@ -87,7 +87,8 @@ fn sample_slot(
         if host_copies {
             slot.put_in(buffers);
         }
-        slot.executor.replay(&mut *slot.lane, 0, shape.extent())?;
+        slot.executor
+            .replay(&mut *slot.device_slot, 0, shape.extent())?;
         wait(slot)?;
         if host_copies {
             slot.take_out(buffers);
@@ -131,8 +132,9 @@ pub(crate) fn sweep(bench: &Bench) -> Result<()> {
             slots.check(&name)?;
             let slot = slots.first();
             let samples = sample((bench.samples / 10).max(10), || {
-                slot.executor.replay(&mut *slot.lane, 0, shape.extent())?;
-                slot.lane.wait()
+                slot.executor
+                    .replay(&mut *slot.device_slot, 0, shape.extent())?;
+                slot.device_slot.wait()
             })?;
             slots.check_left(&name)?;
             shape.line(&name, 1, false).times("", samples).print();
@@ -144,9 +146,9 @@ pub(crate) fn sweep(bench: &Bench) -> Result<()> {
 fn map(slots: &mut Slots, up: bool, down: bool) -> Result<()> {
     let Buffers { x, y } = slots.buffers;
     let slot = slots.first();
-    let mut bindings = slot.executor.bindings(&mut *slot.lane, 0)?.clone();
+    let mut bindings = slot.executor.bindings(&mut *slot.device_slot, 0)?.clone();
     bindings.set_mapped(x, up)?;
     bindings.set_mapped(y, down)?;
-    slot.executor.update(&mut *slot.lane, 0, bindings)?;
+    slot.executor.update(&mut *slot.device_slot, 0, bindings)?;
     Ok(())
 }

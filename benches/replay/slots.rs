@@ -1,18 +1,18 @@
-//! Lanes with their executors, driven by hand: the replay core without stages.
+//! Device slots with their executors, driven by hand: the replay core without stages.
 
 use crate::Bench;
 use crate::work::{Buffers, Chain, Shape, Spares, wrong_output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::Result;
-use tapeloop::backend::Lane;
+use tapeloop::backend::DeviceSlot;
 use tapeloop::record::{Recorder, Recording};
 use tapeloop::replay::{Buckets, Executor, Policy};
 use tapeloop::workload::{Extent, Workload};
 
-/// One slot. The executor's graphs are the lane's.
+/// One slot. The executor's graphs are the device slot's.
 pub(crate) struct Slot {
-    pub(crate) lane: Box<dyn Lane>,
+    pub(crate) device_slot: Box<dyn DeviceSlot>,
     pub(crate) executor: Executor,
     busy: bool,
     input: Arc<[f32]>,
@@ -41,14 +41,14 @@ impl Slots {
         let buffers = chain.record(&mut recorder, bench.backend.device())?;
         let buckets = Arc::new(Buckets::single(recorder.finish()?));
         let recording = Arc::clone(&buckets.largest().recording);
-        let lanes = bench
+        let device_slots = bench
             .backend
-            .open_lanes(recording.buffers(), count, policy.streams)?;
-        let slot = |(index, mut lane): (usize, Box<dyn Lane>)| -> Result<Slot> {
-            let executor = Executor::new(&bench.backend, &mut *lane, &buckets, policy)?;
+            .open_slots(recording.buffers(), count, policy.streams)?;
+        let slot = |(index, mut device_slot): (usize, Box<dyn DeviceSlot>)| -> Result<Slot> {
+            let executor = Executor::new(&bench.backend, &mut *device_slot, &buckets, policy)?;
             let input = shape.input(index);
             Ok(Slot {
-                lane,
+                device_slot,
                 executor,
                 busy: false,
                 expected: shape.output(&input),
@@ -56,7 +56,7 @@ impl Slots {
                 input,
             })
         };
-        let slots = lanes.into_iter().enumerate().map(slot);
+        let slots = device_slots.into_iter().enumerate().map(slot);
         Ok(Slots {
             shape,
             buffers,
@@ -77,8 +77,8 @@ impl Slots {
         let (buffers, live) = (self.buffers, self.live);
         for slot in &mut self.slots {
             slot.reset(buffers);
-            slot.executor.replay(&mut *slot.lane, 0, live)?;
-            slot.lane.wait()?;
+            slot.executor.replay(&mut *slot.device_slot, 0, live)?;
+            slot.device_slot.wait()?;
             slot.check_left(buffers, case)?;
             slot.reset(buffers);
         }
@@ -103,7 +103,7 @@ impl Slots {
                 if host_copies {
                     slot.put_in(buffers);
                 }
-                slot.executor.replay(&mut *slot.lane, 0, live)?;
+                slot.executor.replay(&mut *slot.device_slot, 0, live)?;
                 slot.busy = true;
                 left -= 1;
             }
@@ -119,23 +119,23 @@ impl Slot {
     /// The slot's input in place, and an output that cannot be right.
     pub(crate) fn reset(&mut self, buffers: Buffers) {
         self.put_in(buffers);
-        self.lane.host_mut(&[buffers.y.id()])[0].fill(0xFF);
+        self.device_slot.host_mut(&[buffers.y.id()])[0].fill(0xFF);
     }
 
     pub(crate) fn put_in(&mut self, buffers: Buffers) {
         let input: &[u8] = bytemuck::cast_slice(&self.input);
-        self.lane.host_mut(&[buffers.x.id()])[0].copy_from_slice(input);
+        self.device_slot.host_mut(&[buffers.x.id()])[0].copy_from_slice(input);
     }
 
     pub(crate) fn take_out(&mut self, buffers: Buffers) {
-        let output = self.lane.host(buffers.y.id());
+        let output = self.device_slot.host(buffers.y.id());
         self.output.copy_from_slice(bytemuck::cast_slice(output));
     }
 
     /// Spins until the slot's batch is done, if it has one.
     fn finish(&mut self, buffers: Buffers, host_copies: bool) -> Result<()> {
         if std::mem::take(&mut self.busy) {
-            while !self.lane.is_done()? {}
+            while !self.device_slot.is_done()? {}
             if host_copies {
                 self.take_out(buffers);
             }
@@ -152,7 +152,7 @@ impl Slot {
 
     /// What the slot's last batch left.
     pub(crate) fn left(&self, buffers: Buffers) -> &[f32] {
-        bytemuck::cast_slice(self.lane.host(buffers.y.id()))
+        bytemuck::cast_slice(self.device_slot.host(buffers.y.id()))
     }
 
     pub(crate) fn input(&self) -> &[f32] {

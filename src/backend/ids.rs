@@ -1,4 +1,4 @@
-//! Which backend, and which lane: names that tell one from every other of the process.
+//! Which backend, and which device slot: names that tell one from every other of the process.
 
 use super::GraphId;
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Tells a backend from every other of the process. The functions that it loads mean
-/// nothing to the lanes of another.
+/// nothing to the device slots of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendId(u64);
 
@@ -20,12 +20,12 @@ impl BackendId {
     }
 }
 
-/// Tells a lane from every other lane of the process, and takes the graphs of the lane
-/// that are let go of where the lane is not at hand.
+/// Tells a device slot from every other device slot of the process, and takes the graphs of the device slot
+/// that are let go of where the device slot is not at hand.
 ///
-/// Clones are of the same lane.
+/// Clones are of the same device slot.
 #[derive(Clone)]
-pub struct LaneId(Arc<Identity>);
+pub struct DeviceSlotId(Arc<Identity>);
 
 struct Identity {
     number: u64,
@@ -34,42 +34,42 @@ struct Identity {
     released: Mutex<Vec<GraphId>>,
 }
 
-impl LaneId {
-    /// An id that no other lane has, for a lane of this backend.
+impl DeviceSlotId {
+    /// An id that no other device slot has, for a device slot of this backend.
     pub fn new(backend: BackendId) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        LaneId(Arc::new(Identity {
+        DeviceSlotId(Arc::new(Identity {
             number: NEXT.fetch_add(1, Relaxed),
             backend,
             released: Mutex::new(Vec::new()),
         }))
     }
 
-    /// The backend that opened the lane.
+    /// The backend that opened the device slot.
     pub fn backend(&self) -> BackendId {
         self.0.backend
     }
 
-    /// Leaves graphs to be dropped by the next executor that makes a graph in the lane.
+    /// Leaves graphs to be dropped by the next executor that makes a graph in the device slot.
     pub(crate) fn release(&self, graphs: impl IntoIterator<Item = GraphId>) {
         self.0.released.lock().extend(graphs);
     }
 
-    /// Takes what was left by [`LaneId::release`].
+    /// Takes what was left by [`DeviceSlotId::release`].
     pub(crate) fn take_released(&self) -> Vec<GraphId> {
         std::mem::take(&mut *self.0.released.lock())
     }
 }
 
-impl PartialEq for LaneId {
-    fn eq(&self, other: &LaneId) -> bool {
+impl PartialEq for DeviceSlotId {
+    fn eq(&self, other: &DeviceSlotId) -> bool {
         self.0.number == other.0.number
     }
 }
-impl Eq for LaneId {}
+impl Eq for DeviceSlotId {}
 
-impl fmt::Debug for LaneId {
+impl fmt::Debug for DeviceSlotId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LaneId({})", self.0.number)
+        write!(f, "DeviceSlotId({})", self.0.number)
     }
 }

@@ -2,29 +2,29 @@
 
 use crate::record::{BufferDecl, View};
 
-/// Every buffer starts at a multiple of this, as cuMemAlloc's own blocks do, so
+/// Every buffer starts at a multiple of this, as cuMemAlloc's own allocations do, so
 /// that kernels may read vectors and coalesce from a buffer's first element.
 pub const ALIGN_BYTES: usize = 256;
 
-/// Where one buffer lies in its lane's share of the arenas.
+/// Where one buffer lies in its device slot's share of the arenas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Size.
     pub bytes: usize,
-    /// Offset in the lane's share of the device arena.
+    /// Offset in the device slot's share of the device arena.
     pub device: usize,
-    /// Offset in the lane's share of the pinned arena, `None` for buffers that the host does not see.
+    /// Offset in the device slot's share of the pinned arena, `None` for buffers that the host does not see.
     pub host: Option<usize>,
 }
 
-/// How a lane's share is cut up. Places of one arena do not overlap.
+/// How a device slot's share is cut up. Places of one arena do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// By buffer.
     pub places: Vec<Place>,
-    /// A lane's share of the device arena.
+    /// A device slot's share of the device arena.
     pub device_bytes: usize,
-    /// A lane's share of the pinned arena.
+    /// A device slot's share of the pinned arena.
     pub host_bytes: usize,
 }
 

@@ -2,44 +2,44 @@
 //!
 //! # The ordering contract
 //!
-//! A [`Lane`] is one slot's share of a device: its buffers, its queues, and the
+//! A [`DeviceSlot`] is one slot's share of a device: its buffers, its queues, and the
 //! graphs made for it.
 //!
-//! 1. A lane has three [`Queue`]s. Operations given to one queue run in the
+//! 1. A device slot has three [`Queue`]s. Operations given to one queue run in the
 //!    order they were given, each after the one before is done. With
-//!    [`Streams::PerSlot`] the three are one stream, the lane's own, so
-//!    everything given to the lane runs in order, and lanes run beside each
-//!    other. With [`Streams::PerStage`] each queue is a stream that all lanes
-//!    share; queues run beside each other, and only [`Lane::join`] orders them.
-//! 2. [`Lane::enqueue`], [`Lane::launch_graph`], [`Lane::join`] and
-//!    [`Lane::fence`] return before the work is done. Host memory that the work
-//!    reads or writes is not touched until a later [`Lane::is_done`] says true
-//!    or [`Lane::wait`] returns.
-//! 3. Between [`Lane::begin_capture`] and [`Lane::end_capture`] operations are
+//!    [`Streams::PerSlot`] the three are one stream, the device slot's own, so
+//!    everything given to the device slot runs in order, and device slots run beside each
+//!    other. With [`Streams::PerStage`] each queue is a stream that all device slots
+//!    share; queues run beside each other, and only [`DeviceSlot::join`] orders them.
+//! 2. [`DeviceSlot::enqueue`], [`DeviceSlot::launch_graph`], [`DeviceSlot::join`] and
+//!    [`DeviceSlot::fence`] return before the work is done. Host memory that the work
+//!    reads or writes is not touched until a later [`DeviceSlot::is_done`] says true
+//!    or [`DeviceSlot::wait`] returns.
+//! 3. Between [`DeviceSlot::begin_capture`] and [`DeviceSlot::end_capture`] operations are
 //!    taken down and not run, nothing is allocated and nothing waited for.
 //!    `end_capture` is always called, also after an error. A capture that took
 //!    nothing down is an error.
 //! 4. A graph runs on the compute queue, with the parameters that it has when it
 //!    is launched: an update touches later launches only. Each launch of one
 //!    graph is ordered after the one before.
-//! 5. Operations address the lane's own buffers, and [`Block`]s that the lane
-//!    has adopted; any other address is refused. While work that uses a block is
-//!    in flight the lane holds a [`Lease`] on it. A graph keeps the blocks that
+//! 5. Operations address the device slot's own buffers, and [`Allocation`]s that the device slot
+//!    has adopted; any other address is refused. While work that uses an allocation is
+//!    in flight the device slot holds a [`Lease`] on it. A graph keeps the allocations that
 //!    it was made with, whatever happens to the embedder's handles.
 //! 6. An error says by its [`ErrorScope`](crate::ErrorScope) what it ended. After one of the
-//!    device the lane takes nothing more; dropping it waits for what it can and
-//!    frees the rest. Where the device was lost or given up ([`Lane::abandon`])
+//!    device the device slot takes nothing more; dropping it waits for what it can and
+//!    frees the rest. Where the device was lost or given up ([`DeviceSlot::abandon`])
 //!    nothing of it is waited for, touched or freed any more. After any other error
-//!    the lane goes on: a call that failed had no effect, and what was given before
-//!    ends as ever. [`Lane::is_done`] and [`Lane::wait`] report an error of a batch
+//!    the device slot goes on: a call that failed had no effect, and what was given before
+//!    ends as ever. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`] report an error of a batch
 //!    once; the next call that succeeds says that nothing of the batch is left.
 //! 7. A supervised backend ([`Backend::is_supervised`]) comes back from that by
-//!    [`Backend::revive`]: its lanes take work again, with their graphs, with what
+//!    [`Backend::revive`]: its device slots take work again, with their graphs, with what
 //!    the host wrote, and with anything at all in memory of the device. Work that
-//!    was in flight is gone; a lane tells so when it is next asked about it.
+//!    was in flight is gone; a device slot tells so when it is next asked about it.
 
+mod allocation;
 mod backoff;
-mod block;
 mod calls;
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -53,8 +53,8 @@ mod op;
 pub(crate) mod own_thread;
 mod select;
 pub mod sim;
-mod stamp;
 mod storage;
+mod timestamp;
 mod twin;
 #[cfg(any(feature = "cuda", test))]
 mod visible;
@@ -64,27 +64,29 @@ pub mod worker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
 pub use crate::workload::DeviceInfo;
+pub use allocation::{
+    Allocation, AllocationView, Home, Lease, ReadGuard, Region, Space, WriteGuard,
+};
 use arrayvec::ArrayVec;
 pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use backoff::receive_within;
-pub use block::{Block, BlockView, Home, Lease, ReadGuard, Region, Space, WriteGuard};
 pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
-pub use ids::{BackendId, LaneId};
+pub use ids::{BackendId, DeviceSlotId};
 pub use layout::{ALIGN_BYTES, Layout, Place};
 pub use op::{Node, Op, Queue};
 pub use select::{Choice, CudaOptions, KernelCache, NvrtcLibrary, Selected, select, select_with};
-pub use stamp::{STAMPS, Stamps, host_ns};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
 
 /// A kernel that a backend has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionId(pub u32);
 
-/// A graph of a lane. An identifier is never used again in the process, so only code
+/// A graph of a device slot. An identifier is never used again in the process, so only code
 /// that was given it can name the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphId(pub(crate) u64);
@@ -105,14 +107,14 @@ impl GraphId {
     }
 }
 
-/// Which streams the queues of lanes are.
+/// Which streams the queues of device slots are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Streams {
-    /// One stream for each lane: kernels of different slots overlap.
+    /// One stream for each device slot: kernels of different slots overlap.
     #[default]
     PerSlot,
-    /// One stream for each queue, shared by all lanes.
+    /// One stream for each queue, shared by all device slots.
     PerStage,
 }
 
@@ -129,7 +131,7 @@ impl Streams {
     }
 }
 
-/// The addresses of one buffer in one lane.
+/// The addresses of one buffer in one device slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// On the device.
@@ -140,7 +142,7 @@ pub struct Addresses {
     pub bytes: usize,
 }
 
-/// How a lane came to a graph that does what was asked.
+/// How a device slot came to a graph that does what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Built {
@@ -155,13 +157,13 @@ pub enum Built {
     },
 }
 
-/// The block with which a kernel fills a device best.
+/// The allocation with which a kernel fills a device best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Occupancy {
-    /// Threads of a block, all along x.
+    /// Threads of an allocation, all along x.
     pub block_threads: u32,
-    /// How many such blocks the device runs at once, at least 1.
+    /// How many such allocations the device runs at once, at least 1.
     pub resident_blocks: u32,
 }
 
@@ -179,7 +181,7 @@ pub struct DriverCalls {
     /// Queries of events, and waits for them.
     pub polls: u64,
     /// What timing takes: events with a time that are made, and times that are
-    /// asked for. None without stamps.
+    /// asked for. None without timestamps.
     pub timings: u64,
 }
 
@@ -189,9 +191,11 @@ fn refused_in_capture() -> Error {
         .fix("see the error of the operation, and capture again without it")
 }
 
-/// The error of a stamp that no lane has.
-fn no_stamp(stamp: u32) -> Error {
-    Error::usage(format!("there is no stamp {stamp}; a lane has {STAMPS}"))
+/// The error of a timestamp that no device slot has.
+fn no_timestamp(timestamp: u32) -> Error {
+    Error::usage(format!(
+        "there is no timestamp {timestamp}; a device slot has {TIMESTAMPS}"
+    ))
 }
 
 /// Host sides of buffers.
@@ -203,9 +207,9 @@ pub type HostViews<'a> = ArrayVec<&'a mut [u8], BUFFERS_MAX>;
 /// Who implements it vouches that
 /// - [`Backend::load`] gives the function of this very declaration and code, and hands
 ///   the kernel on to nothing that records it;
-/// - lanes have the buffers that were asked for, and
-///   [`LaneId::backend`] of each is [`Backend::id`];
-/// - blocks are as large as asked for.
+/// - device slots have the buffers that were asked for, and
+///   [`DeviceSlotId::backend`] of each is [`Backend::id`];
+/// - allocations are as large as asked for.
 pub unsafe trait Backend: Send + Sync {
     /// Which backend it is; one that passes calls on to another has the other's id.
     fn id(&self) -> BackendId;
@@ -225,7 +229,7 @@ pub unsafe trait Backend: Send + Sync {
     /// choice of its own a backend takes the declared block, one a multiprocessor.
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`] where the device runs no block
+    /// [`ErrorKind::Kernel`] where the device runs no allocation
     /// of it, or what the device says.
     fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
         let _ = function;
@@ -235,51 +239,51 @@ pub unsafe trait Backend: Send + Sync {
         })
     }
 
-    /// Takes the memory of `lanes` slots with these buffers, one arena on each
+    /// Takes the memory of `device slots` slots with these buffers, one arena on each
     /// side for all of them, and their streams. Buffers start zeroed.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], or what the
     /// device says.
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>>;
+    ) -> Result<Vec<Box<dyn DeviceSlot>>>;
 
-    /// Takes a block of memory beside the lanes' arenas. It starts zeroed.
+    /// Takes an allocation of memory beside the device slots' arenas. It starts zeroed.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], or what the
     /// device says.
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block>;
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation>;
 
-    /// Copies from the host's own memory into a block and returns when it is
+    /// Copies from the host's own memory into an allocation and returns when it is
     /// done.
     ///
     /// # Errors
     /// As [`Backend::copy`].
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()>;
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()>;
 
-    /// Copies out of a block into the host's own memory, and returns when it is
+    /// Copies out of an allocation into the host's own memory, and returns when it is
     /// done.
     ///
     /// # Errors
     /// As [`Backend::copy`].
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()>;
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()>;
 
-    /// Copies between two blocks of any spaces and returns when it is done.
+    /// Copies between two allocations of any spaces and returns when it is done.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a range outside its
-    /// block, for overlapping ranges of one block, and for blocks that work in
+    /// allocation, for overlapping ranges of one allocation, and for allocations that work in
     /// flight or a guard holds; or what the device says.
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()>;
@@ -308,27 +312,27 @@ pub unsafe trait Backend: Send + Sync {
 
 /// One slot's share of a device. See the module for the order of things.
 ///
-/// A launch runs device code, so giving one to a lane is `unsafe`:
+/// A launch runs device code, so giving one to a device slot is `unsafe`:
 ///
 /// ```compile_fail,E0133
-/// use tapeloop::backend::{Lane, Op, Queue};
-/// fn give(lane: &mut dyn Lane, op: &Op) -> tapeloop::Result<()> {
-///     lane.enqueue(Queue::Compute, op)
+/// use tapeloop::backend::{DeviceSlot, Op, Queue};
+/// fn give(device slot: &mut dyn DeviceSlot, op: &Op) -> tapeloop::Result<()> {
+///     device slot.enqueue(Queue::Compute, op)
 /// }
 /// ```
 ///
 /// `replay::Executor` replays checked recordings in safe code.
 ///
 /// # Safety
-/// Who implements it vouches that [`Lane::addresses`] gives each buffer the memory
+/// Who implements it vouches that [`DeviceSlot::addresses`] gives each buffer the memory
 /// that it has, as large as it says and shared with no other, that the addresses and
-/// the id stay the same, that [`Lane::streams`] and [`Lane::is_quiet`] are true, and that
+/// the id stay the same, that [`DeviceSlot::streams`] and [`DeviceSlot::is_quiet`] are true, and that
 /// the order of the module is kept: host memory is given out only while nothing of the
-/// lane is in flight.
-pub unsafe trait Lane: Send {
-    /// Which lane it is. Graphs mean nothing to another. A lane that passes calls on to
+/// device slot is in flight.
+pub unsafe trait DeviceSlot: Send {
+    /// Which device slot it is. Graphs mean nothing to another. A device slot that passes calls on to
     /// another has the other's id.
-    fn id(&self) -> &LaneId;
+    fn id(&self) -> &DeviceSlotId;
 
     /// What its queues are; `None` if it runs everything in the order in which it was
     /// given, whatever the queue.
@@ -344,7 +348,7 @@ pub unsafe trait Lane: Send {
     /// Where a buffer lies.
     ///
     /// # Panics
-    /// If the lane has no such buffer.
+    /// If the device slot has no such buffer.
     fn addresses(&self, buffer: BufferId) -> Addresses;
 
     /// The host side of a buffer that the host sees.
@@ -359,33 +363,33 @@ pub unsafe trait Lane: Send {
     /// If the host does not see one of them, or they do not ascend.
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_>;
 
-    /// Lets operations of this lane use a block of the same backend.
+    /// Lets operations of this device slot use an allocation of the same backend.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for a block of another
+    /// [`ErrorKind::Usage`] for an allocation of another
     /// backend.
-    fn adopt(&mut self, block: &Block) -> Result<()>;
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()>;
 
-    /// Takes that back. Graphs that use the block keep it.
-    fn disown(&mut self, block: &Block);
+    /// Takes that back. Graphs that use the allocation keep it.
+    fn disown(&mut self, allocation: &Allocation);
 
     /// Gives an operation to a queue, or to the capture in progress.
     ///
     /// # Safety
     /// The operation is lowered (`replay::lower`) from a checked
-    /// recording over bindings of this lane, and the memory that it names lives; or it
-    /// is a stamp; or the caller vouches for it as [`Kernel::code`] has it: with these
+    /// recording over bindings of this device slot, and the memory that it names lives; or it
+    /// is a timestamp; or the caller vouches for it as [`Kernel::code`] has it: with these
     /// arguments the kernel, and those that take what this operation writes, stay
-    /// within memory that is the lane's, or adopted by it. A graph that a capture makes
-    /// can be launched as long as the lane lives.
+    /// within memory that is the device slot's, or adopted by it. A graph that a capture makes
+    /// can be launched as long as the device slot lives.
     ///
     /// # Errors
     /// What the device says; [`ErrorKind::Usage`] for
-    /// an address that is not the lane's, and for a block that the host or
-    /// another lane holds.
+    /// an address that is not the device slot's, and for an allocation that the host or
+    /// another device slot holds.
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;
 
-    /// What is given to `later` from now on runs after all that this lane gave
+    /// What is given to `later` from now on runs after all that this device slot gave
     /// to `earlier`. Without effect where both are one stream.
     ///
     /// # Errors
@@ -409,10 +413,10 @@ pub unsafe trait Lane: Send {
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)>;
 
     /// Makes a graph node by node, or gives the nodes' parameters to the graph
-    /// `into`, which must have been made so too. As [`Lane::end_capture`].
+    /// `into`, which must have been made so too. As [`DeviceSlot::end_capture`].
     ///
     /// # Safety
-    /// As [`Lane::enqueue`], for each node; a node that uses what another writes runs
+    /// As [`DeviceSlot::enqueue`], for each node; a node that uses what another writes runs
     /// after it.
     ///
     /// # Errors
@@ -427,7 +431,7 @@ pub unsafe trait Lane: Send {
     /// the same kind.
     ///
     /// # Safety
-    /// As [`Lane::build_graph`], with the graph's other nodes as they are.
+    /// As [`DeviceSlot::build_graph`], with the graph's other nodes as they are.
     ///
     /// # Errors
     /// What the device says.
@@ -446,11 +450,11 @@ pub unsafe trait Lane: Send {
     /// Gives a whole graph to the compute queue.
     ///
     /// # Errors
-    /// As [`Lane::enqueue`].
+    /// As [`DeviceSlot::enqueue`].
     fn launch_graph(&mut self, graph: GraphId) -> Result<()>;
 
-    /// Marks the end of a batch on the download queue: [`Lane::is_done`] and
-    /// [`Lane::wait`] speak of everything before the last mark there.
+    /// Marks the end of a batch on the download queue: [`DeviceSlot::is_done`] and
+    /// [`DeviceSlot::wait`] speak of everything before the last mark there.
     ///
     /// # Errors
     /// What the device says.
@@ -468,10 +472,10 @@ pub unsafe trait Lane: Send {
     /// What went wrong on the device since.
     fn wait(&mut self) -> Result<()>;
 
-    /// As [`Lane::wait`], for `timeout` at the most; whether it is done.
+    /// As [`DeviceSlot::wait`], for `timeout` at the most; whether it is done.
     ///
     /// # Errors
-    /// As [`Lane::wait`].
+    /// As [`DeviceSlot::wait`].
     fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
         let start = Instant::now();
         let backoff = Backoff::new(start);
@@ -489,14 +493,14 @@ pub unsafe trait Lane: Send {
     }
 
     /// Gives the device up, as it does not come to an end with its work: from here
-    /// on every call to any of its lanes fails with `error`, and nothing of it is
+    /// on every call to any of its device slots fails with `error`, and nothing of it is
     /// waited for, touched or freed.
     fn abandon(&mut self, error: &Error);
 
-    /// When the device last came to each [`Op::Stamp`] of this lane, of those that
+    /// When the device last came to each [`Op::Timestamp`] of this device slot, of those that
     /// are seen done.
     ///
     /// # Errors
     /// What the device says.
-    fn stamps(&self) -> Result<Stamps>;
+    fn timestamps(&self) -> Result<Timestamps>;
 }

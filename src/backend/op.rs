@@ -1,8 +1,8 @@
-//! What lanes are given.
+//! What device slots are given.
 
 use super::FunctionId;
 #[cfg(doc)]
-use super::STAMPS;
+use super::TIMESTAMPS;
 
 /// The stage that an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +16,7 @@ pub enum Queue {
     Download,
 }
 
-/// One operation with everything resolved. Addresses are the lane's own, or
+/// One operation with everything resolved. Addresses are the device slot's own, or
 /// those of blocks that it adopted, and mean nothing elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
@@ -64,9 +64,9 @@ pub enum Op {
         args: Box<[u64]>,
     },
     /// Notes the time when the device comes to it.
-    Stamp {
-        /// Which of the lane's, below [`STAMPS`].
-        stamp: u32,
+    Timestamp {
+        /// Which of the device slot's, below [`TIMESTAMPS`].
+        timestamp: u32,
     },
 }
 

@@ -7,7 +7,7 @@ use super::cuda::CudaBackend;
 use super::worker::Arena;
 use super::{Backend, DeviceChoice};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::{Lane, Streams};
+use super::{DeviceSlot, Streams};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::record::BufferDecl;
@@ -130,7 +130,7 @@ pub fn select_with(
     })
 }
 
-/// A backend that this crate brings, which a worker can give lanes over memory that it
+/// A backend that this crate brings, which a worker can give device slots over memory that it
 /// shares with another process.
 pub(super) enum Builtin {
     Cpu(Arc<CpuBackend>),
@@ -151,30 +151,30 @@ impl Builtin {
 
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 impl Builtin {
-    /// Whether a lane computes on the thread that asks whether its work is done.
+    /// Whether a device slot computes on the thread that asks whether its work is done.
     pub(super) fn computes_when_asked(&self) -> bool {
         matches!(self, Builtin::Cpu(_))
     }
 
-    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
-    /// lane by lane, as their [`Layout`](super::Layout) has them.
+    /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
+    /// device slot by device slot, as their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
-    /// As [`Backend::open_lanes`]; [`ErrorKind::Unavailable`] if the device cannot use
+    /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
     /// such memory.
-    pub(super) fn open_lanes_over(
+    pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
         host: Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         #[cfg(not(feature = "cuda"))]
         let _ = streams;
         match self {
-            Builtin::Cpu(cpu) => cpu.open_lanes_over(buffers, lanes, host),
+            Builtin::Cpu(cpu) => cpu.open_slots_over(buffers, device_slots, host),
             #[cfg(feature = "cuda")]
-            Builtin::Cuda(cuda) => cuda.open_lanes_over(buffers, lanes, streams, host),
+            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, device_slots, streams, host),
         }
     }
 }

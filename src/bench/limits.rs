@@ -5,7 +5,7 @@ use super::record::Limits;
 use super::rig::{self, Machine};
 use super::subject::Subject;
 use super::synthetic::Synthetic;
-use crate::backend::{Backend, GraphId, Lane, Queue, Space as Memory, Streams};
+use crate::backend::{Backend, DeviceSlot, GraphId, Queue, Space as Memory, Streams};
 use crate::error::Result;
 use crate::record::{Recorder, Recording};
 use crate::replay::{Bindings, Lowered, Policy, enqueue, lower};
@@ -96,7 +96,7 @@ fn device_memory(backend: &dyn Backend) -> Result<f64> {
     })
 }
 
-/// A recording of one small chain, and its operations in a lane.
+/// A recording of one small chain, and its operations in a device slot.
 fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
     let subject = Synthetic::of(point);
     let subject = subject.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
@@ -110,15 +110,15 @@ fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
 fn lowered(
     backend: &Arc<dyn Backend>,
     recording: &Arc<Recording>,
-    lane: &dyn Lane,
+    device_slot: &dyn DeviceSlot,
 ) -> Result<Vec<Lowered>> {
-    let bindings = Bindings::new(recording, &**backend, lane, &Policy::default())?;
+    let bindings = Bindings::new(recording, &**backend, device_slot, &Policy::default())?;
     Ok(lower(&bindings))
 }
 
-/// Two lanes, one that copies up and one that copies down.
+/// Two device slots, one that copies up and one that copies down.
 struct Link {
-    lanes: Vec<Box<dyn Lane>>,
+    device_slots: Vec<Box<dyn DeviceSlot>>,
     copies: [Lowered; 2],
 }
 
@@ -130,17 +130,20 @@ impl Link {
             ..Space::of(Work::Launch, true).base
         };
         let recording = Arc::new(recorded(backend, &point)?);
-        let lanes = backend.open_lanes(recording.buffers(), 2, Streams::PerSlot)?;
-        let copy = |lane: &dyn Lane, queue: Queue| -> Result<Lowered> {
-            let ops = lowered(backend, &recording, lane)?;
+        let device_slots = backend.open_slots(recording.buffers(), 2, Streams::PerSlot)?;
+        let copy = |device_slot: &dyn DeviceSlot, queue: Queue| -> Result<Lowered> {
+            let ops = lowered(backend, &recording, device_slot)?;
             let mut of_queue = ops.into_iter().filter(|lowered| lowered.queue() == queue);
             Ok(of_queue.next().expect("a copy each way was recorded"))
         };
         let copies = [
-            copy(&*lanes[0], Queue::Upload)?,
-            copy(&*lanes[1], Queue::Download)?,
+            copy(&*device_slots[0], Queue::Upload)?,
+            copy(&*device_slots[1], Queue::Download)?,
         ];
-        Ok(Link { lanes, copies })
+        Ok(Link {
+            device_slots,
+            copies,
+        })
     }
 
     /// Bytes a second of so many copies each way at once: of the way that copies, or
@@ -148,21 +151,23 @@ impl Link {
     fn best(&mut self, copies: [usize; 2]) -> Result<f64> {
         let bytes = COPY_BYTES * copies[0].max(copies[1]);
         best_rate(bytes, || {
-            for (way, lane) in self.lanes.iter_mut().enumerate() {
+            for (way, device_slot) in self.device_slots.iter_mut().enumerate() {
                 let copy = &self.copies[way];
                 for _ in 0..copies[way] {
-                    enqueue(&mut **lane, copy.queue(), copy)?;
+                    enqueue(&mut **device_slot, copy.queue(), copy)?;
                 }
-                lane.fence()?;
+                device_slot.fence()?;
             }
-            self.lanes.iter_mut().try_for_each(|lane| lane.wait())
+            self.device_slots
+                .iter_mut()
+                .try_for_each(|device_slot| device_slot.wait())
         })
     }
 }
 
 /// The twelve kernels of the base point, as calls and as a graph.
 struct Launches {
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     kernels: Vec<Lowered>,
     graph: GraphId,
 }
@@ -171,17 +176,17 @@ impl Launches {
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
         let point = Space::of(Work::Launch, true).base;
         let recording = Arc::new(recorded(backend, &point)?);
-        let mut lanes = backend.open_lanes(recording.buffers(), 1, Streams::PerSlot)?;
-        let mut lane = lanes.remove(0);
-        let mut kernels = lowered(backend, &recording, &*lane)?;
+        let mut device_slots = backend.open_slots(recording.buffers(), 1, Streams::PerSlot)?;
+        let mut device_slot = device_slots.remove(0);
+        let mut kernels = lowered(backend, &recording, &*device_slot)?;
         kernels.retain(|lowered| lowered.queue() == Queue::Compute);
-        lane.begin_capture()?;
+        device_slot.begin_capture()?;
         for lowered in &kernels {
-            enqueue(&mut *lane, lowered.queue(), lowered)?;
+            enqueue(&mut *device_slot, lowered.queue(), lowered)?;
         }
-        let (graph, _) = lane.end_capture(None)?;
+        let (graph, _) = device_slot.end_capture(None)?;
         Ok(Launches {
-            lane,
+            device_slot,
             kernels,
             graph,
         })
@@ -193,16 +198,16 @@ impl Launches {
         for _ in 0..LAUNCHES {
             let start = Instant::now();
             for lowered in &self.kernels {
-                enqueue(&mut *self.lane, lowered.queue(), lowered)?;
+                enqueue(&mut *self.device_slot, lowered.queue(), lowered)?;
             }
             calls.push(start.elapsed().as_nanos() as f64 / self.kernels.len() as f64);
-            self.lane.fence()?;
-            self.lane.wait()?;
+            self.device_slot.fence()?;
+            self.device_slot.wait()?;
             let start = Instant::now();
-            self.lane.launch_graph(self.graph)?;
+            self.device_slot.launch_graph(self.graph)?;
             graphs.push(start.elapsed().as_nanos() as f64);
-            self.lane.fence()?;
-            self.lane.wait()?;
+            self.device_slot.fence()?;
+            self.device_slot.wait()?;
         }
         Ok((median(&mut calls), median(&mut graphs)))
     }

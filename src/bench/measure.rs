@@ -362,11 +362,11 @@ fn settled(timed: &[TimedBatch], slots: usize) -> &[TimedBatch] {
 
 fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
     let timed = settled(timed, slots);
-    let first = timed.iter().map(|batch| batch.stamps_ns[0]).min()?;
-    let last = timed.iter().map(|batch| batch.stamps_ns[3]).max()?;
+    let first = timed.iter().map(|batch| batch.timestamps_ns[0]).min()?;
+    let last = timed.iter().map(|batch| batch.timestamps_ns[3]).max()?;
     let stage = |index: usize| {
         let times = timed.iter().map(|batch| {
-            let [from, to] = [batch.stamps_ns[index], batch.stamps_ns[index + 1]];
+            let [from, to] = [batch.timestamps_ns[index], batch.timestamps_ns[index + 1]];
             to.saturating_sub(from) as f64
         });
         times.collect::<Vec<f64>>()
@@ -388,13 +388,13 @@ fn spans(timed: &[TimedBatch], slots: usize) -> Vec<SpanFacts> {
     let drawn = &timed[timed.len().saturating_sub(DRAWN * slots)..];
     let starts = drawn
         .iter()
-        .map(|batch| batch.submit_ns.0.min(batch.stamps_ns[0]));
+        .map(|batch| batch.submit_ns.0.min(batch.timestamps_ns[0]));
     let Some(start) = starts.min() else {
         return Vec::new();
     };
     let mut spans = Vec::new();
     for (number, batch) in drawn.iter().enumerate() {
-        let [begun, uploaded, computed, downloaded] = batch.stamps_ns;
+        let [begun, uploaded, computed, downloaded] = batch.timestamps_ns;
         let stages = [
             ("submit", batch.submit_ns.0, batch.submit_ns.1),
             ("upload", begun, uploaded),
@@ -444,11 +444,11 @@ mod tests {
     }
 
     #[test]
-    fn stages_are_what_lies_between_stamps() {
+    fn stages_are_what_lies_between_timestamps() {
         let batch = |slot, start: u64| TimedBatch {
             slot,
             submit_ns: (start, start + 5),
-            stamps_ns: [start + 10, start + 20, start + 50, start + 60],
+            timestamps_ns: [start + 10, start + 20, start + 50, start + 60],
         };
         let timed: Vec<_> = (0..6)
             .map(|n| batch(n % 2, 1_000 + 25 * n as u64))

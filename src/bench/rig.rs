@@ -138,7 +138,7 @@ pub struct TimedBatch {
     /// The host's submission, from and to.
     pub submit_ns: (u64, u64),
     /// When the device began, and when uploads, kernels and downloads were over.
-    pub stamps_ns: [u64; 4],
+    pub timestamps_ns: [u64; 4],
 }
 
 /// No latencies yet.

@@ -1,9 +1,9 @@
-//! The sizes that blocks come in.
+//! The sizes that allocations come in.
 
-/// The smallest block: what the driver itself aligns to, so less saves nothing.
+/// The smallest allocation: what the driver itself aligns to, so less saves nothing.
 const BYTES_MIN: usize = 256;
 
-/// Sizes in each doubling. A block is less than a quarter larger than what was
+/// Sizes in each doubling. An allocation is less than a quarter larger than what was
 /// asked for, once that is beyond the smallest.
 const STEPS: usize = 4;
 
@@ -11,9 +11,9 @@ const STEPS: usize = 4;
 /// pages, and what is wasted shrinks with the size.
 const STEP_BYTES_MAX: usize = 2 << 20;
 
-/// The size of the block for `bytes` bytes, `None` beyond the address space.
-/// Blocks are reused for their own size alone.
-pub(super) fn block_bytes(bytes: usize) -> Option<usize> {
+/// The size of the allocation for `bytes` bytes, `None` beyond the address space.
+/// Allocations are reused for their own size alone.
+pub(super) fn allocation_bytes(bytes: usize) -> Option<usize> {
     if bytes <= BYTES_MIN {
         return Some(BYTES_MIN);
     }
@@ -28,27 +28,30 @@ mod tests {
     #[test]
     fn four_sizes_a_doubling_and_then_whole_pages() {
         let small: Vec<_> = [1, 256, 257, 320, 321, 448, 449, 512, 513]
-            .map(block_bytes)
+            .map(allocation_bytes)
             .into();
         let expected = [256, 256, 320, 320, 384, 448, 512, 512, 640].map(Some);
         assert_eq!(small, expected);
         let mib = 1 << 20;
-        let large = [8 * mib, 8 * mib + 1, 16 * mib + 1, 1024 * mib + 1].map(block_bytes);
+        let large = [8 * mib, 8 * mib + 1, 16 * mib + 1, 1024 * mib + 1].map(allocation_bytes);
         assert_eq!(large, [8, 10, 18, 1026].map(|size| Some(size * mib)));
-        assert_eq!(block_bytes(usize::MAX), None);
+        assert_eq!(allocation_bytes(usize::MAX), None);
     }
 
     #[test]
-    fn a_block_is_less_than_a_quarter_larger() {
+    fn a_allocation_is_less_than_a_quarter_larger() {
         let mut bytes = BYTES_MIN;
         while bytes < 1 << 34 {
             for bytes in [bytes, bytes + 1, bytes + bytes / 7] {
-                let block = block_bytes(bytes).unwrap();
-                assert!(block >= bytes && (block - bytes) * STEPS < bytes, "{bytes}");
+                let allocation = allocation_bytes(bytes).unwrap();
+                assert!(
+                    allocation >= bytes && (allocation - bytes) * STEPS < bytes,
+                    "{bytes}"
+                );
                 assert_eq!(
-                    block_bytes(block),
-                    Some(block),
-                    "sizes are their own blocks"
+                    allocation_bytes(allocation),
+                    Some(allocation),
+                    "sizes are their own allocations"
                 );
             }
             bytes += bytes / 5;

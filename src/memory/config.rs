@@ -10,9 +10,9 @@ pub struct Limits {
     /// The most bytes that the pool holds of the backend: in use, parked and
     /// cached together. With `None` the backend says when there is no more.
     pub bytes_max: Option<u64>,
-    /// The most free blocks of one size that are kept for reuse; 0 keeps none.
+    /// The most free allocations of one size that are kept for reuse; 0 keeps none.
     pub cached_max_per_class: usize,
-    /// A free block that nobody took for this long is given back.
+    /// A free allocation that nobody took for this long is given back.
     pub idle_trim: Duration,
 }
 
@@ -22,7 +22,7 @@ pub struct Limits {
 /// |---|---|---|---|
 /// | device, most bytes | 2 GiB | no limit | 64 MiB |
 /// | pinned, most bytes | 512 MiB | no limit | 16 MiB |
-/// | free blocks of one size | 4 | 64 | none |
+/// | free allocations of one size | 4 | 64 | none |
 /// | device, given back after | 5 s | 1 min | at once |
 /// | pinned, given back after | 5 s | 10 min | at once |
 /// | tracking | on | off | on |
@@ -39,7 +39,7 @@ pub struct PoolConfig {
     /// [`Pool::leaks`]: super::Pool::leaks
     pub tracking: bool,
     /// Fills every buffer with this byte before it is handed out, whether its
-    /// block is new or reused; otherwise the contents are whatever was there.
+    /// allocation is new or reused; otherwise the contents are whatever was there.
     pub fill: Option<u8>,
 }
 

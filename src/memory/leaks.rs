@@ -24,7 +24,7 @@ pub struct LeakLine {
     pub space: Space,
     /// Buffers.
     pub buffers: u64,
-    /// The size of their blocks: what would be free without them.
+    /// The size of their allocations: what would be free without them.
     pub bytes: u64,
     /// The age of the oldest; `None` without tracking.
     pub oldest: Option<Duration>,
@@ -41,7 +41,7 @@ impl LeakReport {
         self.lines.iter().map(|line| line.buffers).sum()
     }
 
-    /// The size of their blocks.
+    /// The size of their allocations.
     pub fn bytes(&self) -> u64 {
         self.lines.iter().map(|line| line.bytes).sum()
     }

@@ -1,8 +1,8 @@
 //! Memory of an embedder's own, beside the engine's arenas.
 //!
 //! A [`Pool`] lends typed buffers in device and pinned memory and keeps the
-//! blocks of those that came back, for the next of their size. Sizes are four to
-//! a doubling, so a block is less than a quarter larger than what was asked for.
+//! allocations of those that came back, for the next of their size. Sizes are four to
+//! a doubling, so an allocation is less than a quarter larger than what was asked for.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -82,7 +82,7 @@
 //! # Buffers that graphs run on
 //!
 //! [`Owned::view`] and [`Slice::view`] are what a recording's `Bindings` take. A
-//! view holds the block, and so do a graph and work in flight. The block of a
+//! view holds the allocation, and so do a graph and work in flight. The allocation of a
 //! dropped buffer that one of them still holds is *parked*: it counts as held,
 //! and it is lent to nobody until the last of them lets go.
 

@@ -1,8 +1,8 @@
 //! Buffers that own their memory.
 
-use super::pool::Allocation;
+use super::pool::PooledAllocation;
 use super::{Read, Slice, SliceMut, Write};
-use crate::backend::{BlockView, Space};
+use crate::backend::{AllocationView, Space};
 use crate::error::Result;
 use crate::record::Element;
 use std::fmt;
@@ -42,17 +42,17 @@ pub type DeviceBuffer<T> = Owned<T, Device>;
 /// Elements in pinned memory.
 pub type PinnedBuffer<T> = Owned<T, Pinned>;
 
-/// Elements in a block of a pool, which takes it back when this is dropped.
+/// Elements in an allocation of a pool, which takes it back when this is dropped.
 pub struct Owned<T, P> {
-    allocation: Allocation,
+    pooled: PooledAllocation,
     len: usize,
     of: PhantomData<fn() -> (T, P)>,
 }
 
 impl<T: Element, P: Place> Owned<T, P> {
-    pub(super) fn new(allocation: Allocation, len: usize) -> Self {
+    pub(super) fn new(pooled: PooledAllocation, len: usize) -> Self {
         Owned {
-            allocation,
+            pooled,
             len,
             of: PhantomData,
         }
@@ -66,12 +66,12 @@ impl<T: Element, P: Place> Owned<T, P> {
 
     /// All elements.
     pub fn as_slice(&self) -> Slice<'_, T, P> {
-        Slice::new(&self.allocation, 0, self.len)
+        Slice::new(&self.pooled, 0, self.len)
     }
 
     /// All elements, to write.
     pub fn as_slice_mut(&mut self) -> SliceMut<'_, T, P> {
-        SliceMut::new(&self.allocation, 0, self.len)
+        SliceMut::new(&self.pooled, 0, self.len)
     }
 
     /// Some of the elements.
@@ -92,7 +92,7 @@ impl<T: Element, P: Place> Owned<T, P> {
 
     /// All elements, to bind to a recording's buffer. The memory stays as it is
     /// for as long as the view, or a graph that was made with it, lives.
-    pub fn view(&self) -> BlockView {
+    pub fn view(&self) -> AllocationView {
         self.as_slice().view()
     }
 

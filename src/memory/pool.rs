@@ -1,10 +1,10 @@
 //! The pool, and what a buffer keeps of it.
 
-use super::class::block_bytes;
+use super::class::allocation_bytes;
 use super::owned::{Device, Owned, Pinned, Place};
 use super::store::{Loan, Store};
 use super::{DeviceBuffer, LeakReport, Limits, PinnedBuffer, PoolConfig, PoolStats};
-use crate::backend::{Backend, Block, Space};
+use crate::backend::{Allocation, Backend, Space};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::Element;
 use parking_lot::{Mutex, MutexGuard};
@@ -93,23 +93,23 @@ impl Pool {
         len: usize,
         owner: Cow<'static, str>,
     ) -> Result<Owned<T, P>> {
-        let allocation = match len.checked_mul(size_of::<T>()) {
+        let pooled = match len.checked_mul(size_of::<T>()) {
             Some(0) => Err(Error::usage("it has no elements")),
             Some(bytes) => self.handle.shared.allocate(P::SPACE, bytes, owner.clone()),
             None => Err(Error::usage("its size overflows")),
         };
         let place = || format!("{} buffer of {owner}", P::SPACE.name());
-        Ok(Owned::new(allocation.within(place)?, len))
+        Ok(Owned::new(pooled.within(place)?, len))
     }
 
-    /// Gives back the free blocks that, at `now`, nobody took for the configured
+    /// Gives back the free allocations that, at `now`, nobody took for the configured
     /// time, and returns how many bytes. Taking and dropping buffers does so too;
     /// a program that does neither for long calls this.
     pub fn trim(&self, now: Instant) -> u64 {
         self.stores(now).trim(now)
     }
 
-    /// Gives back all free blocks, and returns how many bytes.
+    /// Gives back all free allocations, and returns how many bytes.
     pub fn clear(&self) -> u64 {
         self.stores(Instant::now()).clear()
     }
@@ -165,37 +165,37 @@ impl Shared {
         space: Space,
         requested: usize,
         owner: Cow<'static, str>,
-    ) -> Result<Allocation> {
-        let Some(bytes) = block_bytes(requested) else {
+    ) -> Result<PooledAllocation> {
+        let Some(bytes) = allocation_bytes(requested) else {
             return Err(Error::usage("its size overflows"));
         };
         let now = Instant::now();
         let mut stores = self.stores.lock();
         stores.settle(now);
-        // Before the trim, which may give back the very block.
+        // Before the trim, which may give back the very allocation.
         let free = stores.of(space).take(bytes);
         stores.trim(now);
-        let (block, hit) = match free {
-            Some(block) => (block, true),
+        let (allocation, hit) = match free {
+            Some(allocation) => (allocation, true),
             None => (self.take_new(&mut stores, space, bytes)?, false),
         };
         let loan = stores.of(space).lend(requested, bytes, hit, owner, now);
         drop(stores);
-        let allocation = Allocation {
+        let pooled = PooledAllocation {
             shared: Arc::clone(self),
-            block: Some(block),
+            allocation: Some(allocation),
             loan,
         };
         if let Some(byte) = self.config.fill {
             self.backend
-                .write(&vec![byte; bytes], allocation.block(), 0)
+                .write(&vec![byte; bytes], pooled.allocation(), 0)
                 .within(|| "fill")?;
         }
-        Ok(allocation)
+        Ok(pooled)
     }
 
-    /// A new block, for which free ones are given back if it must be.
-    fn take_new(&self, stores: &mut Stores, space: Space, bytes: usize) -> Result<Block> {
+    /// A new allocation, for which free ones are given back if it must be.
+    fn take_new(&self, stores: &mut Stores, space: Space, bytes: usize) -> Result<Allocation> {
         if !stores.of(space).make_room(bytes) {
             stores.of(space).refuse();
             return Err(stores.beyond_limit(space, bytes));
@@ -249,7 +249,7 @@ impl Stores {
         let Limits { bytes_max, .. } = *store.limits();
         let stats = store.stats();
         let message = format!(
-            "a block of {bytes} bytes does not fit within the pool's {} bytes: {} are in use, {} \
+            "an allocation of {bytes} bytes does not fit within the pool's {} bytes: {} are in use, {} \
              parked; {}",
             bytes_max.unwrap_or(u64::MAX),
             stats.in_use_bytes,
@@ -274,17 +274,17 @@ impl Stores {
     }
 }
 
-/// A block on loan. Dropping it gives the block back.
-pub(super) struct Allocation {
+/// An allocation on loan. Dropping it gives the allocation back.
+pub(super) struct PooledAllocation {
     shared: Arc<Shared>,
     /// Taken by `drop` alone.
-    block: Option<Block>,
+    allocation: Option<Allocation>,
     loan: Loan,
 }
 
-impl Allocation {
-    pub(super) fn block(&self) -> &Block {
-        self.block.as_ref().expect("there until it is dropped")
+impl PooledAllocation {
+    pub(super) fn allocation(&self) -> &Allocation {
+        self.allocation.as_ref().expect("there until it is dropped")
     }
 
     pub(super) fn backend(&self) -> &dyn Backend {
@@ -292,14 +292,16 @@ impl Allocation {
     }
 }
 
-impl Drop for Allocation {
+impl Drop for PooledAllocation {
     fn drop(&mut self) {
-        let Some(block) = self.block.take() else {
+        let Some(allocation) = self.allocation.take() else {
             return;
         };
         let now = Instant::now();
         let mut stores = self.shared.stores.lock();
-        stores.of(block.space()).take_back(self.loan, block);
+        stores
+            .of(allocation.space())
+            .take_back(self.loan, allocation);
         stores.settle(now);
         stores.trim(now);
     }

@@ -1,8 +1,8 @@
 //! Parts of buffers, and copies between them.
 
 use super::owned::{Pinned, Place};
-use super::pool::Allocation;
-use crate::backend::BlockView;
+use super::pool::PooledAllocation;
+use crate::backend::AllocationView;
 use crate::error::{Error, Result};
 use crate::record::Element;
 use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard};
@@ -17,7 +17,7 @@ pub type Write<'a, T> = MappedRwLockWriteGuard<'a, [T]>;
 
 /// Some of a buffer's elements.
 pub struct Slice<'a, T, P> {
-    allocation: &'a Allocation,
+    pooled: &'a PooledAllocation,
     start: usize,
     len: usize,
     of: PhantomData<fn() -> (T, P)>,
@@ -38,9 +38,9 @@ impl<T, P> Copy for Slice<'_, T, P> {}
 
 impl<'a, T: Element, P: Place> Slice<'a, T, P> {
     /// The caller keeps the elements inside.
-    pub(super) fn new(allocation: &'a Allocation, start: usize, len: usize) -> Self {
+    pub(super) fn new(pooled: &'a PooledAllocation, start: usize, len: usize) -> Self {
         Slice {
-            allocation,
+            pooled,
             start,
             len,
             of: PhantomData,
@@ -63,14 +63,15 @@ impl<'a, T: Element, P: Place> Slice<'a, T, P> {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Slice<'a, T, P>> {
         let Range { start, end } = checked(range, self.len)?;
-        Ok(Slice::new(self.allocation, self.start + start, end - start))
+        Ok(Slice::new(self.pooled, self.start + start, end - start))
     }
 
     /// The elements, to bind to a recording's buffer. The memory stays as it is
     /// for as long as the view, or a graph that was made with it, lives.
-    pub fn view(self) -> BlockView {
+    pub fn view(self) -> AllocationView {
         let Range { start, end } = self.bytes();
-        BlockView::new(self.allocation.block(), start, end - start).expect("inside the block")
+        AllocationView::new(self.pooled.allocation(), start, end - start)
+            .expect("inside the allocation")
     }
 
     /// Copies the elements to the host's own memory and returns when it is done.
@@ -83,8 +84,8 @@ impl<'a, T: Element, P: Place> Slice<'a, T, P> {
         if to.is_empty() {
             return Ok(());
         }
-        let (backend, block) = (self.allocation.backend(), self.allocation.block());
-        backend.read(block, self.bytes().start, bytemuck::cast_slice_mut(to))
+        let (backend, allocation) = (self.pooled.backend(), self.pooled.allocation());
+        backend.read(allocation, self.bytes().start, bytemuck::cast_slice_mut(to))
     }
 
     fn bytes(&self) -> Range<usize> {
@@ -100,7 +101,7 @@ impl<'a, T: Element> Slice<'a, T, Pinned> {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while work in flight writes
     /// the buffer.
     pub fn read(self) -> Result<Read<'a, T>> {
-        let guard = self.allocation.block().read()?;
+        let guard = self.pooled.allocation().read()?;
         let range = self.bytes();
         Ok(Read::map(guard, |bytes| {
             bytemuck::cast_slice(&bytes[range])
@@ -110,9 +111,9 @@ impl<'a, T: Element> Slice<'a, T, Pinned> {
 
 impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
     /// As [`Slice::new`]; the caller has the elements to itself for `'a`.
-    pub(super) fn new(allocation: &'a Allocation, start: usize, len: usize) -> Self {
+    pub(super) fn new(pooled: &'a PooledAllocation, start: usize, len: usize) -> Self {
         SliceMut {
-            slice: Slice::new(allocation, start, len),
+            slice: Slice::new(pooled, start, len),
             exclusive: PhantomData,
         }
     }
@@ -164,17 +165,15 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there are fewer.
     pub fn split_at(self, mid: usize) -> Result<(SliceMut<'a, T, P>, SliceMut<'a, T, P>)> {
         let Range { end: len, .. } = checked(..mid, self.len())?;
-        let Slice {
-            allocation, start, ..
-        } = self.slice;
+        let Slice { pooled, start, .. } = self.slice;
         Ok((
-            SliceMut::new(allocation, start, len),
-            SliceMut::new(allocation, start + len, self.len() - len),
+            SliceMut::new(pooled, start, len),
+            SliceMut::new(pooled, start + len, self.len() - len),
         ))
     }
 
     /// As [`Slice::view`].
-    pub fn view(&self) -> BlockView {
+    pub fn view(&self) -> AllocationView {
         self.slice.view()
     }
 
@@ -188,11 +187,12 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
         if from.is_empty() {
             return Ok(());
         }
-        let (backend, block) = (
-            self.slice.allocation.backend(),
-            self.slice.allocation.block(),
-        );
-        backend.write(bytemuck::cast_slice(from), block, self.slice.bytes().start)
+        let (backend, allocation) = (self.slice.pooled.backend(), self.slice.pooled.allocation());
+        backend.write(
+            bytemuck::cast_slice(from),
+            allocation,
+            self.slice.bytes().start,
+        )
     }
 
     /// As [`Slice::download`].
@@ -216,10 +216,10 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
             return Ok(());
         }
         let (source, target) = (from.bytes(), self.slice.bytes());
-        self.slice.allocation.backend().copy(
-            from.allocation.block(),
+        self.slice.pooled.backend().copy(
+            from.pooled.allocation(),
             source.start,
-            self.slice.allocation.block(),
+            self.slice.pooled.allocation(),
             target.start,
             target.len(),
         )
@@ -249,7 +249,7 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
     /// # Errors
     /// As there.
     pub fn into_write(self) -> Result<Write<'a, T>> {
-        let guard = self.slice.allocation.block().write()?;
+        let guard = self.slice.pooled.allocation().write()?;
         let range = self.slice.bytes();
         Ok(Write::map(guard, |bytes| {
             bytemuck::cast_slice_mut(&mut bytes[range])

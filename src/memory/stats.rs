@@ -9,21 +9,21 @@ pub struct PoolStats {
     pub pinned: SpaceStats,
 }
 
-/// Counts of one kind of memory. Sizes are those of blocks unless said.
+/// Counts of one kind of memory. Sizes are those of allocations unless said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceStats {
     /// Buffers alive.
     pub buffers: u64,
     /// Their size, as it was asked for.
     pub requested_bytes: u64,
-    /// The size of their blocks.
+    /// The size of their allocations.
     pub in_use_bytes: u64,
     /// The most that this ever was.
     pub in_use_bytes_peak: u64,
-    /// Blocks whose buffer is gone, and which a graph, work in flight or a
-    /// [`BlockView`](crate::backend::BlockView) still holds.
+    /// Allocations whose buffer is gone, and which a graph, work in flight or a
+    /// [`AllocationView`](crate::backend::AllocationView) still holds.
     pub parked_bytes: u64,
-    /// Free blocks, kept for reuse.
+    /// Free allocations, kept for reuse.
     pub cached_bytes: u64,
     /// The largest of them.
     pub largest_free_bytes: u64,
@@ -31,15 +31,15 @@ pub struct SpaceStats {
     pub held_bytes_peak: u64,
     /// Of all buffers that ever were.
     pub total_bytes: u64,
-    /// Buffers that got a free block.
+    /// Buffers that got a free allocation.
     pub hits: u64,
     /// Buffers for which the backend was asked.
     pub misses: u64,
     /// Buffers that could not be had.
     pub refused: u64,
-    /// Free blocks given back: they were idle, or others needed the room.
+    /// Free allocations given back: they were idle, or others needed the room.
     pub trims: u64,
-    /// All blocks given back, with those that were not kept in the first place.
+    /// All allocations given back, with those that were not kept in the first place.
     pub releases: u64,
 }
 
@@ -54,7 +54,7 @@ impl SpaceStats {
         self.hits + self.misses
     }
 
-    /// The part of all buffers that got a free block; 0 without any.
+    /// The part of all buffers that got a free allocation; 0 without any.
     pub fn hit_rate(&self) -> f64 {
         match self.allocations() {
             0 => 0.0,
@@ -62,7 +62,7 @@ impl SpaceStats {
         }
     }
 
-    /// How little of the free memory is in its largest block: 1 - largest / free,
+    /// How little of the free memory is in its largest allocation: 1 - largest / free,
     /// 0 where nothing is free.
     pub fn fragmentation(&self) -> f64 {
         match self.cached_bytes {

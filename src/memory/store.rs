@@ -1,10 +1,10 @@
-//! The blocks of one kind of memory: which are free, and who has the others.
+//! The allocations of one kind of memory: which are free, and who has the others.
 //!
 //! Plain data, without a lock and without a clock.
 
 use super::leaks::{LeakLine, LeakReport};
 use super::{Limits, SpaceStats};
-use crate::backend::{Block, Space};
+use crate::backend::{Allocation, Space};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -17,11 +17,11 @@ pub(super) struct Store {
     cached: BTreeMap<usize, VecDeque<Free>>,
     /// None of them came free before this.
     oldest: Instant,
-    /// Blocks whose buffer is gone while others still hold them.
-    parked: Vec<Block>,
+    /// Allocations whose buffer is gone while others still hold them.
+    parked: Vec<Allocation>,
     /// The buffers alive, if they are tracked.
     live: BTreeMap<u64, Live>,
-    /// Numbers buffers, and free blocks in the order in which they came to be so.
+    /// Numbers buffers, and free allocations in the order in which they came to be so.
     number: u64,
     /// Nothing is kept any more.
     closed: bool,
@@ -29,7 +29,7 @@ pub(super) struct Store {
 }
 
 struct Free {
-    block: Block,
+    allocation: Allocation,
     number: u64,
     since: Instant,
 }
@@ -75,19 +75,19 @@ impl Store {
         }
     }
 
-    /// A free block of this size: the last that came back, as it is the likeliest
+    /// A free allocation of this size: the last that came back, as it is the likeliest
     /// to be near at hand.
-    pub(super) fn take(&mut self, bytes: usize) -> Option<Block> {
+    pub(super) fn take(&mut self, bytes: usize) -> Option<Allocation> {
         let class = self.cached.get_mut(&bytes)?;
         let free = class.pop_back().expect("empty classes are removed");
         if class.is_empty() {
             self.cached.remove(&bytes);
         }
         self.counts.cached_bytes -= bytes as u64;
-        Some(free.block)
+        Some(free.allocation)
     }
 
-    /// Gives free blocks back until a new one of `bytes` bytes is within the
+    /// Gives free allocations back until a new one of `bytes` bytes is within the
     /// limit. False if it never will be; then nothing is given back.
     pub(super) fn make_room(&mut self, bytes: usize) -> bool {
         let Some(max) = self.limits.bytes_max else {
@@ -106,7 +106,7 @@ impl Store {
     fn give_oldest(&mut self) {
         let first = |class: &VecDeque<Free>| class.front().map(|free| free.number);
         let oldest = self.cached.iter().min_by_key(|(_, class)| first(class));
-        let (&size, _) = oldest.expect("called while blocks are cached");
+        let (&size, _) = oldest.expect("called while allocations are cached");
         let class = self.cached.get_mut(&size).expect("found above");
         class.pop_front();
         if class.is_empty() {
@@ -121,7 +121,7 @@ impl Store {
         self.counts.releases += 1;
     }
 
-    /// Counts a buffer of `requested` bytes in a block of `bytes`.
+    /// Counts a buffer of `requested` bytes in an allocation of `bytes`.
     pub(super) fn lend(
         &mut self,
         requested: usize,
@@ -159,10 +159,10 @@ impl Store {
         self.counts.refused += 1;
     }
 
-    /// Takes the block of a buffer that is gone. [`Store::settle`] frees it once
+    /// Takes the allocation of a buffer that is gone. [`Store::settle`] frees it once
     /// nobody else holds it: a graph may run on it, and a view be bound to one.
-    pub(super) fn take_back(&mut self, loan: Loan, block: Block) {
-        let bytes = block.bytes() as u64;
+    pub(super) fn take_back(&mut self, loan: Loan, allocation: Allocation) {
+        let bytes = allocation.bytes() as u64;
         self.live.remove(&loan.number);
         self.counts.buffers -= 1;
         self.counts.requested_bytes -= loan.requested_bytes;
@@ -171,17 +171,17 @@ impl Store {
             self.counts.releases += 1;
         } else {
             self.counts.parked_bytes += bytes;
-            self.parked.push(block);
+            self.parked.push(allocation);
         }
     }
 
-    /// Frees the parked blocks that nobody holds any more.
+    /// Frees the parked allocations that nobody holds any more.
     pub(super) fn settle(&mut self, now: Instant) {
         // A trim may have been told of a later time than this.
         self.oldest = self.oldest.min(now);
-        let idle: Vec<Block> = self.parked.extract_if(.., Block::is_idle).collect();
-        for block in idle {
-            let bytes = block.bytes();
+        let idle: Vec<Allocation> = self.parked.extract_if(.., Allocation::is_idle).collect();
+        for allocation in idle {
+            let bytes = allocation.bytes();
             self.counts.parked_bytes -= bytes as u64;
             let kept = self.cached.get(&bytes).map_or(0, VecDeque::len);
             if kept >= self.limits.cached_max_per_class {
@@ -190,7 +190,7 @@ impl Store {
             }
             self.counts.cached_bytes += bytes as u64;
             let free = Free {
-                block,
+                allocation,
                 number: self.next_number(),
                 since: now,
             };
@@ -202,7 +202,7 @@ impl Store {
     pub(super) fn trim(&mut self, now: Instant) -> u64 {
         let idle_trim = self.limits.idle_trim;
         let is_due = |since: Instant| now.saturating_duration_since(since) >= idle_trim;
-        // Most calls end here, without a look at any block.
+        // Most calls end here, without a look at any allocation.
         if !is_due(self.oldest) {
             return 0;
         }
@@ -212,12 +212,12 @@ impl Store {
         given
     }
 
-    /// Gives all free blocks back, and says how many bytes.
+    /// Gives all free allocations back, and says how many bytes.
     pub(super) fn clear(&mut self) -> u64 {
         self.give(|_| true)
     }
 
-    /// Gives back the free blocks of each size up to the first that is to stay.
+    /// Gives back the free allocations of each size up to the first that is to stay.
     fn give(&mut self, goes: impl Fn(&Free) -> bool) -> u64 {
         let before = self.counts.cached_bytes;
         let mut cached = std::mem::take(&mut self.cached);

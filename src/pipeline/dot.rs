@@ -36,14 +36,14 @@ pub fn dot<W: Workload>(
         ..config.policy
     };
     let buffers = buckets.largest().recording.buffers();
-    let mut lanes = backend.open_lanes(buffers, 1, policy.streams)?;
-    let lane = &mut *lanes[0];
+    let mut device_slots = backend.open_slots(buffers, 1, policy.streams)?;
+    let device_slot = &mut *device_slots[0];
     let mut executor = Executor::choosing(
         backend,
-        lane,
+        device_slot,
         &Arc::new(buckets),
         &policy,
         &Choices::default(),
     )?;
-    executor.dot(lane, bucket)
+    executor.dot(device_slot, bucket)
 }

@@ -28,8 +28,8 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// What [`Backend::open_lanes`](crate::backend::Backend::open_lanes) takes for
-    /// `slots` lanes with these buffers.
+    /// What [`Backend::open_slots`](crate::backend::Backend::open_slots) takes for
+    /// `slots` device slots with these buffers.
     pub(crate) fn new(buffers: &[BufferDecl], slots: usize, shared: bool) -> Self {
         let line = |decl: &BufferDecl| {
             let element_bytes = decl.dtype.size_bytes() as u64;

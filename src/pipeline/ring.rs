@@ -93,7 +93,7 @@ impl<B> Ring<B> {
         self.give(slot, live, batch, false)
     }
 
-    /// [`Ring::submit`], with stamps: once it is done, [`Slot::stamps`] are of this
+    /// [`Ring::submit`], with timestamps: once it is done, [`Slot::timestamps`] are of this
     /// batch if [`Replay::timed`] says so. It costs some microseconds more.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ impl<B> InFlightSet<B> {
 }
 
 /// A batch with a deadline on a supervised device is waited for: the device outlives its
-/// lanes, and nothing else would give up work that does not end.
+/// device slots, and nothing else would give up work that does not end.
 impl<B> Drop for InFlightSet<B> {
     fn drop(&mut self) {
         let is_left = |slot: &Slot<_>| slot.has_deadline() && slot.backend().is_supervised();

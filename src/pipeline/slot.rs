@@ -7,7 +7,7 @@
 mod in_flight;
 
 use super::upload::write_header;
-use crate::backend::{Backend, Block, BlockView, HostViews, Lane, Stamps};
+use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, HostViews, Timestamps};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, RecordingId, View};
 use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung};
@@ -33,7 +33,7 @@ struct Core {
     index: usize,
     /// The place of its device among those of the engine.
     device: usize,
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     /// The counts that the header holds, as far as the slot wrote them.
     header_live: Extent,
@@ -104,20 +104,20 @@ pub(crate) fn open_slots(
 ) -> Result<Choices> {
     let choices = Choices::default();
     let buffers = buckets.largest().recording.buffers();
-    let lanes = {
+    let device_slots = {
         let _span = debug_span!("memory", slots = count).entered();
-        backend.open_lanes(buffers, count, policy.streams)?
+        backend.open_slots(buffers, count, policy.streams)?
     };
-    for mut lane in lanes {
+    for mut device_slot in device_slots {
         let index = slots.len();
         let _span = debug_span!("graphs", slot = index).entered();
-        let executor = Executor::choosing(backend, &mut *lane, buckets, policy, &choices)
+        let executor = Executor::choosing(backend, &mut *device_slot, buckets, policy, &choices)
             .within(|| format!("slot {index}"))?;
         slots.push(Slot {
             core: Box::new(Core {
                 index,
                 device,
-                lane,
+                device_slot,
                 executor,
                 header_live: Extent::default(),
             }),
@@ -144,7 +144,9 @@ impl Core {
     fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>, timed: bool) -> Result<Replay> {
         let mut taken = Replay::default();
         if !Arc::ptr_eq(self.executor.buckets(), buckets) {
-            taken = self.executor.take_buckets(&mut *self.lane, buckets)?;
+            taken = self
+                .executor
+                .take_buckets(&mut *self.device_slot, buckets)?;
         }
         if !self.header_live.fits(live) {
             let written = self.header_live;
@@ -157,8 +159,10 @@ impl Core {
         let bucket =
             bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
         let replay = match timed {
-            true => self.executor.replay_timed(&mut *self.lane, bucket, live)?,
-            false => self.executor.replay(&mut *self.lane, bucket, live)?,
+            true => self
+                .executor
+                .replay_timed(&mut *self.device_slot, bucket, live)?,
+            false => self.executor.replay(&mut *self.device_slot, bucket, live)?,
         };
         Ok(Replay {
             made: replay.made + taken.made,
@@ -173,13 +177,13 @@ impl<S> Slot<S> {
     /// Waits for what the slot gave to the device and never saw end: with a lost device,
     /// for the report of the loss. Whether the host may use the slot's memory.
     pub(crate) fn take_loss(&mut self) -> bool {
-        let lane = &mut *self.core.lane;
-        if !lane.is_quiet() {
+        let device_slot = &mut *self.core.device_slot;
+        if !device_slot.is_quiet() {
             let deadline = self.core.executor.policy().deadline.unwrap_or_default();
             // What went wrong has been reported.
-            let _ = lane.wait_for(deadline.max(FENCE_TIMEOUT));
+            let _ = device_slot.wait_for(deadline.max(FENCE_TIMEOUT));
         }
-        lane.is_quiet()
+        device_slot.is_quiet()
     }
 
     /// Its place among all slots.
@@ -237,14 +241,14 @@ impl Slot<Free> {
     /// Waits until nothing of a failed batch is on the device. `None` if that cannot
     /// be known: the slot is dropped.
     pub(crate) fn quiet(mut self) -> Option<Self> {
-        let lane = &mut *self.core.lane;
-        if !lane.is_quiet() {
+        let device_slot = &mut *self.core.device_slot;
+        if !device_slot.is_quiet() {
             // A device that was started again refuses new work before its loss is seen.
-            let _ = lane.wait();
+            let _ = device_slot.wait();
         }
-        let is_marked = self.core.executor.mark(lane).is_ok();
+        let is_marked = self.core.executor.mark(device_slot).is_ok();
         // The first wait may report an error of the batch.
-        let is_quiet = is_marked && (lane.wait().is_ok() || lane.wait().is_ok());
+        let is_quiet = is_marked && (device_slot.wait().is_ok() || device_slot.wait().is_ok());
         is_quiet.then_some(self)
     }
 
@@ -283,7 +287,7 @@ impl Slot<Filling> {
         );
         let header = recording.header().expect("the recording has a header");
         self.core.header_live = live;
-        let mut views = self.core.lane.host_mut(&[header]);
+        let mut views = self.core.device_slot.host_mut(&[header]);
         let bytes = views.pop().expect("one was asked for");
         let uniforms = recording.uniforms().iter().map(|uniform| uniform.bits);
         write_header(bytemuck::cast_slice_mut(bytes), live, items, uniforms);
@@ -296,7 +300,9 @@ impl Slot<Filling> {
     /// What the device says when the bucket is made ready.
     pub fn bindings(&mut self, bucket: usize) -> Result<Bindings> {
         let core = &mut *self.core;
-        core.executor.bindings(&mut *core.lane, bucket).cloned()
+        core.executor
+            .bindings(&mut *core.device_slot, bucket)
+            .cloned()
     }
 
     /// Replays a bucket of this slot with other bindings from here on.
@@ -306,25 +312,26 @@ impl Slot<Filling> {
     pub fn rebind(&mut self, bucket: usize, bindings: Bindings) -> Result<Rung> {
         let core = &mut *self.core;
         let _span = debug_span!("rebind", slot = core.index, bucket).entered();
-        core.executor.update(&mut *core.lane, bucket, bindings)
+        core.executor
+            .update(&mut *core.device_slot, bucket, bindings)
     }
 
     /// As [`Executor::declare`], for this slot.
     ///
     /// # Errors
     /// As [`Executor::declare`].
-    pub fn declare(&mut self, view: BlockView) -> Result<()> {
+    pub fn declare(&mut self, view: AllocationView) -> Result<()> {
         let core = &mut *self.core;
-        core.executor.declare(&mut *core.lane, view)
+        core.executor.declare(&mut *core.device_slot, view)
     }
 
     /// As [`Executor::withdraw`], for this slot.
     ///
     /// # Errors
     /// As [`Executor::withdraw`].
-    pub fn withdraw(&mut self, block: &Block) -> Result<()> {
+    pub fn withdraw(&mut self, allocation: &Allocation) -> Result<()> {
         let core = &mut *self.core;
-        core.executor.withdraw(&mut *core.lane, block)
+        core.executor.withdraw(&mut *core.device_slot, allocation)
     }
 
     /// The host side of an upload buffer. It holds what an earlier batch left.
@@ -333,13 +340,13 @@ impl Slot<Filling> {
     /// If the recording has no such upload buffer.
     pub fn write<T: Element>(&mut self, buffer: Buffer<T>) -> &mut [T] {
         self.core.expect_view(buffer, View::Upload);
-        let mut views = self.core.lane.host_mut(&[buffer.id()]);
+        let mut views = self.core.device_slot.host_mut(&[buffer.id()]);
         bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
     }
 
     /// What the header holds.
     pub(crate) fn header(&mut self, header: BufferId) -> &[u32] {
-        let mut views = self.core.lane.host_mut(&[header]);
+        let mut views = self.core.device_slot.host_mut(&[header]);
         bytemuck::cast_slice(views.pop().expect("one was asked for"))
     }
 
@@ -358,7 +365,7 @@ impl Slot<Filling> {
         let largest = self.core.executor.buckets().largest();
         assert!(live.fits(largest.capacity), "a batch beyond the capacity");
         self.core.header_live = live;
-        self.core.lane.host_mut(buffers)
+        self.core.device_slot.host_mut(buffers)
     }
 
     pub(crate) fn filled<B>(
@@ -381,7 +388,7 @@ impl<B> Slot<Filled<B>> {
     }
 
     /// Gives the batch to the device, in the smallest bucket that holds it; where it
-    /// is `timed` and the device takes that, the slot has its stamps when it is done.
+    /// is `timed` and the device takes that, the slot has its timestamps when it is done.
     pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
         let (live, buckets) = (self.state.live, &self.state.buckets);
         match self.core.replay(live, buckets, timed) {
@@ -402,7 +409,7 @@ impl<B> Slot<Done<B>> {
     /// If the recording has no such download buffer.
     pub fn read<T: Element>(&self, buffer: Buffer<T>) -> &[T] {
         self.core.expect_view(buffer, View::Download);
-        bytemuck::cast_slice(self.core.lane.host(buffer.id()))
+        bytemuck::cast_slice(self.core.device_slot.host(buffer.id()))
     }
 
     /// What was attached to the batch.
@@ -415,13 +422,13 @@ impl<B> Slot<Done<B>> {
     ///
     /// # Errors
     /// What the device says.
-    pub fn stamps(&self) -> Result<Stamps> {
-        self.core.lane.stamps()
+    pub fn timestamps(&self) -> Result<Timestamps> {
+        self.core.device_slot.timestamps()
     }
 
     pub(crate) fn host(&self, buffer: BufferId) -> &[u8] {
         assert!(self.is_of(buffer.of), "the slot is of another recording");
-        self.core.lane.host(buffer)
+        self.core.device_slot.host(buffer)
     }
 
     pub(crate) fn release(self) -> (Slot<Free>, B) {

@@ -238,10 +238,10 @@ impl<W: Workload> Shared<W> {
         let of = (batch.number, slot.index());
         sampler.add(of, SpanKind::Flight, submitted_at, now);
         if batch.timed {
-            match slot.stamps() {
-                Ok(stamps) => sampler.add_stamps(of, stamps, submitted_at, now),
+            match slot.timestamps() {
+                Ok(timestamps) => sampler.add_timestamps(of, timestamps, submitted_at, now),
                 // What is wrong with the device is told by its next batch.
-                Err(error) => tracing::debug!(%error, batch.number, "no stamps"),
+                Err(error) => tracing::debug!(%error, batch.number, "no timestamps"),
             }
         }
     }

@@ -3,12 +3,12 @@
 //!
 //! Batches are sampled in windows of consecutive ones, so that neighbours are seen
 //! beside each other. Host spans are taken by the stages; spans of the device come
-//! from the stamps of a timed replay (`crate::replay::timed`).
+//! from the timestamps of a timed replay (`crate::replay::timed`).
 
 mod chrome;
 mod svg;
 
-use crate::backend::{STAMPS, Stamps, host_ns};
+use crate::backend::{TIMESTAMPS, Timestamps, host_ns};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -179,7 +179,7 @@ fn covered_ns(mut ranges: Vec<(u64, u64)>) -> u64 {
 pub(super) struct Sampler {
     every: u64,
     window: u64,
-    /// Batches until every slot has used its graphs, and made those with stamps.
+    /// Batches until every slot has used its graphs, and made those with timestamps.
     warm: u64,
     slots: usize,
     spans_max: usize,
@@ -230,14 +230,14 @@ impl Sampler {
 
     /// Keeps what the device was at, of a batch that was in flight between two
     /// moments of the host.
-    pub(super) fn add_stamps(
+    pub(super) fn add_timestamps(
         &self,
         (batch, slot): (u64, usize),
-        stamps: Stamps,
+        timestamps: Timestamps,
         submitted: Instant,
         seen: Instant,
     ) {
-        let Some(moments) = moments(stamps, host_ns(submitted), host_ns(seen)) else {
+        let Some(moments) = moments(timestamps, host_ns(submitted), host_ns(seen)) else {
             return;
         };
         for (kind, ends) in SpanKind::OF_DEVICE.into_iter().zip(moments.windows(2)) {
@@ -274,17 +274,17 @@ impl Sampler {
     }
 }
 
-/// Stamps in the order of the stages: one that was met before an earlier stage was
+/// Timestamps in the order of the stages: one that was met before an earlier stage was
 /// over counts from there. `None` where one is missing, and where all lie outside
 /// the flight, as the steps of a simulated device do.
-fn moments(stamps: Stamps, submitted: u64, seen: u64) -> Option<[u64; STAMPS]> {
-    let mut moments = [0; STAMPS];
+fn moments(timestamps: Timestamps, submitted: u64, seen: u64) -> Option<[u64; TIMESTAMPS]> {
+    let mut moments = [0; TIMESTAMPS];
     let mut reached = 0;
-    for (moment, stamp) in moments.iter_mut().zip(stamps) {
-        reached = stamp?.max(reached);
+    for (moment, timestamp) in moments.iter_mut().zip(timestamps) {
+        reached = timestamp?.max(reached);
         *moment = reached;
     }
-    let is_inside = moments[0] <= seen && submitted <= moments[STAMPS - 1];
+    let is_inside = moments[0] <= seen && submitted <= moments[TIMESTAMPS - 1];
     is_inside.then_some(moments)
 }
 
@@ -330,10 +330,10 @@ mod tests {
     }
 
     #[test]
-    fn stamps_become_spans_that_follow_each_other() {
-        let stamps = [Some(10), Some(25), Some(20), Some(40)];
-        assert_eq!(moments(stamps, 5, 50), Some([10, 25, 25, 40]));
-        assert_eq!(moments(stamps, 41, 50), None, "before it was given");
+    fn timestamps_become_spans_that_follow_each_other() {
+        let timestamps = [Some(10), Some(25), Some(20), Some(40)];
+        assert_eq!(moments(timestamps, 5, 50), Some([10, 25, 25, 40]));
+        assert_eq!(moments(timestamps, 41, 50), None, "before it was given");
         assert_eq!(moments([Some(1), None, Some(2), Some(3)], 0, 9), None);
     }
 

@@ -117,9 +117,9 @@ impl BufferId {
         usize::from(self.index)
     }
 
-    /// The id of a lane's buffer where no recording is known.
+    /// The id of a device slot's buffer where no recording is known.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(crate) fn of_lane(index: u16) -> Self {
+    pub(crate) fn of_slot(index: u16) -> Self {
         BufferId {
             of: RecordingId(u64::MAX),
             index,

@@ -211,7 +211,7 @@ impl Kernel {
     /// - does so whatever its input buffers hold that the host can write. In recordings
     ///   of a workload, which engines, pipelines and packers fill, the header's totals
     ///   are within the capacity, and all else is what the workload writes. In other
-    ///   recordings every program that has the handles or the lane may write any input,
+    ///   recordings every program that has the handles or the device slot may write any input,
     ///   the header too. The header's number of items is within nothing;
     /// - follows pointers that it reads from device memory only where
     ///   [`follows_device_pointers`](Kernel::follows_device_pointers) is declared, and

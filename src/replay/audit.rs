@@ -1,15 +1,15 @@
 //! Whether a graph holds what was lowered, and nothing but addresses that are the
-//! lane's to use.
+//! device slot's to use.
 //!
 //! A graph replays addresses that were baked in once. One that is stale by then, or
-//! was never the lane's, corrupts memory in silence, and a mistake between the
+//! was never the device slot's, corrupts memory in silence, and a mistake between the
 //! lowering and the driver shows as a wrong result at best. So what is lowered is
 //! checked against the memory that may be used, and what the device holds after a
 //! capture, a build or an update against what was lowered.
 
 use super::Lowered;
 use super::declared::Declared;
-use crate::backend::{Addresses, BlockView, Op};
+use crate::backend::{Addresses, AllocationView, Op};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Command, Launch, Recording, Target};
 use std::fmt;
@@ -28,21 +28,21 @@ pub struct Audit {
 /// The memory that a bucket's operations may use.
 pub(super) struct Memory<'a> {
     pub(super) recording: &'a Recording,
-    /// The lane's own, by buffer.
+    /// The device slot's own, by buffer.
     pub(super) own: Vec<Addresses>,
     /// What buffers are bound to instead.
-    pub(super) bound: Vec<&'a BlockView>,
+    pub(super) bound: Vec<&'a AllocationView>,
     pub(super) declared: &'a Declared,
 }
 
 impl Memory<'_> {
-    /// Whether an address of a buffer, with so many bytes from there, is the lane's.
+    /// Whether an address of a buffer, with so many bytes from there, is the device slot's.
     fn holds(&self, address: u64, bytes: usize) -> bool {
-        // What a buffer stands for is its start, whatever addresses are to a lane.
+        // What a buffer stands for is its start, whatever addresses are to a device slot.
         let is_own = |own: &Addresses| {
             (own.device == address || own.host == Some(address)) && bytes <= own.bytes
         };
-        let is_bound = |view: &&BlockView| view.address() == address && bytes <= view.bytes();
+        let is_bound = |view: &&AllocationView| view.address() == address && bytes <= view.bytes();
         self.own.iter().any(is_own) || self.bound.iter().any(is_bound)
     }
 
@@ -69,7 +69,7 @@ impl Memory<'_> {
         }
         match self.declared.was_known(address) {
             true => "stale: the memory there was bound or declared before, and is no more".into(),
-            false => "foreign: nothing of this lane, bound or declared is there".to_owned(),
+            false => "foreign: nothing of this device slot, bound or declared is there".to_owned(),
         }
     }
 }
@@ -153,7 +153,7 @@ fn sides(op: &Op) -> Vec<(&'static str, u64, usize)> {
             bytes,
         } => vec![("host side", host, bytes), ("device side", device, bytes)],
         Op::Memset { device, bytes, .. } => vec![("device side", device, bytes)],
-        Op::Launch { .. } | Op::Stamp { .. } => Vec::new(),
+        Op::Launch { .. } | Op::Timestamp { .. } => Vec::new(),
     }
 }
 
@@ -284,7 +284,7 @@ fn kind(op: &Op) -> &'static str {
         Op::Download { .. } => "a download",
         Op::Memset { .. } => "a memset",
         Op::Launch { .. } => "a launch",
-        Op::Stamp { .. } => "a stamp",
+        Op::Timestamp { .. } => "a timestamp",
     }
 }
 

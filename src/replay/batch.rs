@@ -4,7 +4,7 @@ use super::audit::{Audit, Memory, check_lowered};
 use super::executor::Replay;
 use super::give::enqueue_part;
 use super::{Bindings, Lowered, Scope, lower};
-use crate::backend::{Lane, Op, Queue};
+use crate::backend::{DeviceSlot, Op, Queue};
 use crate::error::{Context, Result};
 use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
@@ -90,10 +90,10 @@ impl Copy {
         bytes.min(self.bytes)
     }
 
-    /// Gives the live part to the lane; nothing where nothing is live.
+    /// Gives the live part to the device slot; nothing where nothing is live.
     pub(super) fn enqueue(
         &self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         queue: Queue,
         live: Extent,
         replay: &mut Replay,
@@ -102,7 +102,7 @@ impl Copy {
         if live == 0 {
             return Ok(());
         }
-        enqueue_part(lane, queue, &self.lowered, live)
+        enqueue_part(device_slot, queue, &self.lowered, live)
             .within(|| format!("command {}", self.lowered.command()))?;
         replay.calls += 1;
         replay.copied_bytes += live;

@@ -1,7 +1,9 @@
 //! What a recording's names stand for in one slot.
 
 use super::Policy;
-use crate::backend::{Addresses, Backend, Block, BlockView, FunctionId, Lane, LaneId, Space};
+use crate::backend::{
+    Addresses, Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId, FunctionId, Space,
+};
 use crate::error::{Context, Error, Result};
 use crate::record::{
     Access, Arg, Buffer, BufferId, Command, Element, Launch, ParamKind, Recording, Scalar, Shape,
@@ -12,11 +14,11 @@ use std::sync::Arc;
 /// Addresses of a recording's buffers, sizes of its copies, and functions, grids
 /// and values of its launches: all that may change between two replays of it.
 ///
-/// It starts as recorded, over the lane's own memory.
+/// It starts as recorded, over the device slot's own memory.
 #[derive(Clone, Debug)]
 pub struct Bindings {
     recording: Arc<Recording>,
-    lane: LaneId,
+    device_slot: DeviceSlotId,
     places: Vec<Place>,
     launches: Vec<BoundLaunch>,
 }
@@ -25,8 +27,8 @@ pub struct Bindings {
 #[derive(Clone, Debug)]
 struct Place {
     own: Addresses,
-    device: Option<BlockView>,
-    host: Option<BlockView>,
+    device: Option<AllocationView>,
+    host: Option<AllocationView>,
     /// What is copied of it.
     bytes: usize,
     /// Kernels use the host side, and nothing is copied.
@@ -46,46 +48,47 @@ pub(super) struct BoundLaunch {
 }
 
 impl Bindings {
-    /// The recording's buffers as they lie in `lane`, and its kernels as
+    /// The recording's buffers as they lie in `device slot`, and its kernels as
     /// `backend` loads them.
     ///
     /// # Errors
     /// By the kernel's name, when the backend cannot load it;
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a lane with smaller buffers
-    /// than the recording, or fewer, for a lane of another backend, and for the
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a device slot with smaller buffers
+    /// than the recording, or fewer, for a device slot of another backend, and for the
     /// recording that an engine or a packer made of a workload.
     pub fn new(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
-        lane: &dyn Lane,
+        device_slot: &dyn DeviceSlot,
         policy: &Policy,
     ) -> Result<Self> {
         refuse_workload(recording)?;
-        Bindings::over(recording, backend, lane, policy)
+        Bindings::over(recording, backend, device_slot, policy)
     }
 
     /// [`Bindings::new`], also for a recording that only an engine may replay.
     pub(super) fn over(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
-        lane: &dyn Lane,
+        device_slot: &dyn DeviceSlot,
         policy: &Policy,
     ) -> Result<Self> {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
-            id.index() < lane.buffer_count() && lane.addresses(id).bytes >= decl.size_bytes()
+            id.index() < device_slot.buffer_count()
+                && device_slot.addresses(id).bytes >= decl.size_bytes()
         };
         if !recording.buffers_by_id().all(fits) {
-            return Err(
-                Error::usage("the lane has smaller buffers than the recording, or fewer")
-                    .fix("open lanes with the buffers of the largest bucket"),
-            );
+            return Err(Error::usage(
+                "the device slot has smaller buffers than the recording, or fewer",
+            )
+            .fix("open device slots with the buffers of the largest bucket"));
         }
-        if lane.id().backend() != backend.id() {
-            let error = Error::usage("the lane is of another backend than the kernels");
-            return Err(error.fix("bind to a lane that the same backend opened"));
+        if device_slot.id().backend() != backend.id() {
+            let error = Error::usage("the device slot is of another backend than the kernels");
+            return Err(error.fix("bind to a device slot that the same backend opened"));
         }
         let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
-            own: lane.addresses(id),
+            own: device_slot.addresses(id),
             device: None,
             host: None,
             bytes: decl.size_bytes(),
@@ -97,7 +100,7 @@ impl Bindings {
         });
         Ok(Bindings {
             recording: Arc::clone(recording),
-            lane: lane.id().clone(),
+            device_slot: device_slot.id().clone(),
             places: recording.buffers_by_id().map(place).collect(),
             launches: launches.collect::<Result<_>>()?,
         })
@@ -108,20 +111,24 @@ impl Bindings {
         &self.recording
     }
 
-    /// The lane whose memory they start from.
-    pub(super) fn lane(&self) -> &LaneId {
-        &self.lane
+    /// The device slot whose memory they start from.
+    pub(super) fn device_slot(&self) -> &DeviceSlotId {
+        &self.device_slot
     }
 
     /// Puts the device side of a buffer into an embedder's memory. A lease is of a
-    /// whole block: what else is in it is out of the host's and other lanes' reach
+    /// whole allocation: what else is in it is out of the host's and other device slots' reach
     /// while work that writes this buffer is in flight.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for pinned memory, a view
     /// that is too small or misaligned for the elements, and one that another
     /// buffer of the recording lies in.
-    pub fn bind_device<T: Element>(&mut self, buffer: Buffer<T>, view: BlockView) -> Result<()> {
+    pub fn bind_device<T: Element>(
+        &mut self,
+        buffer: Buffer<T>,
+        view: AllocationView,
+    ) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         self.check_view(buffer.id(), &view, Space::Device)?;
         self.places[buffer.id().index()].device = Some(view);
@@ -132,7 +139,7 @@ impl Bindings {
     ///
     /// # Errors
     /// As [`Bindings::bind_device`], and for a buffer that the host does not see.
-    pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: BlockView) -> Result<()> {
+    pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: AllocationView) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if decl.view == View::Device {
@@ -289,13 +296,13 @@ impl Bindings {
         }
     }
 
-    fn check_view(&self, id: BufferId, view: &BlockView, space: Space) -> Result<()> {
+    fn check_view(&self, id: BufferId, view: &AllocationView, space: Space) -> Result<()> {
         let decl = &self.recording.buffers()[id.index()];
         let refused = |message: String| Err(Error::usage(message).within(buffer_place(&decl.name)));
-        if view.block().space() != space {
+        if view.allocation().space() != space {
             return refused(format!(
                 "it is bound to {} memory, and takes {} memory here",
-                view.block().space().name(),
+                view.allocation().space().name(),
                 space.name()
             ));
         }
@@ -324,19 +331,19 @@ impl Bindings {
         Ok(())
     }
 
-    /// The blocks that the work uses.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
-        self.views().map(BlockView::block)
+    /// The allocations that the work uses.
+    pub(super) fn allocations(&self) -> impl Iterator<Item = &Allocation> {
+        self.views().map(AllocationView::allocation)
     }
 
     /// The parts of them that buffers are bound to.
-    pub(super) fn views(&self) -> impl Iterator<Item = &BlockView> {
+    pub(super) fn views(&self) -> impl Iterator<Item = &AllocationView> {
         let places = self.places.iter();
         places.flat_map(|place| place.device.iter().chain(&place.host))
     }
 
     /// A buffer that is bound to some of the same memory as `view`, and where it is.
-    pub(super) fn bound_over(&self, view: &BlockView) -> Option<(&str, &BlockView)> {
+    pub(super) fn bound_over(&self, view: &AllocationView) -> Option<(&str, &AllocationView)> {
         let buffers = self.recording.buffers().iter().zip(&self.places);
         let mut bound = buffers.flat_map(|(decl, place)| {
             let views = place.device.iter().chain(&place.host);
@@ -363,8 +370,8 @@ impl Bindings {
         }
     }
 
-    /// What the host side is bound to, if not to the lane's own.
-    pub(super) fn host_view(&self, id: BufferId) -> Option<&BlockView> {
+    /// What the host side is bound to, if not to the device slot's own.
+    pub(super) fn host_view(&self, id: BufferId) -> Option<&AllocationView> {
         self.places[id.index()].host.as_ref()
     }
 

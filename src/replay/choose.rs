@@ -13,7 +13,7 @@ use super::fallback::is_of_graph;
 use super::timed::Times;
 use super::verify::{restore, updated_inputs};
 use super::{Bindings, Buckets, Policy, Way};
-use crate::backend::{Backend, Lane, Queue, Streams};
+use crate::backend::{Backend, DeviceSlot, Queue, Streams};
 use crate::error::{Context, Result};
 use crate::record::BufferId;
 use crate::workload::Extent;
@@ -149,7 +149,7 @@ impl Executor {
     /// chosen for all slots.
     pub(super) fn choose(
         &mut self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
         replay: &mut Replay,
@@ -157,7 +157,7 @@ impl Executor {
         if self.ways[bucket].is_some() {
             return Ok(());
         }
-        self.check_lane(lane)?;
+        self.check_slot(device_slot)?;
         if let Some(way) = self.choices.way(self.buckets(), bucket) {
             self.ways[bucket] = Some(way);
             return Ok(());
@@ -171,7 +171,7 @@ impl Executor {
         };
         if !self.runs_once(bucket) {
             let start = Instant::now();
-            let tried = self.try_ways(lane, bucket, live, replay);
+            let tried = self.try_ways(device_slot, bucket, live, replay);
             (chosen.way, chosen.tried) = tried.within(|| format!("trial in bucket {bucket}"))?;
             replay.made += 1;
             replay.tried = 1;
@@ -188,19 +188,19 @@ impl Executor {
     /// it returns with what it measured.
     fn try_ways(
         &mut self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
         replay: &mut Replay,
     ) -> Result<(Way, Vec<Tried>)> {
-        self.drop_ready(lane, bucket);
-        replay.dropped += self.make_room(lane);
-        self.bind(lane, bucket)?;
-        let mut candidates = self.candidates(lane, bucket)?;
+        self.drop_ready(device_slot, bucket);
+        replay.dropped += self.make_room(device_slot);
+        self.bind(device_slot, bucket)?;
+        let mut candidates = self.candidates(device_slot, bucket)?;
         let bindings = self.bindings[bucket].as_ref().expect("bound above");
         let measured = measure(
             &*self.backend,
-            lane,
+            device_slot,
             &mut candidates,
             bindings,
             live,
@@ -208,31 +208,35 @@ impl Executor {
         );
         if let Err(error) = measured {
             // The first failure is the one to tell.
-            let _ = mark_all(lane, self.policy.streams == Streams::PerStage);
-            discard(lane, candidates);
+            let _ = mark_all(device_slot, self.policy.streams == Streams::PerStage);
+            discard(device_slot, candidates);
             return Err(error);
         }
         let tried = candidates.iter().map(|candidate| candidate.tried);
         let tried: Vec<Tried> = tried.collect();
         let picked = candidates.remove(pick(&tried));
-        discard(lane, candidates);
+        discard(device_slot, candidates);
         let ready = picked.ready.expect("only what was measured is picked");
         self.set_ready(bucket, ready);
         Ok((picked.tried.way, tried))
     }
 
     /// A bucket that is bound, ready in every way that the device does not refuse.
-    fn candidates(&self, lane: &mut dyn Lane, bucket: usize) -> Result<Vec<Candidate>> {
+    fn candidates(
+        &self,
+        device_slot: &mut dyn DeviceSlot,
+        bucket: usize,
+    ) -> Result<Vec<Candidate>> {
         let mut candidates = Vec::new();
         for way in self.policy.ways() {
-            let ready = match self.make(lane, bucket, way) {
+            let ready = match self.make(device_slot, bucket, way) {
                 Ok(ready) => Some(ready),
                 Err(error) if is_of_graph(&error) => {
                     tracing::debug!(bucket, %way, %error, "the device refuses the graph");
                     None
                 }
                 Err(error) => {
-                    discard(lane, candidates);
+                    discard(device_slot, candidates);
                     return Err(error);
                 }
             };
@@ -250,9 +254,9 @@ struct Candidate {
     ready: Option<Ready>,
 }
 
-fn discard(lane: &mut dyn Lane, candidates: Vec<Candidate>) {
+fn discard(device_slot: &mut dyn DeviceSlot, candidates: Vec<Candidate>) {
     let ready = candidates.into_iter().filter_map(|it| it.ready);
-    ready.for_each(|ready| ready.discard(lane));
+    ready.for_each(|ready| ready.discard(device_slot));
 }
 
 /// The first way, unless another is faster by more than noise.
@@ -269,27 +273,27 @@ fn pick(tried: &[Tried]) -> usize {
     }
 }
 
-/// Measures the candidates with a batch that is in the lane, and leaves it as it was.
+/// Measures the candidates with a batch that is in the device slot, and leaves it as it was.
 fn measure(
     backend: &dyn Backend,
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     candidates: &mut [Candidate],
     bindings: &Bindings,
     live: Extent,
     policy: &Policy,
 ) -> Result<()> {
     // Host memory may be looked at once all is done that anybody gave.
-    mark_all(lane, policy.streams == Streams::PerStage).within(|| "earlier work")?;
-    wait_within(lane, policy.deadline).within(|| "earlier work")?;
+    mark_all(device_slot, policy.streams == Streams::PerStage).within(|| "earlier work")?;
+    wait_within(device_slot, policy.deadline).within(|| "earlier work")?;
     let trial = Trial {
-        inputs: updated_inputs(backend, &*lane, bindings),
+        inputs: updated_inputs(backend, &*device_slot, bindings),
         live,
         policy,
     };
     let mut least_ns = u64::MAX;
     for (_, ready) in made(candidates) {
         // The first time takes longer, as code is loaded.
-        least_ns = least_ns.min(trial.period_ns(lane, ready, 1)?);
+        least_ns = least_ns.min(trial.period_ns(device_slot, ready, 1)?);
     }
     let burst = match trial.inputs.is_empty() {
         true => (BURST_NS / least_ns.max(1)).clamp(1, BURST_MAX),
@@ -302,11 +306,11 @@ fn measure(
             break;
         }
         for (tried, ready) in made(candidates) {
-            let ns = trial.period_ns(lane, ready, burst)?;
+            let ns = trial.period_ns(device_slot, ready, burst)?;
             tried.period_ns = Some(tried.period_ns.map_or(ns, |least| least.min(ns)));
         }
     }
-    restore(lane, &trial.inputs);
+    restore(device_slot, &trial.inputs);
     Ok(())
 }
 
@@ -327,21 +331,33 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// Replays the batch `burst` times in a row and waits for the last. Returns the
     /// nanoseconds from one to the next.
-    fn period_ns(&self, lane: &mut dyn Lane, ready: &Ready, burst: u64) -> Result<u64> {
-        restore(lane, &self.inputs);
+    fn period_ns(
+        &self,
+        device_slot: &mut dyn DeviceSlot,
+        ready: &Ready,
+        burst: u64,
+    ) -> Result<u64> {
+        restore(device_slot, &self.inputs);
         let per_stage = self.policy.streams == Streams::PerStage;
         let start = Instant::now();
         for replay in 0..burst {
             if per_stage && replay > 0 {
                 // The one before has to be done with what this one uploads over.
-                lane.join(Queue::Download, Queue::Upload)?;
+                device_slot.join(Queue::Download, Queue::Upload)?;
             }
             let (graph, replay) = (ready.graph, &mut Replay::default());
-            ready.give(lane, graph, self.live, per_stage, Times::None, replay)?;
+            ready.give(
+                device_slot,
+                graph,
+                self.live,
+                per_stage,
+                Times::None,
+                replay,
+            )?;
         }
         let deadline = self.policy.deadline;
         let deadline = deadline.map(|deadline| deadline.saturating_mul(burst as u32));
-        wait_within(lane, deadline)?;
+        wait_within(device_slot, deadline)?;
         Ok(start.elapsed().as_nanos() as u64 / burst)
     }
 }

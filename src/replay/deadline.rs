@@ -1,28 +1,31 @@
 //! Waiting for a device that may not come to an end.
 
-use crate::backend::Lane;
+use crate::backend::DeviceSlot;
 use crate::error::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// Waits for a lane, and gives its device up where that takes longer than it may.
+/// Waits for a device slot, and gives its device up where that takes longer than it may.
 ///
 /// # Errors
 /// [`ErrorKind::Deadline`], and what the device says.
-pub(super) fn wait_within(lane: &mut dyn Lane, deadline: Option<Duration>) -> Result<()> {
+pub(super) fn wait_within(
+    device_slot: &mut dyn DeviceSlot,
+    deadline: Option<Duration>,
+) -> Result<()> {
     let Some(deadline) = deadline else {
-        return lane.wait();
+        return device_slot.wait();
     };
-    match lane.wait_for(deadline)? {
+    match device_slot.wait_for(deadline)? {
         true => Ok(()),
-        false => Err(give_up(lane, deadline)),
+        false => Err(give_up(device_slot, deadline)),
     }
 }
 
-/// Gives a lane's device up, which had `deadline` for what it was given.
-pub(crate) fn give_up(lane: &mut dyn Lane, deadline: Duration) -> Error {
+/// Gives a device slot's device up, which had `deadline` for what it was given.
+pub(crate) fn give_up(device_slot: &mut dyn DeviceSlot, deadline: Duration) -> Error {
     let message = format!("the device has not finished the batch after {deadline:?}");
     let error = Error::new(ErrorKind::Deadline, message)
         .fix("see whether a kernel loops for ever on its input, or give batches a later deadline");
-    lane.abandon(&error);
+    device_slot.abandon(&error);
     error
 }

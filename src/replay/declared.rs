@@ -2,7 +2,7 @@
 
 use super::Bindings;
 use super::executor::Executor;
-use crate::backend::{Block, BlockView, Lane};
+use crate::backend::{Allocation, AllocationView, DeviceSlot};
 use crate::error::{Error, Result};
 
 /// How much memory that is gone is remembered, to tell what a stale address was.
@@ -11,13 +11,13 @@ const FORMER_MAX: usize = 64;
 /// What pointers may point to beside the buffers of a recording.
 #[derive(Default)]
 pub(super) struct Declared {
-    views: Vec<BlockView>,
+    views: Vec<AllocationView>,
     /// Starts and sizes of what was bound or declared and is no more, latest first.
     former: Vec<(u64, usize)>,
 }
 
 impl Declared {
-    pub(super) fn views(&self) -> &[BlockView] {
+    pub(super) fn views(&self) -> &[AllocationView] {
         &self.views
     }
 
@@ -33,21 +33,22 @@ impl Declared {
         Ok(())
     }
 
-    /// Notes that the executor let go of a block.
-    pub(super) fn let_go(&mut self, block: &Block) {
+    /// Notes that the executor let go of an allocation.
+    pub(super) fn let_go(&mut self, allocation: &Allocation) {
         self.former.truncate(FORMER_MAX - 1);
-        self.former.insert(0, (block.address(), block.bytes()));
+        self.former
+            .insert(0, (allocation.address(), allocation.bytes()));
     }
 
-    /// Whether an address was inside of a block that the executor let go of.
+    /// Whether an address was inside of an allocation that the executor let go of.
     pub(super) fn was_known(&self, address: u64) -> bool {
         let mut former = self.former.iter();
         former.any(|&(start, bytes)| address >= start && address - start < bytes as u64)
     }
 }
 
-fn overlap(buffer: &str, bound: &BlockView, declared: &BlockView) -> Error {
-    let range = |view: &BlockView| {
+fn overlap(buffer: &str, bound: &AllocationView, declared: &AllocationView) -> Error {
+    let range = |view: &AllocationView| {
         let start = view.address();
         format!("{start:#x} to {:#x}", start + view.bytes() as u64)
     };
@@ -65,38 +66,48 @@ impl Executor {
     /// executor warms nothing up.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another lane, for memory of
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another device slot, for memory of
     /// another backend, and for memory that a buffer of any bucket is bound to: nothing
     /// would order what kernels do to it by either name.
-    pub fn declare(&mut self, lane: &mut dyn Lane, view: BlockView) -> Result<()> {
-        self.check_lane(lane)?;
+    pub fn declare(
+        &mut self,
+        device_slot: &mut dyn DeviceSlot,
+        view: AllocationView,
+    ) -> Result<()> {
+        self.check_slot(device_slot)?;
         for bindings in self.bindings.iter().flatten() {
             if let Some((buffer, bound)) = bindings.bound_over(&view) {
                 return Err(overlap(buffer, bound, &view));
             }
         }
-        lane.adopt(view.block())?;
+        device_slot.adopt(view.allocation())?;
         self.declared.views.push(view);
         Ok(())
     }
 
-    /// Takes back what [`Executor::declare`] said of a block. A bucket that still
+    /// Takes back what [`Executor::declare`] said of an allocation. A bucket that still
     /// points there is refused at its next batch. Nothing may be in flight.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another lane.
-    pub fn withdraw(&mut self, lane: &mut dyn Lane, block: &Block) -> Result<()> {
-        self.check_lane(lane)?;
-        self.declared.views.retain(|view| !view.block().is(block));
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another device slot.
+    pub fn withdraw(
+        &mut self,
+        device_slot: &mut dyn DeviceSlot,
+        allocation: &Allocation,
+    ) -> Result<()> {
+        self.check_slot(device_slot)?;
+        self.declared
+            .views
+            .retain(|view| !view.allocation().is(allocation));
         for bucket in 0..self.past.len() {
             let points_there = self
                 .ready_mut(bucket)
-                .is_some_and(|ready| ready.points_into(block));
+                .is_some_and(|ready| ready.points_into(allocation));
             if points_there {
-                self.drop_ready(lane, bucket);
+                self.drop_ready(device_slot, bucket);
             }
         }
-        self.disown_unused(lane, std::iter::once(block));
+        self.disown_unused(device_slot, std::iter::once(allocation));
         Ok(())
     }
 }

@@ -13,18 +13,20 @@ use super::timed::{
 };
 use super::verify::give_twice;
 use super::{Bindings, Buckets, Mode, Policy, Updates, Way};
-use crate::backend::{Backend, Block, BlockView, GraphId, Lane, LaneId, Op, Queue, Streams};
+use crate::backend::{
+    Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId, GraphId, Op, Queue, Streams,
+};
 use crate::error::{Context, Error, Result};
 use crate::workload::Extent;
 use std::sync::Arc;
 
-/// Replays batches on one lane. Each bucket is made ready (lowered, and where a graph
+/// Replays batches on one device slot. Each bucket is made ready (lowered, and where a graph
 /// replays it turned into one) when the executor is made or at its first batch.
 pub struct Executor {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) policy: Policy,
     pub(super) updates: Updates,
-    lane: LaneId,
+    device_slot: DeviceSlotId,
     buckets: Arc<Buckets>,
     /// How each bucket is replayed; open until [`Mode::Auto`] has chosen.
     pub(super) ways: Vec<Option<Way>>,
@@ -72,12 +74,12 @@ pub struct Replay {
     pub tried: usize,
     /// How long that took, in nanoseconds.
     pub trial_ns: u64,
-    /// Whether the lane's stamps will be of this batch.
+    /// Whether the device slot's timestamps will be of this batch.
     pub timed: bool,
 }
 
 impl Executor {
-    /// An executor for `lane`, with its buckets ready if the policy says so.
+    /// An executor for `device slot`, with its buckets ready if the policy says so.
     ///
     /// # Errors
     /// A policy whose settings do not go together; a kernel that cannot be
@@ -86,14 +88,14 @@ impl Executor {
     /// a packer made of a workload.
     pub fn new(
         backend: &Arc<dyn Backend>,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         policy: &Policy,
     ) -> Result<Self> {
         for bucket in buckets.as_slice() {
             refuse_workload(&bucket.recording)?;
         }
-        Executor::choosing(backend, lane, buckets, policy, &Choices::default())
+        Executor::choosing(backend, device_slot, buckets, policy, &Choices::default())
     }
 
     /// An executor that knows what others chose, and tells them what it chooses.
@@ -102,25 +104,26 @@ impl Executor {
     /// As [`Executor::new`].
     pub(crate) fn choosing(
         backend: &Arc<dyn Backend>,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         policy: &Policy,
         choices: &Choices,
     ) -> Result<Self> {
         policy.check()?;
-        if lane
+        if device_slot
             .streams()
             .is_some_and(|streams| streams != policy.streams)
         {
             let wanted = policy.streams.name();
-            let message = format!("the policy has streams = \"{wanted}\", and the lane others");
-            return Err(Error::usage(message).fix("open the lane with the policy's streams"));
+            let message =
+                format!("the policy has streams = \"{wanted}\", and the device slot others");
+            return Err(Error::usage(message).fix("open the device slot with the policy's streams"));
         }
         let mut executor = Executor {
             backend: Arc::clone(backend),
             policy: *policy,
             updates: Updates::default(),
-            lane: lane.id().clone(),
+            device_slot: device_slot.id().clone(),
             buckets: Arc::clone(buckets),
             ways: Vec::new(),
             choices: choices.clone(),
@@ -130,7 +133,7 @@ impl Executor {
             declared: Declared::default(),
             replays: 0,
         };
-        executor.start_buckets(lane, buckets, true)?;
+        executor.start_buckets(device_slot, buckets, true)?;
         Ok(executor)
     }
 
@@ -140,28 +143,32 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub fn take_buckets(&mut self, lane: &mut dyn Lane, buckets: &Arc<Buckets>) -> Result<Replay> {
+    pub fn take_buckets(
+        &mut self,
+        device_slot: &mut dyn DeviceSlot,
+        buckets: &Arc<Buckets>,
+    ) -> Result<Replay> {
         let [old, new] = [&self.buckets, buckets].map(|them| &them.largest().recording);
         if old.id() != new.id() {
             refuse_workload(new)?;
         }
-        self.start_buckets(lane, buckets, false)
+        self.start_buckets(device_slot, buckets, false)
     }
 
     fn start_buckets(
         &mut self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         is_new: bool,
     ) -> Result<Replay> {
-        self.check_lane(lane)?;
-        drop_released(lane);
+        self.check_slot(device_slot)?;
+        drop_released(device_slot);
         let mut replay = Replay::default();
         for index in 0..self.ready.len() {
             replay.dropped += usize::from(self.ready[index].is_some());
-            self.drop_ready(lane, index);
+            self.drop_ready(device_slot, index);
             if let Some(bindings) = self.bindings[index].take() {
-                self.disown_unused(lane, bindings.blocks());
+                self.disown_unused(device_slot, bindings.allocations());
             }
         }
         self.buckets = Arc::clone(buckets);
@@ -175,17 +182,17 @@ impl Executor {
         };
         if self.policy.warm_up {
             for index in 0..count.min(self.policy.ready_max) {
-                self.warm(lane, index, is_new, &mut replay)?;
+                self.warm(device_slot, index, is_new, &mut replay)?;
             }
         }
         Ok(replay)
     }
 
-    /// Graphs are the lane's; to another they would be other graphs.
-    pub(super) fn check_lane(&self, lane: &dyn Lane) -> Result<()> {
-        match *lane.id() == self.lane {
+    /// Graphs are the device slot's; to another they would be other graphs.
+    pub(super) fn check_slot(&self, device_slot: &dyn DeviceSlot) -> Result<()> {
+        match *device_slot.id() == self.device_slot {
             true => Ok(()),
-            false => Err(Error::usage("the executor is of another lane")),
+            false => Err(Error::usage("the executor is of another device slot")),
         }
     }
 
@@ -214,23 +221,28 @@ impl Executor {
         &self.updates
     }
 
-    /// Gives one batch that spans `live` to the lane, in a bucket that holds it,
+    /// Gives one batch that spans `live` to the device slot, in a bucket that holds it,
     /// and marks its end.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that is not
-    /// there or does not hold `live`, and for another lane; what the device says;
+    /// there or does not hold `live`, and for another device slot; what the device says;
     /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a batch that was run
     /// twice ([`Policy::verify`]) and came out differently.
-    /// What of the batch was given before is marked too, so that the lane's
+    /// What of the batch was given before is marked too, so that the device slot's
     /// buffers can be used again once it is done.
-    pub fn replay(&mut self, lane: &mut dyn Lane, bucket: usize, live: Extent) -> Result<Replay> {
-        self.run(lane, bucket, live, false)
+    pub fn replay(
+        &mut self,
+        device_slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        live: Extent,
+    ) -> Result<Replay> {
+        self.run(device_slot, bucket, live, false)
     }
 
     pub(super) fn run(
         &mut self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
         timed: bool,
@@ -241,18 +253,18 @@ impl Executor {
                 "bucket {bucket} does not hold a batch of {live}"
             )));
         }
-        // Another executor of the lane may have withdrawn a block that this one declared.
+        // Another executor of the device slot may have withdrawn an allocation that this one declared.
         for view in self.declared.views() {
-            lane.adopt(view.block())?;
+            device_slot.adopt(view.allocation())?;
         }
         let mut replay = Replay::default();
-        let bucket = self.ready_for_batch(lane, bucket, live, &mut replay)?;
+        let bucket = self.ready_for_batch(device_slot, bucket, live, &mut replay)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
         let is_checked = self.is_checked(bucket);
         // What runs twice has no one time.
         let times = match timed && !is_checked {
-            true => self.times(lane, bucket),
+            true => self.times(device_slot, bucket),
             false => Times::None,
         };
         replay.timed = times != Times::None;
@@ -263,7 +275,7 @@ impl Executor {
                 let backend = &*self.backend;
                 give_twice(
                     backend,
-                    lane,
+                    device_slot,
                     ready,
                     bindings,
                     live,
@@ -272,23 +284,30 @@ impl Executor {
                 )
                 .within(|| format!("verification in bucket {bucket}"))
             }
-            _ => ready.give(lane, ready.graph, live, per_stage, times, &mut replay),
+            _ => ready.give(
+                device_slot,
+                ready.graph,
+                live,
+                per_stage,
+                times,
+                &mut replay,
+            ),
         };
         self.past[bucket].verified |= replay.verified > 0 && ready.graph.is_some();
         if given.is_err() {
             // The first failure is the one to tell.
-            let _ = mark_all(lane, per_stage);
+            let _ = mark_all(device_slot, per_stage);
         }
         given.map(|()| replay)
     }
 
-    /// Marks the end of whatever the lane was given.
-    pub(crate) fn mark(&self, lane: &mut dyn Lane) -> Result<()> {
-        mark_all(lane, self.policy.streams == Streams::PerStage).map(|_| ())
+    /// Marks the end of whatever the device slot was given.
+    pub(crate) fn mark(&self, device_slot: &mut dyn DeviceSlot) -> Result<()> {
+        mark_all(device_slot, self.policy.streams == Streams::PerStage).map(|_| ())
     }
 
-    pub(super) fn check_bucket(&self, lane: &dyn Lane, bucket: usize) -> Result<()> {
-        self.check_lane(lane)?;
+    pub(super) fn check_bucket(&self, device_slot: &dyn DeviceSlot, bucket: usize) -> Result<()> {
+        self.check_slot(device_slot)?;
         match bucket < self.ready.len() {
             true => Ok(()),
             false => Err(Error::usage(format!("there is no bucket {bucket}"))),
@@ -296,7 +315,7 @@ impl Executor {
     }
 
     /// Drops a bucket where one more would be too many. Returns how many it dropped.
-    pub(super) fn make_room(&mut self, lane: &mut dyn Lane) -> usize {
+    pub(super) fn make_room(&mut self, device_slot: &mut dyn DeviceSlot) -> usize {
         let kept = self.ready.iter().flatten().count();
         if kept < self.policy.ready_max {
             return 0;
@@ -304,7 +323,7 @@ impl Executor {
         let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
         let held = (0..self.ready.len()).filter(|index| used(index).is_some());
         let oldest = held.min_by_key(used).expect("at least one is kept");
-        self.drop_ready(lane, oldest);
+        self.drop_ready(device_slot, oldest);
         1
     }
 
@@ -317,34 +336,44 @@ impl Executor {
     }
 
     /// Makes a bucket ready to be replayed in this way.
-    pub(super) fn prepare(&mut self, lane: &mut dyn Lane, bucket: usize, way: Way) -> Result<()> {
-        self.bind(lane, bucket)?;
-        self.ready[bucket] = Some(self.make(lane, bucket, way)?);
+    pub(super) fn prepare(
+        &mut self,
+        device_slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        way: Way,
+    ) -> Result<()> {
+        self.bind(device_slot, bucket)?;
+        self.ready[bucket] = Some(self.make(device_slot, bucket, way)?);
         Ok(())
     }
 
     /// Binds a bucket as recorded, unless it is bound.
-    pub(super) fn bind(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<()> {
+    pub(super) fn bind(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
         if self.bindings[bucket].is_none() {
             let recording = &self.buckets.as_slice()[bucket].recording;
-            let bindings = Bindings::over(recording, &*self.backend, lane, &self.policy);
+            let bindings = Bindings::over(recording, &*self.backend, device_slot, &self.policy);
             self.bindings[bucket] = Some(bindings.within(|| format!("bucket {bucket}"))?);
         }
         Ok(())
     }
 
     /// A bucket that is bound, ready to be replayed in this way.
-    pub(super) fn make(&self, lane: &mut dyn Lane, bucket: usize, way: Way) -> Result<Ready> {
+    pub(super) fn make(
+        &self,
+        device_slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        way: Way,
+    ) -> Result<Ready> {
         let place = || format!("bucket {bucket}");
         let bindings = self.bindings[bucket].as_ref();
         let bindings = bindings.expect("bound by the caller");
         let batch = Batch::new(bindings, way.scope);
-        let memory = self.memory(lane, bindings);
+        let memory = self.memory(device_slot, bindings);
         let audit = batch.check(&memory).within(place)?;
         let graph = match way.mode {
             Mode::Graph => {
                 let build = self.policy.build;
-                let made = make_graph(lane, &memory, &batch.body, build, None);
+                let made = make_graph(device_slot, &memory, &batch.body, build, None);
                 Some(made.within(place)?.0)
             }
             _ => None,
@@ -359,12 +388,16 @@ impl Executor {
     }
 
     /// What the operations of a bucket with these bindings may use.
-    pub(super) fn memory<'a>(&'a self, lane: &dyn Lane, bindings: &'a Bindings) -> Memory<'a> {
+    pub(super) fn memory<'a>(
+        &'a self,
+        device_slot: &dyn DeviceSlot,
+        bindings: &'a Bindings,
+    ) -> Memory<'a> {
         let recording = bindings.recording();
         let own = recording.buffers_by_id();
         Memory {
             recording,
-            own: own.map(|(id, _)| lane.addresses(id)).collect(),
+            own: own.map(|(id, _)| device_slot.addresses(id)).collect(),
             bound: bindings.views().collect(),
             declared: &self.declared,
         }
@@ -375,10 +408,10 @@ impl Executor {
         Some(&self.ready.get(bucket)?.as_ref()?.audit)
     }
 
-    pub(super) fn drop_ready(&mut self, lane: &mut dyn Lane, bucket: usize) {
-        self.drop_timed(lane, bucket);
+    pub(super) fn drop_ready(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) {
+        self.drop_timed(device_slot, bucket);
         if let Some(ready) = self.ready[bucket].take() {
-            ready.discard(lane);
+            ready.discard(device_slot);
         }
     }
 
@@ -386,34 +419,38 @@ impl Executor {
         self.ready[bucket] = Some(ready);
     }
 
-    /// Takes the lane's right to those of `blocks` that no bucket uses.
+    /// Takes the device slot's right to those of `allocations` that no bucket uses.
     pub(super) fn disown_unused<'a>(
         &mut self,
-        lane: &mut dyn Lane,
-        blocks: impl Iterator<Item = &'a Block>,
+        device_slot: &mut dyn DeviceSlot,
+        allocations: impl Iterator<Item = &'a Allocation>,
     ) {
-        for block in blocks {
-            let bound = self.bindings.iter().flatten().flat_map(Bindings::blocks);
-            let declared = self.declared.views().iter().map(BlockView::block);
-            if !bound.chain(declared).any(|used| used.is(block)) {
-                lane.disown(block);
-                self.declared.let_go(block);
+        for allocation in allocations {
+            let bound = self
+                .bindings
+                .iter()
+                .flatten()
+                .flat_map(Bindings::allocations);
+            let declared = self.declared.views().iter().map(AllocationView::allocation);
+            if !bound.chain(declared).any(|used| used.is(allocation)) {
+                device_slot.disown(allocation);
+                self.declared.let_go(allocation);
             }
         }
     }
 }
 
-/// The lane is not at hand here, and takes the graphs at its next executor's first
+/// The device slot is not at hand here, and takes the graphs at its next executor's first
 /// call, or when that makes a graph.
 impl Drop for Executor {
     fn drop(&mut self) {
         let ready = self.ready.iter().flatten();
-        self.lane.release(ready.flat_map(Ready::graphs));
+        self.device_slot.release(ready.flat_map(Ready::graphs));
     }
 }
 
 impl Ready {
-    /// The graphs that it has in the lane.
+    /// The graphs that it has in the device slot.
     fn graphs(&self) -> impl Iterator<Item = GraphId> {
         self.graph.into_iter().chain(self.timed.graph())
     }
@@ -424,14 +461,14 @@ impl Ready {
     }
 
     /// Drops its graph.
-    pub(super) fn discard(self, lane: &mut dyn Lane) {
+    pub(super) fn discard(self, device_slot: &mut dyn DeviceSlot) {
         if let Some(graph) = self.graph {
-            lane.drop_graph(graph);
+            device_slot.drop_graph(graph);
         }
     }
 
-    /// Whether a launch is given an address in a block.
-    pub(super) fn points_into(&self, block: &Block) -> bool {
+    /// Whether a launch is given an address in an allocation.
+    pub(super) fn points_into(&self, allocation: &Allocation) -> bool {
         let args = self
             .batch
             .body
@@ -440,53 +477,55 @@ impl Ready {
                 Op::Launch { args, .. } => &args[..],
                 _ => &[],
             });
-        args.into_iter().any(|&word| block.contains(word, 1))
+        args.into_iter().any(|&word| allocation.contains(word, 1))
     }
 
-    /// Gives a batch to the lane, with its body as a graph or as launches.
+    /// Gives a batch to the device slot, with its body as a graph or as launches.
     pub(super) fn give(
         &self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         graph: Option<GraphId>,
         live: Extent,
         per_stage: bool,
         times: Times,
         replay: &mut Replay,
     ) -> Result<()> {
-        if per_stage && !lane.is_quiet() {
+        if per_stage && !device_slot.is_quiet() {
             // What was given before still uses the buffers, whatever it was.
-            let joined = join_stages(lane);
-            let joined = joined.and_then(|()| lane.join(Queue::Download, Queue::Upload));
+            let joined = join_stages(device_slot);
+            let joined = joined.and_then(|()| device_slot.join(Queue::Download, Queue::Upload));
             joined.within(|| "wait for the batch before")?;
             replay.calls += 6;
         }
-        times.stamp(lane, Queue::Upload, BEGUN, replay)?;
+        times.timestamp(device_slot, Queue::Upload, BEGUN, replay)?;
         for copy in &self.batch.before {
-            copy.enqueue(lane, Queue::Upload, live, replay)?;
+            copy.enqueue(device_slot, Queue::Upload, live, replay)?;
         }
         if !holds_uploads(&self.batch.body) {
-            times.stamp(lane, Queue::Upload, UPLOADED, replay)?;
+            times.timestamp(device_slot, Queue::Upload, UPLOADED, replay)?;
         }
         if per_stage {
-            lane.join(Queue::Upload, Queue::Compute)
+            device_slot
+                .join(Queue::Upload, Queue::Compute)
                 .within(|| "wait for uploads")?;
             replay.calls += 2;
         }
-        self.give_body(lane, graph, times, replay)?;
+        self.give_body(device_slot, graph, times, replay)?;
         for copy in &self.batch.inside {
             replay.copied_bytes += copy.bytes;
             replay.padding_bytes += copy.bytes - copy.live_bytes(live);
         }
         if per_stage {
-            lane.join(Queue::Compute, Queue::Download)
+            device_slot
+                .join(Queue::Compute, Queue::Download)
                 .within(|| "wait for kernels")?;
             replay.calls += 2;
         }
         for copy in &self.batch.after {
-            copy.enqueue(lane, Queue::Download, live, replay)?;
+            copy.enqueue(device_slot, Queue::Download, live, replay)?;
         }
-        times.stamp(lane, Queue::Download, DOWNLOADED, replay)?;
-        lane.fence().within(|| "fence")?;
+        times.timestamp(device_slot, Queue::Download, DOWNLOADED, replay)?;
+        device_slot.fence().within(|| "fence")?;
         replay.calls += 1;
         Ok(())
     }
@@ -494,38 +533,38 @@ impl Ready {
     /// Gives what is between the copies of live sizes.
     fn give_body(
         &self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         graph: Option<GraphId>,
         times: Times,
         replay: &mut Replay,
     ) -> Result<()> {
         let Some(graph) = graph else {
             let stamped = times == Times::Calls;
-            replay.calls += enqueue_all(lane, &self.batch.body, stamped, "")?;
+            replay.calls += enqueue_all(device_slot, &self.batch.body, stamped, "")?;
             return Ok(());
         };
         let graph = match times {
             Times::Graph(timed) => timed,
             Times::None | Times::Calls => graph,
         };
-        lane.launch_graph(graph).within(|| "graph launch")?;
+        device_slot.launch_graph(graph).within(|| "graph launch")?;
         replay.calls += 1;
-        times.stamp(lane, Queue::Compute, COMPUTED, replay)
+        times.timestamp(device_slot, Queue::Compute, COMPUTED, replay)
     }
 }
 
-/// Marks whatever the lane was given, on whichever queue. Returns the calls that it
+/// Marks whatever the device slot was given, on whichever queue. Returns the calls that it
 /// took.
-pub(super) fn mark_all(lane: &mut dyn Lane, per_stage: bool) -> Result<usize> {
+pub(super) fn mark_all(device_slot: &mut dyn DeviceSlot, per_stage: bool) -> Result<usize> {
     if per_stage {
-        join_stages(lane)?;
+        join_stages(device_slot)?;
     }
-    lane.fence()?;
+    device_slot.fence()?;
     Ok(if per_stage { 5 } else { 1 })
 }
 
-/// Makes the download queue wait for all that the lane was given before.
-fn join_stages(lane: &mut dyn Lane) -> Result<()> {
-    lane.join(Queue::Upload, Queue::Compute)?;
-    lane.join(Queue::Compute, Queue::Download)
+/// Makes the download queue wait for all that the device slot was given before.
+fn join_stages(device_slot: &mut dyn DeviceSlot) -> Result<()> {
+    device_slot.join(Queue::Upload, Queue::Compute)?;
+    device_slot.join(Queue::Compute, Queue::Download)
 }

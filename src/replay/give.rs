@@ -1,8 +1,8 @@
-//! Where operations are given to a lane: the unsafe calls of [`Lane`], behind functions
+//! Where operations are given to a device slot: the unsafe calls of [`DeviceSlot`], behind functions
 //! that take nothing but what [`lower`](super::lower) made.
 
 use super::Lowered;
-use crate::backend::{Built, GraphId, Lane, Node, Op, Queue, STAMPS};
+use crate::backend::{Built, DeviceSlot, GraphId, Node, Op, Queue, TIMESTAMPS};
 use crate::error::{Error, Result};
 use crate::record::BufferId;
 
@@ -11,43 +11,49 @@ use crate::record::BufferId;
 pub(super) enum Given<'a> {
     /// A command.
     Command(&'a Lowered),
-    /// One of the lane's stamps.
-    Stamp(u32),
+    /// One of the device slot's timestamps.
+    Timestamp(u32),
 }
 
-/// Stamps as operations.
-static STAMP_OPS: [Op; STAMPS] = [
-    Op::Stamp { stamp: 0 },
-    Op::Stamp { stamp: 1 },
-    Op::Stamp { stamp: 2 },
-    Op::Stamp { stamp: 3 },
+/// Timestamps as operations.
+static STAMP_OPS: [Op; TIMESTAMPS] = [
+    Op::Timestamp { timestamp: 0 },
+    Op::Timestamp { timestamp: 1 },
+    Op::Timestamp { timestamp: 2 },
+    Op::Timestamp { timestamp: 3 },
 ];
 
-/// Refuses what was lowered for another lane.
-fn check_lane(lane: &dyn Lane, lowered: &Lowered) -> Result<()> {
-    match lane.id() == lowered.lane() {
+/// Refuses what was lowered for another device slot.
+fn check_slot(device_slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
+    match device_slot.id() == lowered.device_slot() {
         true => Ok(()),
-        false => Err(Error::usage("the command was lowered for another lane")),
+        false => Err(Error::usage(
+            "the command was lowered for another device slot",
+        )),
     }
 }
 
 /// Gives a command to a queue, or to the capture in progress.
-pub(crate) fn enqueue(lane: &mut dyn Lane, queue: Queue, lowered: &Lowered) -> Result<()> {
-    check_lane(lane, lowered)?;
+pub(crate) fn enqueue(
+    device_slot: &mut dyn DeviceSlot,
+    queue: Queue,
+    lowered: &Lowered,
+) -> Result<()> {
+    check_slot(device_slot, lowered)?;
     // SAFETY: a `Lowered` comes from `lower` alone, that is from a checked recording and
-    // from bindings of this lane (checked above), and it holds the blocks that those
+    // from bindings of this device slot (checked above), and it holds the allocations that those
     // bindings name. Declared memory is held by the executor, which audits it.
-    unsafe { lane.enqueue(queue, lowered.op()) }
+    unsafe { device_slot.enqueue(queue, lowered.op()) }
 }
 
 /// Gives the first `bytes` bytes of a copy to a queue.
 pub(super) fn enqueue_part(
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     queue: Queue,
     lowered: &Lowered,
     bytes: usize,
 ) -> Result<()> {
-    check_lane(lane, lowered)?;
+    check_slot(device_slot, lowered)?;
     let part = match *lowered.op() {
         Op::Upload {
             host,
@@ -70,32 +76,40 @@ pub(super) fn enqueue_part(
         _ => return Err(Error::usage("only a copy has a part")),
     };
     // SAFETY: as for `enqueue`; what is left of the copy lies within what was lowered.
-    unsafe { lane.enqueue(queue, &part) }
+    unsafe { device_slot.enqueue(queue, &part) }
 }
 
-/// Gives a stamp to a queue, or to the capture in progress.
-pub(super) fn enqueue_stamp(lane: &mut dyn Lane, queue: Queue, stamp: u32) -> Result<()> {
-    // SAFETY: a stamp names no memory.
-    unsafe { lane.enqueue(queue, &Op::Stamp { stamp }) }
+/// Gives a timestamp to a queue, or to the capture in progress.
+pub(super) fn enqueue_timestamp(
+    device_slot: &mut dyn DeviceSlot,
+    queue: Queue,
+    timestamp: u32,
+) -> Result<()> {
+    // SAFETY: a timestamp names no memory.
+    unsafe { device_slot.enqueue(queue, &Op::Timestamp { timestamp }) }
 }
 
-/// Sets the first `bytes` bytes of one of the lane's own buffers to zero.
-pub(super) fn enqueue_zeros(lane: &mut dyn Lane, buffer: BufferId, bytes: usize) -> Result<()> {
-    let own = lane.addresses(buffer);
+/// Sets the first `bytes` bytes of one of the device slot's own buffers to zero.
+pub(super) fn enqueue_zeros(
+    device_slot: &mut dyn DeviceSlot,
+    buffer: BufferId,
+    bytes: usize,
+) -> Result<()> {
+    let own = device_slot.addresses(buffer);
     let zero = Op::Memset {
         device: own.device,
         byte: 0,
         bytes: bytes.min(own.bytes),
     };
-    // SAFETY: it is the lane's own memory, within the buffer's room, and kernels take
-    // zeros, which is what memory of a lane starts with.
-    unsafe { lane.enqueue(Queue::Compute, &zero) }
+    // SAFETY: it is the device slot's own memory, within the buffer's room, and kernels take
+    // zeros, which is what memory of a device slot starts with.
+    unsafe { device_slot.enqueue(Queue::Compute, &zero) }
 }
 
 /// Makes a graph of nodes, each with the places of those that it runs after, or gives
 /// their parameters to the graph `into`.
 pub(super) fn build_graph(
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     given: &[(Given<'_>, Vec<usize>)],
     into: Option<GraphId>,
 ) -> Result<(GraphId, Built)> {
@@ -103,35 +117,35 @@ pub(super) fn build_graph(
     for (node, after) in given {
         let op = match *node {
             Given::Command(lowered) => {
-                check_lane(lane, lowered)?;
+                check_slot(device_slot, lowered)?;
                 lowered.op()
             }
-            Given::Stamp(stamp) => &STAMP_OPS[stamp as usize],
+            Given::Timestamp(timestamp) => &STAMP_OPS[timestamp as usize],
         };
         nodes.push(Node { op, after });
     }
-    drop_released(lane);
+    drop_released(device_slot);
     // SAFETY: as for `enqueue`. The edges are those that `hazards` derives from what the
     // commands read and write, or more.
-    unsafe { lane.build_graph(&nodes, into) }
+    unsafe { device_slot.build_graph(&nodes, into) }
 }
 
 /// Gives one node of a graph the parameters of a command, which has the same place.
 pub(super) fn set_params(
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     graph: GraphId,
     node: usize,
     lowered: &Lowered,
 ) -> Result<()> {
-    check_lane(lane, lowered)?;
+    check_slot(device_slot, lowered)?;
     // SAFETY: as for `enqueue`. The graph was made of the same recording, whose edges do
     // not follow from addresses and values.
-    unsafe { lane.set_params(graph, node, lowered.op()) }
+    unsafe { device_slot.set_params(graph, node, lowered.op()) }
 }
 
-/// Drops graphs that were let go of without the lane at hand.
-pub(super) fn drop_released(lane: &mut dyn Lane) {
-    for graph in lane.id().take_released() {
-        lane.drop_graph(graph);
+/// Drops graphs that were let go of without the device slot at hand.
+pub(super) fn drop_released(device_slot: &mut dyn DeviceSlot) {
+    for graph in device_slot.id().take_released() {
+        device_slot.drop_graph(graph);
     }
 }

@@ -2,21 +2,21 @@
 
 use super::Bindings;
 use super::bindings::BoundLaunch;
-use crate::backend::{Block, LaneId, Op, Queue};
+use crate::backend::{Allocation, DeviceSlotId, Op, Queue};
 use crate::record::{Arg, Command, Launch, Target};
 use std::fmt;
 use std::sync::Arc;
 
 /// A command with everything resolved. Only [`lower`] makes one, so its operation is
-/// that of a checked recording over bindings of one lane.
+/// that of a checked recording over bindings of one device slot.
 #[derive(Clone)]
 pub struct Lowered {
     command: usize,
     queue: Queue,
     op: Op,
-    lane: LaneId,
-    /// The blocks that buffers are bound to, which live as long as this does.
-    _blocks: Arc<[Block]>,
+    device_slot: DeviceSlotId,
+    /// The allocations that buffers are bound to, which live as long as this does.
+    _allocations: Arc<[Allocation]>,
 }
 
 impl Lowered {
@@ -35,9 +35,9 @@ impl Lowered {
         &self.op
     }
 
-    /// The lane whose memory it addresses.
-    pub fn lane(&self) -> &LaneId {
-        &self.lane
+    /// The device slot whose memory it addresses.
+    pub fn device_slot(&self) -> &DeviceSlotId {
+        &self.device_slot
     }
 
     /// An operation of no recording, which nothing is given.
@@ -47,8 +47,8 @@ impl Lowered {
             command,
             queue: Queue::Compute,
             op,
-            lane: LaneId::new(crate::backend::BackendId::new()),
-            _blocks: Arc::new([]),
+            device_slot: DeviceSlotId::new(crate::backend::BackendId::new()),
+            _allocations: Arc::new([]),
         }
     }
 }
@@ -66,7 +66,7 @@ impl fmt::Debug for Lowered {
 /// arguments. Copies of mapped buffers vanish.
 pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     let mut launches = 0..;
-    let blocks: Arc<[Block]> = bindings.blocks().cloned().collect();
+    let allocations: Arc<[Allocation]> = bindings.allocations().cloned().collect();
     let lower_one = |(index, command): (usize, &Command)| {
         let (queue, op) = match command {
             Command::Upload(id) | Command::Download(id) if bindings.is_mapped(*id) => return None,
@@ -110,8 +110,8 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             command: index,
             queue,
             op,
-            lane: bindings.lane().clone(),
-            _blocks: Arc::clone(&blocks),
+            device_slot: bindings.device_slot().clone(),
+            _allocations: Arc::clone(&allocations),
         })
     };
     let commands = bindings.recording().commands().iter().enumerate();

@@ -12,7 +12,7 @@ use super::executor::{Executor, Ready};
 use super::give;
 use super::graph::make_graph;
 use super::{Bindings, Lowered};
-use crate::backend::{Built, GraphId, Lane, Op, Streams};
+use crate::backend::{Built, DeviceSlot, GraphId, Op, Streams};
 use crate::error::{Context, Error, Result};
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -52,8 +52,12 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub fn bindings(&mut self, lane: &mut dyn Lane, bucket: usize) -> Result<&Bindings> {
-        self.make_ready(lane, bucket)?;
+    pub fn bindings(
+        &mut self,
+        device_slot: &mut dyn DeviceSlot,
+        bucket: usize,
+    ) -> Result<&Bindings> {
+        self.make_ready(device_slot, bucket)?;
         Ok(self.bindings[bucket].as_ref().expect("made ready above"))
     }
 
@@ -63,16 +67,16 @@ impl Executor {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another
-    /// recording or lane, and for a buffer that is bound to memory that is declared
+    /// recording or device slot, and for a buffer that is bound to memory that is declared
     /// ([`Executor::declare`]), or what the device says, with the command; then the bucket runs
     /// as before.
     pub fn update(
         &mut self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         bucket: usize,
         bindings: Bindings,
     ) -> Result<Rung> {
-        self.update_from(lane, bucket, bindings, Rung::Unchanged)
+        self.update_from(device_slot, bucket, bindings, Rung::Unchanged)
     }
 
     /// [`Executor::update`], by no cheaper rung than `least`.
@@ -81,20 +85,20 @@ impl Executor {
     /// As [`Executor::update`].
     pub fn update_from(
         &mut self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         bucket: usize,
         bindings: Bindings,
         least: Rung,
     ) -> Result<Rung> {
-        self.make_ready(lane, bucket)?;
+        self.make_ready(device_slot, bucket)?;
         let place = || format!("update of bucket {bucket}");
         let old = self.bindings[bucket].as_ref().expect("made ready above");
         if !Arc::ptr_eq(old.recording(), bindings.recording()) {
             let message = "the bindings are of another recording";
             return Err(Error::usage(message).within(place()));
         }
-        if bindings.lane() != lane.id() {
-            let message = "the bindings are of another lane";
+        if bindings.device_slot() != device_slot.id() {
+            let message = "the bindings are of another device slot";
             return Err(Error::usage(message).within(place()));
         }
         if self.policy.streams == Streams::PerStage && bindings.any_mapped() {
@@ -104,22 +108,24 @@ impl Executor {
                 .within(place()));
         }
         self.declared.check(&bindings).within(place)?;
-        let adopted = bindings.blocks().try_for_each(|block| lane.adopt(block));
+        let adopted = bindings
+            .allocations()
+            .try_for_each(|allocation| device_slot.adopt(allocation));
         if let Err(error) = adopted {
-            self.disown_unused(lane, bindings.blocks());
+            self.disown_unused(device_slot, bindings.allocations());
             return Err(error.within(place()));
         }
         let ready = self.ready_ref(bucket).expect("made ready above");
         let batch = Batch::new(&bindings, ready.batch.scope);
         // Before the device is told of any of it.
-        let audited = batch.check(&self.memory(lane, &bindings));
+        let audited = batch.check(&self.memory(device_slot, &bindings));
         let climbed = audited.and_then(|audit| {
-            let rung = self.climb(lane, bucket, &bindings, &batch, least)?;
+            let rung = self.climb(device_slot, bucket, &bindings, &batch, least)?;
             Ok((rung, audit))
         });
         let (rung, unused) = match climbed {
             Ok((rung, audit)) => {
-                self.drop_timed(lane, bucket);
+                self.drop_timed(device_slot, bucket);
                 let ready = self.ready_mut(bucket).expect("made ready above");
                 (ready.batch, ready.audit) = (batch, audit);
                 self.past[bucket].rebound = true;
@@ -128,13 +134,13 @@ impl Executor {
             }
             Err(error) => (Err(error), bindings),
         };
-        self.disown_unused(lane, unused.blocks());
+        self.disown_unused(device_slot, unused.allocations());
         rung.within(place)
     }
 
     fn climb(
         &mut self,
-        lane: &mut dyn Lane,
+        device_slot: &mut dyn DeviceSlot,
         bucket: usize,
         bindings: &Bindings,
         batch: &Batch,
@@ -160,11 +166,11 @@ impl Executor {
             Rung::Params => {
                 // Asked for where nothing changed, it sets nothing.
                 let changed = changed.unwrap_or_default();
-                let set = set_params(lane, ready, graph, &batch.body, &changed);
+                let set = set_params(device_slot, ready, graph, &batch.body, &changed);
                 if let Err(NotSet { error, restored }) = set {
                     if !restored {
                         // The graph may hold some of the change: the next batch makes another.
-                        self.drop_ready(lane, bucket);
+                        self.drop_ready(device_slot, bucket);
                     }
                     return Err(error);
                 }
@@ -173,18 +179,18 @@ impl Executor {
                 Ok(Rung::Params)
             }
             Rung::Update => {
-                let memory = self.memory(lane, bindings);
-                let made = make_graph(lane, &memory, &batch.body, build, Some(graph));
+                let memory = self.memory(device_slot, bindings);
+                let made = make_graph(device_slot, &memory, &batch.body, build, Some(graph));
                 if made.as_ref().is_err_and(|not_made| not_made.spoiled) {
                     // The next batch makes another.
-                    self.drop_ready(lane, bucket);
+                    self.drop_ready(device_slot, bucket);
                 }
                 Ok(self.count(made?.1))
             }
             Rung::Instantiate => {
-                let memory = self.memory(lane, bindings);
-                let made = make_graph(lane, &memory, &batch.body, build, None)?;
-                lane.drop_graph(graph);
+                let memory = self.memory(device_slot, bindings);
+                let made = make_graph(device_slot, &memory, &batch.body, build, None)?;
+                device_slot.drop_graph(graph);
                 let ready = self.ready_mut(bucket).expect("made ready by the caller");
                 ready.graph = Some(made.0);
                 Ok(self.count(made.1))
@@ -222,18 +228,18 @@ struct NotSet {
 /// Sets the changed nodes, or none: after a failure all are set back up to the one that
 /// failed, which may hold a part of its change.
 fn set_params(
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     ready: &Ready,
     graph: GraphId,
     body: &[Lowered],
     changed: &[usize],
 ) -> Result<(), NotSet> {
     for (done, &node) in changed.iter().enumerate() {
-        if let Err(error) = give::set_params(lane, graph, node, &body[node]) {
+        if let Err(error) = give::set_params(device_slot, graph, node, &body[node]) {
             let mut set = changed[..=done].iter();
             let restored = set.all(|&node| {
                 let before = &ready.batch.body[node];
-                give::set_params(lane, graph, node, before).is_ok()
+                give::set_params(device_slot, graph, node, before).is_ok()
             });
             let error = error.within(format!("command {}", body[node].command()));
             return Err(NotSet { error, restored });

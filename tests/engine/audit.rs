@@ -1,4 +1,4 @@
-//! What a graph holds is what was lowered, and only the lane's own addresses: on
+//! What a graph holds is what was lowered, and only the device slot's own addresses: on
 //! the CPU and on the simulated device, in both builds.
 
 use crate::gather;
@@ -6,7 +6,7 @@ use crate::gather;
 use crate::gather::{Gather, Slot, devices};
 use crate::tamper::{Change, Tamper, Tampering};
 use std::sync::Arc;
-use tapeloop::backend::{Backend, BlockView, Op};
+use tapeloop::backend::{AllocationView, Backend, Op};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Rung};
 use tapeloop::{Error, ErrorKind};
 
@@ -27,8 +27,8 @@ fn ways() -> impl Iterator<Item = Policy> {
     }])
 }
 
-fn view(block: &tapeloop::backend::Block) -> BlockView {
-    BlockView::new(block, 0, block.bytes()).unwrap()
+fn view(allocation: &tapeloop::backend::Allocation) -> AllocationView {
+    AllocationView::new(allocation, 0, allocation.bytes()).unwrap()
 }
 
 fn assert_refused(error: &Error, parts: &[&str]) {
@@ -170,11 +170,15 @@ fn an_update_that_leaves_something_else_is_refused_and_the_graph_is_made_again()
                     let (mut slot, tamper) = tampered(&gather, Arc::clone(&backend), &policy);
                     assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
                     tamper.hold(*change);
-                    let bindings = slot.executor.bindings(&mut *slot.lane, 0).unwrap().clone();
-                    let lane = &mut *slot.lane;
+                    let bindings = slot
+                        .executor
+                        .bindings(&mut *slot.device_slot, 0)
+                        .unwrap()
+                        .clone();
+                    let device_slot = &mut *slot.device_slot;
                     let error = slot
                         .executor
-                        .update_from(lane, 0, bindings, least)
+                        .update_from(device_slot, 0, bindings, least)
                         .unwrap_err();
                     assert_refused(&error, parts);
                     tamper.clear();
@@ -190,13 +194,13 @@ fn a_struct_with_a_foreign_pointer_is_refused_before_anything_is_given() {
     let gather = Gather::new();
     for backend in devices() {
         for policy in ways() {
-            // Of the device, and of nobody that this lane knows.
+            // Of the device, and of nobody that this device slot knows.
             let undeclared = gather.table(&*backend, 1.0);
             let mut slot = gather.slot(&backend, &policy);
             let (recording, ..) = gather.recording(undeclared.address());
             let buckets = Arc::new(tapeloop::replay::Buckets::single(recording));
             slot.executor
-                .take_buckets(&mut *slot.lane, &buckets)
+                .take_buckets(&mut *slot.device_slot, &buckets)
                 .unwrap();
             let calls = backend.driver_calls();
             let error = slot.give(&gather).unwrap_err();
@@ -208,7 +212,7 @@ fn a_struct_with_a_foreign_pointer_is_refused_before_anything_is_given() {
             );
             assert_eq!(backend.driver_calls(), calls);
             slot.executor
-                .declare(&mut *slot.lane, view(&undeclared))
+                .declare(&mut *slot.device_slot, view(&undeclared))
                 .unwrap();
             assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
         }
@@ -223,12 +227,12 @@ fn a_struct_that_points_to_memory_that_is_gone_is_refused_as_stale() {
             let mut slot = gather.slot(&backend, &policy);
             assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
             let Slot {
-                lane,
+                device_slot,
                 executor,
                 table,
                 ..
             } = &mut slot;
-            executor.withdraw(&mut **lane, table).unwrap();
+            executor.withdraw(&mut **device_slot, table).unwrap();
             slot.table = gather.table(&*backend, 9.0);
             let error = slot.give(&gather).unwrap_err();
             assert_refused(
@@ -237,12 +241,12 @@ fn a_struct_that_points_to_memory_that_is_gone_is_refused_as_stale() {
             );
             // A parameter update is audited before the device is called.
             let Slot {
-                lane,
+                device_slot,
                 executor,
                 table,
                 ..
             } = &mut slot;
-            executor.declare(&mut **lane, view(table)).unwrap();
+            executor.declare(&mut **device_slot, view(table)).unwrap();
             assert_refused(&slot.give(&gather).unwrap_err(), &["is stale"]);
         }
     }
@@ -259,16 +263,16 @@ fn a_parameter_update_is_audited_before_the_device_is_called() {
             let edits = backend.driver_calls().graph_edits;
             let set = |slot: &mut Slot, address| {
                 let Slot {
-                    lane,
+                    device_slot,
                     executor,
                     x,
                     y,
                     ..
                 } = slot;
-                let mut bindings = executor.bindings(&mut **lane, 0).unwrap().clone();
+                let mut bindings = executor.bindings(&mut **device_slot, 0).unwrap().clone();
                 let value = gather::pointing(&gather::Params::default(), *x, *y, address);
                 bindings.set_struct(0, "params", value).unwrap();
-                executor.update(&mut **lane, 0, bindings)
+                executor.update(&mut **device_slot, 0, bindings)
             };
             let error = set(&mut slot, foreign.address()).unwrap_err();
             assert_refused(
@@ -276,7 +280,7 @@ fn a_parameter_update_is_audited_before_the_device_is_called() {
                 &["update of bucket 0: command 1: kernel gather", "is foreign"],
             );
             // A buffer's own memory is no answer either: nobody would wait for it.
-            let own = slot.lane.addresses(gather.x.id()).device;
+            let own = slot.device_slot.addresses(gather.x.id()).device;
             assert_refused(&set(&mut slot, own).unwrap_err(), &["is buffer x"]);
             assert_eq!(backend.driver_calls().graph_edits, edits);
             assert_eq!(
@@ -285,7 +289,7 @@ fn a_parameter_update_is_audited_before_the_device_is_called() {
                 "as before"
             );
             slot.executor
-                .declare(&mut *slot.lane, view(&foreign))
+                .declare(&mut *slot.device_slot, view(&foreign))
                 .unwrap();
             set(&mut slot, foreign.address()).unwrap();
             assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 7.0));

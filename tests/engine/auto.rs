@@ -11,7 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
-use tapeloop::backend::{Backend, BlockView, Lane, Op, Space, Streams, cpu::CpuBackend};
+use tapeloop::backend::{AllocationView, Backend, DeviceSlot, Op, Space, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Ring, Wait};
 use tapeloop::record::{Access, Buffer, DType, Kernel, Recorder, Recording, StructArg, TwinLaunch};
 use tapeloop::replay::{Buckets, Chosen, Executor, Mode, Policy, Replay, Rung, Scope, Verify, Way};
@@ -79,16 +79,16 @@ fn auto() -> Policy {
 
 /// One slot of the program.
 struct Slot {
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     random: Random,
 }
 
 impl Slot {
     fn new(program: &Program, backend: &Arc<dyn Backend>, policy: &Policy) -> Self {
-        let (lane, executor) = program.slots(backend, 1, policy).unwrap().remove(0);
+        let (device_slot, executor) = program.slots(backend, 1, policy).unwrap().remove(0);
         Slot {
-            lane,
+            device_slot,
             executor,
             random: Random::new(5),
         }
@@ -97,11 +97,11 @@ impl Slot {
     /// Runs a batch of so many elements, whose results are right.
     fn run(&mut self, program: &Program, bucket: usize, elements: usize) -> Result<Replay> {
         let input = Input::random(&mut self.random, elements);
-        program.fill(&mut *self.lane, &input);
-        let (lane, extent) = (&mut *self.lane, input.extent());
-        let replay = self.executor.replay(lane, bucket, extent)?;
-        self.lane.wait()?;
-        assert!(program.is_right(&*self.lane, &input));
+        program.fill(&mut *self.device_slot, &input);
+        let (device_slot, extent) = (&mut *self.device_slot, input.extent());
+        let replay = self.executor.replay(device_slot, bucket, extent)?;
+        self.device_slot.wait()?;
+        assert!(program.is_right(&*self.device_slot, &input));
         Ok(replay)
     }
 
@@ -340,26 +340,32 @@ fn bindings_are_kept_until_there_is_something_to_choose_with() {
         for price in [slow_graphs as Price, slow_calls] {
             let (tamper, backend) = priced(Arc::clone(&inner), price);
             let mut slot = Slot::new(&program, &backend, &auto());
-            let lane = &mut *slot.lane;
-            let mut bindings = slot.executor.bindings(lane, 1).unwrap().clone();
+            let device_slot = &mut *slot.device_slot;
+            let mut bindings = slot.executor.bindings(device_slot, 1).unwrap().clone();
             bindings.set_scalar(0, "factor", 7_f32).unwrap();
-            let rung = slot.executor.update(lane, 1, bindings.clone()).unwrap();
+            let rung = slot
+                .executor
+                .update(device_slot, 1, bindings.clone())
+                .unwrap();
             assert_eq!(rung, Rung::Unchanged, "there is no graph yet");
             assert_eq!((tamper.graphs(), slot.executor.chosen().len()), (0, 0));
             let mut with = |factor: f32, tried: usize| {
                 let input = Input::random(&mut slot.random, 20);
-                program.fill(&mut *slot.lane, &input);
-                let lane = &mut *slot.lane;
-                let replay = slot.executor.replay(lane, 1, input.extent()).unwrap();
-                slot.lane.wait().unwrap();
-                let y: &[f32] = bytemuck::cast_slice(slot.lane.host(program.handles.y.id()));
+                program.fill(&mut *slot.device_slot, &input);
+                let device_slot = &mut *slot.device_slot;
+                let replay = slot
+                    .executor
+                    .replay(device_slot, 1, input.extent())
+                    .unwrap();
+                slot.device_slot.wait().unwrap();
+                let y: &[f32] = bytemuck::cast_slice(slot.device_slot.host(program.handles.y.id()));
                 assert_eq!((&y[..20], replay.tried), (&input.y(factor)[..], tried));
             };
             with(7.0, 1);
             with(7.0, 0);
             bindings.set_scalar(0, "factor", 3_f32).unwrap();
-            let lane = &mut *slot.lane;
-            let rung = slot.executor.update(lane, 1, bindings).unwrap();
+            let device_slot = &mut *slot.device_slot;
+            let rung = slot.executor.update(device_slot, 1, bindings).unwrap();
             let chosen = slot.chosen(1).way.mode;
             let expected = match chosen {
                 Mode::Graph => Rung::Params,
@@ -367,11 +373,13 @@ fn bindings_are_kept_until_there_is_something_to_choose_with() {
             };
             assert_eq!(rung, expected);
             let input = Input::random(&mut slot.random, 20);
-            program.fill(&mut *slot.lane, &input);
-            let lane = &mut *slot.lane;
-            slot.executor.replay(lane, 1, input.extent()).unwrap();
-            slot.lane.wait().unwrap();
-            let y: &[f32] = bytemuck::cast_slice(slot.lane.host(program.handles.y.id()));
+            program.fill(&mut *slot.device_slot, &input);
+            let device_slot = &mut *slot.device_slot;
+            slot.executor
+                .replay(device_slot, 1, input.extent())
+                .unwrap();
+            slot.device_slot.wait().unwrap();
+            let y: &[f32] = bytemuck::cast_slice(slot.device_slot.host(program.handles.y.id()));
             assert_eq!(y[..20], input.y(3.0));
         }
     }
@@ -388,14 +396,14 @@ fn a_timed_batch_is_timed_after_its_trial() {
             };
             let mut slot = Slot::new(&program, &backend, &policy);
             let input = Input::random(&mut slot.random, 20);
-            program.fill(&mut *slot.lane, &input);
-            let (lane, extent) = (&mut *slot.lane, input.extent());
-            let replay = slot.executor.replay_timed(lane, 1, extent).unwrap();
+            program.fill(&mut *slot.device_slot, &input);
+            let (device_slot, extent) = (&mut *slot.device_slot, input.extent());
+            let replay = slot.executor.replay_timed(device_slot, 1, extent).unwrap();
             assert!(replay.timed && replay.tried == 1);
-            slot.lane.wait().unwrap();
-            assert!(program.is_right(&*slot.lane, &input));
-            let stamps = slot.lane.stamps().unwrap();
-            assert!(stamps.iter().all(Option::is_some), "{policy:?}");
+            slot.device_slot.wait().unwrap();
+            assert!(program.is_right(&*slot.device_slot, &input));
+            let timestamps = slot.device_slot.timestamps().unwrap();
+            assert!(timestamps.iter().all(Option::is_some), "{policy:?}");
         }
     }
 }
@@ -408,7 +416,10 @@ fn new_buckets_are_chosen_for_anew() {
         assert_eq!(slot.run(&program, 0, 5).unwrap().tried, 1);
         assert_eq!(slot.run(&program, 0, 5).unwrap().tried, 0);
         let again = Arc::new((*program.buckets).clone());
-        let taken = slot.executor.take_buckets(&mut *slot.lane, &again).unwrap();
+        let taken = slot
+            .executor
+            .take_buckets(&mut *slot.device_slot, &again)
+            .unwrap();
         assert_eq!((taken.made, taken.dropped), (0, 1));
         assert_eq!(slot.executor.chosen(), []);
         assert_eq!(slot.run(&program, 0, 5).unwrap().tried, 1);
@@ -452,21 +463,21 @@ fn the_slots_of_a_device_share_what_the_first_of_them_chose() {
     }
 }
 
-/// One kernel of two buffers, in a lane of its own.
+/// One kernel of two buffers, in a device slot of its own.
 fn small(
     backend: &Arc<dyn Backend>,
     record: impl FnOnce(&mut Recorder) -> [Buffer<i32>; 2],
     policy: &Policy,
-) -> (Box<dyn Lane>, Executor, [Buffer<i32>; 2]) {
+) -> (Box<dyn DeviceSlot>, Executor, [Buffer<i32>; 2]) {
     let mut recorder = Recorder::new(&[4]);
     let handles = record(&mut recorder);
     let recording: Recording = recorder.finish().unwrap();
     let buffers = recording.buffers().to_vec();
-    let lanes = backend.open_lanes(&buffers, 1, policy.streams);
-    let mut lane = lanes.unwrap().remove(0);
+    let device_slots = backend.open_slots(&buffers, 1, policy.streams);
+    let mut device_slot = device_slots.unwrap().remove(0);
     let buckets = Arc::new(Buckets::single(recording));
-    let executor = Executor::new(backend, &mut *lane, &buckets, policy).unwrap();
-    (lane, executor, handles)
+    let executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
+    (device_slot, executor, handles)
 }
 
 #[test]
@@ -492,14 +503,16 @@ fn inputs_that_kernels_change_are_as_from_one_replay() {
                 recorder.download(y);
                 [x, y]
             };
-            let (mut lane, mut executor, [x, y]) = small(&backend, record, &policy);
+            let (mut device_slot, mut executor, [x, y]) = small(&backend, record, &policy);
             for batch in 0..3_i32 {
                 let values = [batch, 1, 2, 3];
-                lane.host_mut(&[x.id()])[0].copy_from_slice(bytemuck::cast_slice(&values));
-                let replay = executor.replay(&mut *lane, 0, Extent::from([4])).unwrap();
-                lane.wait().unwrap();
+                device_slot.host_mut(&[x.id()])[0].copy_from_slice(bytemuck::cast_slice(&values));
+                let replay = executor
+                    .replay(&mut *device_slot, 0, Extent::from([4]))
+                    .unwrap();
+                device_slot.wait().unwrap();
                 assert_eq!(replay.tried, usize::from(batch == 0));
-                let out: &[i32] = bytemuck::cast_slice(lane.host(y.id()));
+                let out: &[i32] = bytemuck::cast_slice(device_slot.host(y.id()));
                 assert_eq!(out, values.map(|value| value + 10), "{policy:?}");
             }
         }
@@ -517,8 +530,8 @@ fn kernels_that_write_declared_memory_are_not_tried() {
     }
     for inner in devices() {
         let (tamper, backend) = priced(inner, slow_graphs);
-        let block = backend.allocate(Space::Device, 4).unwrap();
-        backend.write(&[0; 4], &block, 0).unwrap();
+        let allocation = backend.allocate(Space::Device, 4).unwrap();
+        backend.write(&[0; 4], &allocation, 0).unwrap();
         let record = |recorder: &mut Recorder| {
             let kernel = Kernel::new("count")
                 .structure("total", 8, &[(0, Access::ReadWrite, DType::I32)])
@@ -528,21 +541,23 @@ fn kernels_that_write_declared_memory_are_not_tried() {
             let x = recorder.upload_buffer::<i32>("x", 0, 1);
             let y = recorder.download_buffer::<i32>("y", 0, 1);
             recorder.upload(x);
-            // SAFETY: the twin touches the one element of the block.
-            let total = unsafe { StructArg::new(&[0; 8]).address(block.address()) };
+            // SAFETY: the twin touches the one element of the allocation.
+            let total = unsafe { StructArg::new(&[0; 8]).address(allocation.address()) };
             recorder.launch(&kernel, 1, &[total.into(), x.into(), y.into()]);
             recorder.download(y);
             [x, y]
         };
-        let (mut lane, mut executor, [x, y]) = small(&backend, record, &auto());
-        let view = BlockView::new(&block, 0, 4).unwrap();
-        executor.declare(&mut *lane, view).unwrap();
+        let (mut device_slot, mut executor, [x, y]) = small(&backend, record, &auto());
+        let view = AllocationView::new(&allocation, 0, 4).unwrap();
+        executor.declare(&mut *device_slot, view).unwrap();
         for batch in 1..=3_i32 {
-            lane.host_mut(&[x.id()])[0][..4].copy_from_slice(&5_i32.to_le_bytes());
-            let replay = executor.replay(&mut *lane, 0, Extent::from([4])).unwrap();
-            lane.wait().unwrap();
+            device_slot.host_mut(&[x.id()])[0][..4].copy_from_slice(&5_i32.to_le_bytes());
+            let replay = executor
+                .replay(&mut *device_slot, 0, Extent::from([4]))
+                .unwrap();
+            device_slot.wait().unwrap();
             assert_eq!((replay.tried, replay.trial_ns), (0, 0));
-            assert_eq!(lane.host(y.id())[..4], (5 * batch).to_le_bytes());
+            assert_eq!(device_slot.host(y.id())[..4], (5 * batch).to_le_bytes());
         }
         let chosen = executor.chosen().remove(0);
         assert_eq!((chosen.way, chosen.tried.len()), (GRAPH, 0));

@@ -6,8 +6,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tapeloop::backend::{
-    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
-    HostViews, Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams, cpu::CpuBackend,
+    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
+    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
+    cpu::CpuBackend,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -15,7 +16,7 @@ use tapeloop::replay::Mode;
 use tapeloop::workload::Completion;
 use tapeloop::{Error, ErrorKind, Result};
 
-/// What the lanes of a [`Wrapped`] backend do beside the CPU's work.
+/// What the device slots of a [`Wrapped`] backend do beside the CPU's work.
 struct Script {
     /// Batches are not done before so many polls, by their number, or until a
     /// later one is.
@@ -60,8 +61,8 @@ struct Wrapped {
     script: Arc<Script>,
 }
 
-struct WrappedLane {
-    cpu: Box<dyn Lane>,
+struct WrappedSlot {
+    cpu: Box<dyn DeviceSlot>,
     script: Arc<Script>,
     batch: usize,
     polls: usize,
@@ -81,15 +82,15 @@ unsafe impl Backend for Wrapped {
         self.cpu.load(kernel)
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let wrap = |cpu| -> Box<dyn Lane> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let wrap = |cpu| -> Box<dyn DeviceSlot> {
             let script = Arc::clone(&self.script);
-            Box::new(WrappedLane {
+            Box::new(WrappedSlot {
                 cpu,
                 script,
                 batch: 0,
@@ -98,29 +99,29 @@ unsafe impl Backend for Wrapped {
         };
         Ok(self
             .cpu
-            .open_lanes(buffers, lanes, streams)?
+            .open_slots(buffers, device_slots, streams)?
             .into_iter()
             .map(wrap)
             .collect())
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.cpu.allocate(space, bytes)
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         self.cpu.write(from, to, to_offset)
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         self.cpu.read(from, from_offset, to)
     }
 
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
@@ -132,9 +133,9 @@ unsafe impl Backend for Wrapped {
     }
 }
 
-// SAFETY: every call goes on to a lane that keeps the contract.
-unsafe impl Lane for WrappedLane {
-    fn id(&self) -> &LaneId {
+// SAFETY: every call goes on to a device slot that keeps the contract.
+unsafe impl DeviceSlot for WrappedSlot {
+    fn id(&self) -> &DeviceSlotId {
         self.cpu.id()
     }
 
@@ -162,12 +163,12 @@ unsafe impl Lane for WrappedLane {
         self.cpu.host_mut(buffers)
     }
 
-    fn adopt(&mut self, block: &Block) -> Result<()> {
-        self.cpu.adopt(block)
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        self.cpu.adopt(allocation)
     }
 
-    fn disown(&mut self, block: &Block) {
-        self.cpu.disown(block);
+    fn disown(&mut self, allocation: &Allocation) {
+        self.cpu.disown(allocation);
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
@@ -251,8 +252,8 @@ unsafe impl Lane for WrappedLane {
         self.cpu.abandon(error);
     }
 
-    fn stamps(&self) -> Result<Stamps> {
-        self.cpu.stamps()
+    fn timestamps(&self) -> Result<Timestamps> {
+        self.cpu.timestamps()
     }
 }
 
@@ -420,7 +421,7 @@ fn a_call_that_fails_in_a_batch_answers_every_ticket_once() {
 }
 
 #[test]
-fn the_counter_of_driver_calls_is_what_lanes_were_given() {
+fn the_counter_of_driver_calls_is_what_slots_were_given() {
     for mode in [Mode::Graph, Mode::Stream] {
         let pool = pool();
         let (backend, script) = wrapped(Script::new(|_| 0), &pool);

@@ -10,9 +10,9 @@ use tapeloop::replay::{Build, Mode, Policy, Scope};
 
 fn dot(backend: &Arc<dyn Backend>, policy: Policy) -> String {
     let program = Program::new();
-    let (mut lane, mut executor) = program.slots(backend, 1, &policy).unwrap().remove(0);
-    assert!(executor.dot(&mut *lane, 2).is_err());
-    executor.dot(&mut *lane, 1).unwrap()
+    let (mut device_slot, mut executor) = program.slots(backend, 1, &policy).unwrap().remove(0);
+    assert!(executor.dot(&mut *device_slot, 2).is_err());
+    executor.dot(&mut *device_slot, 1).unwrap()
 }
 
 /// Edges as their text has them: what comes before, what after.
@@ -122,6 +122,6 @@ fn what_is_drawn_is_what_the_device_holds() {
             *grid = [77, 1, 1];
         }
     });
-    let dot = slot.executor.dot(&mut *slot.lane, 0).unwrap();
-    assert!(dot.contains("gather\\n77 x 1 x 1 blocks"), "{dot}");
+    let dot = slot.executor.dot(&mut *slot.device_slot, 0).unwrap();
+    assert!(dot.contains("gather\\n77 x 1 x 1 allocations"), "{dot}");
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, BlockView, Lane, Space, Streams, cpu::CpuBackend};
+use tapeloop::backend::{AllocationView, Backend, DeviceSlot, Space, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, Kernel, Recorder, Unit};
 use tapeloop::replay::{Bindings, Bucket, Buckets, Executor, Mode, Policy, Rung, Scope};
@@ -57,26 +57,27 @@ fn buckets_that_would_not_fit_their_memory_are_refused() {
     assert!(refused(other_capacity).contains("of another capacity"));
     let strangers = vec![one(2, 4), one(4, 4)];
     assert!(refused(strangers).contains("of another recorder"));
-    // Lanes of smaller buffers.
+    // Device slots of smaller buffers.
     let backend = cpu();
     let (small, large) = (one(4, 4), one(4, 1_000));
-    let mut lanes = backend
-        .open_lanes(small.recording.buffers(), 2, Streams::PerSlot)
+    let mut device_slots = backend
+        .open_slots(small.recording.buffers(), 2, Streams::PerSlot)
         .unwrap();
     let large = Arc::new(Buckets::new(vec![large]).unwrap());
-    let executor =
-        |lane: &mut dyn Lane, buckets| Executor::new(&backend, lane, buckets, &Policy::default());
-    let error = executor(&mut *lanes[0], &large).err().unwrap();
+    let executor = |device_slot: &mut dyn DeviceSlot, buckets| {
+        Executor::new(&backend, device_slot, buckets, &Policy::default())
+    };
+    let error = executor(&mut *device_slots[0], &large).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    // Another lane than the executor's own.
+    // Another device slot than the executor's own.
     let small = Arc::new(Buckets::new(vec![small]).unwrap());
-    let mut own = executor(&mut *lanes[0], &small).unwrap();
+    let mut own = executor(&mut *device_slots[0], &small).unwrap();
     let error = own
-        .replay(&mut *lanes[1], 0, Extent::from([1]))
+        .replay(&mut *device_slots[1], 0, Extent::from([1]))
         .unwrap_err();
-    assert_eq!(error.message(), "the executor is of another lane");
+    assert_eq!(error.message(), "the executor is of another device slot");
     let error = own
-        .replay(&mut *lanes[0], 0, Extent::from([5]))
+        .replay(&mut *device_slots[0], 0, Extent::from([5]))
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
 }
@@ -173,7 +174,7 @@ fn per_stage() -> Policy {
 }
 
 #[test]
-fn a_lane_of_other_streams_is_refused() {
+fn a_slot_of_other_streams_is_refused() {
     let (buckets, _) = doubling();
     let backend: Arc<dyn Backend> = Arc::new(SimBackend::new(SimOptions::seeded(1)));
     let buffers = buckets.largest().recording.buffers();
@@ -181,8 +182,8 @@ fn a_lane_of_other_streams_is_refused() {
         (Streams::PerSlot, per_stage(), "per_stage"),
         (Streams::PerStage, Policy::default(), "per_slot"),
     ] {
-        let mut lane = backend.open_lanes(buffers, 1, streams).unwrap().remove(0);
-        let made = Executor::new(&backend, &mut *lane, &buckets, &policy);
+        let mut device_slot = backend.open_slots(buffers, 1, streams).unwrap().remove(0);
+        let made = Executor::new(&backend, &mut *device_slot, &buckets, &policy);
         let error = made.err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
         assert!(error.to_string().contains(named), "{error}");
@@ -197,16 +198,19 @@ fn a_batch_that_is_not_waited_for_is_done_before_the_next_begins() {
         for seed in 0..20 {
             let sim = Arc::new(SimBackend::new(SimOptions::seeded(seed)));
             let backend: Arc<dyn Backend> = sim.clone();
-            let lanes = backend.open_lanes(buffers, 1, policy.streams);
-            let mut lane = lanes.unwrap().remove(0);
-            let lane = &mut *lane;
-            let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
-            bytemuck::cast_slice_mut(lane.host_mut(&[x.id()]).pop().unwrap())[0] = 21u32;
+            let device_slots = backend.open_slots(buffers, 1, policy.streams);
+            let mut device_slot = device_slots.unwrap().remove(0);
+            let device_slot = &mut *device_slot;
+            let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
+            bytemuck::cast_slice_mut(device_slot.host_mut(&[x.id()]).pop().unwrap())[0] = 21u32;
             for _ in 0..5 {
-                executor.replay(lane, 0, Extent::from([1])).unwrap();
+                executor.replay(device_slot, 0, Extent::from([1])).unwrap();
             }
-            lane.wait().unwrap();
-            assert_eq!(bytemuck::cast_slice::<_, u32>(lane.host(y.id())), [42]);
+            device_slot.wait().unwrap();
+            assert_eq!(
+                bytemuck::cast_slice::<_, u32>(device_slot.host(y.id())),
+                [42]
+            );
             assert!(sim.violations().is_empty(), "{:?}", sim.violations());
         }
     }
@@ -218,28 +222,36 @@ fn a_capture_on_the_cpu_refuses_what_other_devices_refuse() {
     let buffers = buckets.largest().recording.buffers();
     let backend = cpu();
     let policy = Policy::of(Mode::Graph);
-    let mut lane = backend
-        .open_lanes(buffers, 1, policy.streams)
+    let mut device_slot = backend
+        .open_slots(buffers, 1, policy.streams)
         .unwrap()
         .remove(0);
-    let lane = &mut *lane;
-    let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
-    bytemuck::cast_slice_mut(lane.host_mut(&[x.id()]).pop().unwrap())[0] = 21u32;
-    lane.begin_capture().unwrap();
+    let device_slot = &mut *device_slot;
+    let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
+    bytemuck::cast_slice_mut(device_slot.host_mut(&[x.id()]).pop().unwrap())[0] = 21u32;
+    device_slot.begin_capture().unwrap();
     for error in [
-        executor.replay(lane, 0, Extent::from([1])).unwrap_err(),
-        lane.fence().unwrap_err(),
-        lane.is_done().unwrap_err(),
-        lane.wait().unwrap_err(),
-        lane.begin_capture().unwrap_err(),
+        executor
+            .replay(device_slot, 0, Extent::from([1]))
+            .unwrap_err(),
+        device_slot.fence().unwrap_err(),
+        device_slot.is_done().unwrap_err(),
+        device_slot.wait().unwrap_err(),
+        device_slot.begin_capture().unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
         assert!(error.to_string().contains("during a capture"), "{error}");
     }
-    assert!(lane.end_capture(None).is_err(), "nothing was captured");
-    executor.replay(lane, 0, Extent::from([1])).unwrap();
-    lane.wait().unwrap();
-    assert_eq!(bytemuck::cast_slice::<_, u32>(lane.host(y.id())), [42]);
+    assert!(
+        device_slot.end_capture(None).is_err(),
+        "nothing was captured"
+    );
+    executor.replay(device_slot, 0, Extent::from([1])).unwrap();
+    device_slot.wait().unwrap();
+    assert_eq!(
+        bytemuck::cast_slice::<_, u32>(device_slot.host(y.id())),
+        [42]
+    );
 }
 
 #[test]
@@ -261,26 +273,26 @@ fn the_error_of_a_batch_is_returned_by_the_wait_and_not_by_the_next_batch() {
     let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
     let recording = Arc::clone(&buckets.largest().recording);
     let (backend, policy) = (cpu(), Policy::default());
-    let lanes = backend.open_lanes(recording.buffers(), 1, policy.streams);
-    let mut lane = lanes.unwrap().remove(0);
-    let lane = &mut *lane;
-    let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
-    let block = backend.allocate(Space::Pinned, 4).unwrap();
-    bytemuck::cast_slice_mut(&mut block.write().unwrap())[0] = 999u32;
+    let device_slots = backend.open_slots(recording.buffers(), 1, policy.streams);
+    let mut device_slot = device_slots.unwrap().remove(0);
+    let device_slot = &mut *device_slot;
+    let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
+    let allocation = backend.allocate(Space::Pinned, 4).unwrap();
+    bytemuck::cast_slice_mut(&mut allocation.write().unwrap())[0] = 999u32;
     for buffer in [x, y] {
-        let mut bindings = Bindings::new(&recording, &*backend, lane, &policy).unwrap();
-        let view = BlockView::new(&block, 0, 4).unwrap();
+        let mut bindings = Bindings::new(&recording, &*backend, device_slot, &policy).unwrap();
+        let view = AllocationView::new(&allocation, 0, 4).unwrap();
         bindings.bind_host(buffer, view).unwrap();
-        executor.update(lane, 0, bindings).unwrap();
-        // The second one writes the block that the first one reads, so the first runs.
-        executor.replay(lane, 0, Extent::from([1])).unwrap();
+        executor.update(device_slot, 0, bindings).unwrap();
+        // The second one writes the allocation that the first one reads, so the first runs.
+        executor.replay(device_slot, 0, Extent::from([1])).unwrap();
     }
-    let error = lane.wait().unwrap_err();
+    let error = device_slot.wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Kernel, "{error}");
     assert!(error.to_string().contains("fails_at_999"), "{error}");
-    lane.host_mut(&[x.id()])[0].fill(0);
-    executor.replay(lane, 0, Extent::from([1])).unwrap();
-    lane.wait().unwrap();
+    device_slot.host_mut(&[x.id()])[0].fill(0);
+    executor.replay(device_slot, 0, Extent::from([1])).unwrap();
+    device_slot.wait().unwrap();
 }
 
 #[test]
@@ -290,10 +302,10 @@ fn buffers_of_two_recordings_with_one_index_are_not_borrowed_together() {
     let buffers = buckets.largest().recording.buffers();
     let sim: Arc<dyn Backend> = Arc::new(SimBackend::new(SimOptions::seeded(1)));
     for backend in [cpu(), sim] {
-        let lanes = backend.open_lanes(buffers, 1, Streams::PerSlot);
-        let mut lane = lanes.unwrap().remove(0);
+        let device_slots = backend.open_slots(buffers, 1, Streams::PerSlot);
+        let mut device_slot = device_slots.unwrap().remove(0);
         for pair in [[x.id(), other.id()], [other.id(), x.id()], [x.id(), x.id()]] {
-            let views = AssertUnwindSafe(|| lane.host_mut(&pair).len());
+            let views = AssertUnwindSafe(|| device_slot.host_mut(&pair).len());
             assert!(catch_unwind(views).is_err(), "{pair:?}");
         }
     }

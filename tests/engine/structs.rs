@@ -4,7 +4,7 @@
 use crate::gather;
 
 use crate::gather::{Gather, Params, TABLE, devices, policies};
-use tapeloop::backend::{BlockView, Space};
+use tapeloop::backend::{AllocationView, Space};
 use tapeloop::record::StructArg;
 use tapeloop::replay::Rung;
 
@@ -32,9 +32,13 @@ fn values_and_declared_memory_change_in_place_and_buffers_stay() {
         for policy in policies() {
             let mut slot = gather.slot(&backend, &policy);
             let other = gather.table(&*backend, 5.0);
-            let view = BlockView::new(&other, 0, other.bytes()).unwrap();
-            slot.executor.declare(&mut *slot.lane, view).unwrap();
-            let mut bindings = slot.executor.bindings(&mut *slot.lane, 0).unwrap().clone();
+            let view = AllocationView::new(&other, 0, other.bytes()).unwrap();
+            slot.executor.declare(&mut *slot.device_slot, view).unwrap();
+            let mut bindings = slot
+                .executor
+                .bindings(&mut *slot.device_slot, 0)
+                .unwrap()
+                .clone();
             let params = Params {
                 offset: 3.0,
                 ..Params::default()
@@ -53,7 +57,10 @@ fn values_and_declared_memory_change_in_place_and_buffers_stay() {
             assert!(set(wrong).is_err());
             let value = gather::pointing(&params, x, y, address);
             bindings.set_struct(0, "params", value).unwrap();
-            let rung = slot.executor.update(&mut *slot.lane, 0, bindings).unwrap();
+            let rung = slot
+                .executor
+                .update(&mut *slot.device_slot, 0, bindings)
+                .unwrap();
             let in_graph = policy.mode == tapeloop::Mode::Graph;
             assert_eq!(
                 rung,
@@ -64,7 +71,7 @@ fn values_and_declared_memory_change_in_place_and_buffers_stay() {
                 }
             );
             slot.executor
-                .withdraw(&mut *slot.lane, &slot.table)
+                .withdraw(&mut *slot.device_slot, &slot.table)
                 .unwrap();
             drop(other);
             let expected: Vec<f32> = gather.expected(2.0, 5.0);
@@ -79,12 +86,12 @@ fn declared_memory_is_the_device_s_while_work_uses_it() {
     let gather = Gather::new();
     for backend in devices() {
         let mut slot = gather.slot_with(&backend, &policies()[0], Space::Pinned);
-        gather.fill(&mut *slot.lane, 2.0);
+        gather.fill(&mut *slot.device_slot, 2.0);
         let table = slot.table.clone();
         let guard = table.write().unwrap();
         assert!(slot.give(&gather).is_err(), "the host writes it");
         drop(guard);
-        slot.lane.wait().unwrap();
+        slot.device_slot.wait().unwrap();
         assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
         assert_eq!(slot.table.read().unwrap().len(), TABLE * size_of::<f32>());
     }

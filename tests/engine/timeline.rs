@@ -146,7 +146,7 @@ fn without_a_timeline_nothing_is_timed_and_with_one_only_what_is_sampled() {
         (calls.timings, calls.graph_edits - built.graph_edits)
     };
     assert_eq!(counted(None), (0, 0));
-    // Stamps are read for each of the first batches, and each slot that they are in
+    // Timestamps are read for each of the first batches, and each slot that they are in
     // makes one graph.
     let (timings, edits) = counted(Some(TimelineConfig::default()));
     assert_eq!(timings, 14);

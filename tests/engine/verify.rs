@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Lane, Op};
+use tapeloop::backend::{Backend, DeviceSlot, Op};
 use tapeloop::record::{Access, Buffer, DType, Kernel, Recorder, StructArg, Twin, TwinLaunch};
 use tapeloop::replay::{Buckets, Build, Executor, Mode, Policy, Replay, Verify};
 use tapeloop::workload::Extent;
@@ -34,7 +34,7 @@ fn verified(policy: Policy, verify: Verify, shadow_every: u32) -> Policy {
 
 /// One kernel that takes `x` in, and gives `y`.
 struct Slot {
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     x: Buffer<i32>,
     y: Buffer<i32>,
@@ -58,12 +58,12 @@ fn slot(backend: &Arc<dyn Backend>, policy: &Policy, updates: bool, twin: Twin) 
     recorder.download(y);
     let recording = recorder.finish().unwrap();
     let buffers = recording.buffers().to_vec();
-    let mut lanes = backend.open_lanes(&buffers, 1, policy.streams).unwrap();
-    let mut lane = lanes.remove(0);
+    let mut device_slots = backend.open_slots(&buffers, 1, policy.streams).unwrap();
+    let mut device_slot = device_slots.remove(0);
     let buckets = Arc::new(Buckets::single(recording));
-    let executor = Executor::new(backend, &mut *lane, &buckets, policy).unwrap();
+    let executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
     Slot {
-        lane,
+        device_slot,
         executor,
         x,
         y,
@@ -80,16 +80,16 @@ impl Slot {
             .recording
             .header()
             .unwrap();
-        let mut views = self.lane.host_mut(&[header, self.x.id()]);
+        let mut views = self.device_slot.host_mut(&[header, self.x.id()]);
         bytemuck::cast_slice_mut::<u8, u32>(views[0])[0] = live;
         let x: &mut [i32] = bytemuck::cast_slice_mut(views[1]);
         (0..live).for_each(|i| x[i as usize] = i as i32);
         drop(views);
         let replay = self
             .executor
-            .replay(&mut *self.lane, 0, Extent::from([live]))?;
-        self.lane.wait()?;
-        let y = bytemuck::cast_slice(self.lane.host(self.y.id()));
+            .replay(&mut *self.device_slot, 0, Extent::from([live]))?;
+        self.device_slot.wait()?;
+        let y = bytemuck::cast_slice(self.device_slot.host(self.y.id()));
         Ok((y[..live as usize].to_vec(), replay))
     }
 
@@ -252,10 +252,12 @@ fn a_batch_that_changes_an_input_uploaded_in_part_runs_once() {
             let policy = verified(policy, Verify::First, 1);
             let mut slot = slot(&backend, &policy, true, in_place);
             slot.run(6).unwrap();
-            let bindings = slot.executor.bindings(&mut *slot.lane, 0).unwrap();
+            let bindings = slot.executor.bindings(&mut *slot.device_slot, 0).unwrap();
             let mut bindings = bindings.clone();
             bindings.set_copy_len(slot.x, 3).unwrap();
-            slot.executor.update(&mut *slot.lane, 0, bindings).unwrap();
+            slot.executor
+                .update(&mut *slot.device_slot, 0, bindings)
+                .unwrap();
             let (y, replay) = slot.run(6).unwrap();
             assert_eq!(replay.verified, 0, "{policy:?}");
             // The rest of the device's side is as the batch before left it.
@@ -292,10 +294,10 @@ fn kernels_that_write_declared_memory_run_once() {
         y[0] = total[0];
     }
     for backend in devices() {
-        let block = backend
+        let allocation = backend
             .allocate(tapeloop::backend::Space::Device, 4)
             .unwrap();
-        backend.write(&[0; 4], &block, 0).unwrap();
+        backend.write(&[0; 4], &allocation, 0).unwrap();
         let kernel = Kernel::new("count")
             .structure("total", 8, &[(0, Access::ReadWrite, DType::I32)])
             .reads::<i32>("x")
@@ -305,8 +307,8 @@ fn kernels_that_write_declared_memory_run_once() {
         let x = recorder.upload_buffer::<i32>("x", 0, 1);
         let y = recorder.download_buffer::<i32>("y", 0, 1);
         recorder.upload(x);
-        // SAFETY: the twin touches the one element of the block.
-        let total = unsafe { StructArg::new(&[0; 8]).address(block.address()) };
+        // SAFETY: the twin touches the one element of the allocation.
+        let total = unsafe { StructArg::new(&[0; 8]).address(allocation.address()) };
         recorder.launch(&kernel, 1, &[total.into(), x.into(), y.into()]);
         recorder.download(y);
         let recording = recorder.finish().unwrap();
@@ -317,19 +319,21 @@ fn kernels_that_write_declared_memory_run_once() {
             warm_up: false,
             ..policy
         };
-        let mut lane = backend
-            .open_lanes(&buffers, 1, policy.streams)
+        let mut device_slot = backend
+            .open_slots(&buffers, 1, policy.streams)
             .unwrap()
             .remove(0);
-        let mut executor = Executor::new(&backend, &mut *lane, &buckets, &policy).unwrap();
-        let view = tapeloop::backend::BlockView::new(&block, 0, 4).unwrap();
-        executor.declare(&mut *lane, view).unwrap();
+        let mut executor = Executor::new(&backend, &mut *device_slot, &buckets, &policy).unwrap();
+        let view = tapeloop::backend::AllocationView::new(&allocation, 0, 4).unwrap();
+        executor.declare(&mut *device_slot, view).unwrap();
         for batch in 1..=3_i32 {
-            lane.host_mut(&[x.id()])[0].copy_from_slice(&5_i32.to_le_bytes());
-            let replay = executor.replay(&mut *lane, 0, Extent::from([1])).unwrap();
-            lane.wait().unwrap();
+            device_slot.host_mut(&[x.id()])[0].copy_from_slice(&5_i32.to_le_bytes());
+            let replay = executor
+                .replay(&mut *device_slot, 0, Extent::from([1]))
+                .unwrap();
+            device_slot.wait().unwrap();
             assert_eq!(replay.verified, 0);
-            assert_eq!(lane.host(y.id()), (5 * batch).to_le_bytes());
+            assert_eq!(device_slot.host(y.id()), (5 * batch).to_le_bytes());
         }
     }
 }
@@ -342,18 +346,18 @@ fn the_first_batch_of_each_bucket_runs_twice_and_no_other_makes_a_call_more() {
             let calls = |verify| {
                 let policy = verified(policy, verify, 0);
                 let mut random = Random::new(3);
-                let (mut lane, mut executor) =
+                let (mut device_slot, mut executor) =
                     program.slots(&backend, 1, &policy).unwrap().remove(0);
                 let mut calls = Vec::new();
                 for bucket in [0, 1, 0, 1] {
                     let input = Input::random(&mut random, CAPACITIES[bucket]);
-                    program.fill(&mut *lane, &input);
+                    program.fill(&mut *device_slot, &input);
                     let before = backend.driver_calls();
-                    let replay = executor.replay(&mut *lane, bucket, input.extent());
+                    let replay = executor.replay(&mut *device_slot, bucket, input.extent());
                     let replay = replay.unwrap();
                     let after = backend.driver_calls();
-                    lane.wait().unwrap();
-                    assert!(program.is_right(&*lane, &input), "{policy:?}");
+                    device_slot.wait().unwrap();
+                    assert!(program.is_right(&*device_slot, &input), "{policy:?}");
                     let submitted = (after.submissions - before.submissions) as usize;
                     let waits = after.polls - before.polls;
                     calls.push((replay.verified, replay.calls, submitted, waits));

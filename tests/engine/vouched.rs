@@ -9,7 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{Backend, Block, BlockView, FunctionId, Lane, Node, Op, Space, Streams};
+use tapeloop::backend::{
+    Allocation, AllocationView, Backend, DeviceSlot, FunctionId, Node, Op, Space, Streams,
+};
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::record::{
     Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
@@ -67,15 +69,15 @@ fn recorded(mut recorder: Recorder) -> (Recording, Buffer<u32>, Buffer<u32>) {
     (recorder.finish().unwrap(), x, y)
 }
 
-fn lane(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn Lane> {
-    let lanes = backend.open_lanes(recording.buffers(), 1, Streams::PerSlot);
-    lanes.unwrap().remove(0)
+fn device_slot(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn DeviceSlot> {
+    let device_slots = backend.open_slots(recording.buffers(), 1, Streams::PerSlot);
+    device_slots.unwrap().remove(0)
 }
 
 fn bindings(backend: &Arc<dyn Backend>, recording: Recording) -> Bindings {
-    let lane = lane(backend, &recording);
+    let device_slot = device_slot(backend, &recording);
     let recording = Arc::new(recording);
-    Bindings::new(&recording, &**backend, &*lane, &Policy::default()).unwrap()
+    Bindings::new(&recording, &**backend, &*device_slot, &Policy::default()).unwrap()
 }
 
 #[test]
@@ -155,18 +157,21 @@ fn a_grid_of_three_dimensions_is_recorded_whole() {
     recorder.launch_grid(&kernel, [2, 3, 4], &[y.into()]);
     recorder.download(y);
     let recording = recorder.finish().unwrap();
-    let mut lane = lane(backend, &recording);
+    let mut device_slot = device_slot(backend, &recording);
     let buckets = Arc::new(Buckets::single(recording));
-    let mut executor = Executor::new(backend, &mut *lane, &buckets, &Policy::default()).unwrap();
-    let mut bound = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let mut executor =
+        Executor::new(backend, &mut *device_slot, &buckets, &Policy::default()).unwrap();
+    let mut bound = executor.bindings(&mut *device_slot, 0).unwrap().clone();
     bound.set_grid(0, [2, 3, 1]).unwrap();
     is_usage(
         &bound.set_grid(0, [3, 1, 1]).unwrap_err(),
         "recorded with [2, 3, 4]",
     );
-    executor.replay(&mut *lane, 0, Extent::from([LEN])).unwrap();
-    lane.wait().unwrap();
-    let written: &[u32] = bytemuck::cast_slice(lane.host(y.id()));
+    executor
+        .replay(&mut *device_slot, 0, Extent::from([LEN]))
+        .unwrap();
+    device_slot.wait().unwrap();
+    let written: &[u32] = bytemuck::cast_slice(device_slot.host(y.id()));
     assert_eq!(written[..3], [2, 3, 4]);
 }
 
@@ -213,8 +218,8 @@ fn handles_of_another_recording_are_refused() {
     assert_eq!(other_x.id().index(), x.id().index());
     for backend in devices() {
         let mut bound = bindings(&backend, recording.clone());
-        let block = backend.allocate(Space::Device, 64).unwrap();
-        let view = BlockView::new(&block, 0, 64).unwrap();
+        let allocation = backend.allocate(Space::Device, 64).unwrap();
+        let view = AllocationView::new(&allocation, 0, 64).unwrap();
         let foreign = "of another recording";
         is_usage(
             &bound.bind_device(other_x, view.clone()).unwrap_err(),
@@ -383,15 +388,15 @@ fn what_an_engine_records_of_a_workload_is_replayed_by_engines_alone() {
         let text = panic_of(|| slot.write_header(Extent::from([1, 1]), 1));
         assert!(text.contains("its packer's to write"), "{text}");
         let recording = bound.recording();
-        let mut lane = lane(&backend, recording);
-        let made = Bindings::new(recording, &*backend, &*lane, &policy);
+        let mut device_slot = device_slot(&backend, recording);
+        let made = Bindings::new(recording, &*backend, &*device_slot, &policy);
         is_usage(&made.err().unwrap(), whose);
-        let made = Executor::new(&backend, &mut *lane, &first.buckets(), &policy);
+        let made = Executor::new(&backend, &mut *device_slot, &first.buckets(), &policy);
         is_usage(&made.err().unwrap(), whose);
         let own = Arc::new(Buckets::single(recorded(Recorder::new(&[LEN])).0));
-        let mut own_lane = self::lane(&backend, &own.largest().recording);
-        let mut executor = Executor::new(&backend, &mut *own_lane, &own, &policy).unwrap();
-        let taken = executor.take_buckets(&mut *own_lane, &first.buckets());
+        let mut own_slot = self::device_slot(&backend, &own.largest().recording);
+        let mut executor = Executor::new(&backend, &mut *own_slot, &own, &policy).unwrap();
+        let taken = executor.take_buckets(&mut *own_slot, &first.buckets());
         is_usage(&taken.unwrap_err(), whose);
         // The other packer's slots have other buffers.
         let (error, items) = second.pack(&mut slot, vec![vec![1.0]]).err().unwrap();
@@ -477,26 +482,38 @@ fn built_in_kernels_have_their_code_in_an_engine_of_their_own_workload_alone() {
 }
 
 #[test]
-fn lanes_kernels_and_bindings_go_together() {
+fn slots_kernels_and_bindings_go_together() {
     let [cpu, other] = [(); 2].map(|()| -> Arc<dyn Backend> { Arc::new(CpuBackend::inline()) });
     let (recording, ..) = recorded(Recorder::new(&[LEN]));
     let recording = Arc::new(recording);
-    let mut lanes = cpu
-        .open_lanes(recording.buffers(), 2, Streams::PerSlot)
+    let mut device_slots = cpu
+        .open_slots(recording.buffers(), 2, Streams::PerSlot)
         .unwrap();
     let policy = Policy::default();
-    let mixed = Bindings::new(&recording, &*other, &*lanes[0], &policy);
-    is_usage(&mixed.err().unwrap(), "the lane is of another backend");
+    let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);
+    is_usage(
+        &mixed.err().unwrap(),
+        "the device slot is of another backend",
+    );
     let buckets = Arc::new(Buckets::single((*recording).clone()));
-    let mixed = Executor::new(&other, &mut *lanes[0], &buckets, &policy);
-    is_usage(&mixed.err().unwrap(), "the lane is of another backend");
-    let mut executors: Vec<Executor> = lanes
+    let mixed = Executor::new(&other, &mut *device_slots[0], &buckets, &policy);
+    is_usage(
+        &mixed.err().unwrap(),
+        "the device slot is of another backend",
+    );
+    let mut executors: Vec<Executor> = device_slots
         .iter_mut()
-        .map(|lane| Executor::new(&cpu, &mut **lane, &buckets, &policy).unwrap())
+        .map(|device_slot| Executor::new(&cpu, &mut **device_slot, &buckets, &policy).unwrap())
         .collect();
-    let of_first = executors[0].bindings(&mut *lanes[0], 0).unwrap().clone();
-    let error = executors[1].update(&mut *lanes[1], 0, of_first);
-    is_usage(&error.unwrap_err(), "the bindings are of another lane");
+    let of_first = executors[0]
+        .bindings(&mut *device_slots[0], 0)
+        .unwrap()
+        .clone();
+    let error = executors[1].update(&mut *device_slots[1], 0, of_first);
+    is_usage(
+        &error.unwrap_err(),
+        "the bindings are of another device slot",
+    );
 }
 
 fn copied(launch: &mut TwinLaunch<'_>) {
@@ -513,8 +530,8 @@ fn copying() -> Kernel {
         .twin(copied)
 }
 
-/// A recording that writes buffer `d`, and reads what is at the block's address.
-fn by_both_names(block: &Block) -> (Recording, Buffer<u32>) {
+/// A recording that writes buffer `d`, and reads what is at the allocation's address.
+fn by_both_names(allocation: &Allocation) -> (Recording, Buffer<u32>) {
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer::<u32>("x", 0, 1);
     let y = recorder.download_buffer::<u32>("y", 0, 1);
@@ -526,7 +543,7 @@ fn by_both_names(block: &Block) -> (Recording, Buffer<u32>) {
         },
     );
     // SAFETY: the twin reads no more than there is.
-    let from = unsafe { StructArg::new(&[0; 8]).address(block.address()) };
+    let from = unsafe { StructArg::new(&[0; 8]).address(allocation.address()) };
     recorder.upload(x);
     recorder.launch(&doubling(), LEN / 4, &[x.into(), d.into()]);
     recorder.launch(&copying(), 1, &[from.into(), y.into()]);
@@ -538,62 +555,64 @@ fn by_both_names(block: &Block) -> (Recording, Buffer<u32>) {
 fn memory_is_bound_or_declared_and_never_both() {
     for backend in devices() {
         for build in [Build::Capture, Build::Explicit] {
-            let block = backend.allocate(Space::Device, 256).unwrap();
-            let view = |offset| BlockView::new(&block, offset, 128).unwrap();
-            let (recording, d) = by_both_names(&block);
-            let mut lane = lane(&backend, &recording);
-            let lane = &mut *lane;
+            let allocation = backend.allocate(Space::Device, 256).unwrap();
+            let view = |offset| AllocationView::new(&allocation, offset, 128).unwrap();
+            let (recording, d) = by_both_names(&allocation);
+            let mut device_slot = device_slot(&backend, &recording);
+            let device_slot = &mut *device_slot;
             let policy = Policy {
                 warm_up: false,
                 build,
                 ..Policy::default()
             };
             let buckets = Arc::new(Buckets::single(recording));
-            let mut executor = Executor::new(&backend, lane, &buckets, &policy).unwrap();
-            executor.declare(lane, view(0)).unwrap();
-            let own = executor.bindings(lane, 0).unwrap().clone();
+            let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
+            executor.declare(device_slot, view(0)).unwrap();
+            let own = executor.bindings(device_slot, 0).unwrap().clone();
             let bound_at = |offset| {
                 let mut bound = own.clone();
                 bound.bind_device(d, view(offset)).unwrap();
                 bound
             };
             let range = |offset: u64| {
-                let start = block.address() + offset;
+                let start = allocation.address() + offset;
                 format!("{start:#x} to {:#x}", start + 128)
             };
-            let error = executor.update(lane, 0, bound_at(64)).unwrap_err();
+            let error = executor.update(device_slot, 0, bound_at(64)).unwrap_err();
             let (bound, declared) = (range(64), range(0));
             is_usage(
                 &error,
                 &format!("buffer d is bound to {bound}, which overlaps declared"),
             );
             is_usage(&error, &declared);
-            executor.update(lane, 0, bound_at(128)).unwrap();
-            let error = executor.declare(lane, view(64)).unwrap_err();
+            executor.update(device_slot, 0, bound_at(128)).unwrap();
+            let error = executor.declare(device_slot, view(64)).unwrap_err();
             let (bound, declared) = (range(128), range(64));
             is_usage(
                 &error,
                 &format!("buffer d is bound to {bound}, which overlaps declared"),
             );
             is_usage(&error, &declared);
-            executor.replay(lane, 0, Extent::from([LEN])).unwrap();
-            lane.wait().unwrap();
+            executor
+                .replay(device_slot, 0, Extent::from([LEN]))
+                .unwrap();
+            device_slot.wait().unwrap();
         }
     }
 }
 
-/// What the refusal above is for: a lane that is given such a graph runs both kernels
+/// What the refusal above is for: a device slot that is given such a graph runs both kernels
 /// side by side, and the simulated device reports it.
 #[test]
 fn a_graph_without_the_edge_between_both_names_is_reported() {
     let sim = Arc::new(SimBackend::new(SimOptions::seeded(1)));
     let backend: Arc<dyn Backend> = sim.clone();
-    let block = backend.allocate(Space::Device, 256).unwrap();
-    let (recording, _) = by_both_names(&block);
-    let mut lane = lane(&backend, &recording);
-    lane.adopt(&block).unwrap();
+    let allocation = backend.allocate(Space::Device, 256).unwrap();
+    let (recording, _) = by_both_names(&allocation);
+    let mut device_slot = device_slot(&backend, &recording);
+    device_slot.adopt(&allocation).unwrap();
     let ids: Vec<_> = recording.buffers_by_id().map(|(id, _)| id).collect();
-    let (x, y) = (lane.addresses(ids[0]), lane.addresses(ids[1]));
+    let (x, y) = (device_slot.addresses(ids[0]), device_slot.addresses(ids[1]));
     let launch = |kernel: &Kernel, args: [u64; 2]| {
         let function: FunctionId = backend.load(kernel).unwrap();
         Op::Launch {
@@ -610,19 +629,23 @@ fn a_graph_without_the_edge_between_both_names_is_reported() {
             device: x.device,
             bytes: 64,
         },
-        launch(&doubling(), [x.device, block.address()]),
-        launch(&copying(), [block.address(), y.device]),
+        launch(&doubling(), [x.device, allocation.address()]),
+        launch(&copying(), [allocation.address(), y.device]),
     ];
     let node = |op, after| Node { op, after };
     let graph = |after: [&'static [usize]; 3]| {
         let nodes = ops.iter().zip(after);
         nodes.map(|(op, after)| node(op, after)).collect::<Vec<_>>()
     };
-    let (ordered, _) = lane.give_graph(&graph([&[], &[0], &[1]]), None).unwrap();
-    lane.launch_graph(ordered).unwrap();
+    let (ordered, _) = device_slot
+        .give_graph(&graph([&[], &[0], &[1]]), None)
+        .unwrap();
+    device_slot.launch_graph(ordered).unwrap();
     assert!(sim.violations().is_empty());
-    let (unordered, _) = lane.give_graph(&graph([&[], &[0], &[]]), None).unwrap();
-    let error = lane.launch_graph(unordered).unwrap_err();
+    let (unordered, _) = device_slot
+        .give_graph(&graph([&[], &[0], &[]]), None)
+        .unwrap();
+    let error = device_slot.launch_graph(unordered).unwrap_err();
     assert!(error.to_string().contains("kernel copy"), "{error}");
     let violations = sim.violations();
     assert_eq!(violations.len(), 1);
@@ -639,31 +662,35 @@ fn executors_leave_no_graphs_behind() {
         let devices: [Arc<dyn Backend>; 2] = [Arc::new(CpuBackend::inline()), sim.clone()];
         for backend in &devices {
             let policy = Policy { build, ..policy };
-            let mut lane = lane(backend, &buckets.largest().recording);
-            let lane = &mut *lane;
+            let mut device_slot = device_slot(backend, &buckets.largest().recording);
+            let device_slot = &mut *device_slot;
             for _ in 0..1_000 {
-                let mut executor = Executor::new(backend, lane, &buckets, &policy).unwrap();
-                executor.replay(lane, 0, Extent::from([LEN])).unwrap();
-                // Makes a second graph, with stamps.
-                let timed = executor.replay_timed(lane, 0, Extent::from([LEN])).unwrap();
+                let mut executor = Executor::new(backend, device_slot, &buckets, &policy).unwrap();
+                executor
+                    .replay(device_slot, 0, Extent::from([LEN]))
+                    .unwrap();
+                // Makes a second graph, with timestamps.
+                let timed = executor
+                    .replay_timed(device_slot, 0, Extent::from([LEN]))
+                    .unwrap();
                 assert!(timed.timed);
-                lane.wait().unwrap();
+                device_slot.wait().unwrap();
             }
-            let is_sim = lane.id().backend() == sim.id();
+            let is_sim = device_slot.id().backend() == sim.id();
             assert_eq!(
                 sim.live().graphs,
                 if is_sim { 2 } else { 0 },
                 "those of the last one"
             );
         }
-        assert_eq!(sim.live().graphs, 0, "the lanes are gone");
+        assert_eq!(sim.live().graphs, 0, "the device slots are gone");
         let backend = &devices[1];
-        let mut lane = lane(backend, &buckets.largest().recording);
-        let executor = Executor::new(backend, &mut *lane, &buckets, &policy).unwrap();
+        let mut device_slot = device_slot(backend, &buckets.largest().recording);
+        let executor = Executor::new(backend, &mut *device_slot, &buckets, &policy).unwrap();
         assert_eq!(sim.live().graphs, 1);
         drop(executor);
         let stream = Policy::of(tapeloop::Mode::Stream);
-        let made = Executor::new(backend, &mut *lane, &buckets, &stream);
+        let made = Executor::new(backend, &mut *device_slot, &buckets, &stream);
         assert_eq!(
             sim.live().graphs,
             0,
@@ -677,19 +704,19 @@ fn executors_leave_no_graphs_behind() {
 fn the_name_of_a_graph_that_is_gone_is_no_other_s() {
     let (recording, x, _) = recorded(Recorder::new(&[LEN]));
     for backend in &devices() {
-        let mut lane = lane(backend, &recording);
+        let mut device_slot = device_slot(backend, &recording);
         let op = &Op::Memset {
-            device: lane.addresses(x.id()).device,
+            device: device_slot.addresses(x.id()).device,
             byte: 0,
             bytes: 4,
         };
         let node = [Node { op, after: &[] }];
-        let (first, _) = lane.give_graph(&node, None).unwrap();
-        lane.drop_graph(first);
-        let (second, _) = lane.give_graph(&node, None).unwrap();
+        let (first, _) = device_slot.give_graph(&node, None).unwrap();
+        device_slot.drop_graph(first);
+        let (second, _) = device_slot.give_graph(&node, None).unwrap();
         assert_ne!(first, second);
-        assert!(lane.graph_ops(first).is_err());
-        lane.drop_graph(first);
-        lane.graph_ops(second).unwrap();
+        assert!(device_slot.graph_ops(first).is_err());
+        device_slot.drop_graph(first);
+        device_slot.graph_ops(second).unwrap();
     }
 }

@@ -44,15 +44,15 @@ pub(crate) fn a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do(target
     let mut recorder = Recorder::new(&[elements, 100]);
     Mix::new().record(&mut recorder, device).unwrap();
     let recording = recorder.finish().unwrap();
-    let open = || backend.open_lanes(recording.buffers(), 2, Streams::PerSlot);
+    let open = || backend.open_slots(recording.buffers(), 2, Streams::PerSlot);
     // The driver keeps something of the first streams.
     drop(open().unwrap());
     let before = target.free_bytes();
-    let lanes = open().unwrap();
+    let device_slots = open().unwrap();
     if let (Some(before), Some(after)) = (before, target.free_bytes()) {
         assert_lost(before - after, plan.device_bytes());
     }
-    drop(lanes);
+    drop(device_slots);
     assert_back(target, before);
 
     let build = |budget: u64| {
@@ -76,7 +76,7 @@ pub(crate) fn a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do(target
     assert_eq!(done.result.unwrap(), item.output(UNIFORMS));
 }
 
-/// Keeps 4 free blocks of a size for a minute.
+/// Keeps 4 free allocations of a size for a minute.
 fn pool(target: &Target) -> Pool {
     let limits = Limits {
         bytes_max: None,
@@ -155,7 +155,7 @@ pub(crate) fn a_pool_copies_in_every_direction(target: &Target) {
 
 pub(crate) fn a_pool_keeps_count_and_gives_memory_back(target: &Target) {
     let pool = pool(target);
-    // The copies and the first block may make the driver take something.
+    // The copies and the first allocation may make the driver take something.
     drop(pool.device::<u8>(1, "first").unwrap());
     assert_eq!(pool.clear(), 256);
     let before = target.free_bytes();
@@ -177,7 +177,7 @@ pub(crate) fn a_pool_keeps_count_and_gives_memory_back(target: &Target) {
     assert_eq!((free.in_use_bytes, free.cached_bytes), (0, bytes));
     lost().into_iter().for_each(|lost| assert_lost(lost, bytes));
     let again = pool.device::<u32>(len, "again").unwrap();
-    assert_eq!(again.view().address(), address, "the same block");
+    assert_eq!(again.view().address(), address, "the same allocation");
     drop(again);
 
     assert_eq!(pool.trim(Instant::now()), 0, "nothing is idle yet");
@@ -197,7 +197,7 @@ pub(crate) fn a_pool_keeps_count_and_gives_memory_back(target: &Target) {
         (bytes, bytes)
     );
 
-    // A block that somebody still holds is parked, and not given back.
+    // An allocation that somebody still holds is parked, and not given back.
     let buffer = pool.device::<u32>(len, "viewed").unwrap();
     let view = buffer.view();
     drop(buffer);

@@ -1,8 +1,8 @@
-//! Blocks that graphs run on are not lent again.
+//! Allocations that graphs run on are not lent again.
 
 use super::{SPACES, backend, roomy, stats, take};
 use std::sync::Arc;
-use tapeloop::backend::{Backend, Lane, Streams};
+use tapeloop::backend::{Backend, DeviceSlot, Streams};
 use tapeloop::memory::Pool;
 use tapeloop::record::{Buffer, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Policy, Rung};
@@ -18,7 +18,7 @@ fn increment(launch: &mut TwinLaunch<'_>) {
 }
 
 struct Setup {
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     x: Buffer<i32>,
     y: Buffer<i32>,
@@ -41,14 +41,14 @@ fn recording() -> (Recording, Buffer<i32>, Buffer<i32>) {
 fn setup(backend: &Arc<dyn Backend>) -> Setup {
     let (recording, x, y) = recording();
     let buffers = recording.buffers().to_vec();
-    let mut lane = backend
-        .open_lanes(&buffers, 1, Streams::PerSlot)
+    let mut device_slot = backend
+        .open_slots(&buffers, 1, Streams::PerSlot)
         .unwrap()
         .remove(0);
     let buckets = Arc::new(Buckets::single(recording));
-    let executor = Executor::new(backend, &mut *lane, &buckets, &Policy::default()).unwrap();
+    let executor = Executor::new(backend, &mut *device_slot, &buckets, &Policy::default()).unwrap();
     Setup {
-        lane,
+        device_slot,
         executor,
         x,
         y,
@@ -56,11 +56,11 @@ fn setup(backend: &Arc<dyn Backend>) -> Setup {
 }
 
 #[test]
-fn a_block_is_parked_while_a_graph_holds_it() {
+fn a_allocation_is_parked_while_a_graph_holds_it() {
     let backend = backend();
     let pool = Pool::new(Arc::clone(&backend), roomy());
     let Setup {
-        mut lane,
+        mut device_slot,
         mut executor,
         x,
         y,
@@ -70,12 +70,12 @@ fn a_block_is_parked_while_a_graph_holds_it() {
     let output = pool.pinned::<i32>(100, "output").unwrap();
     let work = pool.device::<i32>(100, "work").unwrap();
 
-    let as_recorded = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let as_recorded = executor.bindings(&mut *device_slot, 0).unwrap().clone();
     let mut bindings = as_recorded.clone();
     bindings.bind_host(x, input.view()).unwrap();
     bindings.bind_device(x, work.view()).unwrap();
     bindings.bind_host(y, output.view()).unwrap();
-    let rung = executor.update(&mut *lane, 0, bindings).unwrap();
+    let rung = executor.update(&mut *device_slot, 0, bindings).unwrap();
     assert_ne!(rung, Rung::Unchanged);
 
     let address = work.view().address();
@@ -89,12 +89,14 @@ fn a_block_is_parked_while_a_graph_holds_it() {
     }
 
     // The graph runs on what it was given all the same.
-    executor.replay(&mut *lane, 0, Extent::from([LEN])).unwrap();
+    executor
+        .replay(&mut *device_slot, 0, Extent::from([LEN]))
+        .unwrap();
     assert!(output.read().is_err(), "it is the device's turn");
-    lane.wait().unwrap();
+    device_slot.wait().unwrap();
     assert_eq!(*output.read().unwrap(), [5; 100]);
 
-    executor.update(&mut *lane, 0, as_recorded).unwrap();
+    executor.update(&mut *device_slot, 0, as_recorded).unwrap();
     let free = stats(&pool, SPACES[0]);
     assert_eq!((free.parked_bytes, free.cached_bytes), (0, 448 + 448));
     let reused = [(); 2].map(|()| pool.device::<i32>(100, "reused").unwrap());
@@ -107,41 +109,43 @@ fn a_block_is_parked_while_a_graph_holds_it() {
 }
 
 #[test]
-fn a_block_is_parked_while_work_in_flight_holds_it() {
+fn a_allocation_is_parked_while_work_in_flight_holds_it() {
     let backend = backend();
     let pool = Pool::new(Arc::clone(&backend), roomy());
     let Setup {
-        mut lane,
+        mut device_slot,
         mut executor,
         x,
         ..
     } = setup(&backend);
-    let as_recorded = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let as_recorded = executor.bindings(&mut *device_slot, 0).unwrap().clone();
     let mut bindings = as_recorded.clone();
     let work = pool.device::<i32>(100, "work").unwrap();
     bindings.bind_device(x, work.view()).unwrap();
-    executor.update(&mut *lane, 0, bindings).unwrap();
-    executor.replay(&mut *lane, 0, Extent::from([LEN])).unwrap();
+    executor.update(&mut *device_slot, 0, bindings).unwrap();
+    executor
+        .replay(&mut *device_slot, 0, Extent::from([LEN]))
+        .unwrap();
     let address = work.view().address();
     drop(work);
-    executor.update(&mut *lane, 0, as_recorded).unwrap();
+    executor.update(&mut *device_slot, 0, as_recorded).unwrap();
     assert_eq!(
         pool.stats().device.parked_bytes,
         448,
         "the launch is not done"
     );
-    lane.wait().unwrap();
+    device_slot.wait().unwrap();
     let reused = pool.device::<i32>(100, "reused").unwrap();
     assert_eq!(reused.view().address(), address);
     assert_eq!(pool.stats().device.parked_bytes, 0);
 }
 
 #[test]
-fn a_pool_that_closes_leaves_graphs_their_blocks() {
+fn a_pool_that_closes_leaves_graphs_their_allocations() {
     let backend = backend();
     let pool = Pool::new(Arc::clone(&backend), roomy());
     let Setup {
-        mut lane,
+        mut device_slot,
         mut executor,
         x,
         y,
@@ -149,13 +153,15 @@ fn a_pool_that_closes_leaves_graphs_their_blocks() {
     let mut input = pool.pinned::<i32>(100, "input").unwrap();
     let output = pool.pinned::<i32>(100, "output").unwrap();
     input.write().unwrap().fill(8);
-    let mut bindings = executor.bindings(&mut *lane, 0).unwrap().clone();
+    let mut bindings = executor.bindings(&mut *device_slot, 0).unwrap().clone();
     bindings.bind_host(x, input.view()).unwrap();
     bindings.bind_host(y, output.view()).unwrap();
-    executor.update(&mut *lane, 0, bindings).unwrap();
+    executor.update(&mut *device_slot, 0, bindings).unwrap();
     drop(input);
     drop(pool);
-    executor.replay(&mut *lane, 0, Extent::from([LEN])).unwrap();
-    lane.wait().unwrap();
+    executor
+        .replay(&mut *device_slot, 0, Extent::from([LEN]))
+        .unwrap();
+    device_slot.wait().unwrap();
     assert_eq!(*output.read().unwrap(), [9; 100]);
 }

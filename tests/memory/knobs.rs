@@ -13,7 +13,7 @@ struct Seen {
     /// Whether a fourth buffer was to be had.
     fourth: bool,
     owner_is_named: bool,
-    /// What a reused block holds.
+    /// What a reused allocation holds.
     contents: u8,
     /// What is free once all are dropped.
     cached_bytes: u64,
@@ -92,7 +92,7 @@ const OF_ONE_SPACE: &[Knob] = &[
         "idle_trim, at once",
         |config, space| {
             limits(config, space).idle_trim = Duration::ZERO;
-            // New blocks are zeroed, so this tells them from old ones.
+            // New allocations are zeroed, so this tells them from old ones.
             config.fill = Some(1);
         },
         Seen {
@@ -218,7 +218,7 @@ fn the_longest_free_make_room_and_only_if_that_helps() {
 }
 
 #[test]
-fn blocks_are_idle_from_when_they_came_free() {
+fn allocations_are_idle_from_when_they_came_free() {
     let idle = Duration::from_millis(20);
     for space in SPACES {
         let mut config = roomy();
@@ -232,14 +232,14 @@ fn blocks_are_idle_from_when_they_came_free() {
         assert_eq!(pool.trim(Instant::now() + idle), 256);
 
         // Without a call to trim, taking a buffer finds out, and so does a drop.
-        let idle_block = || {
+        let idle_allocation = || {
             drop(take(&pool, space, 256, "me").unwrap());
             std::thread::sleep(idle);
         };
-        idle_block();
+        idle_allocation();
         let held = take(&pool, space, 1000, "me").unwrap();
         assert_eq!(stats(&pool, space).trims, 2);
-        idle_block();
+        idle_allocation();
         drop(held);
         assert_eq!(stats(&pool, space).trims, 3);
     }

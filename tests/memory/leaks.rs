@@ -77,7 +77,7 @@ fn memory_that_runs_out_says_who_has_it_and_what_helps() {
         let name = space.name();
         let text = error.to_string();
         for part in [
-            &format!("{name} buffer of reader: a block of 5120 bytes does not fit"),
+            &format!("{name} buffer of reader: an allocation of 5120 bytes does not fit"),
             "the pool's 10000 bytes: 6144 are in use, 1024 parked; 1 buffers of 6144 bytes",
             &format!("\n  model                              6144 B {name}, buffers: 1"),
             &format!("(fix: drop buffers, or raise bytes_max of {name} memory)"),

@@ -11,7 +11,7 @@ use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::Result;
-use tapeloop::backend::{Backend, BlockView, Space, cpu::CpuBackend};
+use tapeloop::backend::{AllocationView, Backend, Space, cpu::CpuBackend};
 use tapeloop::memory::{DeviceBuffer, Limits, PinnedBuffer, Pool, PoolConfig, SpaceStats};
 
 const SPACES: [Space; 2] = [Space::Device, Space::Pinned];
@@ -21,7 +21,7 @@ fn backend() -> Arc<dyn Backend> {
     Arc::new(CpuBackend::new(Arc::new(pool)))
 }
 
-/// Keeps 8 free blocks of a size for a minute, and knows no other limit.
+/// Keeps 8 free allocations of a size for a minute, and knows no other limit.
 fn roomy() -> PoolConfig {
     let limits = Limits {
         bytes_max: None,
@@ -64,7 +64,7 @@ fn take(pool: &Pool, space: Space, len: usize, owner: &'static str) -> Result<By
 }
 
 impl Bytes {
-    fn view(&self) -> BlockView {
+    fn view(&self) -> AllocationView {
         match self {
             Bytes::Device(buffer) => buffer.view(),
             Bytes::Pinned(buffer) => buffer.view(),

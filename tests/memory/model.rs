@@ -2,13 +2,13 @@
 
 use super::{Bytes, SPACES, backend, limits, roomy, stats, take};
 use std::time::{Duration, Instant};
-use tapeloop::backend::{BlockView, Space};
+use tapeloop::backend::{AllocationView, Space};
 use tapeloop::memory::{Limits, Pool, SpaceStats};
 
 /// One kind of memory, as the documentation tells it.
 struct Model {
     limits: Limits,
-    /// Number, size asked for, size of the block.
+    /// Number, size asked for, size of the allocation.
     live: Vec<(u64, u64, u64)>,
     /// Number, and size.
     parked: Vec<(u64, u64)>,
@@ -18,14 +18,14 @@ struct Model {
 }
 
 /// Four sizes a doubling from 256 on.
-fn block(bytes: u64) -> u64 {
+fn allocation(bytes: u64) -> u64 {
     let sizes = (6..).flat_map(|doubling| (4..8).map(move |quarters| quarters << doubling));
     sizes.into_iter().find(|size| *size >= bytes).unwrap()
 }
 
 impl Model {
     fn allocate(&mut self, number: u64, bytes: u64) -> bool {
-        let size = block(bytes);
+        let size = allocation(bytes);
         let held = |model: &Model| -> u64 {
             let live = model.live.iter().map(|live| live.2);
             let parked = model.parked.iter().map(|parked| parked.1);
@@ -62,8 +62,8 @@ impl Model {
         self.parked.push((number, size));
     }
 
-    /// Parked blocks are free once no view is left of them.
-    fn settle(&mut self, viewed: &[(u64, BlockView)]) {
+    /// Parked allocations are free once no view is left of them.
+    fn settle(&mut self, viewed: &[(u64, AllocationView)]) {
         let is_viewed = |number: u64| viewed.iter().any(|view| view.0 == number);
         for (number, size) in std::mem::take(&mut self.parked) {
             let kept = self.free.iter().filter(|free| **free == size).count();
@@ -127,7 +127,7 @@ fn check(seed: u64, bytes_max: Option<u64>, cached_max_per_class: usize) {
     });
     let mut dice = Dice(seed);
     let mut buffers: Vec<(usize, u64, Bytes)> = Vec::new();
-    let mut views: Vec<(u64, BlockView)> = Vec::new();
+    let mut views: Vec<(u64, AllocationView)> = Vec::new();
     for number in 0..4000 {
         let which = dice.roll(2) as usize;
         match dice.roll(10) {

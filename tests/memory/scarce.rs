@@ -4,8 +4,8 @@ use super::{SPACES, backend, roomy, stats, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use tapeloop::backend::{
-    Backend, BackendId, Block, DeviceInfo, DriverCalls, FunctionId, Home, Lane, Region, Space,
-    Streams,
+    Allocation, Backend, BackendId, DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Home, Region,
+    Space, Streams,
 };
 use tapeloop::memory::Pool;
 use tapeloop::record::{BufferDecl, Kernel};
@@ -40,7 +40,7 @@ impl Drop for Part {
     }
 }
 
-// SAFETY: it has no lanes, and blocks of as many bytes as were asked for.
+// SAFETY: it has no device slots, and allocations of as many bytes as were asked for.
 unsafe impl Backend for Scarce {
     fn id(&self) -> BackendId {
         self.cpu.id()
@@ -54,11 +54,16 @@ unsafe impl Backend for Scarce {
         self.cpu.load(kernel)
     }
 
-    fn open_lanes(&self, _: &[BufferDecl], _: usize, _: Streams) -> Result<Vec<Box<dyn Lane>>> {
+    fn open_slots(
+        &self,
+        _: &[BufferDecl],
+        _: usize,
+        _: Streams,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         Ok(Vec::new())
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         if self.used.load(SeqCst) + bytes > self.bytes_max {
             let error = Error::new(
                 ErrorKind::OutOfMemory,
@@ -71,18 +76,31 @@ unsafe impl Backend for Scarce {
             bytes: vec![0; bytes],
             used: Arc::clone(&self.used),
         };
-        Ok(Block::new(self.home, space, 1 << 20, bytes, Box::new(part)))
+        Ok(Allocation::new(
+            self.home,
+            space,
+            1 << 20,
+            bytes,
+            Box::new(part),
+        ))
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         self.cpu.write(from, to, to_offset)
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         self.cpu.read(from, from_offset, to)
     }
 
-    fn copy(&self, from: &Block, at: usize, to: &Block, to_at: usize, bytes: usize) -> Result<()> {
+    fn copy(
+        &self,
+        from: &Allocation,
+        at: usize,
+        to: &Allocation,
+        to_at: usize,
+        bytes: usize,
+    ) -> Result<()> {
         self.cpu.copy(from, at, to, to_at, bytes)
     }
 

@@ -4,11 +4,11 @@
 use crate::seeds::program::{CAPACITIES, Input, Program, assert_clean, device, policies};
 use crate::seeds::{Random, each_seed};
 use tapeloop::ErrorKind;
-use tapeloop::backend::{BlockView, Lane, Space};
+use tapeloop::backend::{AllocationView, DeviceSlot, Space};
 use tapeloop::replay::{Executor, Policy};
 
 struct Slot {
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     in_flight: Option<Input>,
 }
@@ -21,8 +21,8 @@ fn drive(program: &Program, seed: u64, policy: &Policy, batches: usize) {
     let slots = program.slots(&backend, 1 + random.below(3), policy);
     let slots = slots.unwrap().into_iter();
     let mut slots: Vec<Slot> = slots
-        .map(|(lane, executor)| Slot {
-            lane,
+        .map(|(device_slot, executor)| Slot {
+            device_slot,
             executor,
             in_flight: None,
         })
@@ -37,22 +37,22 @@ fn drive(program: &Program, seed: u64, policy: &Policy, batches: usize) {
                 let capacity = *random.pick(&CAPACITIES);
                 let elements = 1 + random.below(capacity);
                 let input = Input::random(&mut random, elements);
-                program.fill(&mut *slot.lane, &input);
+                program.fill(&mut *slot.device_slot, &input);
                 let bucket = program.buckets.find(input.extent()).unwrap();
                 let replayed = slot
                     .executor
-                    .replay(&mut *slot.lane, bucket, input.extent());
+                    .replay(&mut *slot.device_slot, bucket, input.extent());
                 replayed.unwrap();
                 slot.in_flight = Some(input);
             }
             continue;
         };
         let done = match random.below(4) {
-            0 => slot.lane.wait().map(|()| true),
-            _ => slot.lane.is_done(),
+            0 => slot.device_slot.wait().map(|()| true),
+            _ => slot.device_slot.is_done(),
         };
         if done.unwrap() {
-            assert!(program.is_right(&*slot.lane, input), "{policy:?}");
+            assert!(program.is_right(&*slot.device_slot, input), "{policy:?}");
             slot.in_flight = None;
         }
     }
@@ -87,33 +87,38 @@ fn buckets_that_are_dropped_and_made_again_are_right_and_ordered() {
 }
 
 #[test]
-fn a_batch_refused_half_way_is_over_once_the_lane_says_so() {
+fn a_batch_refused_half_way_is_over_once_the_slot_says_so() {
     let (program, policies) = (Program::new(), policies());
     each_seed(50, |seed| {
         for policy in &policies {
             let (sim, backend) = device(seed);
-            let (mut lane, mut executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
-            let block = backend.allocate(Space::Pinned, 32).unwrap();
-            let mut bindings = executor.bindings(&mut *lane, 0).unwrap().clone();
-            let view = BlockView::new(&block, 0, 32).unwrap();
+            let (mut device_slot, mut executor) =
+                program.slots(&backend, 1, policy).unwrap().remove(0);
+            let allocation = backend.allocate(Space::Pinned, 32).unwrap();
+            let mut bindings = executor.bindings(&mut *device_slot, 0).unwrap().clone();
+            let view = AllocationView::new(&allocation, 0, 32).unwrap();
             bindings.bind_host(program.handles.y, view).unwrap();
-            executor.update(&mut *lane, 0, bindings).unwrap();
+            executor.update(&mut *device_slot, 0, bindings).unwrap();
             let input = Input::random(&mut Random::new(seed), 8);
-            program.fill(&mut *lane, &input);
+            program.fill(&mut *device_slot, &input);
             // The host holds what the batch would write; the uploads may be given.
-            let guard = block.read().unwrap();
-            let error = executor.replay(&mut *lane, 0, input.extent()).unwrap_err();
+            let guard = allocation.read().unwrap();
+            let error = executor
+                .replay(&mut *device_slot, 0, input.extent())
+                .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage);
             drop(guard);
-            lane.wait().unwrap();
-            program.fill(&mut *lane, &input);
-            executor.replay(&mut *lane, 0, input.extent()).unwrap();
-            lane.wait().unwrap();
+            device_slot.wait().unwrap();
+            program.fill(&mut *device_slot, &input);
+            executor
+                .replay(&mut *device_slot, 0, input.extent())
+                .unwrap();
+            device_slot.wait().unwrap();
             assert_eq!(
-                block.read().unwrap()[..],
+                allocation.read().unwrap()[..],
                 bytemuck::cast_slice::<_, u8>(&input.y(2.0))[..]
             );
-            drop((lane, executor, block));
+            drop((device_slot, executor, allocation));
             assert_clean(&sim);
         }
     });

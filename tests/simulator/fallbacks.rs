@@ -7,7 +7,7 @@ use crate::seeds::{Random, each_seed};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Lane};
+use tapeloop::backend::{Backend, DeviceSlot};
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::replay::{Build, Executor, Fallback, Mode, Policy, Replay};
 use tapeloop::workload::{Completion, Extent};
@@ -17,7 +17,7 @@ use tapeloop::{ErrorKind, Result};
 struct Slot {
     sim: Arc<SimBackend>,
     backend: Arc<dyn Backend>,
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     random: Random,
 }
@@ -28,11 +28,11 @@ fn slot(program: &Program, seed: u64, policy: &Policy, faults: Vec<Fault>) -> Sl
         ..SimOptions::seeded(seed)
     };
     let (sim, backend) = device_with(options);
-    let (lane, executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
+    let (device_slot, executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
     Slot {
         sim,
         backend,
-        lane,
+        device_slot,
         executor,
         random: Random::new(seed),
     }
@@ -43,12 +43,12 @@ impl Slot {
     fn batch(&mut self, program: &Program, bucket: usize) -> Result<Replay> {
         let elements = [5, 20][bucket] + self.random.below(4);
         let input = Input::random(&mut self.random, elements);
-        program.fill(&mut *self.lane, &input);
+        program.fill(&mut *self.device_slot, &input);
         let replay = self
             .executor
-            .replay(&mut *self.lane, bucket, input.extent())?;
-        self.lane.wait()?;
-        assert!(program.is_right(&*self.lane, &input));
+            .replay(&mut *self.device_slot, bucket, input.extent())?;
+        self.device_slot.wait()?;
+        assert!(program.is_right(&*self.device_slot, &input));
         Ok(replay)
     }
 
@@ -56,11 +56,11 @@ impl Slot {
         let Slot {
             sim,
             backend,
-            lane,
+            device_slot,
             executor,
             ..
         } = self;
-        drop((lane, executor, backend));
+        drop((device_slot, executor, backend));
         assert_clean(&sim);
     }
 }
@@ -184,9 +184,15 @@ fn a_bucket_that_was_bound_otherwise_is_not_replaced_by_another() {
         // The first graph, then the large bucket's, then the first again.
         let mut slot = slot(&program, 1, &policy, vec![Fault::Graph { graph: 2 }]);
         slot.batch(&program, 0).unwrap();
-        let mut bindings = slot.executor.bindings(&mut *slot.lane, 0).unwrap().clone();
+        let mut bindings = slot
+            .executor
+            .bindings(&mut *slot.device_slot, 0)
+            .unwrap()
+            .clone();
         bindings.set_scalar(0, "factor", 2.0_f32).unwrap();
-        slot.executor.update(&mut *slot.lane, 0, bindings).unwrap();
+        slot.executor
+            .update(&mut *slot.device_slot, 0, bindings)
+            .unwrap();
         slot.batch(&program, 1).unwrap();
         let error = slot.batch(&program, 0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
@@ -206,7 +212,10 @@ fn new_buckets_whose_graphs_are_refused_wait_for_their_first_batch() {
         // Two graphs at the start, and two more.
         let mut slot = slot(&program, 3, &policy, vec![Fault::Graph { graph: 2 }]);
         let again = Arc::new((*program.buckets).clone());
-        let taken = slot.executor.take_buckets(&mut *slot.lane, &again).unwrap();
+        let taken = slot
+            .executor
+            .take_buckets(&mut *slot.device_slot, &again)
+            .unwrap();
         assert_eq!((taken.made, taken.graphs_failed), (1, 1));
         let replay = slot.batch(&program, 0).unwrap();
         assert_eq!(replay.larger_bucket, 1);

@@ -120,12 +120,12 @@ fn by_hand(program: &Program, seed: u64, policy: &Policy, faults: Vec<Fault>) ->
     let mut run = || {
         let mut slots = program.slots(&backend, 2, policy)?;
         for _ in 0..3 {
-            for (lane, executor) in &mut slots {
+            for (device_slot, executor) in &mut slots {
                 let input = Input::random(&mut random, 2 * BLOCK);
-                program.fill(&mut **lane, &input);
-                executor.replay(&mut **lane, 0, input.extent())?;
-                while !lane.is_done()? {}
-                assert!(program.is_right(&**lane, &input));
+                program.fill(&mut **device_slot, &input);
+                executor.replay(&mut **device_slot, 0, input.extent())?;
+                while !device_slot.is_done()? {}
+                assert!(program.is_right(&**device_slot, &input));
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::seeds::{Random, each_seed};
 use std::sync::Arc;
 use tapeloop::Result;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{Backend, BlockView, GraphId, Node, Op, Queue, Space, Streams};
+use tapeloop::backend::{AllocationView, Backend, GraphId, Node, Op, Queue, Space, Streams};
 use tapeloop::replay::{Bindings, Build, Executor, Mode, Policy, Rung, Scope, Verify};
 
 const SEEDS: u64 = 1000;
@@ -61,17 +61,17 @@ fn rounds(seed: u64, backend: &Arc<dyn Backend>, policy: &Policy, reads: bool) -
     let mut wrong = 0;
     for _ in 0..2 {
         let mut inputs = Vec::new();
-        for (lane, executor) in &mut slots {
+        for (device_slot, executor) in &mut slots {
             let elements = 1 + random.below(8);
             let input = Input::random(&mut random, elements);
-            program.fill(&mut **lane, &input);
-            executor.replay(&mut **lane, 0, input.extent())?;
+            program.fill(&mut **device_slot, &input);
+            executor.replay(&mut **device_slot, 0, input.extent())?;
             inputs.push(input);
         }
-        for ((lane, _), input) in slots.iter_mut().zip(&inputs) {
-            while !lane.is_done()? {}
+        for ((device_slot, _), input) in slots.iter_mut().zip(&inputs) {
+            while !device_slot.is_done()? {}
             if reads {
-                wrong += usize::from(!program.is_right(&**lane, input));
+                wrong += usize::from(!program.is_right(&**device_slot, input));
             }
         }
     }
@@ -117,12 +117,12 @@ fn results_read_before_the_batch_is_done() {
     planted(bug, ViolationKind::Unordered, |seed, backend| {
         let program = Program::new();
         let policy = of_seed(seed, Streams::PerSlot);
-        let (mut lane, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
+        let (mut device_slot, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
         let input = Input::random(&mut Random::new(seed), 5);
-        program.fill(&mut *lane, &input);
-        executor.replay(&mut *lane, 0, input.extent())?;
-        lane.wait()?;
-        Ok(usize::from(!program.is_right(&*lane, &input)))
+        program.fill(&mut *device_slot, &input);
+        executor.replay(&mut *device_slot, 0, input.extent())?;
+        device_slot.wait()?;
+        Ok(usize::from(!program.is_right(&*device_slot, &input)))
     });
 }
 
@@ -181,32 +181,32 @@ fn scratch_that_two_slots_share() {
     });
 }
 
-/// A result bound to one block, then to another while the first batch is in
-/// flight or after it; counts the wrong blocks.
+/// A result bound to one allocation, then to another while the first batch is in
+/// flight or after it; counts the wrong allocations.
 fn rebound(seed: u64, backend: &Arc<dyn Backend>, rung: Rung, in_flight: bool) -> Result<usize> {
     let mut random = Random::new(seed);
     let program = Program::new();
     let build = *random.pick(Build::ALL);
     let policy = policy(Mode::Graph, build, Streams::PerSlot);
-    let (mut lane, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
+    let (mut device_slot, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
     let input = Input::random(&mut random, 8);
-    program.fill(&mut *lane, &input);
-    let mut blocks = Vec::new();
+    program.fill(&mut *device_slot, &input);
+    let mut allocations = Vec::new();
     for _ in 0..2 {
-        let block = backend.allocate(Space::Pinned, 64)?;
-        let mut bindings: Bindings = executor.bindings(&mut *lane, 0)?.clone();
-        bindings.bind_host(program.handles.y, BlockView::new(&block, 16, 32)?)?;
-        executor.update_from(&mut *lane, 0, bindings, rung)?;
-        blocks.push(block);
-        executor.replay(&mut *lane, 0, input.extent())?;
+        let allocation = backend.allocate(Space::Pinned, 64)?;
+        let mut bindings: Bindings = executor.bindings(&mut *device_slot, 0)?.clone();
+        bindings.bind_host(program.handles.y, AllocationView::new(&allocation, 16, 32)?)?;
+        executor.update_from(&mut *device_slot, 0, bindings, rung)?;
+        allocations.push(allocation);
+        executor.replay(&mut *device_slot, 0, input.extent())?;
         if !in_flight {
-            lane.wait()?;
+            device_slot.wait()?;
         }
     }
-    lane.wait()?;
+    device_slot.wait()?;
     let mut wrong = 0;
-    for block in &blocks {
-        let bytes = block.read()?;
+    for allocation in &allocations {
+        let bytes = allocation.read()?;
         let y: &[f32] = bytemuck::cast_slice(&bytes[16..48]);
         wrong += usize::from(y != input.y(2.0));
     }
@@ -228,9 +228,9 @@ fn the_old_address_after_an_update_that_was_dropped() {
         |seed, backend| {
             let program = Program::new();
             let policy = policy(Mode::Graph, Build::Explicit, Streams::PerSlot);
-            let mut lane = program.open(backend, 1, policy.streams)?.remove(0);
+            let mut device_slot = program.open(backend, 1, policy.streams)?.remove(0);
             let old = backend.allocate(Space::Device, 64)?;
-            lane.adopt(&old)?;
+            device_slot.adopt(&old)?;
             let memset = |device: u64| Op::Memset {
                 device,
                 byte: 1,
@@ -241,13 +241,13 @@ fn the_old_address_after_an_update_that_was_dropped() {
                 op: &op,
                 after: &[],
             };
-            let (graph, _) = lane.give_graph(&[node], None)?;
+            let (graph, _) = device_slot.give_graph(&[node], None)?;
             let new = backend.allocate(Space::Device, 64)?;
-            lane.adopt(&new)?;
+            device_slot.adopt(&new)?;
             let op = memset(new.address());
             match rung(seed) {
-                Rung::Params => lane.give_params(graph, 0, &op)?,
-                _ => drop(lane.give_graph(
+                Rung::Params => device_slot.give_params(graph, 0, &op)?,
+                _ => drop(device_slot.give_graph(
                     &[Node {
                         op: &op,
                         after: &[],
@@ -255,11 +255,11 @@ fn the_old_address_after_an_update_that_was_dropped() {
                     Some(graph),
                 )?),
             }
-            lane.disown(&old);
+            device_slot.disown(&old);
             drop(old);
-            lane.launch_graph(graph)?;
-            lane.fence()?;
-            lane.wait()?;
+            device_slot.launch_graph(graph)?;
+            device_slot.fence()?;
+            device_slot.wait()?;
             let mut bytes = [0; 64];
             backend.read(&new, 0, &mut bytes)?;
             Ok(usize::from(bytes != [1; 64]))
@@ -273,7 +273,7 @@ fn rebinding_by_an_executor_whose_updates_are_dropped() {
     let run = each_seed(SEEDS, |seed| {
         let (sim, backend) = device(seed);
         let backend = Broken::backend(backend, Bug::NoUpdate);
-        // The first replay still goes to the lane's own memory.
+        // The first replay still goes to the device slot's own memory.
         let ran = rebound(seed, &backend, rung(seed), false);
         let outcome = Outcome::new(&sim, ran);
         caught.set(caught.get() + u64::from(outcome.failed || outcome.wrong > 0));
@@ -286,25 +286,28 @@ fn freed_memory_is_told_from_foreign_memory() {
     each_seed(SEEDS, |seed| {
         let (sim, backend) = device(seed);
         let program = Program::new();
-        let mut lane = program
+        let mut device_slot = program
             .open(&backend, 1, Streams::PerSlot)
             .unwrap()
             .remove(0);
-        let block = backend.allocate(Space::Device, 64).unwrap();
-        let device = block.address();
+        let allocation = backend.allocate(Space::Device, 64).unwrap();
+        let device = allocation.address();
         let op = Op::Memset {
             device,
             byte: 0,
             bytes: 64,
         };
-        assert!(lane.give(Queue::Compute, &op).is_err(), "not adopted");
-        lane.adopt(&block).unwrap();
-        lane.give(Queue::Compute, &op).unwrap();
-        lane.fence().unwrap();
-        lane.disown(&block);
-        drop(block);
-        lane.wait().unwrap();
-        assert!(lane.give(Queue::Compute, &op).is_err(), "gone");
+        assert!(
+            device_slot.give(Queue::Compute, &op).is_err(),
+            "not adopted"
+        );
+        device_slot.adopt(&allocation).unwrap();
+        device_slot.give(Queue::Compute, &op).unwrap();
+        device_slot.fence().unwrap();
+        device_slot.disown(&allocation);
+        drop(allocation);
+        device_slot.wait().unwrap();
+        assert!(device_slot.give(Queue::Compute, &op).is_err(), "gone");
         let outcome = Outcome::new(&sim, Ok(0));
         assert_eq!(
             outcome.kinds,
@@ -331,32 +334,34 @@ fn an_update_that_reaches_a_launch_in_flight() {
     assert_eq!(caught.get(), run);
 }
 
-/// One graph of the first of two lanes for both, with the parameters of each.
+/// One graph of the first of two device slots for both, with the parameters of each.
 fn shared_exec(program: &Program, seed: u64, backend: &Arc<dyn Backend>) -> Result<usize> {
-    let mut lanes = program.open(backend, 2, Streams::PerSlot)?;
+    let mut device_slots = program.open(backend, 2, Streams::PerSlot)?;
     let policy = policy(Mode::Graph, Build::Explicit, Streams::PerSlot);
     let mut nodes = Vec::new();
     let mut graphs: Vec<GraphId> = Vec::new();
-    for lane in &mut lanes {
-        // The graph is the lane's, and stays when the executor is dropped.
-        let _executor = Executor::new(backend, &mut **lane, &program.buckets, &policy)?;
-        let graph = give::only_graph(&**lane);
+    for device_slot in &mut device_slots {
+        // The graph is the device slot's, and stays when the executor is dropped.
+        let _executor = Executor::new(backend, &mut **device_slot, &program.buckets, &policy)?;
+        let graph = give::only_graph(&**device_slot);
         graphs.push(graph);
-        nodes.push(lane.graph_ops(graph)?);
+        nodes.push(device_slot.graph_ops(graph)?);
     }
     let input = Input::random(&mut Random::new(seed), 2 * BLOCK);
-    for (lane, ops) in nodes.iter().enumerate() {
-        program.fill(&mut *lanes[lane], &input);
+    for (device_slot, ops) in nodes.iter().enumerate() {
+        program.fill(&mut *device_slots[device_slot], &input);
         for (node, op) in ops.iter().enumerate() {
-            lanes[0].give_params(graphs[0], node, op)?;
+            device_slots[0].give_params(graphs[0], node, op)?;
         }
-        lanes[0].launch_graph(graphs[0])?;
-        lanes[lane].fence()?;
+        device_slots[0].launch_graph(graphs[0])?;
+        device_slots[device_slot].fence()?;
     }
-    lanes.iter_mut().try_for_each(|lane| lane.wait())?;
-    let wrong = lanes
+    device_slots
+        .iter_mut()
+        .try_for_each(|device_slot| device_slot.wait())?;
+    let wrong = device_slots
         .iter()
-        .filter(|lane| !program.is_right(&***lane, &input));
+        .filter(|device_slot| !program.is_right(&***device_slot, &input));
     Ok(wrong.count())
 }
 

@@ -8,7 +8,7 @@ use crate::seeds::{Random, each_seed};
 use std::mem::discriminant;
 use std::sync::Arc;
 use tapeloop::backend::sim::{Fault, SimOptions};
-use tapeloop::backend::{Backend, Block, BlockView, Lane, Queue, Space, Streams};
+use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Queue, Space, Streams};
 use tapeloop::record::Buffer;
 use tapeloop::replay::{
     Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Scope, Updates, hazards, lower,
@@ -17,8 +17,8 @@ use tapeloop::replay::{
 const CAPACITY: usize = CAPACITIES[0];
 const BYTES: usize = CAPACITY * 4;
 
-/// Where a buffer's host side is; the lane's own memory if nowhere else.
-type Bound = Option<(Block, usize)>;
+/// Where a buffer's host side is; the device slot's own memory if nowhere else.
+type Bound = Option<(Allocation, usize)>;
 
 /// What a batch will do, as far as results tell.
 #[derive(Clone, Default)]
@@ -75,30 +75,32 @@ struct Walk<'a> {
     policy: Policy,
     backend: Arc<dyn Backend>,
     random: Random,
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     model: Model,
-    /// Blocks that buffers may move to, old ones among them.
-    blocks: Vec<Block>,
+    /// Allocations that buffers may move to, old ones among them.
+    allocations: Vec<Allocation>,
     expected: Updates,
     in_flight: Option<(Input, Model)>,
 }
 
-fn write(lane: &mut dyn Lane, buffer: Buffer<f32>, bound: &Bound, values: &[f32]) {
+fn write(device_slot: &mut dyn DeviceSlot, buffer: Buffer<f32>, bound: &Bound, values: &[f32]) {
     let bytes: &[u8] = bytemuck::cast_slice(values);
     match bound {
-        Some((block, at)) => {
-            block.write().unwrap()[*at..at + bytes.len()].copy_from_slice(bytes);
+        Some((allocation, at)) => {
+            allocation.write().unwrap()[*at..at + bytes.len()].copy_from_slice(bytes);
         }
-        None => lane.host_mut(&[buffer.id()])[0][..bytes.len()].copy_from_slice(bytes),
+        None => device_slot.host_mut(&[buffer.id()])[0][..bytes.len()].copy_from_slice(bytes),
     }
 }
 
-fn assert_starts(lane: &dyn Lane, buffer: Buffer<f32>, bound: &Bound, values: &[f32]) {
+fn assert_starts(device_slot: &dyn DeviceSlot, buffer: Buffer<f32>, bound: &Bound, values: &[f32]) {
     let bytes: &[u8] = bytemuck::cast_slice(values);
     match bound {
-        Some((block, at)) => assert_eq!(&block.read().unwrap()[*at..at + bytes.len()], bytes),
-        None => assert_eq!(&lane.host(buffer.id())[..bytes.len()], bytes),
+        Some((allocation, at)) => {
+            assert_eq!(&allocation.read().unwrap()[*at..at + bytes.len()], bytes)
+        }
+        None => assert_eq!(&device_slot.host(buffer.id())[..bytes.len()], bytes),
     }
 }
 
@@ -108,12 +110,14 @@ impl Walk<'_> {
         let elements = 1 + self.random.below(CAPACITY);
         let input = Input::random(&mut self.random, elements);
         let handles = self.program.handles;
-        let lane = &mut *self.lane;
+        let device_slot = &mut *self.device_slot;
         let header = (elements as u32).to_le_bytes();
-        lane.host_mut(&[handles.header.id()])[0][..4].copy_from_slice(&header);
-        write(lane, handles.x, &self.model.x, &input.x);
-        write(lane, handles.w, &self.model.w, &input.w);
-        self.executor.replay(lane, 0, input.extent()).unwrap();
+        device_slot.host_mut(&[handles.header.id()])[0][..4].copy_from_slice(&header);
+        write(device_slot, handles.x, &self.model.x, &input.x);
+        write(device_slot, handles.w, &self.model.w, &input.w);
+        self.executor
+            .replay(device_slot, 0, input.extent())
+            .unwrap();
         self.in_flight = Some((input, self.model.clone()));
     }
 
@@ -123,29 +127,32 @@ impl Walk<'_> {
             return;
         };
         match self.random.flip() {
-            true => self.lane.wait().unwrap(),
-            false => while !self.lane.is_done().unwrap() {},
+            true => self.device_slot.wait().unwrap(),
+            false => while !self.device_slot.is_done().unwrap() {},
         }
         let handles = self.program.handles;
-        assert_starts(&*self.lane, handles.y, &model.y, &model.y(&input));
-        assert_starts(&*self.lane, handles.z, &model.z, &model.z(&input));
+        assert_starts(&*self.device_slot, handles.y, &model.y, &model.y(&input));
+        assert_starts(&*self.device_slot, handles.z, &model.z, &model.z(&input));
     }
 
-    /// A place in some block, old or new.
-    fn place(&mut self, space: Space) -> (Block, usize) {
-        if self.blocks.len() < 2 || self.random.below(3) == 0 {
-            let block = self.backend.allocate(space, 8 * BYTES).unwrap();
-            self.blocks.push(block);
+    /// A place in some allocation, old or new.
+    fn place(&mut self, space: Space) -> (Allocation, usize) {
+        if self.allocations.len() < 2 || self.random.below(3) == 0 {
+            let allocation = self.backend.allocate(space, 8 * BYTES).unwrap();
+            self.allocations.push(allocation);
         }
-        let fits = self.blocks.iter().filter(|block| block.space() == space);
-        let fits: Vec<Block> = fits.cloned().collect();
+        let fits = self
+            .allocations
+            .iter()
+            .filter(|allocation| allocation.space() == space);
+        let fits: Vec<Allocation> = fits.cloned().collect();
         if fits.is_empty() {
-            let block = self.backend.allocate(space, 8 * BYTES).unwrap();
-            self.blocks.push(block.clone());
-            return (block, 0);
+            let allocation = self.backend.allocate(space, 8 * BYTES).unwrap();
+            self.allocations.push(allocation.clone());
+            return (allocation, 0);
         }
-        let block = self.random.pick(&fits).clone();
-        (block, self.random.below(8) * BYTES)
+        let allocation = self.random.pick(&fits).clone();
+        (allocation, self.random.below(8) * BYTES)
     }
 
     /// Changes one thing in both.
@@ -157,8 +164,8 @@ impl Walk<'_> {
         let mapped = self.random.flip() && self.policy.streams == Streams::PerSlot;
         let choice = self.random.below(16);
         let host = |model: &mut Model, which: usize, walk: &mut Self, bindings: &mut Bindings| {
-            let (block, at) = walk.place(Space::Pinned);
-            let view = BlockView::new(&block, at, BYTES).unwrap();
+            let (allocation, at) = walk.place(Space::Pinned);
+            let view = AllocationView::new(&allocation, at, BYTES).unwrap();
             let (buffer, bound) = match which {
                 0 => (handles.x, &mut model.x),
                 1 => (handles.w, &mut model.w),
@@ -167,14 +174,14 @@ impl Walk<'_> {
             };
             // Where another buffer lies already, the place is refused.
             if bindings.bind_host(buffer, view).is_ok() {
-                *bound = Some((block, at));
+                *bound = Some((allocation, at));
             }
         };
         match choice {
             0..=3 => host(model, choice, self, bindings),
             4..=6 => {
-                let (block, at) = self.place(Space::Device);
-                let view = BlockView::new(&block, at, BYTES).unwrap();
+                let (allocation, at) = self.place(Space::Device);
+                let view = AllocationView::new(&allocation, at, BYTES).unwrap();
                 let buffer = [handles.x, handles.mid, handles.y][choice - 4];
                 let _ = bindings.bind_device(buffer, view);
             }
@@ -212,7 +219,11 @@ impl Walk<'_> {
         if self.random.flip() {
             self.finish();
         }
-        let old = self.executor.bindings(&mut *self.lane, 0).unwrap().clone();
+        let old = self
+            .executor
+            .bindings(&mut *self.device_slot, 0)
+            .unwrap()
+            .clone();
         let (mut new, mut model) = (old.clone(), self.model.clone());
         for _ in 0..1 + self.random.below(4) {
             self.change(&mut new, &mut model);
@@ -228,7 +239,10 @@ impl Walk<'_> {
         let least = *self.random.pick(&all[..any]);
         let before = self.expected.clone();
         let rung = self.expected_rung(&old, &new, least);
-        match self.executor.update_from(&mut *self.lane, 0, new, least) {
+        match self
+            .executor
+            .update_from(&mut *self.device_slot, 0, new, least)
+        {
             Ok(taken) => {
                 assert_eq!(taken, rung, "{:?} from {least:?}", self.policy);
                 self.model = model;
@@ -241,8 +255,8 @@ impl Walk<'_> {
             }
         }
         // Some handles go away, and what is bound stays.
-        while self.blocks.len() > 4 {
-            self.blocks.remove(self.random.below(4));
+        while self.allocations.len() > 4 {
+            self.allocations.remove(self.random.below(4));
         }
     }
 
@@ -306,16 +320,16 @@ fn walk(program: &Program, seed: u64, policy: &Policy, faults: Vec<Fault>) -> Up
         poisoned: seed % 2 == 1,
         ..SimOptions::seeded(seed)
     });
-    let (lane, executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
+    let (device_slot, executor) = program.slots(&backend, 1, policy).unwrap().remove(0);
     let mut walk = Walk {
         program,
         policy: *policy,
         backend,
         random: Random::new(seed),
-        lane,
+        device_slot,
         executor,
         model: Model::recorded(),
-        blocks: Vec::new(),
+        allocations: Vec::new(),
         expected: Updates::default(),
         in_flight: None,
     };

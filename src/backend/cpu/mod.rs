@@ -1,21 +1,21 @@
 //! The CPU backend: kernels run as their twins, on all cores.
 //!
-//! Host and device sides of a lane's buffer are one, so its uploads and downloads
-//! copy nothing. A lane takes work down and does it when it is asked whether the
+//! Host and device sides of a device slot's buffer are one, so its uploads and downloads
+//! copy nothing. A device slot takes work down and does it when it is asked whether the
 //! work is done: the engine's completion stage computes while its upload stage
 //! fills the next slot, and what is read too early is stale here as on a GPU.
 
-mod lane;
+mod device_slot;
 mod memory;
 
 use super::twin::Functions;
 use super::{
-    Backend, BackendId, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId, Home, Lane,
-    Space, Streams,
+    Allocation, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot, DriverCalls,
+    FunctionId, Home, Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
-use lane::CpuLane;
+use device_slot::CpuSlot;
 use rayon::ThreadPool;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct CpuBackend {
     shared: Arc<Shared>,
 }
 
-/// What lanes have in common.
+/// What device slots have in common.
 struct Shared {
     id: BackendId,
     home: Home,
@@ -71,28 +71,28 @@ impl CpuBackend {
         }
     }
 
-    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
-    /// lane by lane, as their [`Layout`](super::Layout) has them.
+    /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
+    /// device slot by device slot, as their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
-    /// As [`Backend::open_lanes`].
+    /// As [`Backend::open_slots`].
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(super) fn open_lanes_over(
+    pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let open = |buffers| -> Box<dyn Lane> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let open = |buffers| -> Box<dyn DeviceSlot> {
             self.shared.calls.add(Call::Allocation);
-            Box::new(CpuLane::new(buffers, Arc::clone(&self.shared)))
+            Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared)))
         };
-        let all = memory::shared_buffers(buffers, lanes, host)?;
+        let all = memory::shared_buffers(buffers, device_slots, host)?;
         Ok(all.into_iter().map(open).collect())
     }
 }
 
-// SAFETY: functions are twins, which are safe code, and every lane has the storage that was
+// SAFETY: functions are twins, which are safe code, and every device slot has the storage that was
 // asked for.
 unsafe impl Backend for CpuBackend {
     fn id(&self) -> BackendId {
@@ -107,26 +107,26 @@ unsafe impl Backend for CpuBackend {
         self.shared.functions.load(kernel)
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         _: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let open = |_| -> Result<Box<dyn Lane>> {
-            let buffers = memory::lane_buffers(buffers)?;
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let open = |_| -> Result<Box<dyn DeviceSlot>> {
+            let buffers = memory::slot_buffers(buffers)?;
             self.shared.calls.add(Call::Allocation);
-            Ok(Box::new(CpuLane::new(buffers, Arc::clone(&self.shared))))
+            Ok(Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared))))
         };
-        (0..lanes).map(open).collect()
+        (0..device_slots).map(open).collect()
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.shared.calls.add(Call::Allocation);
         memory::allocate(self.shared.home, space, bytes)
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         to.check_home(self.shared.home)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
@@ -134,7 +134,7 @@ unsafe impl Backend for CpuBackend {
         Ok(())
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         from.check_home(self.shared.home)?;
         from.check_range(from_offset, to.len())?;
         let lease = from.lease(Access::Read)?;
@@ -144,9 +144,9 @@ unsafe impl Backend for CpuBackend {
 
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
@@ -155,7 +155,7 @@ unsafe impl Backend for CpuBackend {
         to.check_range(to_offset, bytes)?;
         let range = from_offset..from_offset + bytes;
         if from.is(to) {
-            Block::check_disjoint(from_offset, to_offset, bytes)?;
+            Allocation::check_disjoint(from_offset, to_offset, bytes)?;
             let mut lease = to.lease(Access::Write)?;
             lease.exclusive().copy_within(range, to_offset);
             return Ok(());

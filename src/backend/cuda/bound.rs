@@ -151,7 +151,7 @@ fn current(driver: &Driver) -> Result<sys::CUcontext, Refused> {
 }
 
 /// Makes `context` current, and the mode relaxed, on a thread of the crate's own.
-/// Lanes of several devices may share the thread, so the context is looked at each
+/// Device slots of several devices may share the thread, so the context is looked at each
 /// time.
 fn set_for_good(driver: &'static Driver, context: sys::CUcontext) -> Result<(), Refused> {
     if current(driver)? != context {

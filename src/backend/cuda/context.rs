@@ -121,9 +121,9 @@ fn c_text(text: &[std::ffi::c_char]) -> String {
 /// runtime uses too, so memory can be shared with an embedder's own code.
 pub(super) struct Context {
     pub(super) device: Device,
-    /// Whose functions and lanes are its own.
+    /// Whose functions and device slots are its own.
     pub(super) id: BackendId,
-    /// Whose blocks are its own.
+    /// Whose allocations are its own.
     pub(super) home: Home,
     /// What was called so far.
     pub(super) calls: CallCounters,
@@ -166,7 +166,7 @@ impl Context {
     /// The driver, with this context current on the calling thread and the thread
     /// in the relaxed mode of captures, until the guard is dropped.
     ///
-    /// Lanes move between threads, and an embedder's thread may have made
+    /// Device slots move between threads, and an embedder's thread may have made
     /// another context current since, so the driver is asked each time. A context
     /// that is lost is not asked.
     pub(super) fn bind(&self) -> Result<Bound> {

@@ -1,10 +1,10 @@
-//! Blocks of memory, and copies between them and the host outside of lanes.
+//! Allocations of memory, and copies between them and the host outside of device slots.
 
 use super::context::Context;
 use super::driver::Driver;
 use super::memory::{DeviceMemory, Pinned};
 use super::stream::Stream;
-use crate::backend::{Block, Call, Lease, Region, Space};
+use crate::backend::{Allocation, Call, Lease, Region, Space};
 use crate::error::Result;
 use crate::record::Access;
 use cudarc::driver::sys;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Size of the memory that copies from and to the caller's memory go through.
 const STAGING_BYTES: usize = 1 << 20;
 
-/// Makes blocks and copies them, one thing at a time, on a stream of its own.
+/// Makes allocations and copies them, one thing at a time, on a stream of its own.
 ///
 /// The device never touches the caller's memory, which may go as soon as a call
 /// returns, also by an error: bytes go through pinned memory of the copier's own.
@@ -47,8 +47,8 @@ impl Copier {
         })
     }
 
-    /// A block of zeros.
-    pub(super) fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    /// An allocation of zeros.
+    pub(super) fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         // The driver refuses to allocate nothing.
         let taken = bytes.max(1);
         let (address, region): (u64, Box<dyn Region>) = match space {
@@ -62,7 +62,13 @@ impl Copier {
                 (address, Box::new(PinnedRegion { memory, bytes }))
             }
         };
-        Ok(Block::new(self.context.home, space, address, bytes, region))
+        Ok(Allocation::new(
+            self.context.home,
+            space,
+            address,
+            bytes,
+            region,
+        ))
     }
 
     fn zero(&self, memory: DeviceMemory) -> Result<DeviceMemory> {
@@ -74,7 +80,7 @@ impl Copier {
         })
     }
 
-    pub(super) fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    pub(super) fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         to.check_home(self.context.home)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
@@ -90,7 +96,7 @@ impl Copier {
             // reference and which nothing uses now.
             unsafe { std::slice::from_raw_parts_mut(start, part.len()) }.copy_from_slice(part);
             // SAFETY: the staging memory holds as many bytes, and the range was
-            // checked to be in the block; `run` keeps both while they are in use.
+            // checked to be in the allocation; `run` keeps both while they are in use.
             let copied = self.run(
                 stream,
                 in_use,
@@ -105,7 +111,7 @@ impl Copier {
         Ok(())
     }
 
-    pub(super) fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         from.check_home(self.context.home)?;
         from.check_range(from_offset, to.len())?;
         let mut lease = from.lease(Access::Read)?;
@@ -137,9 +143,9 @@ impl Copier {
 
     pub(super) fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
@@ -149,7 +155,7 @@ impl Copier {
         to.check_range(to_offset, bytes)?;
         let mut leases = Vec::new();
         match from.is(to) {
-            true => Block::check_disjoint(from_offset, to_offset, bytes)?,
+            true => Allocation::check_disjoint(from_offset, to_offset, bytes)?,
             false => leases.push(from.lease(Access::Read)?),
         }
         leases.push(to.lease(Access::Write)?);
@@ -168,9 +174,9 @@ impl Copier {
         let from = from.address() + from_offset as u64;
         let to = to.address() + to_offset as u64;
         let stream = &self.stream.lock().stream;
-        // SAFETY: both ranges were checked to be in their blocks, which are
-        // leased, and `run` keeps the leases while the blocks are in use; the driver
-        // knows all blocks by their addresses.
+        // SAFETY: both ranges were checked to be in their allocations, which are
+        // leased, and `run` keeps the leases while the allocations are in use; the driver
+        // knows all allocations by their addresses.
         self.run(stream, leases, "cuMemcpyAsync", |driver, stream| unsafe {
             (driver.cuMemcpyAsync)(to, from, bytes, stream)
         })
@@ -221,7 +227,7 @@ impl InUse {
     }
 }
 
-/// Pinned memory of which a block's lock keeps host and device apart.
+/// Pinned memory of which an allocation's lock keeps host and device apart.
 struct PinnedRegion {
     memory: Pinned,
     /// What was asked for, at most what was taken.
@@ -232,8 +238,8 @@ impl Region for PinnedRegion {
     fn bytes(&self) -> Option<&[u8]> {
         let start = self.memory.start().as_ptr();
         // SAFETY: `Pinned` zeroed at least as many bytes, which live as long as it.
-        // The block around this locks it: `&self` keeps writers of the host away,
-        // and a lane's lease to write those of the device.
+        // The allocation around this locks it: `&self` keeps writers of the host away,
+        // and a device slot's lease to write those of the device.
         Some(unsafe { std::slice::from_raw_parts(start, self.bytes) })
     }
 
@@ -271,16 +277,16 @@ mod tests {
     fn bytes_go_through_staging_memory_in_parts() {
         let session = Session::new();
         let copier = Copier::new(&session.context()).unwrap();
-        let block = copier.allocate(Space::Device, BYTES + 5).unwrap();
+        let allocation = copier.allocate(Space::Device, BYTES + 5).unwrap();
         let bytes: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
-        copier.write(&bytes, &block, 3).unwrap();
-        copier.write(&[], &block, BYTES + 5).unwrap();
+        copier.write(&bytes, &allocation, 3).unwrap();
+        copier.write(&[], &allocation, BYTES + 5).unwrap();
         let mut read = vec![9; BYTES + 5];
-        copier.read(&block, 0, &mut read).unwrap();
+        copier.read(&allocation, 0, &mut read).unwrap();
         assert!(read[..3] == [0; 3] && read[3..BYTES + 3] == bytes && read[BYTES + 3..] == [0; 2]);
-        // The block and one staging memory.
+        // The allocation and one staging memory.
         assert_eq!(fake::state(|state| state.memory.len()), 2);
-        drop((copier, block));
+        drop((copier, allocation));
         assert_eq!(
             fake::state(|state| (state.memory.len(), state.retained)),
             (0, 0)
@@ -292,8 +298,13 @@ mod tests {
         let session = Session::new();
         let context = session.context();
         let copier = Copier::new(&context).unwrap();
-        let new_block = || copier.allocate(Space::Device, 64).unwrap();
-        let (up, down, from, to) = (new_block(), new_block(), new_block(), new_block());
+        let new_allocation = || copier.allocate(Space::Device, 64).unwrap();
+        let (up, down, from, to) = (
+            new_allocation(),
+            new_allocation(),
+            new_allocation(),
+            new_allocation(),
+        );
         let (sent, mut received) = ([7; 64], [0; 64]);
         fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         let refused = |result: Result<()>| result.unwrap_err().code() == Some(CAPTURE_UNSUPPORTED);
@@ -312,14 +323,14 @@ mod tests {
             state.waits_return = 0;
             state.memory.len()
         });
-        // Four blocks, the one that was being made, and two staging memories.
+        // Four allocations, the one that was being made, and two staging memories.
         assert_eq!(live, 7);
-        for (block, access) in [
+        for (allocation, access) in [
             (&up, Access::Read),
             (&down, Access::Write),
             (&to, Access::Read),
         ] {
-            assert!(block.lease(access).is_err(), "it is in use for ever");
+            assert!(allocation.lease(access).is_err(), "it is in use for ever");
         }
         drop((up, down, from, to));
         assert_eq!(
@@ -327,9 +338,9 @@ mod tests {
             7,
             "nothing of it is freed"
         );
-        let block = copier.allocate(Space::Device, 64).unwrap();
-        copier.write(&sent, &block, 0).unwrap();
-        copier.read(&block, 0, &mut received).unwrap();
+        let allocation = copier.allocate(Space::Device, 64).unwrap();
+        copier.write(&sent, &allocation, 0).unwrap();
+        copier.read(&allocation, 0, &mut received).unwrap();
         assert_eq!(received, sent);
     }
 
@@ -338,14 +349,14 @@ mod tests {
         let session = Session::new();
         let context = session.context();
         let copier = Copier::new(&context).unwrap();
-        let block = copier.allocate(Space::Device, 64).unwrap();
+        let allocation = copier.allocate(Space::Device, 64).unwrap();
         let live = fake::state(|state| state.memory.len());
         fake::state(|state| state.waits_return = 719);
         assert_eq!(
-            copier.write(&[1; 64], &block, 0).unwrap_err().code(),
+            copier.write(&[1; 64], &allocation, 0).unwrap_err().code(),
             Some(719)
         );
-        drop((copier, block, context));
+        drop((copier, allocation, context));
         assert_eq!(fake::state(|state| state.memory.len()), live + 1);
         assert_eq!(fake::state(|state| state.retained), 1, "the context stays");
     }

@@ -1,14 +1,14 @@
 //! Graphs: what they are made of, and how they take other parameters.
 
-use super::blocks::{Use, all_uses};
+use super::allocations::{Use, all_uses};
 use super::code::{self, Code};
 use super::context::Context;
 use super::module::Functions;
 use super::node::{self, Step};
 use super::readback;
 use super::rights::Checked;
-use super::stamps::Stamps;
 use super::stream::Stream;
+use super::timestamps::Timestamps;
 use crate::backend::{Built, Call, Node, Op};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUgraphExecUpdateResult};
@@ -157,7 +157,7 @@ impl Drop for Exec {
     }
 }
 
-/// A graph of a lane.
+/// A graph of a device slot.
 pub(super) struct Graph {
     exec: Exec,
     /// What `exec` was made of: its nodes name those of `exec`.
@@ -286,14 +286,14 @@ impl Graph {
     }
 
     /// A refusal does not say what was taken over of the change before it, so its
-    /// blocks count as used too.
+    /// allocations count as used too.
     fn keep(&mut self, uses: Vec<Use>) {
         self.parts.push(uses);
         self.uses = all_uses(&self.parts);
     }
 
     /// The operations of what the graph was made of or last took as a whole.
-    pub(super) fn ops(&self, functions: &Functions, stamps: &Stamps) -> Result<Vec<Op>> {
+    pub(super) fn ops(&self, functions: &Functions, timestamps: &Timestamps) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, operations) = (template.count()?, template.nodes.len());
         if nodes != operations {
@@ -303,7 +303,7 @@ impl Graph {
         let nodes = template.nodes.iter().zip(&template.steps);
         let read = |(&node, &step): (_, &Step)| {
             // SAFETY: the nodes of a template live as long as it does.
-            unsafe { readback::read(&template.context, node, step, functions, stamps) }
+            unsafe { readback::read(&template.context, node, step, functions, timestamps) }
         };
         nodes
             .enumerate()
@@ -314,7 +314,7 @@ impl Graph {
     /// Launches it.
     ///
     /// # Safety
-    /// Until the work is done, the lane's share and the blocks of
+    /// Until the work is done, the device slot's share and the allocations of
     /// [`Graph::uses`] must live, and the host must keep off what it touches.
     pub(super) unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
         let context = &self.exec.context;

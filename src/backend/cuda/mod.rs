@@ -1,20 +1,20 @@
-//! The CUDA backend: one device, its primary context, streams and graphs for lanes.
+//! The CUDA backend: one device, its primary context, streams and graphs for device slots.
 //!
 //! This folder is the home of the crate's unsafe code. It rests on these rules:
 //!
 //! - The driver's functions come from one table whose signatures are checked
 //!   against the bindings at compile time (`driver`); handles live in types
 //!   that own them and hold their context (`context`).
-//! - A lane gives the device no address but in its own memory (`share`) or in
-//!   blocks that it adopted (`rights`). It shows the host side of its memory
-//!   only while nothing is in flight (`queues`), and holds a lease on each block
-//!   that work in flight uses (`blocks`); dropping it waits first.
+//! - A device slot gives the device no address but in its own memory (`share`) or in
+//!   allocations that it adopted (`rights`). It shows the host side of its memory
+//!   only while nothing is in flight (`queues`), and holds a lease on each allocation
+//!   that work in flight uses (`allocations`); dropping it waits first.
 //! - A call leaves an embedder's thread as it found it, and is not disturbed by what
 //!   other threads capture (`bound`).
 //! - After an error that loses the context nothing on the device is touched or
 //!   freed any more, only leaked.
 
-mod blocks;
+mod allocations;
 mod bound;
 mod cache;
 mod capture;
@@ -22,6 +22,7 @@ mod code;
 mod compile;
 mod context;
 mod copy;
+mod device_slot;
 mod devices;
 mod doctor;
 mod driver;
@@ -30,7 +31,6 @@ mod element_types;
 mod fake;
 mod format;
 mod graph;
-mod lane;
 mod memory;
 mod module;
 mod node;
@@ -42,35 +42,35 @@ mod queues;
 mod readback;
 mod rights;
 mod share;
-mod stamps;
 mod stream;
+mod timestamps;
 
 use super::{
-    Backend, BackendId, Block, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane, Layout,
-    Occupancy, Space, Streams,
+    Allocation, Backend, BackendId, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls, FunctionId,
+    Layout, Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 pub use code::Code;
 use context::Context;
 use copy::Copier;
+use device_slot::CudaSlot;
 pub(super) use devices::list_devices;
 pub(super) use doctor::gpu_findings;
 pub(super) use driver::ABSENT_FIX;
-use lane::CudaLane;
 use memory::{DeviceMemory, Pinned, out_of_memory};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
 use queues::stream_set;
 use share::Share;
-use stamps::{Clock, Stamps};
 use std::sync::Arc;
+use timestamps::{Clock, Timestamps};
 
 /// One CUDA device, by its primary context, which the CUDA runtime uses too.
 ///
 /// Calls come from any thread, several at once. On threads that the embedder made, each
 /// call leaves the current context and the mode of stream captures as it found them, and
-/// works whatever other threads capture; so does dropping lanes and blocks.
+/// works whatever other threads capture; so does dropping device slots and blocks.
 pub struct CudaBackend {
     info: DeviceInfo,
     context: Arc<Context>,
@@ -114,8 +114,8 @@ impl CudaBackend {
         }))
     }
 
-    fn stamps(&self) -> Stamps {
-        Stamps::new(&self.context, &self.clock)
+    fn timestamps(&self) -> Timestamps {
+        Timestamps::new(&self.context, &self.clock)
     }
 
     /// Free and total bytes of the device's memory.
@@ -127,18 +127,18 @@ impl CudaBackend {
     }
 }
 
-/// How the arenas of lanes are cut, and their sizes.
+/// How the arenas of device slots are cut, and their sizes.
 struct Cut {
     layout: Layout,
     device_bytes: usize,
     host_bytes: usize,
 }
 
-fn cut(buffers: &[BufferDecl], lanes: usize) -> Result<Cut> {
+fn cut(buffers: &[BufferDecl], device_slots: usize) -> Result<Cut> {
     let cut = Layout::new(buffers).and_then(|layout| {
         Some(Cut {
-            device_bytes: layout.device_bytes.checked_mul(lanes)?,
-            host_bytes: layout.host_bytes.checked_mul(lanes)?,
+            device_bytes: layout.device_bytes.checked_mul(device_slots)?,
+            host_bytes: layout.host_bytes.checked_mul(device_slots)?,
             layout,
         })
     });
@@ -152,49 +152,50 @@ impl CudaBackend {
     fn open_cut(
         &self,
         cut: Cut,
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
         pinned: Pinned,
-    ) -> Result<Vec<Box<dyn Lane>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let device = DeviceMemory::new(&self.context, cut.device_bytes.max(1))?;
         let shared = match streams {
             Streams::PerSlot => None,
             Streams::PerStage => Some(stream_set(&self.context, streams)?),
         };
-        Share::cut(cut.layout, pinned, device, lanes)
-            .map(|share| -> Result<Box<dyn Lane>> {
+        Share::cut(cut.layout, pinned, device, device_slots)
+            .map(|share| -> Result<Box<dyn DeviceSlot>> {
                 let streams = match &shared {
                     Some(shared) => shared.clone(),
                     None => stream_set(&self.context, streams)?,
                 };
-                let (stamps, functions) = (self.stamps(), &self.functions);
-                let lane = CudaLane::open(stamps, functions, share, streams, self.blocking_wait)?;
-                Ok(Box::new(lane))
+                let (timestamps, functions) = (self.timestamps(), &self.functions);
+                let device_slot =
+                    CudaSlot::open(timestamps, functions, share, streams, self.blocking_wait)?;
+                Ok(Box::new(device_slot))
             })
             .collect()
     }
 
-    /// As [`Backend::open_lanes`], with the host sides of all buffers in `host`,
-    /// lane by lane, as their [`Layout`] has them.
+    /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
+    /// device slot by device slot, as their [`Layout`] has them.
     ///
     /// # Errors
-    /// As [`Backend::open_lanes`]; [`ErrorKind::Unavailable`] if the device cannot use
+    /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
     /// registered host memory by the host's addresses.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(super) fn open_lanes_over(
+    pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
         host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn Lane>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let _outer = self.context.enter();
         let pinned = Pinned::registered(&self.context, host)?;
-        self.open_cut(cut(buffers, lanes)?, lanes, streams, pinned)
+        self.open_cut(cut(buffers, device_slots)?, device_slots, streams, pinned)
     }
 }
 
-// SAFETY: functions are found by the image and the name of the declaration, and every lane
+// SAFETY: functions are found by the image and the name of the declaration, and every device slot
 // has a part of the arenas that the layout of its buffers gives.
 unsafe impl Backend for CudaBackend {
     fn id(&self) -> BackendId {
@@ -217,39 +218,39 @@ unsafe impl Backend for CudaBackend {
         occupancy::occupancy(&self.context, &function, kernel.shared_bytes)
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let cut = cut(buffers, lanes)?;
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let cut = cut(buffers, device_slots)?;
         let _outer = self.context.enter();
         // The driver refuses to allocate nothing.
         let pinned = Pinned::zeroed(&self.context, cut.host_bytes.max(1))?;
-        self.open_cut(cut, lanes, streams, pinned)
+        self.open_cut(cut, device_slots, streams, pinned)
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         let _outer = self.context.enter();
         self.copier.allocate(space, bytes)
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         let _outer = self.context.enter();
         self.copier.write(from, to, to_offset)
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         let _outer = self.context.enter();
         self.copier.read(from, from_offset, to)
     }
 
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {

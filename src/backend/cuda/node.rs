@@ -24,7 +24,7 @@ impl Step {
             Op::Download { .. } => "download",
             Op::Memset { .. } => "memset",
             Op::Launch { .. } => "launch",
-            Op::Stamp { .. } => "stamp",
+            Op::Timestamp { .. } => "timestamp",
         };
         Step {
             kind,
@@ -85,8 +85,8 @@ pub(super) unsafe fn add(
                 (driver.cuGraphAddKernelNode_v2)(&mut node, graph, after, count, &params)
             })?;
         }
-        Op::Stamp { .. } => {
-            // SAFETY: as above; the event lives as long as the lane, whose graph it
+        Op::Timestamp { .. } => {
+            // SAFETY: as above; the event lives as long as the device slot, whose graph it
             // is.
             context.check("cuGraphAddEventRecordNode", unsafe {
                 (driver.cuGraphAddEventRecordNode)(&mut node, graph, after, count, checked.event())
@@ -132,8 +132,8 @@ pub(super) unsafe fn set(
                 (driver.cuGraphExecKernelNodeSetParams_v2)(exec, node, &params)
             })
         }
-        Op::Stamp { .. } => {
-            // SAFETY: as above; the event lives as long as the lane, whose graph it
+        Op::Timestamp { .. } => {
+            // SAFETY: as above; the event lives as long as the device slot, whose graph it
             // is.
             context.check("cuGraphExecEventRecordNodeSetEvent", unsafe {
                 (driver.cuGraphExecEventRecordNodeSetEvent)(exec, node, checked.event())

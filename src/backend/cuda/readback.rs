@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::module::Functions;
 use super::node::Step;
-use super::stamps::Stamps;
+use super::timestamps::Timestamps;
 use crate::backend::Op;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{StructArg, words_of};
@@ -47,7 +47,7 @@ pub(super) unsafe fn read(
     node: sys::CUgraphNode,
     step: Step,
     functions: &Functions,
-    stamps: &Stamps,
+    timestamps: &Timestamps,
 ) -> Result<Op> {
     let driver = context.bind()?;
     let mut kind = Number::<CUgraphNodeType>::new();
@@ -62,7 +62,7 @@ pub(super) unsafe fn read(
             1 => read_copy(context, node, step),
             2 => read_memset(context, node),
             10 | 11 => Err(unlike("it allocates or frees memory".to_owned())),
-            7 => read_stamp(context, node, stamps),
+            7 => read_timestamp(context, node, timestamps),
             other => Err(unlike(format!("it is of type {other}"))),
         }
     }
@@ -80,7 +80,7 @@ const _: () = {
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
 };
 
-/// The error of a node that is none of a lane's operations.
+/// The error of a node that is none of a device slot's operations.
 fn unlike(what: String) -> Error {
     Error::new(
         ErrorKind::Mismatch,
@@ -219,16 +219,20 @@ unsafe fn read_memset(context: &Context, node: sys::CUgraphNode) -> Result<Op> {
 
 /// # Safety
 /// `node` must be alive, and record an event.
-unsafe fn read_stamp(context: &Context, node: sys::CUgraphNode, stamps: &Stamps) -> Result<Op> {
+unsafe fn read_timestamp(
+    context: &Context,
+    node: sys::CUgraphNode,
+    timestamps: &Timestamps,
+) -> Result<Op> {
     let driver = context.bind()?;
     let mut event = null_mut();
     // SAFETY: `event` outlives the call; the node is the caller's promise.
     context.check("cuGraphEventRecordNodeGetEvent", unsafe {
         (driver.cuGraphEventRecordNodeGetEvent)(node, &mut event)
     })?;
-    let stamp = stamps.find(event);
-    let stamp = stamp.ok_or_else(|| unlike("it records an event of nobody".to_owned()))?;
-    Ok(Op::Stamp { stamp })
+    let timestamp = timestamps.find(event);
+    let timestamp = timestamp.ok_or_else(|| unlike("it records an event of nobody".to_owned()))?;
+    Ok(Op::Timestamp { timestamp })
 }
 
 /// The memset of bytes that one of wider elements comes to.

@@ -1,10 +1,10 @@
-//! Which operations a lane may give to the device.
+//! Which operations a device slot may give to the device.
 
-use super::blocks::{Blocks, Use, add_use};
+use super::allocations::{Allocations, Use, add_use};
 use super::module::{Function, Functions, PARAMS_MAX};
 use super::share::Share;
-use super::stamps::Stamps;
 use super::stream::Stream;
+use super::timestamps::Timestamps;
 use crate::backend::{Call, FunctionId, Op, Space};
 use crate::error::{Error, Result};
 use crate::record::{Access, ParamKind, pointers_of, words_of};
@@ -15,33 +15,33 @@ use std::ffi::c_void;
 /// Pointers to the arguments of a launch, as the driver takes them.
 pub(super) type Pointers = ArrayVec<*mut c_void, PARAMS_MAX>;
 
-/// An operation of which [`check`] found every range in the lane's share or in a
-/// block of `uses`, and the arguments to be as many as the code takes.
+/// An operation of which [`check`] found every range in the device slot's share or in a
+/// allocation of `uses`, and the arguments to be as many as the code takes.
 pub(super) struct Checked<'a> {
     op: &'a Op,
     /// Of a launch.
     function: Option<Function>,
-    /// Of a stamp; the lane's, which outlives its streams and graphs.
+    /// Of a timestamp; the device slot's, which outlives its streams and graphs.
     event: Option<sys::CUevent>,
     uses: Vec<Use>,
 }
 
-/// Refuses an operation on memory that is not the lane's own or adopted.
+/// Refuses an operation on memory that is not the device slot's own or adopted.
 pub(super) fn check<'a>(
     op: &'a Op,
     share: &Share,
-    blocks: &Blocks,
+    allocations: &Allocations,
     functions: &Functions,
-    stamps: &Stamps,
+    timestamps: &Timestamps,
 ) -> Result<Checked<'a>> {
     let mut uses = Vec::new();
     let mut touch = |space, address, bytes, access| -> Result<()> {
         if share.contains(space, address, bytes) {
             return Ok(());
         }
-        let block = blocks.find(space, address, bytes);
-        let block = block.ok_or_else(|| foreign(space, address, bytes))?;
-        add_use(&mut uses, block, access);
+        let allocation = allocations.find(space, address, bytes);
+        let allocation = allocation.ok_or_else(|| foreign(space, address, bytes))?;
+        add_use(&mut uses, allocation, access);
         Ok(())
     };
     let (pinned, device) = (Some(Space::Pinned), Some(Space::Device));
@@ -83,11 +83,11 @@ pub(super) fn check<'a>(
             if known.follows_device_pointers {
                 // The kernel may reach any of them: while it runs they live, and the
                 // host does not write them.
-                blocks.add_adopted(&mut uses);
+                allocations.add_adopted(&mut uses);
             }
             function = Some(known);
         }
-        &Op::Stamp { stamp } => event = Some(stamps.event(stamp)?),
+        &Op::Timestamp { timestamp } => event = Some(timestamps.event(timestamp)?),
     }
     Ok(Checked {
         op,
@@ -104,9 +104,9 @@ fn foreign(space: Option<Space>, address: u64, bytes: usize) -> Error {
         None => "address",
     };
     Error::usage(format!(
-        "{bytes} bytes at {side} {address:#x} are not the lane's own"
+        "{bytes} bytes at {side} {address:#x} are not the device slot's own"
     ))
-    .fix("use the lane's buffers, or adopt the block that the bytes are in")
+    .fix("use the device slot's buffers, or adopt the allocation that the bytes are in")
 }
 
 impl<'a> Checked<'a> {
@@ -122,15 +122,15 @@ impl<'a> Checked<'a> {
         self.function.as_ref().expect("a launch has its function")
     }
 
-    /// The event of a stamp.
+    /// The event of a timestamp.
     ///
     /// # Panics
     /// If the operation is none.
     pub(super) fn event(&self) -> sys::CUevent {
-        self.event.expect("a stamp has its event")
+        self.event.expect("a timestamp has its event")
     }
 
-    /// The blocks that it touches.
+    /// The allocations that it touches.
     pub(super) fn uses(&self) -> &[Use] {
         &self.uses
     }
@@ -164,7 +164,7 @@ impl<'a> Checked<'a> {
     /// capture.
     ///
     /// # Safety
-    /// Until the work is done, the share and the blocks that the check found must
+    /// Until the work is done, the share and the allocations that the check found must
     /// live, and the host must keep off those parts that it touches; unless the
     /// stream captures, when nothing runs.
     pub(super) unsafe fn submit(&self, stream: &Stream, call: Call) -> Result<()> {
@@ -210,7 +210,7 @@ impl<'a> Checked<'a> {
                 ..
             } => {
                 let mut pointers = pointers(&self.function().params, args);
-                // SAFETY: the function's module lives as long as the lane. The
+                // SAFETY: the function's module lives as long as the device slot. The
                 // driver reads as many pointers, and through each as many bytes, as
                 // the code takes, which `load` compared with the parameters; `check`
                 // found as many words as those take. Buffers are in memory that the caller
@@ -232,7 +232,7 @@ impl<'a> Checked<'a> {
                     )
                 })
             }
-            Op::Stamp { .. } => {
+            Op::Timestamp { .. } => {
                 use sys::CUevent_record_flags_enum as Flags;
                 // A mark in a capture would otherwise tell streams apart, and be
                 // no node.
@@ -241,7 +241,7 @@ impl<'a> Checked<'a> {
                     _ => Flags::CU_EVENT_RECORD_DEFAULT,
                 };
                 // SAFETY: the stream lives as long as the reference, and the event
-                // as long as the lane, which waits for its streams before it goes.
+                // as long as the device slot, which waits for its streams before it goes.
                 context.check("cuEventRecordWithFlags", unsafe {
                     (driver.cuEventRecordWithFlags)(self.event(), raw, flags as u32)
                 })

@@ -4,7 +4,7 @@ use super::device::Device;
 use super::memory::Missing;
 use super::violation::{Action, Actor, Violation, ViolationKind};
 use crate::backend::twin::check_words;
-use crate::backend::{Block, Op, Queue, STAMPS, Space, no_stamp};
+use crate::backend::{Allocation, Op, Queue, Space, TIMESTAMPS, no_timestamp};
 use crate::error::Result;
 use crate::record::{Access, Kernel, Pointer};
 use std::ops::Range;
@@ -24,15 +24,15 @@ pub(super) struct Touch {
     pub(super) expects: bool,
 }
 
-/// An operation that a lane may give to the device.
+/// An operation that a device slot may give to the device.
 #[derive(Clone)]
 pub(super) struct Step {
     pub(super) op: Op,
     pub(super) touches: Vec<Touch>,
-    /// The blocks among what it touches.
-    pub(super) uses: Vec<(Block, Access)>,
+    /// The allocations among what it touches.
+    pub(super) uses: Vec<(Allocation, Access)>,
     /// Whose it is.
-    pub(super) lane: u32,
+    pub(super) device_slot: u32,
 }
 
 impl Step {
@@ -42,13 +42,13 @@ impl Step {
             Op::Download { .. } => Action::Download,
             Op::Memset { .. } => Action::Memset,
             Op::Launch { function, .. } => Action::Kernel(function),
-            Op::Stamp { .. } => Action::Stamp,
+            Op::Timestamp { .. } => Action::Timestamp,
         }
     }
 
-    pub(super) fn actor(&self, lane: u32, queue: Queue, node: Option<usize>) -> Actor {
+    pub(super) fn actor(&self, device_slot: u32, queue: Queue, node: Option<usize>) -> Actor {
         Actor {
-            lane,
+            device_slot,
             queue: Some(queue),
             node: node.map(|node| node as u32),
             action: self.action(),
@@ -133,39 +133,47 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
             let pointers = kernel.iter().flat_map(|kernel| kernel.pointers());
             pointers.map(operand).collect()
         }
-        Op::Stamp { .. } => Vec::new(),
+        Op::Timestamp { .. } => Vec::new(),
     }
 }
 
 impl Device {
     /// Checks every address of an operation, and finds the memory behind it.
-    pub(super) fn resolve(&mut self, lane: u32, op: &Op) -> Result<Step> {
+    pub(super) fn resolve(&mut self, device_slot: u32, op: &Op) -> Result<Step> {
         let kernel: Option<Arc<Kernel>> = match op {
             Op::Launch { function, args, .. } => {
                 let kernel = self.functions.get(*function)?;
                 check_words(&kernel, args)?;
                 Some(kernel)
             }
-            Op::Stamp { stamp } if *stamp as usize >= STAMPS => return Err(no_stamp(*stamp)),
+            Op::Timestamp { timestamp } if *timestamp as usize >= TIMESTAMPS => {
+                return Err(no_timestamp(*timestamp));
+            }
             _ => None,
         };
         let mut step = Step {
             op: op.clone(),
             touches: Vec::new(),
             uses: Vec::new(),
-            lane,
+            device_slot,
         };
         for operand in operands(op, kernel.as_deref()) {
-            self.resolve_operand(lane, &operand, &mut step)?;
+            self.resolve_operand(device_slot, &operand, &mut step)?;
         }
         Ok(step)
     }
 
-    fn resolve_operand(&mut self, lane: u32, operand: &Operand, step: &mut Step) -> Result<()> {
+    fn resolve_operand(
+        &mut self,
+        device_slot: u32,
+        operand: &Operand,
+        step: &mut Step,
+    ) -> Result<()> {
         let address = operand.address;
         let what = self.operation(step.action());
         let refused = |kind, why: String| {
-            let message = format!("{what} on lane {lane} is given {address:#x}, {why}");
+            let message =
+                format!("{what} on device slot {device_slot} is given {address:#x}, {why}");
             Violation::new(kind, message)
         };
         let start = match self.memory.find(address) {
@@ -186,7 +194,7 @@ impl Device {
             }
         };
         let memory = self.memory.at(start);
-        let (own, space, name) = (memory.lane, memory.space, memory.name.clone());
+        let (own, space, name) = (memory.device_slot, memory.space, memory.name.clone());
         let kernels_expect = memory.kernels_expect;
         let offset = (address - start) as usize;
         let room = memory.bytes.as_slice().len() - offset;
@@ -198,8 +206,8 @@ impl Device {
             self.violate(violation)?;
             return Err(error);
         }
-        let block = self.lane(lane).adopted.get(&start).cloned();
-        if own != Some(lane) && block.is_none() {
+        let allocation = self.device_slot(device_slot).adopted.get(&start).cloned();
+        if own != Some(device_slot) && allocation.is_none() {
             let why = format!("which is {name}, and neither its own nor adopted");
             self.violate(refused(ViolationKind::Foreign, why))?;
         }
@@ -207,7 +215,8 @@ impl Device {
             let why = format!("which is {name}, in place of the other side");
             self.violate(refused(ViolationKind::Foreign, why))?;
         }
-        step.uses.extend(block.map(|block| (block, operand.access)));
+        step.uses
+            .extend(allocation.map(|allocation| (allocation, operand.access)));
         step.touches.push(Touch {
             memory: start,
             range: offset..offset + bytes,

@@ -1,4 +1,4 @@
-//! The device behind the lanes: what it is given, checked as it is given, and run
+//! The device behind the device slots: what it is given, checked as it is given, and run
 //! later.
 
 use super::access::Touch;
@@ -89,7 +89,7 @@ impl Device {
         }
     }
 
-    /// Frees the blocks that nobody holds any more.
+    /// Frees the allocations that nobody holds any more.
     pub(super) fn bury(&mut self) {
         let dead = std::mem::take(&mut *self.graveyard.lock());
         for address in dead {
@@ -108,7 +108,7 @@ impl Device {
         }
         self.check_lost()?;
         match call {
-            // Whether work is done can be asked: see `SimLane::is_done`.
+            // Whether work is done can be asked: see `SimSlot::is_done`.
             Call::Poll | Call::Timing => Ok(()),
             Call::Allocation | Call::Submission | Call::GraphEdit => {
                 self.plan.captured_elsewhere().map_or(Ok(()), Err)
@@ -137,10 +137,14 @@ impl Device {
         };
         self.schedule.forget();
         self.memory.spoil();
-        let lanes: Vec<u32> = self.shares.keys().copied().collect();
-        lanes.iter().for_each(|lane| self.keep_loss(*lane, &error));
-        // Lanes may share streams, so this may pass for work of other lanes seen done.
-        lanes.iter().for_each(|lane| self.forget_work(*lane));
+        let device_slots: Vec<u32> = self.shares.keys().copied().collect();
+        device_slots
+            .iter()
+            .for_each(|device_slot| self.keep_loss(*device_slot, &error));
+        // Device slots may share streams, so this may pass for work of other device slots seen done.
+        device_slots
+            .iter()
+            .for_each(|device_slot| self.forget_work(*device_slot));
         Ok(true)
     }
 
@@ -153,8 +157,10 @@ impl Device {
         }
     }
 
-    pub(super) fn lane(&mut self, lane: u32) -> &mut Share {
-        self.shares.get_mut(&lane).expect("open lanes have a share")
+    pub(super) fn device_slot(&mut self, device_slot: u32) -> &mut Share {
+        self.shares
+            .get_mut(&device_slot)
+            .expect("open device slots have a share")
     }
 
     /// How an action is named.
@@ -163,7 +169,7 @@ impl Device {
             Action::Upload => "upload".to_owned(),
             Action::Download => "download".to_owned(),
             Action::Memset => "memset".to_owned(),
-            Action::Stamp => "stamp".to_owned(),
+            Action::Timestamp => "timestamp".to_owned(),
             Action::Host => "the host".to_owned(),
             Action::Kernel(function) => match self.functions.get(function) {
                 Ok(kernel) => format!("kernel {}", kernel.name),
@@ -176,7 +182,7 @@ impl Device {
         let memory = self.memory.get(memory);
         Accessed {
             operation: self.operation(actor.action),
-            lane: actor.lane as usize,
+            device_slot: actor.device_slot as usize,
             queue: actor.queue,
             node: actor.node.map(|node| node as usize),
             memory: memory.map_or_else(|| "freed memory".to_owned(), |memory| memory.name.clone()),
@@ -205,16 +211,16 @@ impl Device {
         self.violate(Violation::unordered(earlier, later))
     }
 
-    /// Checks an access by the host to memory that `lane` is known by.
+    /// Checks an access by the host to memory that `device slot` is known by.
     pub(super) fn host_access(
         &mut self,
-        lane: u32,
+        device_slot: u32,
         memory: u64,
         range: &Range<usize>,
         writes: bool,
     ) -> Result<()> {
         let actor = Actor {
-            lane,
+            device_slot,
             ..Actor::HOST
         };
         let host = self.host.clone();
@@ -225,20 +231,25 @@ impl Device {
         checked
     }
 
-    /// Gives a graph to a queue of a lane, or an operation as a graph of one; after
+    /// Gives a graph to a queue of a device slot, or an operation as a graph of one; after
     /// all checks, and not at all if one of them fails.
-    pub(super) fn submit(&mut self, lane: u32, queue: Queue, graph: &mut Graph) -> Result<Touches> {
+    pub(super) fn submit(
+        &mut self,
+        device_slot: u32,
+        queue: Queue,
+        graph: &mut Graph,
+    ) -> Result<Touches> {
         let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
-        let actor = |node: usize| steps[node].actor(lane, queue, whole.then_some(node));
-        let stream = self.lane(lane).stream(queue);
+        let actor = |node: usize| steps[node].actor(device_slot, queue, whole.then_some(node));
+        let stream = self.device_slot(device_slot).stream(queue);
         let epoch = self.schedule.next_epoch(stream);
-        // Asking for a block that is in use is refused, and breaks no rule.
-        let taken = self.lease(lane, &steps, epoch)?;
+        // Asking for an allocation that is in use is refused, and breaks no rule.
+        let taken = self.lease(device_slot, &steps, epoch)?;
         let touches = match self.check(stream, graph, actor) {
             Ok(touches) => touches,
             Err(error) => {
-                self.unlease(lane, taken);
+                self.unlease(device_slot, taken);
                 return Err(error);
             }
         };
@@ -258,7 +269,7 @@ impl Device {
             }
         }
         let run = Run::new(steps, graph.order.clone());
-        self.give(lane, queue, Work::Run(run));
+        self.give(device_slot, queue, Work::Run(run));
         Ok(touches)
     }
 
@@ -315,15 +326,15 @@ impl Device {
         Ok(())
     }
 
-    /// Gives work to a queue of a lane, after all that the host has seen.
-    pub(super) fn give(&mut self, lane: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
-        let stream = self.lane(lane).stream(queue);
+    /// Gives work to a queue of a device slot, after all that the host has seen.
+    pub(super) fn give(&mut self, device_slot: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
+        let stream = self.device_slot(device_slot).stream(queue);
         let host = &self.host;
         self.schedule.stream(stream).clock.join(host);
         let epoch = self.schedule.give(stream, work);
         let clock = self.schedule.stream(stream).clock.clone();
         let given = (epoch, clock);
-        self.lane(lane).given[queue as usize] = Some(given.clone());
+        self.device_slot(device_slot).given[queue as usize] = Some(given.clone());
         given
     }
 
@@ -382,9 +393,9 @@ impl Device {
                 args,
                 ..
             } => self.launch(*function, *grid, args),
-            &Op::Stamp { stamp } => {
-                if let Some(share) = self.shares.get_mut(&steps[node].lane) {
-                    share.stamps[stamp as usize] = Some(self.steps);
+            &Op::Timestamp { timestamp } => {
+                if let Some(share) = self.shares.get_mut(&steps[node].device_slot) {
+                    share.timestamps[timestamp as usize] = Some(self.steps);
                 }
                 Ok(())
             }
@@ -422,14 +433,17 @@ impl Device {
     /// Refuses what the thread that captures must not do.
     pub(super) fn forbid_in_capture(&mut self, what: &str) -> Result<()> {
         let thread = std::thread::current().id();
-        let mut captures = self.shares.iter_mut().filter_map(|(lane, share)| {
+        let mut captures = self.shares.iter_mut().filter_map(|(device_slot, share)| {
             let capture = share.capture.as_mut();
-            Some((*lane, capture.filter(|capture| capture.thread == thread)?))
+            Some((
+                *device_slot,
+                capture.filter(|capture| capture.thread == thread)?,
+            ))
         });
-        let Some((lane, capture)) = captures.next() else {
+        let Some((device_slot, capture)) = captures.next() else {
             return Ok(());
         };
-        let message = format!("{what} during a capture on lane {lane}");
+        let message = format!("{what} during a capture on device slot {device_slot}");
         let error = Error::new(ErrorKind::Device, message.clone()).with_code(901);
         capture.invalid.get_or_insert(error);
         self.violate(Violation::new(ViolationKind::Capture, message))

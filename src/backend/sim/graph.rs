@@ -1,4 +1,4 @@
-//! Graphs of a lane: their nodes, their order, and what an update may change.
+//! Graphs of a device slot: their nodes, their order, and what an update may change.
 
 use super::access::{Step, Touch, touches};
 use crate::backend::Op;
@@ -145,6 +145,6 @@ fn kind_name(op: &Op) -> &'static str {
         Op::Download { .. } => "a download",
         Op::Memset { .. } => "a memset",
         Op::Launch { .. } => "a kernel",
-        Op::Stamp { .. } => "a stamp",
+        Op::Timestamp { .. } => "a timestamp",
     }
 }

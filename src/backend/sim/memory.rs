@@ -23,13 +23,13 @@ fn take_addresses(bytes: usize) -> u64 {
 }
 const _: () = assert!(4096 % ALIGN_BYTES == 0);
 
-/// One buffer's side of a lane, or a block.
+/// One buffer's side of a device slot, or an allocation.
 pub(super) struct Allocation {
     pub(super) bytes: Storage,
     pub(super) space: Space,
     pub(super) name: String,
-    /// The lane that owns it; blocks have none.
-    pub(super) lane: Option<u32>,
+    /// The device slot that owns it; allocations have none.
+    pub(super) device_slot: Option<u32>,
     /// Whether a kernel that reads it must find something written there. Of an
     /// uploaded buffer a batch may have nothing.
     pub(super) kernels_expect: bool,
@@ -105,7 +105,7 @@ impl Memory {
         &mut self,
         bytes: usize,
         space: Space,
-        lane: Option<u32>,
+        device_slot: Option<u32>,
         name: impl FnOnce(u64) -> String,
     ) -> Result<u64> {
         let storage = self.fresh(bytes)?;
@@ -114,7 +114,7 @@ impl Memory {
             bytes: storage,
             space,
             name: name(address),
-            lane,
+            device_slot,
             kernels_expect: false,
             history: History::default(),
             written: Vec::new(),
@@ -208,7 +208,7 @@ impl Memory {
                 self.bytes(device, bytes)?.fill(byte);
                 return Some(());
             }
-            Op::Launch { .. } | Op::Stamp { .. } => return Some(()),
+            Op::Launch { .. } | Op::Timestamp { .. } => return Some(()),
         };
         let (start, length) = (range.start as u64, range.len());
         let moved = self.bytes(from + start, length)?.to_vec();
@@ -260,19 +260,19 @@ fn fill(bytes: &mut [u8], pattern: [u8; 8]) {
     }
 }
 
-/// Addresses of blocks whose last handle is gone. A block may be dropped by
+/// Addresses of allocations whose last handle is gone. An allocation may be dropped by
 /// whoever holds the device's lock, so it is taken out of the device later.
 pub(super) type Graveyard = Arc<Mutex<Vec<u64>>>;
 
-/// What is behind a block: its address on the device, and what the host sees of
+/// What is behind an allocation: its address on the device, and what the host sees of
 /// it while the device does not use it.
-pub(super) struct BlockRegion {
+pub(super) struct AllocationRegion {
     pub(super) address: u64,
     pub(super) host: Option<Storage>,
     pub(super) graveyard: Graveyard,
 }
 
-impl Region for BlockRegion {
+impl Region for AllocationRegion {
     fn bytes(&self) -> Option<&[u8]> {
         self.host.as_ref().map(Storage::as_slice)
     }
@@ -282,7 +282,7 @@ impl Region for BlockRegion {
     }
 }
 
-impl Drop for BlockRegion {
+impl Drop for AllocationRegion {
     fn drop(&mut self) {
         self.graveyard.lock().push(self.address);
     }

@@ -28,15 +28,15 @@
 //! ```
 //!
 //! It models no time, no caches and no atomics: kernels are whole operations, and
-//! what two of them do to one buffer at once is a violation, not a result. A stamp
+//! what two of them do to one buffer at once is a violation, not a result. A timestamp
 //! is the number of steps that the device had done by then.
 
 mod access;
 mod clock;
 mod device;
+mod device_slot;
 mod fault;
 mod graph;
-mod lane;
 mod memory;
 mod random;
 mod schedule;
@@ -46,15 +46,15 @@ mod violation;
 
 use super::twin::Functions;
 use super::{
-    Addresses, Backend, BackendId, Block, Call, CallCounters, DeviceInfo, DriverCalls, FunctionId,
-    Home, Lane, Layout, Lease, Space, Streams,
+    Addresses, Allocation, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
+    DriverCalls, FunctionId, Home, Layout, Lease, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
 use device::Device;
+use device_slot::SimSlot;
 pub use fault::Fault;
-use lane::SimLane;
-use memory::{BlockRegion, Graveyard, Memory};
+use memory::{AllocationRegion, Graveyard, Memory};
 use parking_lot::{Mutex, MutexGuard};
 use share::Share;
 use std::sync::Arc;
@@ -95,15 +95,15 @@ impl SimOptions {
 /// What of a device is not given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Open lanes.
-    pub lanes: usize,
-    /// Blocks, and sides of lanes' buffers.
+    /// Open device slots.
+    pub device_slots: usize,
+    /// Blocks, and sides of device slots' buffers.
     pub allocations: usize,
-    /// Graphs of open lanes.
+    /// Graphs of open device slots.
     pub graphs: usize,
     /// Captures in progress.
     pub captures: usize,
-    /// Blocks that lanes hold for work in flight.
+    /// Allocations that device slots hold for work in flight.
     pub leases: usize,
     /// Work that was given and is not done; none counts once the device is lost.
     pub work: usize,
@@ -115,7 +115,7 @@ pub struct SimBackend {
     shared: Arc<Shared>,
 }
 
-/// What the backend and its lanes have in common.
+/// What the backend and its device slots have in common.
 struct Shared {
     id: BackendId,
     home: Home,
@@ -173,7 +173,7 @@ impl SimBackend {
         let graphs = shares.clone().flat_map(|share| share.graphs.values());
         let captures = shares.clone().filter(|share| share.capture.is_some());
         Live {
-            lanes: device.shares.len(),
+            device_slots: device.shares.len(),
             allocations: device.memory.len(),
             graphs: graphs.count(),
             captures: captures.count(),
@@ -194,25 +194,25 @@ impl SimBackend {
         Ok(device)
     }
 
-    /// The host's turn on a part of a block.
+    /// The host's turn on a part of an allocation.
     fn turn(
         &self,
-        block: &Block,
+        allocation: &Allocation,
         offset: usize,
         bytes: usize,
         access: Access,
     ) -> Result<(MutexGuard<'_, Device>, Lease)> {
-        block.check_home(self.shared.home)?;
-        block.check_range(offset, bytes)?;
+        allocation.check_home(self.shared.home)?;
+        allocation.check_range(offset, bytes)?;
         let mut device = self.enter("a copy that the host waits for")?;
-        let lease = block.lease(access)?;
+        let lease = allocation.lease(access)?;
         let range = offset..offset + bytes;
-        device.host_access(0, block.address(), &range, access.writes())?;
+        device.host_access(0, allocation.address(), &range, access.writes())?;
         Ok((device, lease))
     }
 }
 
-// SAFETY: functions are twins, which are safe code, and every lane has the memory that was
+// SAFETY: functions are twins, which are safe code, and every device slot has the memory that was
 // asked for.
 unsafe impl Backend for SimBackend {
     fn id(&self) -> BackendId {
@@ -227,16 +227,16 @@ unsafe impl Backend for SimBackend {
         self.shared.functions.load(kernel)
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let mut device = self.enter("an allocation")?;
         let layout = Layout::new(buffers);
         let sums = layout.and_then(|layout| {
-            let all = |bytes: usize| bytes.checked_mul(lanes);
+            let all = |bytes: usize| bytes.checked_mul(device_slots);
             Some([all(layout.device_bytes)?, all(layout.host_bytes)?])
         });
         let Some(sums) = sums else {
@@ -251,26 +251,29 @@ unsafe impl Backend for SimBackend {
             Streams::PerSlot => None,
             Streams::PerStage => Some([(); 3].map(|()| device.schedule.open())),
         };
-        let mut opened = Vec::with_capacity(lanes);
-        for _ in 0..lanes {
+        let mut opened = Vec::with_capacity(device_slots);
+        for _ in 0..device_slots {
             let streams = stages.unwrap_or_else(|| [device.schedule.open(); 3]);
-            let lane = device.open_share(streams);
-            opened.push((lane, device.fill_share(lane, buffers)));
+            let device_slot = device.open_share(streams);
+            opened.push((device_slot, device.fill_share(device_slot, buffers)));
         }
         if let Some((_, Err(error))) = opened.iter().find(|(_, filled)| filled.is_err()) {
             let error = error.clone();
-            opened.iter().for_each(|(lane, _)| device.close(*lane));
+            opened
+                .iter()
+                .for_each(|(device_slot, _)| device.close(*device_slot));
             return Err(error);
         }
-        let lane = |(lane, views): (u32, Result<Views>)| -> Result<Box<dyn Lane>> {
-            let buffers = device.lane(lane).buffers.clone();
-            let shared = Arc::clone(&self.shared);
-            Ok(Box::new(SimLane::new(lane, buffers, views?, shared)))
-        };
-        opened.into_iter().map(lane).collect()
+        let device_slot =
+            |(device_slot, views): (u32, Result<Views>)| -> Result<Box<dyn DeviceSlot>> {
+                let buffers = device.device_slot(device_slot).buffers.clone();
+                let shared = Arc::clone(&self.shared);
+                Ok(Box::new(SimSlot::new(device_slot, buffers, views?, shared)))
+            };
+        opened.into_iter().map(device_slot).collect()
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         let mut device = self.enter("an allocation")?;
         device.call(Call::Allocation)?;
         device.plan.allocation(bytes).map_or(Ok(()), Err)?;
@@ -278,18 +281,24 @@ unsafe impl Backend for SimBackend {
             Space::Pinned => Some(device.memory.fresh(bytes)?),
             Space::Device => None,
         };
-        let name = |address: u64| format!("the {} block at {address:#x}", space.name());
+        let name = |address: u64| format!("the {} allocation at {address:#x}", space.name());
         let address = device.memory.take(bytes, space, None, name)?;
-        let region = BlockRegion {
+        let region = AllocationRegion {
             address,
             host,
             graveyard: Arc::clone(&self.shared.graveyard),
         };
         let region = Box::new(region);
-        Ok(Block::new(self.shared.home, space, address, bytes, region))
+        Ok(Allocation::new(
+            self.shared.home,
+            space,
+            address,
+            bytes,
+            region,
+        ))
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         let (mut device, mut lease) = self.turn(to, to_offset, from.len(), Access::Write)?;
         let bytes = match to.space() {
             Space::Pinned => lease.exclusive(),
@@ -299,7 +308,7 @@ unsafe impl Backend for SimBackend {
         Ok(())
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         let (device, lease) = self.turn(from, from_offset, to.len(), Access::Read)?;
         let bytes = match from.space() {
             Space::Pinned => lease.shared(),
@@ -311,9 +320,9 @@ unsafe impl Backend for SimBackend {
 
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
@@ -321,7 +330,7 @@ unsafe impl Backend for SimBackend {
         to.check_home(self.shared.home)?;
         to.check_range(to_offset, bytes)?;
         if from.is(to) {
-            Block::check_disjoint(from_offset, to_offset, bytes)?;
+            Allocation::check_disjoint(from_offset, to_offset, bytes)?;
         }
         let mut moved = vec![0; bytes];
         self.read(from, from_offset, &mut moved)?;
@@ -347,20 +356,20 @@ unsafe impl Backend for SimBackend {
 
 impl Device {
     fn open_share(&mut self, streams: [usize; 3]) -> u32 {
-        let lane = self.shares_opened;
+        let device_slot = self.shares_opened;
         self.shares_opened += 1;
-        self.shares.insert(lane, Share::new(streams));
-        lane
+        self.shares.insert(device_slot, Share::new(streams));
+        device_slot
     }
 
-    /// Takes the memory of a lane.
-    fn fill_share(&mut self, lane: u32, buffers: &[BufferDecl]) -> Result<Views> {
+    /// Takes the memory of a device slot.
+    fn fill_share(&mut self, device_slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
         let mut views = Views::default();
         for decl in buffers {
             let bytes = decl.size_bytes();
             let take = |memory: &mut Memory, space| {
-                let name = |_| violation::memory_name(&decl.name, lane, space);
-                memory.take(bytes, space, Some(lane), name)
+                let name = |_| violation::memory_name(&decl.name, device_slot, space);
+                memory.take(bytes, space, Some(device_slot), name)
             };
             let device = take(&mut self.memory, Space::Device)?;
             let whole = matches!(decl.unit, Unit::PerBatch { .. });
@@ -377,7 +386,7 @@ impl Device {
                 host: host.as_ref().map(|(host, _)| *host),
                 bytes,
             };
-            self.lane(lane).buffers.push(addresses);
+            self.device_slot(device_slot).buffers.push(addresses);
             views.push(host);
         }
         Ok(views)

@@ -11,12 +11,12 @@ pub enum ViolationKind {
     /// Two accesses to the same bytes, one of them a write, and neither runs after
     /// the other.
     Unordered,
-    /// An address that is not the lane's, or that reaches out of its memory.
+    /// An address that is not the device slot's, or that reaches out of its memory.
     Foreign,
     /// An address in memory that was freed.
     Freed,
-    /// A graph that is launched with a block that its lane has disowned: it was
-    /// not given the update that the block went away with.
+    /// A graph that is launched with an allocation that its device slot has disowned: it was
+    /// not given the update that the allocation went away with.
     Stale,
     /// Device memory is read that nothing has written.
     Undefined,
@@ -29,8 +29,8 @@ pub enum ViolationKind {
 pub struct Accessed {
     /// What did it: `upload`, `kernel scale`, `the host`.
     pub operation: String,
-    /// The lane that it was given to, or whose memory the host touched.
-    pub lane: usize,
+    /// The device slot that it was given to, or whose memory the host touched.
+    pub device_slot: usize,
     /// The queue that it was given to.
     pub queue: Option<Queue>,
     /// Its place in its graph.
@@ -109,7 +109,12 @@ impl fmt::Display for Accessed {
         let Range { start, end } = self.bytes;
         f.write_str(&self.operation)?;
         if let Some(queue) = self.queue {
-            write!(f, " (lane {}, {} queue", self.lane, queue_name(queue))?;
+            write!(
+                f,
+                " (device slot {}, {} queue",
+                self.device_slot,
+                queue_name(queue)
+            )?;
             match self.node {
                 Some(node) => write!(f, ", node {node})")?,
                 None => f.write_str(")")?,
@@ -128,7 +133,7 @@ impl fmt::Display for Violation {
 /// Who accesses memory, in as few bytes as a clock's mark can do with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor {
-    pub(super) lane: u32,
+    pub(super) device_slot: u32,
     pub(super) queue: Option<Queue>,
     pub(super) node: Option<u32>,
     pub(super) action: Action,
@@ -141,14 +146,14 @@ pub(super) enum Action {
     Download,
     Memset,
     Kernel(FunctionId),
-    Stamp,
+    Timestamp,
     Host,
 }
 
 impl Actor {
-    /// The host, where no lane matters.
+    /// The host, where no device slot matters.
     pub(super) const HOST: Actor = Actor {
-        lane: 0,
+        device_slot: 0,
         queue: None,
         node: None,
         action: Action::Host,
@@ -164,6 +169,9 @@ pub(super) fn queue_name(queue: Queue) -> &'static str {
 }
 
 /// How a buffer's side is named.
-pub(super) fn memory_name(buffer: &str, lane: u32, space: Space) -> String {
-    format!("buffer {buffer} of lane {lane} ({})", space.name())
+pub(super) fn memory_name(buffer: &str, device_slot: u32, space: Space) -> String {
+    format!(
+        "buffer {buffer} of device slot {device_slot} ({})",
+        space.name()
+    )
 }

@@ -1,11 +1,11 @@
-//! Addresses of a lane's buffers as the engine's process names them, which stay the
+//! Addresses of a device slot's buffers as the engine's process names them, which stay the
 //! same whatever process the device is behind.
 
-use crate::backend::{Addresses, Lane, Layout, Op};
+use crate::backend::{Addresses, DeviceSlot, Layout, Op};
 use crate::error::{Error, Result};
 use crate::record::{BufferId, Kernel};
 
-/// Each side of each lane has as much room, from a multiple of it on.
+/// Each side of each device slot has as much room, from a multiple of it on.
 const SIDE_BYTES: u64 = 1 << 40;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -14,15 +14,15 @@ pub(super) enum Side {
     Host,
 }
 
-fn start(lane: u32, side: Side) -> u64 {
-    let place = 2 * (u64::from(lane) + 1) + side as u64;
+fn start(device_slot: u32, side: Side) -> u64 {
+    let place = 2 * (u64::from(device_slot) + 1) + side as u64;
     place * SIDE_BYTES
 }
 
-/// The addresses of a lane's buffer.
-pub(super) fn addresses(lane: u32, layout: &Layout, buffer: BufferId) -> Addresses {
+/// The addresses of a device slot's buffer.
+pub(super) fn addresses(device_slot: u32, layout: &Layout, buffer: BufferId) -> Addresses {
     let place = &layout.places[buffer.index()];
-    let at = |side, offset| start(lane, side) + offset as u64;
+    let at = |side, offset| start(device_slot, side) + offset as u64;
     Addresses {
         device: at(Side::Device, place.device),
         host: place.host.map(|offset| at(Side::Host, offset)),
@@ -30,21 +30,21 @@ pub(super) fn addresses(lane: u32, layout: &Layout, buffer: BufferId) -> Address
     }
 }
 
-/// The addresses of one lane in both processes.
+/// The addresses of one device slot in both processes.
 pub(super) struct Map {
-    lane: u32,
+    device_slot: u32,
     layout: Layout,
     real: Vec<Addresses>,
 }
 
 impl Map {
-    pub(super) fn new(lane: u32, layout: Layout, real: &dyn Lane) -> Map {
+    pub(super) fn new(device_slot: u32, layout: Layout, real: &dyn DeviceSlot) -> Map {
         let count = layout.places.len() as u16;
         Map {
-            lane,
+            device_slot,
             layout,
             real: (0..count)
-                .map(|id| real.addresses(BufferId::of_lane(id)))
+                .map(|id| real.addresses(BufferId::of_slot(id)))
                 .collect(),
         }
     }
@@ -52,7 +52,7 @@ impl Map {
     /// The address in the worker.
     fn real(&self, address: u64) -> Result<u64> {
         let inside = |side: Side, offset: Option<usize>, bytes: usize, real: Option<u64>| {
-            let offset = address.checked_sub(start(self.lane, side) + offset? as u64)?;
+            let offset = address.checked_sub(start(self.device_slot, side) + offset? as u64)?;
             // An empty buffer holds its first address all the same.
             (offset < bytes.max(1) as u64).then(|| real.map(|real| real + offset))?
         };
@@ -67,8 +67,8 @@ impl Map {
             .or_else(|| inside(Side::Host, place.host, place.bytes, real.host))
         });
         found.next().ok_or_else(|| {
-            Error::usage(format!("address {address:#x} is not the lane's own"))
-                .fix("use the lane's buffers")
+            Error::usage(format!("address {address:#x} is not the device slot's own"))
+                .fix("use the device slot's buffers")
         })
     }
 
@@ -80,7 +80,7 @@ impl Map {
                 (*host, *device) = (self.real(*host)?, self.real(*device)?);
             }
             Op::Memset { device, .. } => *device = self.real(*device)?,
-            Op::Stamp { .. } => {}
+            Op::Timestamp { .. } => {}
             Op::Launch { args, .. } => {
                 for pointer in kernel.into_iter().flat_map(Kernel::pointers) {
                     let word = args.get_mut(pointer.word).ok_or_else(too_few)?;

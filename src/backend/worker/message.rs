@@ -1,8 +1,8 @@
 //! What crosses between the processes.
 
 use crate::backend::{
-    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Occupancy, Op, Queue, Stamps,
-    Streams,
+    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Occupancy, Op, Queue, Streams,
+    Timestamps,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, Image, Kernel, Param};
@@ -29,27 +29,27 @@ pub(super) enum Request {
     Image(Arc<Image>),
     /// The next kernel. Asks for nothing but an error.
     Load(KernelDecl),
-    /// Opens lanes, numbered by their places in the files that follow: of their host
+    /// Opens device slots, numbered by their places in the files that follow: of their host
     /// memory, and of their completion flags. A place without a number has memory and
-    /// no lane. Asks for nothing but an error.
-    OpenLanes {
+    /// no device slot. Asks for nothing but an error.
+    OpenSlots {
         buffers: Vec<BufferDecl>,
-        lanes: Vec<Option<u32>>,
+        device_slots: Vec<Option<u32>>,
         streams: Streams,
     },
-    /// Drops a lane, whose work in flight ends undisturbed. Asks for nothing but an error.
-    CloseLane { lane: u32 },
+    /// Drops a device slot, whose work in flight ends undisturbed. Asks for nothing but an error.
+    CloseSlot { device_slot: u32 },
     /// Makes a graph, or gives its parameters to the one there is. Asks for
     /// [`Built`].
     Build {
-        lane: u32,
+        device_slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         spec: Spec,
     },
     /// Asks for nothing but an error.
     SetParams {
-        lane: u32,
+        device_slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         node: usize,
@@ -57,29 +57,29 @@ pub(super) enum Request {
     },
     /// Asks for the operations.
     GraphOps {
-        lane: u32,
+        device_slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
     /// Does not ask.
     DropGraph {
-        lane: u32,
+        device_slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
-    /// Gives work to a lane, and sets a fence behind it. Does not ask: the lane's
+    /// Gives work to a device slot, and sets a fence behind it. Does not ask: the device slot's
     /// completion flag has the number of the fence when it is reached.
     Work {
-        lane: u32,
+        device_slot: u32,
         steps: Vec<Step>,
         fence: u32,
     },
-    /// Asks for the error that a lane's completion flag announces.
-    Why { lane: u32 },
+    /// Asks for the error that a device slot's completion flag announces.
+    Why { device_slot: u32 },
     /// Asks how the kernel loaded as this fills the device.
     Occupancy(FunctionId),
-    /// Asks when the device came to a lane's stamps.
-    Stamps { lane: u32 },
+    /// Asks when the device came to a device slot's timestamps.
+    Timestamps { device_slot: u32 },
     /// Asks for the driver's calls.
     Calls,
     /// The last.
@@ -94,7 +94,7 @@ pub(super) struct Spec {
     pub(super) after: Option<Vec<Vec<usize>>>,
 }
 
-/// A step of a lane's work.
+/// A step of a device slot's work.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Step {
     Op(Queue, Op),
@@ -177,8 +177,8 @@ pub(super) enum Reply {
     Built(Result<Built>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),
-    /// The stamps, and what time it is, both on the worker's clock.
-    Stamps(Result<Stamps>, u64),
+    /// The timestamps, and what time it is, both on the worker's clock.
+    Timestamps(Result<Timestamps>, u64),
     Calls(DriverCalls),
 }
 

@@ -3,24 +3,24 @@
 //!
 //! A fault on a GPU ends CUDA for the whole process that it happens in. So this
 //! process has none: a worker, a program that calls [`serve`], opens the device.
-//! Kernels, lanes and graphs cross once, and again to every worker after the first;
-//! host memory of lanes is shared, pinned by the worker; of a batch there crosses
+//! Kernels, device slots and graphs cross once, and again to every worker after the first;
+//! host memory of device slots is shared, pinned by the worker; of a batch there crosses
 //! its launch, and a flag that the worker stores in shared memory when it is done.
 //!
 //! ```text
 //! engine's process                          worker
-//! WorkerBackend, WorkerLane -- requests --> serve: a lane's work in its turn
+//! WorkerBackend, WorkerSlot -- requests --> serve: a device slot's work in its turn
 //!        arena ............ memory ........ arena, registered as pinned
 //!        flags <........... memory ........ the threads that wait for the device
 //! ```
 //!
 //! # Memory that two processes share
 //!
-//! Lanes that are opened together bring one file for their host memory and one for
-//! their completion flags. A lane's host memory is the worker's while a fence that was
-//! set is not reached, and this process's otherwise. The flags belong to their lanes
-//! alone, so nothing that a worker stores late can pass for a later lane's completion.
-//! When a worker is lost, its lanes' memory stays closed until its process has ended;
+//! Device slots that are opened together bring one file for their host memory and one for
+//! their completion flags. A device slot's host memory is the worker's while a fence that was
+//! set is not reached, and this process's otherwise. The flags belong to their device slots
+//! alone, so nothing that a worker stores late can pass for a later device slot's completion.
+//! When a worker is lost, its device slots' memory stays closed until its process has ended;
 //! a process that was killed and does not end within 10 seconds is reported by
 //! [`Backend::revive`], and the memory of its work in flight stays closed.
 //!
@@ -29,7 +29,7 @@
 
 mod addresses;
 mod arena;
-mod lane;
+mod device_slot;
 mod ledger;
 mod link;
 mod message;
@@ -41,14 +41,14 @@ mod served;
 mod supervisor;
 
 use super::{
-    Backend, BackendId, Block, Choice, CudaOptions, DeviceInfo, DriverCalls, FunctionId, Lane,
-    Layout, Occupancy, Space, Streams,
+    Allocation, Backend, BackendId, Choice, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls,
+    FunctionId, Layout, Occupancy, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 use arena::CompletionFlags;
 pub(super) use arena::{Arena, Part};
-use lane::{WorkerLane, no_blocks};
+use device_slot::{WorkerSlot, no_allocations};
 use ledger::Group;
 use message::{Reply, Request};
 pub use serve::serve;
@@ -59,7 +59,7 @@ use supervisor::Supervisor;
 
 /// The file of a worker program that this program vouches for.
 ///
-/// A worker gets the memory of the lanes that it serves, so safe code cannot name one:
+/// A worker gets the memory of the device slots that it serves, so safe code cannot name one:
 ///
 /// ```compile_fail,E0133
 /// let program = tapeloop::backend::worker::WorkerProgram::at("/tmp/anything");
@@ -155,7 +155,7 @@ impl WorkerBackend {
     }
 }
 
-// SAFETY: the worker loads each declaration with its own image, and lanes have the layout of
+// SAFETY: the worker loads each declaration with its own image, and device slots have the layout of
 // the buffers that were asked for.
 unsafe impl Backend for WorkerBackend {
     fn id(&self) -> BackendId {
@@ -177,63 +177,63 @@ unsafe impl Backend for WorkerBackend {
         }
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let layout = Layout::new(buffers);
         let sums = layout.and_then(|layout| {
-            let bytes = layout.host_bytes.checked_mul(lanes)?;
+            let bytes = layout.host_bytes.checked_mul(device_slots)?;
             Some((layout, bytes))
         });
         let Some((layout, host_bytes)) = sums else {
             let message = "the buffers of all slots are larger than the address space";
             return Err(Error::new(ErrorKind::OutOfMemory, message).fix("lower the batch capacity"));
         };
-        let sizes = std::iter::repeat_n(layout.host_bytes, lanes);
+        let sizes = std::iter::repeat_n(layout.host_bytes, device_slots);
         let parts = Arena::new(host_bytes)?.cut(sizes);
         let Some(first) = parts.first() else {
             return Ok(Vec::new());
         };
-        let flags = Arc::new(CompletionFlags::new(lanes)?);
+        let flags = Arc::new(CompletionFlags::new(device_slots)?);
         let group = Group {
             buffers: buffers.to_vec(),
-            lanes: Vec::new(),
+            device_slots: Vec::new(),
             streams,
             host: Arc::clone(first.arena()),
             flags: Arc::clone(&flags),
         };
-        let numbers = self.supervisor.open_lanes(group, lanes)?;
-        let opened = lane::Opened {
+        let numbers = self.supervisor.open_slots(group, device_slots)?;
+        let opened = device_slot::Opened {
             backend: self.id,
             layout: Arc::new(layout),
             streams,
             flags,
             supervisor: Arc::clone(&self.supervisor),
         };
-        let lane = |(index, (number, part))| -> Box<dyn Lane> {
-            Box::new(WorkerLane::new(&opened, index, number, part))
+        let device_slot = |(index, (number, part))| -> Box<dyn DeviceSlot> {
+            Box::new(WorkerSlot::new(&opened, index, number, part))
         };
-        let lanes = numbers.into_iter().zip(parts).enumerate();
-        Ok(lanes.map(lane).collect())
+        let device_slots = numbers.into_iter().zip(parts).enumerate();
+        Ok(device_slots.map(device_slot).collect())
     }
 
-    fn allocate(&self, _: Space, _: usize) -> Result<Block> {
-        Err(no_blocks())
+    fn allocate(&self, _: Space, _: usize) -> Result<Allocation> {
+        Err(no_allocations())
     }
 
-    fn write(&self, _: &[u8], _: &Block, _: usize) -> Result<()> {
-        Err(no_blocks())
+    fn write(&self, _: &[u8], _: &Allocation, _: usize) -> Result<()> {
+        Err(no_allocations())
     }
 
-    fn read(&self, _: &Block, _: usize, _: &mut [u8]) -> Result<()> {
-        Err(no_blocks())
+    fn read(&self, _: &Allocation, _: usize, _: &mut [u8]) -> Result<()> {
+        Err(no_allocations())
     }
 
-    fn copy(&self, _: &Block, _: usize, _: &Block, _: usize, _: usize) -> Result<()> {
-        Err(no_blocks())
+    fn copy(&self, _: &Allocation, _: usize, _: &Allocation, _: usize, _: usize) -> Result<()> {
+        Err(no_allocations())
     }
 
     /// Of the worker that there is now; none of one that is lost.

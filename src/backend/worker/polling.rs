@@ -1,37 +1,39 @@
-//! The loop that waits for lanes at work, in whichever order they finish.
+//! The loop that waits for device slots at work, in whichever order they finish.
 
 use crate::backend::{Backoff, receive_within};
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A lane at work.
+/// A device slot at work.
 pub(super) trait Polled {
-    /// Whether the work is over. The lane has published its outcome then.
+    /// Whether the work is over. The device slot has published its outcome then.
     fn poll(&self) -> bool;
 }
 
-/// Polls the lanes that arrive until each is done with its work, all of them in turn,
-/// and returns when all are done and no more can arrive. A lane arrives again for more
+/// Polls the device slots that arrive until each is done with its work, all of them in turn,
+/// and returns when all are done and no more can arrive. A device slot arrives again for more
 /// work, also while it is polled.
 ///
 /// CUDA has no call that waits for any of several events, so the thread polls: see
 /// [`Backoff`] for how often. An arrival wakes it.
-pub(super) fn poll_lanes<L: Polled>(arrivals: &Receiver<Arc<L>>) {
+pub(super) fn poll_slots<L: Polled>(arrivals: &Receiver<Arc<L>>) {
     let mut at_work: Vec<Arc<L>> = Vec::new();
     let mut backoff = Backoff::new(Instant::now());
     loop {
         if at_work.is_empty() {
-            let Ok(lane) = arrivals.recv() else { return };
-            add(&mut at_work, lane);
+            let Ok(device_slot) = arrivals.recv() else {
+                return;
+            };
+            add(&mut at_work, device_slot);
             backoff.reset(Instant::now());
         }
-        while let Ok(lane) = arrivals.try_recv() {
-            add(&mut at_work, lane);
+        while let Ok(device_slot) = arrivals.try_recv() {
+            add(&mut at_work, device_slot);
             backoff.reset(Instant::now());
         }
         let before = at_work.len();
-        at_work.retain(|lane| !lane.poll());
+        at_work.retain(|device_slot| !device_slot.poll());
         let now = Instant::now();
         if at_work.len() < before {
             backoff.reset(now);
@@ -41,16 +43,16 @@ pub(super) fn poll_lanes<L: Polled>(arrivals: &Receiver<Arc<L>>) {
             std::hint::spin_loop();
             continue;
         };
-        if let Some(lane) = receive_within(arrivals, pause) {
-            add(&mut at_work, lane);
+        if let Some(device_slot) = receive_within(arrivals, pause) {
+            add(&mut at_work, device_slot);
             backoff.reset(Instant::now());
         }
     }
 }
 
-fn add<L>(at_work: &mut Vec<Arc<L>>, lane: Arc<L>) {
-    if !at_work.iter().any(|known| Arc::ptr_eq(known, &lane)) {
-        at_work.push(lane);
+fn add<L>(at_work: &mut Vec<Arc<L>>, device_slot: Arc<L>) {
+    if !at_work.iter().any(|known| Arc::ptr_eq(known, &device_slot)) {
+        at_work.push(device_slot);
     }
 }
 
@@ -62,7 +64,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::time::Duration;
 
-    /// A lane whose work ends at a time, or after a number of polls.
+    /// A device slot whose work ends at a time, or after a number of polls.
     struct Planted {
         name: &'static str,
         ends_at: Instant,
@@ -83,10 +85,10 @@ mod tests {
     }
 
     #[test]
-    fn the_lane_that_finishes_first_is_answered_first() {
+    fn the_slot_that_finishes_first_is_answered_first() {
         let (finished, outcomes) = unbounded();
         let (given, arrivals) = unbounded();
-        let lane = |name, polls| {
+        let device_slot = |name, polls| {
             Arc::new(Planted {
                 name,
                 ends_at: Instant::now(),
@@ -95,14 +97,14 @@ mod tests {
             })
         };
         for (name, polls) in [("long", 1_000), ("short", 10), ("middle", 100)] {
-            given.send(lane(name, polls)).unwrap();
+            given.send(device_slot(name, polls)).unwrap();
         }
         // What arrives twice is polled once, and answered once.
-        let twice = lane("twice", 500);
+        let twice = device_slot("twice", 500);
         given.send(Arc::clone(&twice)).unwrap();
         given.send(twice).unwrap();
         drop(given);
-        poll_lanes(&arrivals);
+        poll_slots(&arrivals);
         let order: Vec<_> = outcomes.try_iter().collect();
         assert_eq!(order, ["short", "middle", "twice", "long"]);
     }
@@ -112,7 +114,7 @@ mod tests {
         let (finished, outcomes) = unbounded();
         let (given, arrivals) = unbounded();
         let far = Instant::now() + Duration::from_millis(300);
-        let lane = |name, ends_at| {
+        let device_slot = |name, ends_at| {
             let finished = finished.clone();
             let polls_left = AtomicU32::new(0);
             Arc::new(Planted {
@@ -123,9 +125,9 @@ mod tests {
             })
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| poll_lanes(&arrivals));
-            given.send(lane("long", far)).unwrap();
-            given.send(lane("late", Instant::now())).unwrap();
+            scope.spawn(|| poll_slots(&arrivals));
+            given.send(device_slot("long", far)).unwrap();
+            given.send(device_slot("late", Instant::now())).unwrap();
             assert_eq!(outcomes.recv().unwrap(), "late");
             assert_eq!(outcomes.recv().unwrap(), "long");
             drop(given);
@@ -137,18 +139,18 @@ mod tests {
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     }
 
-    /// The processor time of waiting for three lanes that take `wall`.
+    /// The processor time of waiting for three device slots that take `wall`.
     fn time_of_waiting(wall: Duration) -> Duration {
         let (finished, _outcomes) = unbounded();
         let (given, arrivals) = unbounded();
         for name in ["one", "two", "three"] {
-            let lane = Planted {
+            let device_slot = Planted {
                 name,
                 ends_at: Instant::now() + wall,
                 polls_left: AtomicU32::new(0),
                 finished: finished.clone(),
             };
-            given.send(Arc::new(lane)).unwrap();
+            given.send(Arc::new(device_slot)).unwrap();
         }
         // With the sender kept until the end: an arrival might still wake the thread.
         let closing = std::thread::spawn(move || {
@@ -156,7 +158,7 @@ mod tests {
             drop(given);
         });
         let start = thread_time();
-        poll_lanes(&arrivals);
+        poll_slots(&arrivals);
         let spent = thread_time() - start;
         closing.join().unwrap();
         spent

@@ -4,8 +4,8 @@ use super::addresses::Map;
 use super::arena::{Arena, CompletionFlags};
 use super::link::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, Spec, Step};
-use super::polling::poll_lanes;
-use super::served::{Held, Posted, ServedLane, State, unknown};
+use super::polling::poll_slots;
+use super::served::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
     Backend, Built, FunctionId, GraphId, KernelCache, Layout, Node, NvrtcLibrary, Op, Queue,
@@ -83,20 +83,20 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
         twins: by_name,
         images: Vec::new(),
         kernels: Vec::new(),
-        lanes: BTreeMap::new(),
+        device_slots: BTreeMap::new(),
         poller: None,
         threads: Vec::new(),
     };
     while let Some(request) = link.receive()? {
         match request {
             Request::Close => break,
-            Request::OpenLanes {
+            Request::OpenSlots {
                 buffers,
-                lanes,
+                device_slots,
                 streams,
             } => {
                 let files = (link.receive_file()?, link.receive_file()?);
-                let opened = worker.open_lanes(&buffers, &lanes, streams, files);
+                let opened = worker.open_slots(&buffers, &device_slots, streams, files);
                 link.send(&Reply::Done(opened))?;
             }
             request => {
@@ -132,15 +132,15 @@ fn die_with(socket: OwnedFd) {
         .spawn(watch);
 }
 
-/// An open lane, and the thread that polls it.
+/// An open device slot, and the thread that polls it.
 struct Entry {
-    lane: Arc<ServedLane>,
+    device_slot: Arc<ServedSlot>,
     poller: Poller,
 }
 
-/// Where lanes at work go to be polled. Its thread ends when the last one is dropped
+/// Where device slots at work go to be polled. Its thread ends when the last one is dropped
 /// and the work is over.
-type Poller = Sender<Arc<ServedLane>>;
+type Poller = Sender<Arc<ServedSlot>>;
 
 struct Worker<'a> {
     builtin: Builtin,
@@ -148,8 +148,8 @@ struct Worker<'a> {
     twins: BTreeMap<&'a str, Twin>,
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
-    lanes: BTreeMap<u32, Entry>,
-    /// That of all lanes, where polling them takes no time.
+    device_slots: BTreeMap<u32, Entry>,
+    /// That of all device slots, where polling them takes no time.
     poller: Option<Poller>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -162,43 +162,54 @@ impl Worker<'_> {
                 return None;
             }
             Request::Load(decl) => Reply::Done(self.load(decl)),
-            Request::CloseLane { lane } => {
-                self.lanes.remove(&lane);
+            Request::CloseSlot { device_slot } => {
+                self.device_slots.remove(&device_slot);
                 Reply::Done(Ok(()))
             }
-            Request::Build { lane, graph, spec } => Reply::Built(self.build(lane, graph, spec)),
+            Request::Build {
+                device_slot,
+                graph,
+                spec,
+            } => Reply::Built(self.build(device_slot, graph, spec)),
             Request::SetParams {
-                lane,
+                device_slot,
                 graph,
                 node,
                 op,
-            } => Reply::Done(self.set_params(lane, graph, node, op)),
-            Request::GraphOps { lane, graph } => Reply::Ops(self.graph_ops(lane, graph)),
-            Request::DropGraph { lane, graph } => {
-                if let Some(entry) = self.lanes.get(&lane) {
-                    entry.lane.post(Posted::DropGraph(graph));
+            } => Reply::Done(self.set_params(device_slot, graph, node, op)),
+            Request::GraphOps { device_slot, graph } => {
+                Reply::Ops(self.graph_ops(device_slot, graph))
+            }
+            Request::DropGraph { device_slot, graph } => {
+                if let Some(entry) = self.device_slots.get(&device_slot) {
+                    entry.device_slot.post(Posted::DropGraph(graph));
                 }
                 return None;
             }
-            Request::Work { lane, steps, fence } => {
-                self.work(lane, steps, fence);
+            Request::Work {
+                device_slot,
+                steps,
+                fence,
+            } => {
+                self.work(device_slot, steps, fence);
                 return None;
             }
-            Request::Why { lane } => {
-                let why = self.served(lane).map(|served| served.lock().why());
+            Request::Why { device_slot } => {
+                let why = self.served(device_slot).map(|served| served.lock().why());
                 Reply::Done(Err(why.unwrap_or_else(|error| error)))
             }
             Request::Occupancy(function) => Reply::Occupancy(
                 (self.kernels.get(function.0 as usize).ok_or_else(unknown))
                     .and_then(|(kernel, here)| self.backend.occupancy(kernel, *here)),
             ),
-            Request::Stamps { lane } => {
-                let stamps = self.served(lane);
-                let stamps = stamps.and_then(|served| served.lock().lane.stamps());
-                Reply::Stamps(stamps, host_ns(Instant::now()))
+            Request::Timestamps { device_slot } => {
+                let timestamps = self.served(device_slot);
+                let timestamps =
+                    timestamps.and_then(|served| served.lock().device_slot.timestamps());
+                Reply::Timestamps(timestamps, host_ns(Instant::now()))
             }
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
-            Request::Open { .. } | Request::OpenLanes { .. } | Request::Close => {
+            Request::Open { .. } | Request::OpenSlots { .. } | Request::Close => {
                 Reply::Done(Err(Error::usage("a request out of its turn")))
             }
         })
@@ -222,7 +233,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn open_lanes(
+    fn open_slots(
         &mut self,
         buffers: &[BufferDecl],
         numbers: &[Option<u32>],
@@ -237,22 +248,29 @@ impl Worker<'_> {
         let (layout, bytes) = sums.ok_or_else(|| Error::usage("buffers without a layout"))?;
         let host = Arena::of_file(host, bytes)?;
         let flags = Arc::new(CompletionFlags::of_file(flags, numbers.len())?);
-        let lanes = self
+        let device_slots = self
             .builtin
-            .open_lanes_over(buffers, numbers.len(), streams, host)?;
-        for (index, (&number, lane)) in numbers.iter().zip(lanes).enumerate() {
+            .open_slots_over(buffers, numbers.len(), streams, host)?;
+        for (index, (&number, device_slot)) in numbers.iter().zip(device_slots).enumerate() {
             // Closed before this worker was started.
             let Some(number) = number else { continue };
-            let map = Map::new(number, layout.clone(), &*lane);
-            let lane = Arc::new(ServedLane::new(lane, map, Arc::clone(&flags), index));
+            let map = Map::new(number, layout.clone(), &*device_slot);
+            let device_slot =
+                Arc::new(ServedSlot::new(device_slot, map, Arc::clone(&flags), index));
             let poller = self.poller()?;
-            self.lanes.insert(number, Entry { lane, poller });
+            self.device_slots.insert(
+                number,
+                Entry {
+                    device_slot,
+                    poller,
+                },
+            );
         }
         Ok(())
     }
 
-    /// The poller of a new lane. Lanes that compute when they are polled have a thread
-    /// each, so that no lane waits for another's computation.
+    /// The poller of a new device slot. Device slots that compute when they are polled have a thread
+    /// each, so that no device slot waits for another's computation.
     fn poller(&mut self) -> Result<Poller> {
         if let Some(poller) = &self.poller {
             return Ok(poller.clone());
@@ -262,7 +280,7 @@ impl Worker<'_> {
             .name("tapeloop-polls".to_owned())
             .spawn(move || {
                 own_thread::mark();
-                poll_lanes(&arrivals);
+                poll_slots(&arrivals);
             })
             .map_err(Error::io)?;
         self.threads.retain(|thread| !thread.is_finished());
@@ -273,14 +291,14 @@ impl Worker<'_> {
         Ok(poller)
     }
 
-    /// Closes all lanes. The threads that poll end when work in flight has ended.
+    /// Closes all device slots. The threads that poll end when work in flight has ended.
     fn close(self) -> Vec<JoinHandle<()>> {
         self.threads
     }
 
-    fn served(&self, lane: u32) -> Result<&ServedLane> {
-        let entry = self.lanes.get(&lane).ok_or_else(unknown)?;
-        Ok(&entry.lane)
+    fn served(&self, device_slot: u32) -> Result<&ServedSlot> {
+        let entry = self.device_slots.get(&device_slot).ok_or_else(unknown)?;
+        Ok(&entry.device_slot)
     }
 
     /// The operation by the names of this process.
@@ -296,30 +314,34 @@ impl Worker<'_> {
         Ok(op)
     }
 
-    fn build(&self, lane: u32, graph: GraphId, spec: Spec) -> Result<Built> {
-        let served = self.served(lane)?;
+    fn build(&self, device_slot: u32, graph: GraphId, spec: Spec) -> Result<Built> {
+        let served = self.served(device_slot)?;
         let ops = spec.ops.iter().map(|op| self.op(&served.map, op));
         let ops: Vec<Op> = ops.collect::<Result<_>>()?;
         let mut state = served.lock();
-        let State { lane, graphs, .. } = &mut *state;
+        let State {
+            device_slot,
+            graphs,
+            ..
+        } = &mut *state;
         let into = graphs.get(&graph.0).map(|held| held.graph);
         let (here, built) = match &spec.after {
             None => {
-                lane.begin_capture()?;
+                device_slot.begin_capture()?;
                 let given = ops.iter().try_for_each(|op| {
                     // SAFETY: the process that started this one gave the operation to
-                    // its lane, so code there vouched for it; `Map::op` put this lane's
+                    // its device slot, so code there vouched for it; `Map::op` put this device slot's
                     // addresses in.
-                    unsafe { lane.enqueue(Queue::Compute, op) }
+                    unsafe { device_slot.enqueue(Queue::Compute, op) }
                 });
-                let ended = lane.end_capture(into);
+                let ended = device_slot.end_capture(into);
                 given.and(ended)?
             }
             Some(after) => {
                 let nodes = ops.iter().zip(after);
                 let nodes: Vec<Node<'_>> = nodes.map(|(op, after)| Node { op, after }).collect();
                 // SAFETY: as above, and the edges are those of that process.
-                unsafe { lane.build_graph(&nodes, into)? }
+                unsafe { device_slot.build_graph(&nodes, into)? }
             }
         };
         let held = Held {
@@ -331,27 +353,31 @@ impl Worker<'_> {
         Ok(built)
     }
 
-    fn set_params(&self, lane: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
-        let served = self.served(lane)?;
+    fn set_params(&self, device_slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
+        let served = self.served(device_slot)?;
         let here = self.op(&served.map, &op)?;
         let mut state = served.lock();
-        let State { lane, graphs, .. } = &mut *state;
+        let State {
+            device_slot,
+            graphs,
+            ..
+        } = &mut *state;
         let held = graphs.get_mut(&graph.0).ok_or_else(unknown)?;
         let (Some(known), Some(known_here)) = (held.spec.ops.get_mut(node), held.ops.get_mut(node))
         else {
             return Err(unknown());
         };
         // SAFETY: as for `build`, where the graph came from.
-        unsafe { lane.set_params(held.graph, node, &here)? };
+        unsafe { device_slot.set_params(held.graph, node, &here)? };
         (*known, *known_here) = (op, here);
         Ok(())
     }
 
     /// What the device holds, by the names of the other process.
-    fn graph_ops(&self, lane: u32, graph: GraphId) -> Result<Vec<Op>> {
-        let state = self.served(lane)?.lock();
+    fn graph_ops(&self, device_slot: u32, graph: GraphId) -> Result<Vec<Op>> {
+        let state = self.served(device_slot)?.lock();
         let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
-        let found = state.lane.graph_ops(held.graph)?.into_iter();
+        let found = state.device_slot.graph_ops(held.graph)?.into_iter();
         // What is as it was asked for has its names; all else is foreign there.
         let named = found
             .enumerate()
@@ -363,16 +389,16 @@ impl Worker<'_> {
     }
 
     fn work(&self, number: u32, steps: Vec<Step>, fence: u32) {
-        let Some(entry) = self.lanes.get(&number) else {
+        let Some(entry) = self.device_slots.get(&number) else {
             return;
         };
         let here = |step| match step {
-            Step::Op(queue, op) => Ok(Step::Op(queue, self.op(&entry.lane.map, &op)?)),
+            Step::Op(queue, op) => Ok(Step::Op(queue, self.op(&entry.device_slot.map, &op)?)),
             step => Ok(step),
         };
         let steps = steps.into_iter().map(here).collect();
-        entry.lane.post(Posted::Work { steps, fence });
-        // Also for a lane that refused the work, which then reports it.
-        let _ = entry.poller.send(Arc::clone(&entry.lane));
+        entry.device_slot.post(Posted::Work { steps, fence });
+        // Also for a device slot that refused the work, which then reports it.
+        let _ = entry.poller.send(Arc::clone(&entry.device_slot));
     }
 }

@@ -1,10 +1,10 @@
-//! A lane in the worker: what it was given, its graphs, and its completion flag.
+//! A device slot in the worker: what it was given, its graphs, and its completion flag.
 
 use super::addresses::Map;
 use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED};
 use super::message::{Spec, Step};
 use super::polling::Polled;
-use crate::backend::{GraphId, Lane, Op};
+use crate::backend::{DeviceSlot, GraphId, Op};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::futex;
@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 
-pub(super) struct ServedLane {
+pub(super) struct ServedSlot {
     /// Addresses by the other process's names.
     pub(super) map: Map,
     flags: Arc<CompletionFlags>,
-    /// The place of the lane's flag in `flags`.
+    /// The place of the device slot's flag in `flags`.
     index: usize,
-    /// Requests without an answer, oldest first. The lane applies them under the lock of
+    /// Requests without an answer, oldest first. The device slot applies them under the lock of
     /// `state`, which it holds while it computes; the thread that posts them does not
     /// take that lock.
     inbox: Mutex<VecDeque<Posted>>,
@@ -36,7 +36,7 @@ pub(super) enum Posted {
 }
 
 pub(super) struct State {
-    pub(super) lane: Box<dyn Lane>,
+    pub(super) device_slot: Box<dyn DeviceSlot>,
     /// By the other process's names.
     pub(super) graphs: BTreeMap<u64, Held>,
     /// The number of the last fence.
@@ -53,20 +53,20 @@ pub(super) struct Held {
     pub(super) graph: GraphId,
 }
 
-impl ServedLane {
+impl ServedSlot {
     pub(super) fn new(
-        lane: Box<dyn Lane>,
+        device_slot: Box<dyn DeviceSlot>,
         map: Map,
         flags: Arc<CompletionFlags>,
         index: usize,
-    ) -> ServedLane {
-        ServedLane {
+    ) -> ServedSlot {
+        ServedSlot {
             map,
             flags,
             index,
             inbox: Mutex::default(),
             state: Mutex::new(State {
-                lane,
+                device_slot,
                 graphs: BTreeMap::new(),
                 fence: 0,
                 error: None,
@@ -75,7 +75,7 @@ impl ServedLane {
         }
     }
 
-    /// Gives the lane a request: at once if no thread has the lane, and else when that
+    /// Gives the device slot a request: at once if no thread has the device slot, and else when that
     /// thread is done with it.
     pub(super) fn post(&self, posted: Posted) {
         self.inbox.lock().push_back(posted);
@@ -84,7 +84,7 @@ impl ServedLane {
         }
     }
 
-    /// The lane, which has taken in what was posted before.
+    /// The device slot, which has taken in what was posted before.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         self.take_in(&mut state);
@@ -100,13 +100,13 @@ impl ServedLane {
     }
 }
 
-impl Polled for ServedLane {
+impl Polled for ServedSlot {
     fn poll(&self) -> bool {
         let mut state = self.lock();
         if !state.is_done() {
             return false;
         }
-        let flag = self.flags.lane(self.index);
+        let flag = self.flags.device_slot(self.index);
         // The failure first: a reader that sees the fence reached sees the failure too.
         if state.error.is_some() {
             let failure = match state.is_lost {
@@ -136,7 +136,7 @@ impl State {
             }
             Posted::DropGraph(graph) => {
                 if let Some(held) = self.graphs.remove(&graph.0) {
-                    self.lane.drop_graph(held.graph);
+                    self.device_slot.drop_graph(held.graph);
                 }
             }
         }
@@ -152,17 +152,17 @@ impl State {
         let mut is_refused = false;
         for step in &steps {
             let given = match step {
-                Step::Join(earlier, later) => self.lane.join(*earlier, *later),
+                Step::Join(earlier, later) => self.device_slot.join(*earlier, *later),
                 _ if is_refused => continue,
                 // SAFETY: the process that started this one gave the operation to its
-                // lane, so code there vouched for it; `Worker::work` put this lane's
+                // device slot, so code there vouched for it; `Worker::work` put this device slot's
                 // addresses in.
-                Step::Op(queue, op) => unsafe { self.lane.enqueue(*queue, op) },
+                Step::Op(queue, op) => unsafe { self.device_slot.enqueue(*queue, op) },
                 Step::Graph(graph) => self
                     .graphs
                     .get(&graph.0)
                     .ok_or_else(unknown)
-                    .and_then(|held| self.lane.launch_graph(held.graph)),
+                    .and_then(|held| self.device_slot.launch_graph(held.graph)),
             };
             match given {
                 Ok(()) => {}
@@ -174,7 +174,7 @@ impl State {
                 }
             }
         }
-        if let Err(error) = self.lane.fence() {
+        if let Err(error) = self.device_slot.fence() {
             self.lose(error);
         }
     }
@@ -187,7 +187,7 @@ impl State {
         self.error.get_or_insert(error);
     }
 
-    /// The device is of no use any more, or the lane's work cannot be waited for.
+    /// The device is of no use any more, or the device slot's work cannot be waited for.
     fn lose(&mut self, error: Error) {
         if !self.is_lost {
             self.is_lost = true;
@@ -200,7 +200,7 @@ impl State {
         if self.is_lost {
             return true;
         }
-        match self.lane.is_done() {
+        match self.device_slot.is_done() {
             Ok(is_done) => is_done,
             // Work that failed on the device: the supervisor runs it again, on another.
             Err(error) => {

@@ -11,7 +11,7 @@ pub(super) struct Slots {
     pub(super) spans: Vec<SpanFacts>,
 }
 
-/// The lanes of a slot, from the top.
+/// The rows of a slot, from the top.
 pub(super) const STAGES: [(&str, &str, Ink); 4] = [
     ("submit", "submission, on the host", Ink::Navy),
     ("upload", "upload", Ink::Sky),
@@ -19,7 +19,7 @@ pub(super) const STAGES: [(&str, &str, Ink); 4] = [
     ("download", "download", Ink::Green),
 ];
 
-const LANE: f64 = 15.0;
+const ROW: f64 = 15.0;
 const GAP: f64 = 10.0;
 const FOOT: f64 = 46.0;
 
@@ -47,7 +47,7 @@ impl Slots {
 
     pub(super) fn svg(&self, room: Room, label: &str) -> Result<String> {
         let slots = self.slots();
-        let slot_height = LANE * STAGES.len() as f64 + GAP;
+        let slot_height = ROW * STAGES.len() as f64 + GAP;
         let height = FOOT + slots.len() as f64 * slot_height;
         let end = self.spans.iter().map(|span| span.end_ns).max().unwrap_or(0);
         let ruler = AXIS.ruler([end as f64].into_iter(), room.choose(8, 4));
@@ -58,10 +58,10 @@ impl Slots {
             let bottom = height - FOOT;
             for (place, slot) in slots.iter().enumerate() {
                 let top = place as f64 * slot_height + GAP / 2.0;
-                let lanes = LANE * STAGES.len() as f64;
-                canvas.bar((left, top), (right, top + lanes), Ink::Track)?;
+                let rows = ROW * STAGES.len() as f64;
+                canvas.bar((left, top), (right, top + rows), Ink::Track)?;
                 let name = format!("slot {slot}");
-                let middle = top + lanes / 2.0;
+                let middle = top + rows / 2.0;
                 canvas.text((left - 6.0, middle), &name, Stand::Left, Ink::Text)?;
             }
             for (place, text) in ruler.ticks.iter().filter(|(p, _)| *p <= end as f64) {
@@ -72,11 +72,11 @@ impl Slots {
             canvas.text(under, AXIS.title, Stand::Middle, Ink::Text)?;
             for span in &self.spans {
                 let slot = slots.iter().position(|slot| *slot == span.slot);
-                let lane = STAGES.iter().position(|(name, ..)| *name == span.stage);
-                if let (Some(slot), Some(lane)) = (slot, lane) {
-                    let top = slot as f64 * slot_height + GAP / 2.0 + lane as f64 * LANE;
+                let row = STAGES.iter().position(|(name, ..)| *name == span.stage);
+                if let (Some(slot), Some(row)) = (slot, row) {
+                    let top = slot as f64 * slot_height + GAP / 2.0 + row as f64 * ROW;
                     let x = (at(span.start_ns as f64), at(span.end_ns as f64));
-                    draw(canvas, span, lane, x, top)?;
+                    draw(canvas, span, row, x, top)?;
                 }
             }
             Ok(())
@@ -87,17 +87,17 @@ impl Slots {
 fn draw(
     canvas: &Canvas<'_>,
     span: &SpanFacts,
-    lane: usize,
+    row: usize,
     (from, to): (f64, f64),
     top: f64,
 ) -> Result<()> {
-    let (stage, _, ink) = STAGES[lane];
+    let (stage, _, ink) = STAGES[row];
     let to = to.max(from + 1.0);
-    canvas.bar((from, top + 1.0), (to, top + LANE - 1.0), ink)?;
+    canvas.bar((from, top + 1.0), (to, top + ROW - 1.0), ink)?;
     let text = span.batch.to_string();
     if stage == "kernels" && to - from > 8.0 * text.len() as f64 + 2.0 {
         // Dark on orange on either ground.
-        let middle = ((from + to) / 2.0, top + LANE / 2.0);
+        let middle = ((from + to) / 2.0, top + ROW / 2.0);
         return canvas.number(middle, &text, 11.5, Ink::Number);
     }
     Ok(())

@@ -245,12 +245,12 @@ impl<S: Subject> Rig for RingRig<S> {
         };
         let mut note = |slot: &Slot<Done<Batch<S>>>, submitted: &[Option<(u64, u64)>]| {
             if let Some(submit_ns) = submitted[slot.index()]
-                && let [Some(a), Some(b), Some(c), Some(d)] = slot.stamps()?
+                && let [Some(a), Some(b), Some(c), Some(d)] = slot.timestamps()?
             {
                 timed.push(TimedBatch {
                     slot: slot.index(),
                     submit_ns,
-                    stamps_ns: [a, b, c, d],
+                    timestamps_ns: [a, b, c, d],
                 });
             }
             Ok::<(), Error>(())

@@ -43,7 +43,7 @@ impl<B> Slot<InFlight<B>> {
     /// Looks once.
     pub(crate) fn poll(mut self) -> Progress<B> {
         let done = match self.fence() {
-            Ok(true) => self.core.lane.is_done(),
+            Ok(true) => self.core.device_slot.is_done(),
             unfenced => unfenced,
         };
         let overdue = self.state.due.is_some_and(|due| due <= Instant::now());
@@ -64,10 +64,10 @@ impl<B> Slot<InFlight<B>> {
     fn wait_once(mut self) -> Progress<B> {
         let span = trace_span!("wait", slot = self.core.index).entered();
         let done = match (self.fence(), self.state.due) {
-            (Ok(true), None) => self.core.lane.wait().map(|()| true),
+            (Ok(true), None) => self.core.device_slot.wait().map(|()| true),
             (Ok(true), Some(due)) => {
                 let left = due.saturating_duration_since(Instant::now());
-                self.core.lane.wait_for(left)
+                self.core.device_slot.wait_for(left)
             }
             (unfenced, _) => unfenced,
         };
@@ -82,7 +82,7 @@ impl<B> Slot<InFlight<B>> {
         let Some(since) = self.state.unfenced_since else {
             return Ok(true);
         };
-        match self.core.executor.mark(&mut *self.core.lane) {
+        match self.core.executor.mark(&mut *self.core.device_slot) {
             Ok(()) => {
                 self.state.unfenced_since = None;
                 Ok(true)
@@ -105,7 +105,7 @@ impl<B> Slot<InFlight<B>> {
             Ok(false) if !overdue => return Progress::Pending(self),
             Ok(false) => {
                 let deadline = self.core.executor.policy().deadline.unwrap_or_default();
-                give_up(&mut *self.core.lane, deadline)
+                give_up(&mut *self.core.device_slot, deadline)
             }
             Err(error) if error.scope() >= ErrorScope::Device => error,
             Err(error) if self.state.reported => Error::new(

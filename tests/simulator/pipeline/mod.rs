@@ -91,12 +91,12 @@ fn planted(which: impl Fn(&Policy) -> bool, plant: impl Fn(&mut Setup)) {
 }
 
 #[test]
-fn a_lane_that_is_always_done_is_caught() {
+fn a_slot_that_is_always_done_is_caught() {
     planted(|_| true, |setup| setup.bug = Bug::DoneTooEarly);
 }
 
 #[test]
-fn a_lane_that_stays_done_once_it_was_is_caught() {
+fn a_slot_that_stays_done_once_it_was_is_caught() {
     planted(
         |_| true,
         |setup| (setup.bug, setup.slots) = (Bug::DoneEver, Some(1)),
@@ -104,12 +104,12 @@ fn a_lane_that_stays_done_once_it_was_is_caught() {
 }
 
 #[test]
-fn a_lane_that_sets_no_marks_is_caught() {
+fn a_slot_that_sets_no_marks_is_caught() {
     planted(|_| true, |setup| setup.bug = Bug::NoFence);
 }
 
 #[test]
-fn a_lane_that_skips_a_join_is_caught() {
+fn a_slot_that_skips_a_join_is_caught() {
     for queue in [Queue::Upload, Queue::Compute] {
         planted(
             |policy| policy.streams == Streams::PerStage,

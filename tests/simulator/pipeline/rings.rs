@@ -292,7 +292,7 @@ fn planted(which: impl Fn(&Policy) -> bool, bug: Bug, mistake: Mistake) {
 }
 
 #[test]
-fn a_ring_on_lanes_that_lie_is_caught() {
+fn a_ring_on_slots_that_lie_is_caught() {
     planted(|_| true, Bug::DoneTooEarly, Mistake::None);
     planted(|_| true, Bug::NoFence, Mistake::None);
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop::backend::{
-    Addresses, Backend, BackendId, Block, Built, DriverCalls, FunctionId, GraphId, HostViews, Lane,
-    LaneId, Node, Op, Queue, STAMPS, Space, Stamps, Streams,
+    Addresses, Allocation, Backend, BackendId, Built, DeviceSlot, DeviceSlotId, DriverCalls,
+    FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, TIMESTAMPS, Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId};
 use tapeloop::replay::Buckets;
@@ -40,13 +40,13 @@ impl EmptyBackend {
     }
 }
 
-fn no_blocks<T>() -> Result<T> {
+fn no_allocations<T>() -> Result<T> {
     Err(Error::usage(
-        "the empty device has no memory but its lanes'",
+        "the empty device has no memory but its device slots'",
     ))
 }
 
-// SAFETY: no kernel runs on it, and lanes have the buffers that were asked for.
+// SAFETY: no kernel runs on it, and device slots have the buffers that were asked for.
 unsafe impl Backend for EmptyBackend {
     fn id(&self) -> BackendId {
         self.id
@@ -60,39 +60,39 @@ unsafe impl Backend for EmptyBackend {
         Ok(FunctionId(self.functions.fetch_add(1, Relaxed)))
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         _: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let words = |decl: &BufferDecl| vec![0; decl.size_bytes().div_ceil(8)];
-        let open = |_| -> Box<dyn Lane> {
-            Box::new(EmptyLane {
-                id: LaneId::new(self.id),
+        let open = |_| -> Box<dyn DeviceSlot> {
+            Box::new(EmptySlot {
+                id: DeviceSlotId::new(self.id),
                 bytes: buffers.iter().map(BufferDecl::size_bytes).collect(),
                 host: buffers.iter().map(words).collect(),
                 capture: None,
                 graphs: Vec::new(),
             })
         };
-        Ok((0..lanes).map(open).collect())
+        Ok((0..device_slots).map(open).collect())
     }
 
-    fn allocate(&self, _: Space, _: usize) -> Result<Block> {
-        no_blocks()
+    fn allocate(&self, _: Space, _: usize) -> Result<Allocation> {
+        no_allocations()
     }
 
-    fn write(&self, _: &[u8], _: &Block, _: usize) -> Result<()> {
-        no_blocks()
+    fn write(&self, _: &[u8], _: &Allocation, _: usize) -> Result<()> {
+        no_allocations()
     }
 
-    fn read(&self, _: &Block, _: usize, _: &mut [u8]) -> Result<()> {
-        no_blocks()
+    fn read(&self, _: &Allocation, _: usize, _: &mut [u8]) -> Result<()> {
+        no_allocations()
     }
 
-    fn copy(&self, _: &Block, _: usize, _: &Block, _: usize, _: usize) -> Result<()> {
-        no_blocks()
+    fn copy(&self, _: &Allocation, _: usize, _: &Allocation, _: usize, _: usize) -> Result<()> {
+        no_allocations()
     }
 
     fn driver_calls(&self) -> DriverCalls {
@@ -100,8 +100,8 @@ unsafe impl Backend for EmptyBackend {
     }
 }
 
-struct EmptyLane {
-    id: LaneId,
+struct EmptySlot {
+    id: DeviceSlotId,
     bytes: Vec<usize>,
     /// Words, so that every element type is aligned.
     host: Vec<Vec<u64>>,
@@ -110,7 +110,7 @@ struct EmptyLane {
     graphs: Vec<(GraphId, Vec<Op>)>,
 }
 
-impl EmptyLane {
+impl EmptySlot {
     fn keep(&mut self, ops: Vec<Op>, into: Option<GraphId>) -> (GraphId, Built) {
         match into {
             Some(graph) => {
@@ -132,8 +132,8 @@ impl EmptyLane {
 }
 
 // SAFETY: each buffer has bytes of its own, and no operation touches them.
-unsafe impl Lane for EmptyLane {
-    fn id(&self) -> &LaneId {
+unsafe impl DeviceSlot for EmptySlot {
+    fn id(&self) -> &DeviceSlotId {
         &self.id
     }
 
@@ -171,11 +171,11 @@ unsafe impl Lane for EmptyLane {
             .collect()
     }
 
-    fn adopt(&mut self, _: &Block) -> Result<()> {
-        no_blocks()
+    fn adopt(&mut self, _: &Allocation) -> Result<()> {
+        no_allocations()
     }
 
-    fn disown(&mut self, _: &Block) {}
+    fn disown(&mut self, _: &Allocation) {}
 
     unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
         if let Some(capture) = &mut self.capture {
@@ -243,8 +243,8 @@ unsafe impl Lane for EmptyLane {
 
     fn abandon(&mut self, _: &Error) {}
 
-    fn stamps(&self) -> Result<Stamps> {
-        Ok([None; STAMPS])
+    fn timestamps(&self) -> Result<Timestamps> {
+        Ok([None; TIMESTAMPS])
     }
 }
 

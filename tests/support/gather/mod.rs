@@ -6,7 +6,7 @@ use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Block, BlockView, Lane, Space};
+use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Space};
 use tapeloop::record::{
     Access, Buffer, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch,
 };
@@ -68,13 +68,13 @@ pub(crate) struct Gather {
     pub(crate) y: Buffer<f32>,
 }
 
-/// A lane with what runs on it, and the table.
+/// A device slot with what runs on it, and the table.
 pub(crate) struct Slot {
-    pub(crate) lane: Box<dyn Lane>,
+    pub(crate) device_slot: Box<dyn DeviceSlot>,
     pub(crate) executor: Executor,
     pub(crate) x: Buffer<f32>,
     pub(crate) y: Buffer<f32>,
-    pub(crate) table: Block,
+    pub(crate) table: Allocation,
 }
 
 impl Gather {
@@ -100,16 +100,16 @@ impl Gather {
         record(&self.kernel, address)
     }
 
-    pub(crate) fn table(&self, backend: &dyn Backend, first: f32) -> Block {
+    pub(crate) fn table(&self, backend: &dyn Backend, first: f32) -> Allocation {
         self.table_in(backend, first, Space::Device)
     }
 
-    fn table_in(&self, backend: &dyn Backend, first: f32, space: Space) -> Block {
+    fn table_in(&self, backend: &dyn Backend, first: f32, space: Space) -> Allocation {
         let values: Vec<f32> = (0..TABLE).map(|i| first + i as f32).collect();
         let bytes = bytemuck::cast_slice(&values);
-        let block = backend.allocate(space, bytes.len()).unwrap();
-        backend.write(bytes, &block, 0).unwrap();
-        block
+        let allocation = backend.allocate(space, bytes.len()).unwrap();
+        backend.write(bytes, &allocation, 0).unwrap();
+        allocation
     }
 
     pub(crate) fn slot(&self, backend: &Arc<dyn Backend>, policy: &Policy) -> Slot {
@@ -127,19 +127,19 @@ impl Gather {
         let (recording, x, y) = record(&self.kernel, table.address());
         let buffers = recording.buffers().to_vec();
         let buckets = Arc::new(Buckets::single(recording));
-        let mut lane = backend
-            .open_lanes(&buffers, 1, policy.streams)
+        let mut device_slot = backend
+            .open_slots(&buffers, 1, policy.streams)
             .unwrap()
             .remove(0);
-        let mut executor = Executor::new(backend, &mut *lane, &buckets, policy).unwrap();
+        let mut executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
         executor
             .declare(
-                &mut *lane,
-                BlockView::new(&table, 0, table.bytes()).unwrap(),
+                &mut *device_slot,
+                AllocationView::new(&table, 0, table.bytes()).unwrap(),
             )
             .unwrap();
         Slot {
-            lane,
+            device_slot,
             executor,
             x,
             y,
@@ -147,9 +147,9 @@ impl Gather {
         }
     }
 
-    pub(crate) fn fill(&self, lane: &mut dyn Lane, scale: f32) {
+    pub(crate) fn fill(&self, device_slot: &mut dyn DeviceSlot, scale: f32) {
         let x: Vec<f32> = (0..LEN).map(|i| i as f32 * scale).collect();
-        lane.host_mut(&[self.x.id()])[0].copy_from_slice(bytemuck::cast_slice(&x));
+        device_slot.host_mut(&[self.x.id()])[0].copy_from_slice(bytemuck::cast_slice(&x));
     }
 
     /// `y` of what [`Gather::fill`] writes, for a table that starts at `first`.
@@ -196,15 +196,15 @@ impl Slot {
     /// Gives a full batch.
     pub(crate) fn give(&mut self, _: &Gather) -> tapeloop::Result<Replay> {
         let largest = self.executor.buckets().largest().capacity;
-        self.executor.replay(&mut *self.lane, 0, largest)
+        self.executor.replay(&mut *self.device_slot, 0, largest)
     }
 
     /// Runs a batch and returns its results.
     pub(crate) fn run(&mut self, gather: &Gather, scale: f32) -> Vec<f32> {
-        gather.fill(&mut *self.lane, scale);
+        gather.fill(&mut *self.device_slot, scale);
         self.give(gather).unwrap();
-        self.lane.wait().unwrap();
-        bytemuck::cast_slice(self.lane.host(gather.y.id())).to_vec()
+        self.device_slot.wait().unwrap();
+        bytemuck::cast_slice(self.device_slot.host(gather.y.id())).to_vec()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, Lane, Streams};
+use tapeloop::backend::{Backend, CudaOptions, DeviceSlot, Streams};
 use tapeloop::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Buckets, Executor, Mode, Policy, Replay, Verify};
 
@@ -139,9 +139,9 @@ pub(crate) fn saxpy() -> Saxpy {
     }
 }
 
-/// What replay `round` on lane `lane` computes, and from what.
-pub(crate) fn expected(lane: usize, round: usize) -> (Vec<f32>, Vec<f32>) {
-    let x = (0..LEN).map(|i| (i * 7 + lane * 1_000 + round) as f32 * 0.37);
+/// What replay `round` on device slot `device slot` computes, and from what.
+pub(crate) fn expected(device_slot: usize, round: usize) -> (Vec<f32>, Vec<f32>) {
+    let x = (0..LEN).map(|i| (i * 7 + device_slot * 1_000 + round) as f32 * 0.37);
     let x: Vec<f32> = x.collect();
     let out = x.iter().map(|x| 2.5 * x + 0x0101_0101 as f32).collect();
     (x, out)
@@ -150,17 +150,17 @@ pub(crate) fn expected(lane: usize, round: usize) -> (Vec<f32>, Vec<f32>) {
 pub(crate) fn ready_with(
     backend: &Arc<dyn Backend>,
     recording: &Recording,
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     policy: &Policy,
 ) -> Executor {
     let buckets = Arc::new(Buckets::single(recording.clone()));
-    Executor::new(backend, lane, &buckets, policy).unwrap()
+    Executor::new(backend, device_slot, &buckets, policy).unwrap()
 }
 
 pub(crate) fn ready(
     backend: &Arc<dyn Backend>,
     recording: &Recording,
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     mode: Mode,
 ) -> Executor {
     // The first batch is in flight when it was given, as all others.
@@ -168,49 +168,49 @@ pub(crate) fn ready(
         verify: Verify::Off,
         ..Policy::of(mode)
     };
-    ready_with(backend, recording, lane, &policy)
+    ready_with(backend, recording, device_slot, &policy)
 }
 
-pub(crate) fn lanes(
+pub(crate) fn device_slots(
     backend: &Arc<dyn Backend>,
     recording: &Recording,
     count: usize,
-) -> Vec<Box<dyn Lane>> {
+) -> Vec<Box<dyn DeviceSlot>> {
     let streams = Streams::PerSlot;
     backend
-        .open_lanes(recording.buffers(), count, streams)
+        .open_slots(recording.buffers(), count, streams)
         .unwrap()
 }
 
-pub(crate) fn one_lane(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn Lane> {
-    lanes(backend, recording, 1).remove(0)
+pub(crate) fn one_slot(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn DeviceSlot> {
+    device_slots(backend, recording, 1).remove(0)
 }
 
 /// Gives a full batch.
-pub(crate) fn replay(lane: &mut dyn Lane, executor: &mut Executor) -> Replay {
+pub(crate) fn replay(device_slot: &mut dyn DeviceSlot, executor: &mut Executor) -> Replay {
     let largest = executor.buckets().largest().capacity;
-    executor.replay(lane, 0, largest).unwrap()
+    executor.replay(device_slot, 0, largest).unwrap()
 }
 
-pub(crate) fn fill(saxpy: &Saxpy, lane: &mut dyn Lane, x: &[f32]) {
-    lane.host_mut(&[saxpy.x.id()])[0].copy_from_slice(bytemuck::cast_slice(x));
+pub(crate) fn fill(saxpy: &Saxpy, device_slot: &mut dyn DeviceSlot, x: &[f32]) {
+    device_slot.host_mut(&[saxpy.x.id()])[0].copy_from_slice(bytemuck::cast_slice(x));
 }
 
-pub(crate) fn out<'a>(saxpy: &Saxpy, lane: &'a dyn Lane) -> &'a [f32] {
-    bytemuck::cast_slice(lane.host(saxpy.out.id()))
+pub(crate) fn out<'a>(saxpy: &Saxpy, device_slot: &'a dyn DeviceSlot) -> &'a [f32] {
+    bytemuck::cast_slice(device_slot.host(saxpy.out.id()))
 }
 
 pub(crate) fn round(
     saxpy: &Saxpy,
-    lane: &mut dyn Lane,
+    device_slot: &mut dyn DeviceSlot,
     executor: &mut Executor,
     index: usize,
     round: usize,
 ) {
     let (x, expected) = expected(index, round);
-    fill(saxpy, lane, &x);
-    replay(lane, executor);
-    lane.wait().unwrap();
-    assert!(lane.is_done().unwrap());
-    assert!(out(saxpy, lane) == expected);
+    fill(saxpy, device_slot, &x);
+    replay(device_slot, executor);
+    device_slot.wait().unwrap();
+    assert!(device_slot.is_done().unwrap());
+    assert!(out(saxpy, device_slot) == expected);
 }

@@ -16,7 +16,7 @@ extern "C" __global__ void tint(const unsigned* header, const float* x, float* m
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < header[0]) mid[i] = __fmul_rn(x[i], __uint_as_float(header[8]));
 }
-extern "C" __global__ void stamp(const unsigned* header, const float* mid, const unsigned* owner,
+extern "C" __global__ void timestamp(const unsigned* header, const float* mid, const unsigned* owner,
                                  const unsigned* bias, unsigned* y)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -45,7 +45,7 @@ fn tint(launch: &mut TwinLaunch<'_>) {
     threads(launch, header[0]).for_each(|i| mid[i] = x[i] * factor);
 }
 
-fn stamp(launch: &mut TwinLaunch<'_>) {
+fn timestamp(launch: &mut TwinLaunch<'_>) {
     let (header, mid): (&[u32], &[f32]) = (launch.read(), launch.read());
     let (owner, bias): (&[u32], &[u32]) = (launch.read(), launch.read());
     let y: &mut [u32] = launch.write();
@@ -147,18 +147,18 @@ impl Mix {
             .reads::<f32>("x")
             .writes::<f32>("mid")
             .twin(tint);
-        let stamp = kernel("stamp")
+        let timestamp = kernel("timestamp")
             .reads::<f32>("mid")
             .reads::<u32>("owner")
             .reads::<u32>("bias")
             .writes::<u32>("y")
-            .twin(stamp);
+            .twin(timestamp);
         let season = kernel("season")
             .reads::<u32>("bias")
             .writes::<u32>("z")
             .twin(season);
         Mix {
-            kernels: [tint, stamp, season].map(with_code),
+            kernels: [tint, timestamp, season].map(with_code),
             log: None,
             forgets: false,
         }
@@ -219,7 +219,7 @@ impl Workload for Mix {
         recorder.memset(mid, 0xff);
         let blocks = |axis| recorder.capacity(axis).div_ceil(BLOCK);
         let (by_element, by_item) = (blocks(0), blocks(1));
-        let [tint, stamp, season] = &self.kernels;
+        let [tint, timestamp, season] = &self.kernels;
         recorder.launch(tint, by_element, &[header.into(), x.into(), mid.into()]);
         let args = [
             header.into(),
@@ -228,7 +228,7 @@ impl Workload for Mix {
             bias.into(),
             y.into(),
         ];
-        recorder.launch(stamp, by_element, &args);
+        recorder.launch(timestamp, by_element, &args);
         recorder.launch(season, by_item, &[header.into(), bias.into(), z.into()]);
         recorder.download(y);
         recorder.download(z);

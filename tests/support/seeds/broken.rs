@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::{
-    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
-    HostViews, Lane, LaneId, Node, Op, Queue, Space, Stamps, Streams,
+    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
+    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -16,9 +16,9 @@ pub(crate) enum Bug {
     None,
     /// Batches count as done at once.
     DoneTooEarly,
-    /// A lane that was done once says so ever after.
+    /// A device slot that was done once says so ever after.
     DoneEver,
-    /// Every launch is of the lane's first graph.
+    /// Every launch is of the device slot's first graph.
     FirstGraph,
     /// Batches are not marked.
     NoFence,
@@ -26,7 +26,7 @@ pub(crate) enum Bug {
     NoJoin(Queue),
     /// A graph built by hand lacks one edge; which of them, counted over all nodes.
     NoEdge(usize),
-    /// All lanes use one buffer of the first.
+    /// All device slots use one buffer of the first.
     Shared(BufferId),
     /// Updates of graphs do nothing.
     NoUpdate,
@@ -40,7 +40,7 @@ pub(crate) struct Broken {
     watch: Arc<Watch>,
 }
 
-/// Batches on their way through all lanes, by the marks.
+/// Batches on their way through all device slots, by the marks.
 #[derive(Default)]
 pub(crate) struct Watch {
     given: AtomicUsize,
@@ -65,7 +65,7 @@ impl Watch {
         self.peak.load(Relaxed)
     }
 
-    /// Those that a lane was given before the one before was seen done.
+    /// Those that a device slot was given before the one before was seen done.
     pub(crate) fn twice(&self) -> usize {
         self.twice.load(Relaxed)
     }
@@ -81,10 +81,10 @@ impl Watch {
     }
 }
 
-struct BrokenLane {
-    inner: Box<dyn Lane>,
+struct BrokenSlot {
+    inner: Box<dyn DeviceSlot>,
     bug: Bug,
-    /// The shared buffer of the first lane.
+    /// The shared buffer of the first device slot.
     shared: Option<Addresses>,
     late: Vec<Option<GraphId>>,
     watch: Arc<Watch>,
@@ -124,19 +124,19 @@ unsafe impl Backend for Broken {
         self.inner.load(kernel)
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let lanes = self.inner.open_lanes(buffers, lanes, streams)?;
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let device_slots = self.inner.open_slots(buffers, device_slots, streams)?;
         let shared = match self.bug {
-            Bug::Shared(buffer) => Some(lanes[0].addresses(buffer)),
+            Bug::Shared(buffer) => Some(device_slots[0].addresses(buffer)),
             _ => None,
         };
-        let wrap = |inner| -> Box<dyn Lane> {
-            Box::new(BrokenLane {
+        let wrap = |inner| -> Box<dyn DeviceSlot> {
+            Box::new(BrokenSlot {
                 inner,
                 bug: self.bug,
                 shared,
@@ -147,26 +147,26 @@ unsafe impl Backend for Broken {
                 first_graph: None,
             })
         };
-        Ok(lanes.into_iter().map(wrap).collect())
+        Ok(device_slots.into_iter().map(wrap).collect())
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.inner.allocate(space, bytes)
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         self.inner.write(from, to, to_offset)
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         self.inner.read(from, from_offset, to)
     }
 
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
@@ -178,7 +178,7 @@ unsafe impl Backend for Broken {
     }
 }
 
-impl BrokenLane {
+impl BrokenSlot {
     fn catch_up(&mut self) -> Result<()> {
         for late in std::mem::take(&mut self.late) {
             match late {
@@ -196,16 +196,16 @@ impl BrokenLane {
     }
 }
 
-impl Drop for BrokenLane {
+impl Drop for BrokenSlot {
     fn drop(&mut self) {
         self.seen();
     }
 }
 
-// SAFETY: every call that is passed on goes to a lane of the simulated device, where kernels
+// SAFETY: every call that is passed on goes to a device slot of the simulated device, where kernels
 // are safe code.
-unsafe impl Lane for BrokenLane {
-    fn id(&self) -> &LaneId {
+unsafe impl DeviceSlot for BrokenSlot {
+    fn id(&self) -> &DeviceSlotId {
         self.inner.id()
     }
 
@@ -236,12 +236,12 @@ unsafe impl Lane for BrokenLane {
         self.inner.host_mut(buffers)
     }
 
-    fn adopt(&mut self, block: &Block) -> Result<()> {
-        self.inner.adopt(block)
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        self.inner.adopt(allocation)
     }
 
-    fn disown(&mut self, block: &Block) {
-        self.inner.disown(block);
+    fn disown(&mut self, allocation: &Allocation) {
+        self.inner.disown(allocation);
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
@@ -377,7 +377,7 @@ unsafe impl Lane for BrokenLane {
         self.inner.abandon(error);
     }
 
-    fn stamps(&self) -> Result<Stamps> {
-        self.inner.stamps()
+    fn timestamps(&self) -> Result<Timestamps> {
+        self.inner.timestamps()
     }
 }

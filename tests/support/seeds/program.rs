@@ -3,7 +3,7 @@
 
 use super::Random;
 use std::sync::Arc;
-use tapeloop::backend::Lane;
+use tapeloop::backend::DeviceSlot;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Streams};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch, Unit};
@@ -126,26 +126,26 @@ impl Program {
     pub(crate) fn open(
         &self,
         backend: &Arc<dyn Backend>,
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> tapeloop::Result<Vec<Box<dyn Lane>>> {
+    ) -> tapeloop::Result<Vec<Box<dyn DeviceSlot>>> {
         let buffers = self.buckets.largest().recording.buffers();
-        backend.open_lanes(buffers, lanes, streams)
+        backend.open_slots(buffers, device_slots, streams)
     }
 
-    /// Lanes with an executor each.
+    /// Device slots with an executor each.
     pub(crate) fn slots(
         &self,
         backend: &Arc<dyn Backend>,
-        lanes: usize,
+        device_slots: usize,
         policy: &Policy,
-    ) -> tapeloop::Result<Vec<(Box<dyn Lane>, Executor)>> {
-        let lanes = self.open(backend, lanes, policy.streams)?;
-        let slot = |mut lane: Box<dyn Lane>| {
-            let executor = Executor::new(backend, &mut *lane, &self.buckets, policy)?;
-            Ok((lane, executor))
+    ) -> tapeloop::Result<Vec<(Box<dyn DeviceSlot>, Executor)>> {
+        let device_slots = self.open(backend, device_slots, policy.streams)?;
+        let slot = |mut device_slot: Box<dyn DeviceSlot>| {
+            let executor = Executor::new(backend, &mut *device_slot, &self.buckets, policy)?;
+            Ok((device_slot, executor))
         };
-        lanes.into_iter().map(slot).collect()
+        device_slots.into_iter().map(slot).collect()
     }
 }
 
@@ -180,19 +180,20 @@ impl Input {
 }
 
 impl Program {
-    pub(crate) fn fill(&self, lane: &mut dyn Lane, input: &Input) {
+    pub(crate) fn fill(&self, device_slot: &mut dyn DeviceSlot, input: &Input) {
         let Handles { header, x, w, .. } = self.handles;
-        let mut views = lane.host_mut(&[header.id(), x.id(), w.id()]);
+        let mut views = device_slot.host_mut(&[header.id(), x.id(), w.id()]);
         let live = input.x.len();
         bytemuck::cast_slice_mut::<u8, u32>(views[0])[0] = live as u32;
         bytemuck::cast_slice_mut::<u8, f32>(views[1])[..live].copy_from_slice(&input.x);
         bytemuck::cast_slice_mut::<u8, f32>(views[2])[..live].copy_from_slice(&input.w);
     }
 
-    /// Whether the lane holds the results of `input` as recorded.
-    pub(crate) fn is_right(&self, lane: &dyn Lane, input: &Input) -> bool {
+    /// Whether the device slot holds the results of `input` as recorded.
+    pub(crate) fn is_right(&self, device_slot: &dyn DeviceSlot, input: &Input) -> bool {
         let starts = |buffer: Buffer<f32>, expected: Vec<f32>| {
-            bytemuck::cast_slice::<u8, f32>(lane.host(buffer.id()))[..expected.len()] == expected
+            bytemuck::cast_slice::<u8, f32>(device_slot.host(buffer.id()))[..expected.len()]
+                == expected
         };
         starts(self.handles.y, input.y(2.0)) & starts(self.handles.z, input.z(1.0))
     }

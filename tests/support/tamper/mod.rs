@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tapeloop::Result;
 use tapeloop::backend::{
-    Addresses, Backend, BackendId, Block, Built, DeviceInfo, DriverCalls, FunctionId, GraphId,
-    HostViews, Lane, LaneId, Node, Op, Queue, Space, Streams,
+    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
+    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -147,40 +147,40 @@ unsafe impl Backend for Tampering {
         }
     }
 
-    fn open_lanes(
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        lanes: usize,
+        device_slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn Lane>>> {
-        let wrap = |inner| -> Box<dyn Lane> {
-            Box::new(TamperingLane {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let wrap = |inner| -> Box<dyn DeviceSlot> {
+            Box::new(TamperingSlot {
                 inner,
                 tamper: Arc::clone(&self.tamper),
                 held: Vec::new(),
             })
         };
-        let lanes = self.inner.open_lanes(buffers, lanes, streams)?;
-        Ok(lanes.into_iter().map(wrap).collect())
+        let device_slots = self.inner.open_slots(buffers, device_slots, streams)?;
+        Ok(device_slots.into_iter().map(wrap).collect())
     }
 
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Block> {
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.inner.allocate(space, bytes)
     }
 
-    fn write(&self, from: &[u8], to: &Block, to_offset: usize) -> Result<()> {
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         self.inner.write(from, to, to_offset)
     }
 
-    fn read(&self, from: &Block, from_offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         self.inner.read(from, from_offset, to)
     }
 
     fn copy(
         &self,
-        from: &Block,
+        from: &Allocation,
         from_offset: usize,
-        to: &Block,
+        to: &Allocation,
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
@@ -192,14 +192,14 @@ unsafe impl Backend for Tampering {
     }
 }
 
-struct TamperingLane {
-    inner: Box<dyn Lane>,
+struct TamperingSlot {
+    inner: Box<dyn DeviceSlot>,
     tamper: Arc<Tamper>,
     /// What graphs were given, the latest first.
     held: Vec<(GraphId, Vec<Op>)>,
 }
 
-impl TamperingLane {
+impl TamperingSlot {
     /// Makes a graph do something else than it was given.
     fn made(&mut self, made: Result<(GraphId, Built)>) -> Result<(GraphId, Built)> {
         let (graph, built) = made?;
@@ -222,10 +222,10 @@ impl TamperingLane {
     }
 }
 
-// SAFETY: every call goes on to a lane that keeps the contract; what it changes of operations
+// SAFETY: every call goes on to a device slot that keeps the contract; what it changes of operations
 // runs as twins, which are safe code.
-unsafe impl Lane for TamperingLane {
-    fn id(&self) -> &LaneId {
+unsafe impl DeviceSlot for TamperingSlot {
+    fn id(&self) -> &DeviceSlotId {
         self.inner.id()
     }
 
@@ -253,12 +253,12 @@ unsafe impl Lane for TamperingLane {
         self.inner.host_mut(buffers)
     }
 
-    fn adopt(&mut self, block: &Block) -> Result<()> {
-        self.inner.adopt(block)
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        self.inner.adopt(allocation)
     }
 
-    fn disown(&mut self, block: &Block) {
-        self.inner.disown(block);
+    fn disown(&mut self, allocation: &Allocation) {
+        self.inner.disown(allocation);
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
@@ -335,8 +335,8 @@ unsafe impl Lane for TamperingLane {
         self.inner.wait()
     }
 
-    fn stamps(&self) -> Result<tapeloop::backend::Stamps> {
-        self.inner.stamps()
+    fn timestamps(&self) -> Result<tapeloop::backend::Timestamps> {
+        self.inner.timestamps()
     }
 
     fn abandon(&mut self, error: &tapeloop::Error) {

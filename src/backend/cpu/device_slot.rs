@@ -1,24 +1,24 @@
-//! A lane that takes work down and does it when asked whether it is done.
+//! A device slot that takes work down and does it when asked whether it is done.
 
 use super::Shared;
-use super::memory::{Blocks, Location};
+use super::memory::{Allocations, Location};
 use crate::backend::graphs::Graphs;
 use crate::backend::storage::Storage;
 use crate::backend::twin::{Launch, check_words};
 use crate::backend::{
-    Addresses, Block, Built, Call, FunctionId, GraphId, HostViews, Lane, LaneId, Node, Op, Queue,
-    STAMPS, Stamps, Streams, host_ns, no_stamp, refused_in_capture,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId, HostViews,
+    Node, Op, Queue, Streams, TIMESTAMPS, Timestamps, host_ns, no_timestamp, refused_in_capture,
 };
 use crate::error::{Error, Result};
 use crate::record::{Access, BufferId};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// An operation with the blocks that it uses.
+/// An operation with the allocations that it uses.
 #[derive(Clone)]
 struct Step {
     op: Op,
-    uses: Vec<(Block, Access)>,
+    uses: Vec<(Allocation, Access)>,
 }
 
 #[derive(Default)]
@@ -39,32 +39,32 @@ enum Work {
     Graph(Arc<Vec<Step>>),
 }
 
-pub(super) struct CpuLane {
-    id: LaneId,
+pub(super) struct CpuSlot {
+    id: DeviceSlotId,
     buffers: Vec<Storage>,
-    blocks: Blocks,
+    allocations: Allocations,
     shared: Arc<Shared>,
     graphs: Graphs<Graph>,
     capture: Option<Capture>,
     queue: Vec<Work>,
-    stamps: Stamps,
+    timestamps: Timestamps,
     /// What failed before it was waited for.
     failed: Option<Error>,
-    /// Why the lane takes no more work.
+    /// Why the device slot takes no more work.
     abandoned: Option<Error>,
 }
 
-impl CpuLane {
+impl CpuSlot {
     pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
-        CpuLane {
-            id: LaneId::new(shared.id),
+        CpuSlot {
+            id: DeviceSlotId::new(shared.id),
             buffers,
-            blocks: Blocks::default(),
+            allocations: Allocations::default(),
             shared,
             graphs: Graphs::new(),
             capture: None,
             queue: Vec::new(),
-            stamps: [None; STAMPS],
+            timestamps: [None; TIMESTAMPS],
             failed: None,
             abandoned: None,
         }
@@ -74,21 +74,21 @@ impl CpuLane {
         match self.buffers.get(address as usize) {
             Some(own) if bytes <= own.as_slice().len() => Ok(Location::Own(address as usize)),
             _ => self
-                .blocks
+                .allocations
                 .find(address, bytes)
-                .map(|block| Location::Block {
-                    block: block.address(),
-                    offset: (address - block.address()) as usize,
+                .map(|allocation| Location::Allocation {
+                    allocation: allocation.address(),
+                    offset: (address - allocation.address()) as usize,
                 }),
         }
     }
 
-    /// Checks every address, and finds the blocks behind them.
+    /// Checks every address, and finds the allocations behind them.
     fn step(&self, op: &Op) -> Result<Step> {
         let mut uses = Vec::new();
         let mut touch = |address: u64, bytes: usize, access: Access| -> Result<()> {
-            if let Location::Block { .. } = self.locate(address, bytes)? {
-                uses.push((self.blocks.find(address, bytes)?.clone(), access));
+            if let Location::Allocation { .. } = self.locate(address, bytes)? {
+                uses.push((self.allocations.find(address, bytes)?.clone(), access));
             }
             Ok(())
         };
@@ -117,8 +117,10 @@ impl CpuLane {
                     touch(args[pointer.word], 1, pointer.access)?;
                 }
             }
-            &Op::Stamp { stamp } if stamp as usize >= STAMPS => return Err(no_stamp(stamp)),
-            Op::Stamp { .. } => {}
+            &Op::Timestamp { timestamp } if timestamp as usize >= TIMESTAMPS => {
+                return Err(no_timestamp(timestamp));
+            }
+            Op::Timestamp { .. } => {}
         }
         Ok(Step {
             op: op.clone(),
@@ -129,16 +131,16 @@ impl CpuLane {
     fn lease(&mut self, steps: &[Step]) -> Result<()> {
         let uses = || steps.iter().flat_map(|step| &step.uses);
         // A lease to read cannot become one to write while work holds it.
-        if uses().any(|(block, access)| self.blocks.only_read(block, *access)) {
+        if uses().any(|(allocation, access)| self.allocations.only_read(allocation, *access)) {
             // An error is that of the work before, and the next wait returns it.
             self.failed = self.failed.take().or(self.drain().err());
-            self.blocks.release();
+            self.allocations.release();
         }
-        // Those that write first, so that no block is leased twice.
+        // Those that write first, so that no allocation is leased twice.
         let writes = uses().filter(|(_, access)| access.writes());
         let reads = uses().filter(|(_, access)| !access.writes());
-        for (block, access) in writes.chain(reads) {
-            self.blocks.lease(block, *access)?;
+        for (allocation, access) in writes.chain(reads) {
+            self.allocations.lease(allocation, *access)?;
         }
         Ok(())
     }
@@ -228,8 +230,8 @@ impl CpuLane {
                 args,
                 ..
             } => self.launch(*function, *grid, args),
-            &Op::Stamp { stamp } => {
-                self.stamps[stamp as usize] = Some(host_ns(Instant::now()));
+            &Op::Timestamp { timestamp } => {
+                self.timestamps[timestamp as usize] = Some(host_ns(Instant::now()));
                 Ok(())
             }
         }
@@ -253,9 +255,11 @@ impl CpuLane {
                 false => launch.add_shared(&here, storage.as_slice()),
             }
         }
-        for (address, lease) in self.blocks.leases_mut() {
+        for (address, lease) in self.allocations.leases_mut() {
             let here = |&(place, arg): &(Location, usize)| match place {
-                Location::Block { block, offset } if block == address => Some((offset, arg)),
+                Location::Allocation { allocation, offset } if allocation == address => {
+                    Some((offset, arg))
+                }
                 _ => None,
             };
             let here: Vec<_> = places.iter().filter_map(here).collect();
@@ -267,26 +271,30 @@ impl CpuLane {
         launch.run(self.shared.pool.as_deref())
     }
 
-    /// As [`CpuLane::locate`], for an address that [`CpuLane::step`] let through:
-    /// the block may be disowned since, and is leased.
+    /// As [`CpuSlot::locate`], for an address that [`CpuSlot::step`] let through:
+    /// the allocation may be disowned since, and is leased.
     fn locate_leased(&mut self, address: u64) -> Location {
         match self.buffers.get(address as usize) {
             Some(_) => Location::Own(address as usize),
-            None => self.blocks.locate_leased(address),
+            None => self.allocations.locate_leased(address),
         }
     }
 
     fn bytes_mut(&mut self, location: Location) -> &mut [u8] {
         match location {
             Location::Own(index) => self.buffers[index].as_mut_slice(),
-            Location::Block { block, offset } => &mut self.blocks.leased_mut(block)[offset..],
+            Location::Allocation { allocation, offset } => {
+                &mut self.allocations.leased_mut(allocation)[offset..]
+            }
         }
     }
 
     fn bytes(&self, location: Location) -> &[u8] {
         match location {
             Location::Own(index) => self.buffers[index].as_slice(),
-            Location::Block { block, offset } => &self.blocks.leased(block)[offset..],
+            Location::Allocation { allocation, offset } => {
+                &self.allocations.leased(allocation)[offset..]
+            }
         }
     }
 
@@ -302,9 +310,9 @@ impl CpuLane {
 }
 
 // SAFETY: each buffer has storage of its own, of which its address is the place, and the
-// borrow checker keeps host and lane apart.
-unsafe impl Lane for CpuLane {
-    fn id(&self) -> &LaneId {
+// borrow checker keeps host and device slot apart.
+unsafe impl DeviceSlot for CpuSlot {
+    fn id(&self) -> &DeviceSlotId {
         &self.id
     }
 
@@ -344,14 +352,14 @@ unsafe impl Lane for CpuLane {
         views
     }
 
-    fn adopt(&mut self, block: &Block) -> Result<()> {
-        block.check_home(self.shared.home)?;
-        self.blocks.adopt(block);
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        allocation.check_home(self.shared.home)?;
+        self.allocations.adopt(allocation);
         Ok(())
     }
 
-    fn disown(&mut self, block: &Block) {
-        self.blocks.disown(block);
+    fn disown(&mut self, allocation: &Allocation) {
+        self.allocations.disown(allocation);
     }
 
     unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
@@ -466,7 +474,7 @@ unsafe impl Lane for CpuLane {
             }
             None => self.drain(),
         };
-        self.blocks.release();
+        self.allocations.release();
         done
     }
 
@@ -475,8 +483,8 @@ unsafe impl Lane for CpuLane {
         self.abandoned.get_or_insert_with(|| error.clone());
     }
 
-    fn stamps(&self) -> Result<Stamps> {
+    fn timestamps(&self) -> Result<Timestamps> {
         self.shared.calls.add(Call::Timing);
-        Ok(self.stamps)
+        Ok(self.timestamps)
     }
 }

@@ -1,4 +1,4 @@
-//! A lane of the simulated device: the calls, in the terms of the device.
+//! A device slot of the simulated device: the calls, in the terms of the device.
 
 use super::Shared;
 use super::device::Device;
@@ -6,26 +6,26 @@ use super::graph::{Graph, Order};
 use super::share::Capture;
 use super::view::Views;
 use crate::backend::{
-    Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue, Stamps,
-    Streams, refused_in_capture,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, HostViews, Node, Op,
+    Queue, Streams, Timestamps, refused_in_capture,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
 use std::sync::Arc;
 
-pub(super) struct SimLane {
+pub(super) struct SimSlot {
     id: u32,
-    lane_id: LaneId,
+    slot_id: DeviceSlotId,
     buffers: Vec<Addresses>,
     views: Views,
     shared: Arc<Shared>,
 }
 
-impl SimLane {
+impl SimSlot {
     pub(super) fn new(id: u32, buffers: Vec<Addresses>, views: Views, shared: Arc<Shared>) -> Self {
-        SimLane {
+        SimSlot {
             id,
-            lane_id: LaneId::new(shared.id),
+            slot_id: DeviceSlotId::new(shared.id),
             buffers,
             views,
             shared,
@@ -47,9 +47,9 @@ impl SimLane {
         call: Call,
         work: impl FnOnce(&mut Device, &mut Views, u32) -> Result<T>,
     ) -> Result<T> {
-        self.enter(|device, views, lane| {
+        self.enter(|device, views, device_slot| {
             device.call(call)?;
-            work(device, views, lane)
+            work(device, views, device_slot)
         })
     }
 
@@ -59,8 +59,8 @@ impl SimLane {
         let mut device = self.shared.device.lock();
         device.enter();
         assert!(
-            device.lane(self.id).gone.is_none(),
-            "host memory is touched before the lane's loss was reported: wait for the lane"
+            device.device_slot(self.id).gone.is_none(),
+            "host memory is touched before the device slot's loss was reported: wait for the device slot"
         );
         // The call has no error to give; the violation is kept.
         let _ = device.host_access(self.id, address, &range, writes);
@@ -68,15 +68,15 @@ impl SimLane {
 }
 
 impl Device {
-    fn graph(&mut self, lane: u32, graph: GraphId) -> Result<&mut Graph> {
-        let graphs = &mut self.lane(lane).graphs;
+    fn graph(&mut self, device_slot: u32, graph: GraphId) -> Result<&mut Graph> {
+        let graphs = &mut self.device_slot(device_slot).graphs;
         let graph = graphs.get_mut(&graph);
-        graph.ok_or_else(|| Error::usage("the lane has no such graph"))
+        graph.ok_or_else(|| Error::usage("the device slot has no such graph"))
     }
 
     fn finish_graph(
         &mut self,
-        lane: u32,
+        device_slot: u32,
         graph: Graph,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
@@ -87,12 +87,12 @@ impl Device {
             if let Some(error) = self.plan.graph() {
                 return Err(error);
             }
-            let graphs = &mut self.lane(lane).graphs;
+            let graphs = &mut self.device_slot(device_slot).graphs;
             let id = GraphId::unique();
             graphs.insert(id, graph);
             return Ok((id, Built::Instantiated));
         };
-        let old = self.graph(lane, id)?;
+        let old = self.graph(device_slot, id)?;
         if let Some(reason) = old.other_build(&graph) {
             return Err(Error::usage(reason));
         }
@@ -100,7 +100,7 @@ impl Device {
             None => self.plan.update(),
             Some(_) => self.plan.graph(),
         };
-        let old = self.graph(lane, id)?;
+        let old = self.graph(device_slot, id)?;
         if let Some(error) = refused {
             // It may have taken over some of the parameters.
             let taken = graph.steps.len().div_ceil(2);
@@ -120,9 +120,9 @@ impl Device {
         Ok((id, built))
     }
 
-    fn end_capture(&mut self, lane: u32, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+    fn end_capture(&mut self, device_slot: u32, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         // Over in any case, so before anything can fail.
-        let capture = self.lane(lane).capture.take();
+        let capture = self.device_slot(device_slot).capture.take();
         self.call(Call::GraphEdit)?;
         let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
         let planned = self.plan.capture();
@@ -132,19 +132,19 @@ impl Device {
         if capture.steps.is_empty() {
             return Err(Error::usage("the capture took nothing down"));
         }
-        self.finish_graph(lane, Graph::new(capture.steps, Order::Line), into)
+        self.finish_graph(device_slot, Graph::new(capture.steps, Order::Line), into)
     }
 }
 
 // SAFETY: each buffer has memory of its own in the device's model, and the host sees copies.
-unsafe impl Lane for SimLane {
-    fn id(&self) -> &LaneId {
-        &self.lane_id
+unsafe impl DeviceSlot for SimSlot {
+    fn id(&self) -> &DeviceSlotId {
+        &self.slot_id
     }
 
     fn streams(&self) -> Option<Streams> {
         let mut device = self.shared.device.lock();
-        let [upload, compute, _] = device.lane(self.id).streams;
+        let [upload, compute, _] = device.device_slot(self.id).streams;
         Some(match upload == compute {
             true => Streams::PerSlot,
             false => Streams::PerStage,
@@ -153,7 +153,7 @@ unsafe impl Lane for SimLane {
 
     fn is_quiet(&self) -> bool {
         let mut device = self.shared.device.lock();
-        let share = device.lane(self.id);
+        let share = device.device_slot(self.id);
         let (is_seen, given) = (share.gone.is_none(), share.given.clone());
         let mut given = given.into_iter().flatten();
         is_seen && given.all(|(epoch, _)| device.host.covers(epoch))
@@ -178,23 +178,27 @@ unsafe impl Lane for SimLane {
         self.views.bytes_mut(buffers)
     }
 
-    fn adopt(&mut self, block: &Block) -> Result<()> {
-        block.check_home(self.shared.home)?;
-        let adopted = (block.address(), block.clone());
-        self.enter(|device, _, lane| device.lane(lane).adopted.extend([adopted]));
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        allocation.check_home(self.shared.home)?;
+        let adopted = (allocation.address(), allocation.clone());
+        self.enter(|device, _, device_slot| {
+            device.device_slot(device_slot).adopted.extend([adopted])
+        });
         Ok(())
     }
 
-    fn disown(&mut self, block: &Block) {
-        let address = block.address();
-        self.enter(|device, _, lane| device.lane(lane).adopted.remove(&address));
+    fn disown(&mut self, allocation: &Allocation) {
+        let address = allocation.address();
+        self.enter(|device, _, device_slot| {
+            device.device_slot(device_slot).adopted.remove(&address)
+        });
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        self.enter(|device, views, lane| {
+        self.enter(|device, views, device_slot| {
             device.check_lost()?;
-            let step = device.resolve(lane, op);
-            if let Some(capture) = device.lane(lane).capture.as_mut() {
+            let step = device.resolve(device_slot, op);
+            if let Some(capture) = device.device_slot(device_slot).capture.as_mut() {
                 match step {
                     Ok(step) => capture.steps.push(step),
                     // The graph would lack it.
@@ -204,41 +208,43 @@ unsafe impl Lane for SimLane {
                     }
                 }
                 let called = device.call(Call::GraphEdit);
-                if let (Err(error), Some(capture)) = (&called, device.lane(lane).capture.as_mut()) {
+                if let (Err(error), Some(capture)) =
+                    (&called, device.device_slot(device_slot).capture.as_mut())
+                {
                     capture.invalid.get_or_insert(error.clone());
                 }
                 return called;
             }
             let step = step?;
             device.call(Call::Submission)?;
-            device.count_submission(lane)?;
+            device.count_submission(device_slot)?;
             let mut single = Graph::new(vec![step], Order::Line);
-            let touches = device.submit(lane, queue, &mut single)?;
+            let touches = device.submit(device_slot, queue, &mut single)?;
             views.poison(&device.memory, &touches);
             Ok(())
         })
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.enter(|device, _, lane| {
-            let share = device.lane(lane);
+        self.enter(|device, _, device_slot| {
+            let share = device.device_slot(device_slot);
             if share.stream(earlier) == share.stream(later) {
                 return device.check_lost();
             }
-            device.forbid_in_own_capture(lane, "a join")?;
+            device.forbid_in_own_capture(device_slot, "a join")?;
             // An event's record, and a stream's wait for it.
             device.call(Call::Submission)?;
             device.call(Call::Submission)?;
-            device.count_submission(lane)?;
-            device.join(lane, earlier, later);
+            device.count_submission(device_slot)?;
+            device.join(device_slot, earlier, later);
             Ok(())
         })
     }
 
     fn begin_capture(&mut self) -> Result<()> {
-        self.call(Call::GraphEdit, |device, _, lane| {
-            device.forbid_in_own_capture(lane, "a capture was begun")?;
-            device.lane(lane).capture = Some(Capture {
+        self.call(Call::GraphEdit, |device, _, device_slot| {
+            device.forbid_in_own_capture(device_slot, "a capture was begun")?;
+            device.device_slot(device_slot).capture = Some(Capture {
                 steps: Vec::new(),
                 thread: std::thread::current().id(),
                 invalid: None,
@@ -248,7 +254,7 @@ unsafe impl Lane for SimLane {
     }
 
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.enter(|device, _, lane| device.end_capture(lane, into))
+        self.enter(|device, _, device_slot| device.end_capture(device_slot, into))
     }
 
     unsafe fn build_graph(
@@ -256,7 +262,7 @@ unsafe impl Lane for SimLane {
         nodes: &[Node<'_>],
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.call(Call::GraphEdit, |device, _, lane| {
+        self.call(Call::GraphEdit, |device, _, device_slot| {
             let late = |(place, node): (usize, &Node<'_>)| {
                 node.after.iter().any(|earlier| *earlier >= place)
             };
@@ -264,19 +270,21 @@ unsafe impl Lane for SimLane {
                 let message = format!("node {node} runs after one that does not come before it");
                 return Err(Error::usage(message));
             }
-            let steps = nodes.iter().map(|node| device.resolve(lane, node.op));
+            let steps = nodes
+                .iter()
+                .map(|node| device.resolve(device_slot, node.op));
             let steps = steps.collect::<Result<_>>()?;
             let after = nodes.iter().map(|node| node.after.to_vec()).collect();
             let graph = Graph::new(steps, Order::After(Arc::new(after)));
-            device.finish_graph(lane, graph, into)
+            device.finish_graph(device_slot, graph, into)
         })
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.call(Call::GraphEdit, |device, _, lane| {
-            let step = device.resolve(lane, op)?;
+        self.call(Call::GraphEdit, |device, _, device_slot| {
+            let step = device.resolve(device_slot, op)?;
             let refused = device.plan.params();
-            let graph = device.graph(lane, graph)?;
+            let graph = device.graph(device_slot, graph)?;
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));
             }
@@ -297,42 +305,45 @@ unsafe impl Lane for SimLane {
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        self.enter(|device, _, lane| {
+        self.enter(|device, _, device_slot| {
             device.calls.add(Call::GraphEdit);
-            device.lane(lane).graphs.remove(&graph);
+            device.device_slot(device_slot).graphs.remove(&graph);
         });
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.call(Call::Submission, |device, views, lane| {
-            device.forbid_in_own_capture(lane, "a graph was launched")?;
-            device.count_submission(lane)?;
-            let mut launched = device.graph(lane, graph)?.clone();
-            device.check_adopted(lane, &launched)?;
-            let touches = device.submit(lane, Queue::Compute, &mut launched)?;
+        self.call(Call::Submission, |device, views, device_slot| {
+            device.forbid_in_own_capture(device_slot, "a graph was launched")?;
+            device.count_submission(device_slot)?;
+            let mut launched = device.graph(device_slot, graph)?.clone();
+            device.check_adopted(device_slot, &launched)?;
+            let touches = device.submit(device_slot, Queue::Compute, &mut launched)?;
             // With what was found out about it.
-            *device.graph(lane, graph)? = launched;
+            *device.graph(device_slot, graph)? = launched;
             views.poison(&device.memory, &touches);
             Ok(())
         })
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.call(Call::Submission, |device, _, lane| {
-            device.forbid_in_own_capture(lane, "a mark was set")?;
-            device.count_submission(lane)?;
-            device.mark(lane);
+        self.call(Call::Submission, |device, _, device_slot| {
+            device.forbid_in_own_capture(device_slot, "a mark was set")?;
+            device.count_submission(device_slot)?;
+            device.mark(device_slot);
             Ok(())
         })
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        self.call(Call::Poll, |device, views, lane| {
-            device.forbid_in_own_capture(lane, "the lane was asked whether it is done")?;
-            device.check_gone(lane)?;
-            let done = !device.plan.is_captured_elsewhere() && device.is_marked(lane);
+        self.call(Call::Poll, |device, views, device_slot| {
+            device.forbid_in_own_capture(
+                device_slot,
+                "the device slot was asked whether it is done",
+            )?;
+            device.check_gone(device_slot)?;
+            let done = !device.plan.is_captured_elsewhere() && device.is_marked(device_slot);
             if done {
-                device.see_mark(lane);
+                device.see_mark(device_slot);
                 views.refresh(&device.memory);
             }
             Ok(done)
@@ -340,11 +351,11 @@ unsafe impl Lane for SimLane {
     }
 
     fn wait(&mut self) -> Result<()> {
-        self.call(Call::Poll, |device, views, lane| {
-            device.forbid_in_own_capture(lane, "a wait")?;
-            device.check_gone(lane)?;
-            device.run_to_mark(lane)?;
-            device.see_mark(lane);
+        self.call(Call::Poll, |device, views, device_slot| {
+            device.forbid_in_own_capture(device_slot, "a wait")?;
+            device.check_gone(device_slot)?;
+            device.run_to_mark(device_slot)?;
+            device.see_mark(device_slot);
             views.refresh(&device.memory);
             Ok(())
         })
@@ -354,20 +365,20 @@ unsafe impl Lane for SimLane {
         self.shared.device.lock().lose(error.clone());
     }
 
-    fn stamps(&self) -> Result<Stamps> {
+    fn timestamps(&self) -> Result<Timestamps> {
         let mut device = self.shared.device.lock();
         device.calls.add(Call::Timing);
         device.check_lost()?;
-        Ok(device.lane(self.id).stamps)
+        Ok(device.device_slot(self.id).timestamps)
     }
 }
 
-impl Drop for SimLane {
+impl Drop for SimSlot {
     fn drop(&mut self) {
-        let lane = self.id;
+        let device_slot = self.id;
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);
-        device.close(lane);
+        device.close(device_slot);
         device.bury();
     }
 }

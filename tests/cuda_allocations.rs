@@ -1,4 +1,4 @@
-//! Blocks on a real device: copies, addresses, and whose turn it is. Without a
+//! Allocations on a real device: copies, addresses, and whose turn it is. Without a
 //! device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
@@ -10,7 +10,7 @@ mod gpu;
 use give::Give;
 use gpu::*;
 use std::sync::Arc;
-use tapeloop::backend::{Backend, Block, BlockView, Lane, Op, Queue, Space};
+use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Op, Queue, Space};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{Bindings, Executor, Mode};
 use tapeloop::{Error, ErrorKind};
@@ -21,14 +21,14 @@ fn is_usage(error: &Error) {
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
 }
 
-fn read_all(backend: &Arc<dyn Backend>, block: &Block) -> Vec<u8> {
-    let mut bytes = vec![0xEE; block.bytes()];
-    backend.read(block, 0, &mut bytes).unwrap();
+fn read_all(backend: &Arc<dyn Backend>, allocation: &Allocation) -> Vec<u8> {
+    let mut bytes = vec![0xEE; allocation.bytes()];
+    backend.read(allocation, 0, &mut bytes).unwrap();
     bytes
 }
 
 #[test]
-fn parts_of_blocks_are_copied_and_the_rest_is_left() {
+fn parts_of_allocations_are_copied_and_the_rest_is_left() {
     const BYTES: usize = 100_003;
     let Some(backend) = device() else { return };
     let spaces = [Space::Device, Space::Pinned];
@@ -87,7 +87,7 @@ fn guards_and_copies_exclude_each_other() {
 fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lane = one_lane(&backend, &saxpy.recording);
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
     let device = backend.allocate(Space::Device, 4 * FLOATS).unwrap();
     let pinned = backend.allocate(Space::Pinned, FLOATS).unwrap();
     let upload = |host: u64, device: u64, bytes: usize| Op::Upload {
@@ -96,11 +96,11 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
         bytes,
     };
     let good = upload(pinned.address(), device.address(), FLOATS);
-    is_usage(&lane.give(Queue::Upload, &good).unwrap_err());
-    lane.adopt(&device).unwrap();
-    is_usage(&lane.give(Queue::Upload, &good).unwrap_err());
-    lane.adopt(&pinned).unwrap();
-    lane.give(Queue::Upload, &good).unwrap();
+    is_usage(&device_slot.give(Queue::Upload, &good).unwrap_err());
+    device_slot.adopt(&device).unwrap();
+    is_usage(&device_slot.give(Queue::Upload, &good).unwrap_err());
+    device_slot.adopt(&pinned).unwrap();
+    device_slot.give(Queue::Upload, &good).unwrap();
     for bad in [
         upload(pinned.address(), device.address(), FLOATS + 1),
         upload(pinned.address() + 1, device.address(), FLOATS),
@@ -117,12 +117,12 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
             bytes: 1,
         },
     ] {
-        is_usage(&lane.give(Queue::Upload, &bad).unwrap_err());
+        is_usage(&device_slot.give(Queue::Upload, &bad).unwrap_err());
         let nodes = [tapeloop::backend::Node {
             op: &bad,
             after: &[],
         }];
-        is_usage(&lane.give_graph(&nodes, None).unwrap_err());
+        is_usage(&device_slot.give_graph(&nodes, None).unwrap_err());
     }
     let image = source_image(SAXPY);
     let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
@@ -134,42 +134,42 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
         shared_bytes: 0,
         args: Box::new([out, 1]),
     };
-    let own = lane.addresses(saxpy.x.id());
+    let own = device_slot.addresses(saxpy.x.id());
     for at in [own.device, own.host.unwrap(), pinned.address()] {
-        lane.give(Queue::Compute, &launch(at)).unwrap();
+        device_slot.give(Queue::Compute, &launch(at)).unwrap();
     }
     for at in [8, device.address() + device.bytes() as u64] {
-        is_usage(&lane.give(Queue::Compute, &launch(at)).unwrap_err());
+        is_usage(&device_slot.give(Queue::Compute, &launch(at)).unwrap_err());
     }
-    lane.fence().unwrap();
-    lane.wait().unwrap();
-    lane.disown(&device);
-    is_usage(&lane.give(Queue::Upload, &good).unwrap_err());
+    device_slot.fence().unwrap();
+    device_slot.wait().unwrap();
+    device_slot.disown(&device);
+    is_usage(&device_slot.give(Queue::Upload, &good).unwrap_err());
 }
 
-/// An executor over blocks: `x` from one, `out` to the other.
+/// An executor over allocations: `x` from one, `out` to the other.
 struct Bound {
     saxpy: Saxpy,
-    lane: Box<dyn Lane>,
+    device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
-    x: Block,
-    out: Block,
+    x: Allocation,
+    out: Allocation,
 }
 
 impl Bound {
     fn new(backend: &Arc<dyn Backend>, mode: Mode) -> Self {
         let saxpy = saxpy();
-        let mut lane = one_lane(backend, &saxpy.recording);
-        let mut executor = ready(backend, &saxpy.recording, &mut *lane, mode);
+        let mut device_slot = one_slot(backend, &saxpy.recording);
+        let mut executor = ready(backend, &saxpy.recording, &mut *device_slot, mode);
         let [x, out] = [0, 1].map(|_| backend.allocate(Space::Pinned, FLOATS).unwrap());
-        let mut bindings: Bindings = executor.bindings(&mut *lane, 0).unwrap().clone();
-        let view = |block: &Block| BlockView::new(block, 0, FLOATS).unwrap();
+        let mut bindings: Bindings = executor.bindings(&mut *device_slot, 0).unwrap().clone();
+        let view = |allocation: &Allocation| AllocationView::new(allocation, 0, FLOATS).unwrap();
         bindings.bind_host(saxpy.x, view(&x)).unwrap();
         bindings.bind_host(saxpy.out, view(&out)).unwrap();
-        executor.update(&mut *lane, 0, bindings).unwrap();
+        executor.update(&mut *device_slot, 0, bindings).unwrap();
         Bound {
             saxpy,
-            lane,
+            device_slot,
             executor,
             x,
             out,
@@ -184,46 +184,46 @@ fn the_host_s_turn_and_the_device_s_exclude_each_other() {
         let mut bound = Bound::new(&backend, mode);
         let (x, expected) = expected(0, 1);
         bytemuck::cast_slice_mut(&mut bound.x.write().unwrap()).copy_from_slice(&x);
-        replay(&mut *bound.lane, &mut bound.executor);
-        // Whatever the device has done by now, the lane has not seen it done.
+        replay(&mut *bound.device_slot, &mut bound.executor);
+        // Whatever the device has done by now, the device slot has not seen it done.
         assert!(bound.x.read().is_ok(), "both read it");
         is_usage(&bound.x.write().err().unwrap());
         is_usage(&bound.out.read().err().unwrap());
         is_usage(&backend.read(&bound.out, 0, &mut [0; 4]).unwrap_err());
-        bound.lane.wait().unwrap();
+        bound.device_slot.wait().unwrap();
         assert!(*bound.out.read().unwrap() == *bytemuck::cast_slice::<f32, u8>(&expected));
         assert!(bound.x.write().is_ok());
     }
 }
 
 #[test]
-fn work_on_a_block_that_the_host_holds_is_refused_and_the_lane_goes_on() {
+fn work_on_an_allocation_that_the_host_holds_is_refused_and_the_slot_goes_on() {
     let Some(backend) = device() else { return };
     let mut bound = Bound::new(&backend, Mode::Graph);
     let live = bound.executor.buckets().largest().capacity;
     let guard = bound.out.read().unwrap();
-    let refused = bound.executor.replay(&mut *bound.lane, 0, live);
+    let refused = bound.executor.replay(&mut *bound.device_slot, 0, live);
     is_usage(&refused.unwrap_err());
     // What the refused launch took is given back: nothing is in flight.
     assert!(bound.x.write().is_ok());
     drop(guard);
     let (x, expected) = expected(0, 2);
     bytemuck::cast_slice_mut(&mut bound.x.write().unwrap()).copy_from_slice(&x);
-    replay(&mut *bound.lane, &mut bound.executor);
-    bound.lane.wait().unwrap();
+    replay(&mut *bound.device_slot, &mut bound.executor);
+    bound.device_slot.wait().unwrap();
     assert!(*bound.out.read().unwrap() == *bytemuck::cast_slice::<f32, u8>(&expected));
 }
 
 #[test]
-fn lanes_read_a_block_together_and_write_it_alone() {
+fn slots_read_an_allocation_together_and_write_it_alone() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lanes = lanes(&backend, &saxpy.recording, 2);
-    let block = backend.allocate(Space::Pinned, FLOATS).unwrap();
-    backend.write(&[7; FLOATS], &block, 0).unwrap();
-    let ops = |lane: &dyn Lane| {
-        let device = lane.addresses(saxpy.x.id()).device;
-        let (host, bytes) = (block.address(), FLOATS);
+    let mut device_slots = device_slots(&backend, &saxpy.recording, 2);
+    let allocation = backend.allocate(Space::Pinned, FLOATS).unwrap();
+    backend.write(&[7; FLOATS], &allocation, 0).unwrap();
+    let ops = |device_slot: &dyn DeviceSlot| {
+        let device = device_slot.addresses(saxpy.x.id()).device;
+        let (host, bytes) = (allocation.address(), FLOATS);
         let (up, down) = (
             Op::Upload {
                 host,
@@ -238,50 +238,52 @@ fn lanes_read_a_block_together_and_write_it_alone() {
         );
         (up, down)
     };
-    for lane in &mut lanes {
-        lane.adopt(&block).unwrap();
-        let (up, _) = ops(&**lane);
-        lane.give(Queue::Upload, &up).unwrap();
-        lane.fence().unwrap();
+    for device_slot in &mut device_slots {
+        device_slot.adopt(&allocation).unwrap();
+        let (up, _) = ops(&**device_slot);
+        device_slot.give(Queue::Upload, &up).unwrap();
+        device_slot.fence().unwrap();
     }
-    let (_, down) = ops(&*lanes[0]);
-    is_usage(&lanes[0].give(Queue::Download, &down).unwrap_err());
-    lanes.iter_mut().for_each(|lane| lane.wait().unwrap());
+    let (_, down) = ops(&*device_slots[0]);
+    is_usage(&device_slots[0].give(Queue::Download, &down).unwrap_err());
+    device_slots
+        .iter_mut()
+        .for_each(|device_slot| device_slot.wait().unwrap());
     // A turn to read becomes one to write once nobody else reads.
-    let (up, down) = ops(&*lanes[0]);
-    let device = lanes[0].addresses(saxpy.x.id()).device;
+    let (up, down) = ops(&*device_slots[0]);
+    let device = device_slots[0].addresses(saxpy.x.id()).device;
     let change = Op::Memset {
         device,
         byte: 8,
         bytes: FLOATS,
     };
     for op in [&up, &change, &down] {
-        lanes[0].give(Queue::Compute, op).unwrap();
+        device_slots[0].give(Queue::Compute, op).unwrap();
     }
-    let (up, _) = ops(&*lanes[1]);
-    is_usage(&lanes[1].give(Queue::Upload, &up).unwrap_err());
-    lanes[0].fence().unwrap();
-    lanes[0].wait().unwrap();
-    assert!(block.read().unwrap().iter().all(|byte| *byte == 8));
+    let (up, _) = ops(&*device_slots[1]);
+    is_usage(&device_slots[1].give(Queue::Upload, &up).unwrap_err());
+    device_slots[0].fence().unwrap();
+    device_slots[0].wait().unwrap();
+    assert!(allocation.read().unwrap().iter().all(|byte| *byte == 8));
 }
 
 #[test]
-fn a_graph_keeps_blocks_whose_handles_are_gone() {
+fn a_graph_keeps_allocations_whose_handles_are_gone() {
     let Some(backend) = device() else { return };
     let mut bound = Bound::new(&backend, Mode::Graph);
     let saxpy = saxpy();
-    let bindings = bound.executor.bindings(&mut *bound.lane, 0).unwrap();
+    let bindings = bound.executor.bindings(&mut *bound.device_slot, 0).unwrap();
     let mut bindings = bindings.clone();
     let device = backend.allocate(Space::Device, FLOATS).unwrap();
-    let view = BlockView::new(&device, 0, FLOATS).unwrap();
+    let view = AllocationView::new(&device, 0, FLOATS).unwrap();
     bindings.bind_device(bound.saxpy.x, view).unwrap();
     bound
         .executor
-        .update(&mut *bound.lane, 0, bindings)
+        .update(&mut *bound.device_slot, 0, bindings)
         .unwrap();
     drop(device);
     let Bound {
-        mut lane,
+        mut device_slot,
         mut executor,
         x: host,
         out,
@@ -293,27 +295,27 @@ fn a_graph_keeps_blocks_whose_handles_are_gone() {
         backend.write(&[0xFF; FLOATS], &other, 0).unwrap();
         let (x, expected) = expected(0, round);
         bytemuck::cast_slice_mut(&mut host.write().unwrap()).copy_from_slice(&x);
-        replay(&mut *lane, &mut executor);
-        lane.wait().unwrap();
+        replay(&mut *device_slot, &mut executor);
+        device_slot.wait().unwrap();
         assert!(*out.read().unwrap() == *bytemuck::cast_slice::<f32, u8>(&expected));
         assert!(read_all(&backend, &other).iter().all(|byte| *byte == 0xFF));
     }
-    // In flight without any handle but the lane's, and then without the lane.
-    replay(&mut *lane, &mut executor);
+    // In flight without any handle but the device slot's, and then without the device slot.
+    replay(&mut *device_slot, &mut executor);
     drop((host, out, executor));
-    drop(lane);
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let mut executor = ready(&backend, &saxpy.recording, &mut *lane, Mode::Graph);
-    round(&saxpy, &mut *lane, &mut executor, 0, 1);
+    drop(device_slot);
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
+    round(&saxpy, &mut *device_slot, &mut executor, 0, 1);
 }
 
 #[test]
-fn a_dropped_lane_gives_its_blocks_back_when_its_work_is_done() {
+fn a_dropped_slot_gives_its_allocations_back_when_its_work_is_done() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    let mut lane = one_lane(&backend, &saxpy.recording);
-    let block = backend.allocate(Space::Pinned, FLOATS).unwrap();
-    lane.adopt(&block).unwrap();
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let allocation = backend.allocate(Space::Pinned, FLOATS).unwrap();
+    device_slot.adopt(&allocation).unwrap();
     let kernel = Kernel::new("slow").writes::<f32>("out").scalar::<u32>("n");
     let kernel = with_code(kernel, &source_image(SAXPY));
     let function = backend.load(&kernel).unwrap();
@@ -322,12 +324,12 @@ fn a_dropped_lane_gives_its_blocks_back_when_its_work_is_done() {
         grid: [80, 1, 1],
         block: [128, 1, 1],
         shared_bytes: 0,
-        args: Box::new([block.address(), LEN as u64]),
+        args: Box::new([allocation.address(), LEN as u64]),
     };
-    lane.give(Queue::Compute, &slow).unwrap();
-    is_usage(&block.read().err().unwrap());
-    drop(lane);
-    let bytes = block.read().unwrap();
+    device_slot.give(Queue::Compute, &slow).unwrap();
+    is_usage(&allocation.read().err().unwrap());
+    drop(device_slot);
+    let bytes = allocation.read().unwrap();
     let values: &[f32] = bytemuck::cast_slice(&bytes);
     assert!(
         values

@@ -1,6 +1,6 @@
 //! One slot's share of the device: its queues, its graphs, its memory.
 
-use super::blocks::{Blocks, Use};
+use super::allocations::{Allocations, Use};
 use super::capture::Capture;
 use super::context::Context;
 use super::graph::{Draft, Graph, Template};
@@ -8,83 +8,84 @@ use super::module::Functions;
 use super::queues::{Queues, StreamSet};
 use super::rights::{self, Checked};
 use super::share::Share;
-use super::stamps::Stamps;
 use super::stream::Stream;
+use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
-    self, Addresses, Block, Built, Call, GraphId, HostViews, Lane, LaneId, Node, Op, Queue, Streams,
+    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, HostViews, Node,
+    Op, Queue, Streams,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A lane of the CUDA backend.
-pub(super) struct CudaLane {
-    id: LaneId,
+/// A device slot of the CUDA backend.
+pub(super) struct CudaSlot {
+    id: DeviceSlotId,
     // Fields drop in this order, after `drop` has waited for the streams: what
     // work may still use goes after what starts work.
     graphs: Graphs<Graph>,
     queues: Queues,
-    /// Where captures happen: the lane's own stream in any case, since a capture
-    /// on a shared one would take down what other lanes give.
+    /// Where captures happen: the device slot's own stream in any case, since a capture
+    /// on a shared one would take down what other device slots give.
     capture_stream: Arc<Stream>,
     capture: Option<Capture>,
     /// With the leases on those that work in flight uses.
-    blocks: Blocks,
+    allocations: Allocations,
     share: Share,
     /// The events that graphs and streams record.
-    stamps: Stamps,
+    timestamps: Timestamps,
     functions: Arc<Functions>,
     context: Arc<Context>,
 }
 
-impl CudaLane {
+impl CudaSlot {
     pub(super) fn open(
-        stamps: Stamps,
+        timestamps: Timestamps,
         functions: &Arc<Functions>,
         share: Share,
         streams: StreamSet,
         blocking_wait: bool,
-    ) -> Result<CudaLane> {
-        let context = Arc::clone(stamps.context());
+    ) -> Result<CudaSlot> {
+        let context = Arc::clone(timestamps.context());
         let queues = Queues::new(&context, streams, blocking_wait)?;
         let capture_stream = match queues.are_shared() {
             true => Arc::new(Stream::new(&context)?),
             false => Arc::clone(queues.stream(Queue::Compute)),
         };
-        let mut lane = CudaLane {
-            id: LaneId::new(context.id),
+        let mut device_slot = CudaSlot {
+            id: DeviceSlotId::new(context.id),
             graphs: Graphs::new(),
             queues,
             capture_stream,
             capture: None,
-            blocks: Blocks::default(),
+            allocations: Allocations::default(),
             share,
-            stamps,
+            timestamps,
             functions: Arc::clone(functions),
             context,
         };
         let zero = Op::Memset {
-            device: lane.share.device_start(),
+            device: device_slot.share.device_start(),
             byte: 0,
-            bytes: lane.share.device_bytes(),
+            bytes: device_slot.share.device_bytes(),
         };
-        // SAFETY: the memset is of the lane's own device memory, and waited for here.
-        unsafe { lane.enqueue(Queue::Compute, &zero)? };
-        lane.queues.synchronize()?;
-        Ok(lane)
+        // SAFETY: the memset is of the device slot's own device memory, and waited for here.
+        unsafe { device_slot.enqueue(Queue::Compute, &zero)? };
+        device_slot.queues.synchronize()?;
+        Ok(device_slot)
     }
 
     fn check<'a>(&self, op: &'a Op) -> Result<Checked<'a>> {
-        let (share, blocks) = (&self.share, &self.blocks);
-        rights::check(op, share, blocks, &self.functions, &self.stamps)
+        let (share, allocations) = (&self.share, &self.allocations);
+        rights::check(op, share, allocations, &self.functions, &self.timestamps)
     }
 
     fn assert_quiet(&self) {
         assert!(
             self.queues.are_quiet(),
-            "host memory is touched while the lane works: join the queues into the download \
+            "host memory is touched while the device_slot works: join the queues into the download \
              queue, mark the work with fence, then wait"
         );
     }
@@ -99,7 +100,7 @@ impl CudaLane {
     /// Gives the leases back once nothing is in flight.
     fn settle(&mut self) {
         if self.queues.are_quiet() {
-            self.blocks.release();
+            self.allocations.release();
         }
     }
 
@@ -114,20 +115,20 @@ impl CudaLane {
     }
 }
 
-/// Holds the blocks of work that is about to be given. What a refusal leaves is
+/// Holds the allocations of work that is about to be given. What a refusal leaves is
 /// given back with the rest.
-fn lease(blocks: &mut Blocks, queues: &mut Queues, uses: &[Use]) -> Result<()> {
-    let leased = blocks.lease(uses, || queues.synchronize());
+fn lease(allocations: &mut Allocations, queues: &mut Queues, uses: &[Use]) -> Result<()> {
+    let leased = allocations.lease(uses, || queues.synchronize());
     if leased.is_err() && queues.are_quiet() {
-        blocks.release();
+        allocations.release();
     }
     leased
 }
 
-// SAFETY: buffers lie in the lane's own part of the arenas, where the layout has them, and
-// `share` gives host memory out only while nothing of the lane is in flight.
-unsafe impl Lane for CudaLane {
-    fn id(&self) -> &LaneId {
+// SAFETY: buffers lie in the device slot's own part of the arenas, where the layout has them, and
+// `share` gives host memory out only while nothing of the device slot is in flight.
+unsafe impl DeviceSlot for CudaSlot {
+    fn id(&self) -> &DeviceSlotId {
         &self.id
     }
 
@@ -152,8 +153,8 @@ unsafe impl Lane for CudaLane {
 
     fn host(&self, buffer: BufferId) -> &[u8] {
         self.assert_quiet();
-        // SAFETY: the assert above: nothing is in flight on this lane, and other
-        // lanes are refused addresses that are not their own.
+        // SAFETY: the assert above: nothing is in flight on this device slot, and other
+        // device slots are refused addresses that are not their own.
         unsafe { self.share.host(buffer) }
     }
 
@@ -163,28 +164,28 @@ unsafe impl Lane for CudaLane {
         unsafe { self.share.host_mut(buffers) }
     }
 
-    fn adopt(&mut self, block: &Block) -> Result<()> {
-        block.check_home(self.context.home)?;
-        self.blocks.adopt(block);
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        allocation.check_home(self.context.home)?;
+        self.allocations.adopt(allocation);
         Ok(())
     }
 
-    fn disown(&mut self, block: &Block) {
-        self.blocks.disown(block);
+    fn disown(&mut self, allocation: &Allocation) {
+        self.allocations.disown(allocation);
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
-        self.stamps.make_for(op)?;
+        self.timestamps.make_for(op)?;
         let checked = self.check(op);
         if let Some(capture) = &mut self.capture {
             return capture.take(&self.capture_stream, checked);
         }
         let checked = checked?;
-        lease(&mut self.blocks, &mut self.queues, checked.uses())?;
+        lease(&mut self.allocations, &mut self.queues, checked.uses())?;
         let stream = self.queues.give(queue);
         // SAFETY: the work was counted as given. Until it is seen done, the
-        // leases above stay in `blocks` (`settle`), the host side is out of
+        // leases above stay in `allocations` (`settle`), the host side is out of
         // reach (`assert_quiet`), and `drop` waits for it before the share goes.
         unsafe { checked.submit(stream, Call::Submission) }
     }
@@ -221,7 +222,7 @@ unsafe impl Lane for CudaLane {
         let _outer = self.context.enter();
         nodes
             .iter()
-            .try_for_each(|node| self.stamps.make_for(node.op))?;
+            .try_for_each(|node| self.timestamps.make_for(node.op))?;
         let checked = nodes.iter().map(|node| {
             let checked = self.check(node.op)?;
             checked.check_node()?;
@@ -239,7 +240,7 @@ unsafe impl Lane for CudaLane {
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
         let _outer = self.context.enter();
-        self.stamps.make_for(op)?;
+        self.timestamps.make_for(op)?;
         let checked = self.check(op)?;
         checked.check_node()?;
         self.graphs.get_mut(graph)?.set(node, checked)
@@ -247,7 +248,9 @@ unsafe impl Lane for CudaLane {
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
         let _outer = self.context.enter();
-        self.graphs.get(graph)?.ops(&self.functions, &self.stamps)
+        self.graphs
+            .get(graph)?
+            .ops(&self.functions, &self.timestamps)
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
@@ -259,11 +262,11 @@ unsafe impl Lane for CudaLane {
         self.refuse_in_capture("a graph was launched")?;
         let graph = self.graphs.get_mut(graph)?;
         let mut uses = Cow::Borrowed(graph.uses());
-        if !self.blocks.adopted().is_empty() && self.functions.follow_device_pointers() {
-            // Blocks may have been adopted since the graph was made.
-            self.blocks.add_adopted(uses.to_mut());
+        if !self.allocations.adopted().is_empty() && self.functions.follow_device_pointers() {
+            // Allocations may have been adopted since the graph was made.
+            self.allocations.add_adopted(uses.to_mut());
         }
-        lease(&mut self.blocks, &mut self.queues, &uses)?;
+        lease(&mut self.allocations, &mut self.queues, &uses)?;
         let stream = self.queues.give(Queue::Compute);
         // SAFETY: as for `enqueue`.
         unsafe { graph.launch(stream) }
@@ -292,14 +295,14 @@ unsafe impl Lane for CudaLane {
         self.context.lose(error);
     }
 
-    fn stamps(&self) -> Result<backend::Stamps> {
-        self.refuse_in_capture("the stamps were asked for")?;
+    fn timestamps(&self) -> Result<backend::Timestamps> {
+        self.refuse_in_capture("the timestamps were asked for")?;
         let _outer = self.context.enter();
-        self.stamps.read()
+        self.timestamps.read()
     }
 }
 
-impl Drop for CudaLane {
+impl Drop for CudaSlot {
     fn drop(&mut self) {
         let _outer = self.context.enter();
         if let Some(capture) = self.capture.take() {
@@ -309,14 +312,14 @@ impl Drop for CudaLane {
         // Refused where the context is lost: what has no end is not waited for.
         if let Err(error) = self.queues.synchronize() {
             // Work may be under way for ever. What it may touch or run is leaked: the
-            // arenas, the blocks with their leases, the graphs, their events and functions.
-            // Nothing is known about other lanes, so their context stays.
+            // arenas, the allocations with their leases, the graphs, their events and functions.
+            // Nothing is known about other device slots, so their context stays.
             self.share.leak();
-            self.blocks.leak();
-            self.stamps.leak();
+            self.allocations.leak();
+            self.timestamps.leak();
             std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::new()));
             std::mem::forget(Arc::clone(&self.functions));
-            tracing::warn!(%error, "a lane's memory is leaked: its work could not be waited for");
+            tracing::warn!(%error, "a device slot's memory is leaked: its work could not be waited for");
         }
     }
 }
@@ -327,12 +330,12 @@ mod tests {
     use super::super::fake::{self, CAPTURE_UNSUPPORTED, Session};
     use super::super::memory::{DeviceMemory, Pinned};
     use super::super::queues::stream_set;
-    use super::super::stamps::Clock;
+    use super::super::timestamps::Clock;
     use super::*;
     use crate::backend::{CudaOptions, Layout, Space, Streams};
     use crate::record::{Access, BufferDecl};
 
-    fn lane(context: &Arc<Context>) -> Result<CudaLane> {
+    fn device_slot(context: &Arc<Context>) -> Result<CudaSlot> {
         let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
         let pinned = Pinned::zeroed(context, 64)?;
         let device = DeviceMemory::new(context, 64)?;
@@ -341,42 +344,44 @@ mod tests {
         let functions = Arc::new(Functions::new(context, compiler));
         let streams = stream_set(context, Streams::PerSlot)?;
         let clock = Arc::<Clock>::default();
-        let stamps = Stamps::new(context, &clock);
-        CudaLane::open(stamps, &functions, share, streams, false)
+        let timestamps = Timestamps::new(context, &clock);
+        CudaSlot::open(timestamps, &functions, share, streams, false)
     }
 
     #[test]
-    fn a_lane_is_opened_and_dropped_while_another_thread_captures() {
+    fn a_slot_is_opened_and_dropped_while_another_thread_captures() {
         let session = Session::new();
         fake::state(|state| state.captures_elsewhere = true);
         let context = session.context();
-        let lane = lane(&context).unwrap();
-        drop((lane, context));
+        let device_slot = device_slot(&context).unwrap();
+        drop((device_slot, context));
         let (live, retained) = fake::state(|state| (state.memory.len(), state.retained));
         assert_eq!((live, retained), (0, 0));
         assert!(!fake::state(|state| state.invalidated));
     }
 
-    fn block(context: &Arc<Context>) -> Block {
+    fn allocation(context: &Arc<Context>) -> Allocation {
         let copier = super::super::copy::Copier::new(context).unwrap();
         copier.allocate(Space::Device, 64).unwrap()
     }
 
-    fn zero(block: &Block) -> Op {
+    fn zero(allocation: &Allocation) -> Op {
         Op::Memset {
-            device: block.address(),
+            device: allocation.address(),
             byte: 0,
             bytes: 64,
         }
     }
 
     #[test]
-    fn a_lane_that_is_dropped_in_a_capture_by_another_thread_ends_it() {
+    fn a_slot_that_is_dropped_in_a_capture_by_another_thread_ends_it() {
         let session = Session::new();
         let context = session.context();
-        let mut lane = lane(&context).unwrap();
-        lane.begin_capture().unwrap();
-        std::thread::spawn(move || drop(lane)).join().unwrap();
+        let mut device_slot = device_slot(&context).unwrap();
+        device_slot.begin_capture().unwrap();
+        std::thread::spawn(move || drop(device_slot))
+            .join()
+            .unwrap();
         assert!(fake::state(|state| state.capture.is_none()));
         assert_eq!(
             fake::state(|state| state.memory.len()),
@@ -386,41 +391,44 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_that_refused_new_parameters_may_use_their_blocks_all_the_same() {
+    fn a_graph_that_refused_new_parameters_may_use_their_allocations_all_the_same() {
         let session = Session::new();
         let context = session.context();
-        let (old, new) = (block(&context), block(&context));
-        let mut lane = lane(&context).unwrap();
-        let mut build = |block: &Block, into| {
-            lane.adopt(block).unwrap();
-            let (op, after) = (zero(block), &[]);
-            // SAFETY: the memset is of a block that the lane adopted.
-            let built = unsafe { lane.build_graph(&[Node { op: &op, after }], into) };
-            lane.disown(block);
+        let (old, new) = (allocation(&context), allocation(&context));
+        let mut device_slot = device_slot(&context).unwrap();
+        let mut build = |allocation: &Allocation, into| {
+            device_slot.adopt(allocation).unwrap();
+            let (op, after) = (zero(allocation), &[]);
+            // SAFETY: the memset is of an allocation that the device slot adopted.
+            let built = unsafe { device_slot.build_graph(&[Node { op: &op, after }], into) };
+            device_slot.disown(allocation);
             built
         };
         let (graph, _) = build(&old, None).unwrap();
         // An exec whose update failed may hold parameters of either.
         fake::state(|state| state.update_returns = (910, 5));
         assert_eq!(build(&new, Some(graph)).unwrap_err().code(), Some(910));
-        lane.launch_graph(graph).unwrap();
-        for block in [&old, &new] {
-            assert!(block.lease(Access::Read).is_err(), "the launch holds both");
+        device_slot.launch_graph(graph).unwrap();
+        for allocation in [&old, &new] {
+            assert!(
+                allocation.lease(Access::Read).is_err(),
+                "the launch holds both"
+            );
         }
-        lane.fence().unwrap();
-        lane.wait().unwrap();
+        device_slot.fence().unwrap();
+        device_slot.wait().unwrap();
         assert!(new.lease(Access::Read).is_ok());
     }
 
     #[test]
-    fn a_lane_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context() {
+    fn a_slot_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context() {
         let session = Session::new();
         let context = session.context();
-        let block = block(&context);
-        let mut first = lane(&context).unwrap();
-        first.adopt(&block).unwrap();
-        // SAFETY: the memset is of a block that the lane adopted.
-        unsafe { first.enqueue(Queue::Compute, &zero(&block)) }.unwrap();
+        let allocation = allocation(&context);
+        let mut first = device_slot(&context).unwrap();
+        first.adopt(&allocation).unwrap();
+        // SAFETY: the memset is of an allocation that the device slot adopted.
+        unsafe { first.enqueue(Queue::Compute, &zero(&allocation)) }.unwrap();
         fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         drop(first);
         fake::state(|state| state.waits_return = 0);
@@ -430,8 +438,8 @@ mod tests {
             3,
             "nothing is freed"
         );
-        assert!(block.lease(Access::Read).is_err());
-        drop(lane(&context).unwrap());
+        assert!(allocation.lease(Access::Read).is_err());
+        drop(device_slot(&context).unwrap());
         assert_eq!(
             fake::state(|state| state.memory.len()),
             3,

@@ -1,6 +1,6 @@
-//! Memory that an embedder owns, beside the arenas of lanes.
+//! Memory that an embedder owns, beside the arenas of device slots.
 //!
-//! The lock of a block is what keeps host and device apart: a guard is the
+//! The lock of an allocation is what keeps host and device apart: a guard is the
 //! host's turn, a [`Lease`] is the device's. Whoever comes second is refused, and
 //! never waits.
 
@@ -34,7 +34,7 @@ impl Space {
     }
 }
 
-/// Names one open backend, so that its blocks are told from others'.
+/// Names one open backend, so that its allocations are told from others'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home(u64);
 
@@ -47,7 +47,7 @@ impl Home {
     }
 }
 
-/// What a backend keeps behind a block; dropping it frees the memory.
+/// What a backend keeps behind an allocation; dropping it frees the memory.
 pub trait Region: Send + Sync {
     /// The bytes, where the host can reach them.
     fn bytes(&self) -> Option<&[u8]>;
@@ -62,10 +62,10 @@ pub type ReadGuard<'a> = MappedRwLockReadGuard<'a, [u8]>;
 /// Pinned memory while the host writes it.
 pub type WriteGuard<'a> = MappedRwLockWriteGuard<'a, [u8]>;
 
-/// A block of memory. Clones are handles of the same memory, which is freed
+/// An allocation of memory. Clones are handles of the same memory, which is freed
 /// with the last of them.
 #[derive(Clone)]
-pub struct Block {
+pub struct Allocation {
     home: Home,
     space: Space,
     address: u64,
@@ -73,7 +73,7 @@ pub struct Block {
     region: Arc<Locked>,
 }
 
-/// The device's turn on a block, for as long as it lives.
+/// The device's turn on an allocation, for as long as it lives.
 pub struct Lease(Turn);
 
 enum Turn {
@@ -83,8 +83,8 @@ enum Turn {
     Write(ArcRwLockWriteGuard<RawRwLock, Box<dyn Region>>),
 }
 
-impl Block {
-    /// A block of `bytes` bytes whose first is at `address`, as operations of
+impl Allocation {
+    /// An allocation of `bytes` bytes whose first is at `address`, as operations of
     /// the backend `home` address it.
     pub fn new(
         home: Home,
@@ -93,7 +93,7 @@ impl Block {
         bytes: usize,
         region: Box<dyn Region>,
     ) -> Self {
-        Block {
+        Allocation {
             home,
             space,
             address,
@@ -102,7 +102,7 @@ impl Block {
         }
     }
 
-    /// Refuses a block of another backend than `home`.
+    /// Refuses an allocation of another backend than `home`.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
@@ -129,7 +129,7 @@ impl Block {
     }
 
     /// Whether `other` is a handle of the same memory.
-    pub fn is(&self, other: &Block) -> bool {
+    pub fn is(&self, other: &Allocation) -> bool {
         Arc::ptr_eq(&self.region, &other.region)
     }
 
@@ -158,7 +158,7 @@ impl Block {
         }
     }
 
-    /// Refuses a copy inside one block whose ranges overlap.
+    /// Refuses a copy inside one allocation whose ranges overlap.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
@@ -166,7 +166,7 @@ impl Block {
         match from.abs_diff(to) >= bytes {
             true => Ok(()),
             false => Err(Error::usage(format!(
-                "a copy of {bytes} bytes from {from} to {to} of one block overlaps itself"
+                "a copy of {bytes} bytes from {from} to {to} of one allocation overlaps itself"
             ))),
         }
     }
@@ -182,7 +182,7 @@ impl Block {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for device memory, and while
-    /// work in flight or another guard writes the block.
+    /// work in flight or another guard writes the allocation.
     pub fn read(&self) -> Result<ReadGuard<'_>> {
         self.expect_pinned()?;
         let guard = self.region.try_read().ok_or_else(|| self.in_use())?;
@@ -195,7 +195,7 @@ impl Block {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for device memory, and while
-    /// work in flight or another guard uses the block.
+    /// work in flight or another guard uses the allocation.
     pub fn write(&self) -> Result<WriteGuard<'_>> {
         self.expect_pinned()?;
         let guard = self.region.try_write().ok_or_else(|| self.in_use())?;
@@ -235,36 +235,36 @@ impl Block {
     }
 }
 
-/// A part of a block, as work is bound to it. It keeps the block.
+/// A part of an allocation, as work is bound to it. It keeps the allocation.
 #[derive(Clone, Debug)]
-pub struct BlockView {
-    block: Block,
+pub struct AllocationView {
+    allocation: Allocation,
     offset: usize,
     bytes: usize,
 }
 
-impl BlockView {
-    /// `bytes` bytes of `block` from `offset` on.
+impl AllocationView {
+    /// `bytes` bytes of `allocation` from `offset` on.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
-    pub fn new(block: &Block, offset: usize, bytes: usize) -> Result<Self> {
-        block.check_range(offset, bytes)?;
-        Ok(BlockView {
-            block: block.clone(),
+    pub fn new(allocation: &Allocation, offset: usize, bytes: usize) -> Result<Self> {
+        allocation.check_range(offset, bytes)?;
+        Ok(AllocationView {
+            allocation: allocation.clone(),
             offset,
             bytes,
         })
     }
 
-    /// The block.
-    pub fn block(&self) -> &Block {
-        &self.block
+    /// The allocation.
+    pub fn allocation(&self) -> &Allocation {
+        &self.allocation
     }
 
     /// The address of its first byte.
     pub fn address(&self) -> u64 {
-        self.block.address() + self.offset as u64
+        self.allocation.address() + self.offset as u64
     }
 
     /// Its size.
@@ -273,14 +273,16 @@ impl BlockView {
     }
 
     /// Whether both have a byte in common.
-    pub fn overlaps(&self, other: &BlockView) -> bool {
-        let end = |view: &BlockView| view.offset + view.bytes;
-        self.block.is(&other.block) && self.offset < end(other) && other.offset < end(self)
+    pub fn overlaps(&self, other: &AllocationView) -> bool {
+        let end = |view: &AllocationView| view.offset + view.bytes;
+        self.allocation.is(&other.allocation)
+            && self.offset < end(other)
+            && other.offset < end(self)
     }
 }
 
 impl Lease {
-    /// Whether the device may write the block too.
+    /// Whether the device may write the allocation too.
     pub fn writes(&self) -> bool {
         matches!(self.0, Turn::Write(_))
     }
@@ -310,9 +312,9 @@ impl Lease {
     }
 }
 
-impl fmt::Debug for Block {
+impl fmt::Debug for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (space, bytes, address) = (self.space.name(), self.bytes, self.address);
-        write!(f, "Block({space}, {bytes} bytes at {address:#x})")
+        write!(f, "Allocation({space}, {bytes} bytes at {address:#x})")
     }
 }

@@ -1,5 +1,5 @@
 //! Memory that is shared with a worker process: it is touched by one process at a time,
-//! whatever is dropped, killed or given up in between, and lanes do not wait for each
+//! whatever is dropped, killed or given up in between, and device slots do not wait for each
 //! other. The workers are this very test program, and run twins.
 #![cfg(all(feature = "supervise", target_os = "linux"))]
 
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
-use tapeloop::backend::{Backend, Choice, GraphId, Lane, Op, Queue, Streams};
+use tapeloop::backend::{Backend, Choice, DeviceSlot, GraphId, Op, Queue, Streams};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, BufferId, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Policy, Scope};
@@ -78,13 +78,13 @@ fn program(name: &str, twin: Twin) -> Program {
     Program { buckets, x, y }
 }
 
-type Slot = (Box<dyn Lane>, Executor);
+type Slot = (Box<dyn DeviceSlot>, Executor);
 
 impl Program {
     fn slots(&self, backend: &Arc<dyn Backend>, count: usize, streams: Streams) -> Vec<Slot> {
         let buffers = self.buckets.largest().recording.buffers();
-        let lanes = backend.open_lanes(buffers, count, streams).unwrap();
-        let slot = |mut lane: Box<dyn Lane>| {
+        let device_slots = backend.open_slots(buffers, count, streams).unwrap();
+        let slot = |mut device_slot: Box<dyn DeviceSlot>| {
             let scope = match streams {
                 Streams::PerSlot => Scope::Batch,
                 Streams::PerStage => Scope::Kernels,
@@ -94,24 +94,24 @@ impl Program {
                 scope,
                 ..Policy::default()
             };
-            let executor = Executor::new(backend, &mut *lane, &self.buckets, &policy);
-            (lane, executor.unwrap())
+            let executor = Executor::new(backend, &mut *device_slot, &self.buckets, &policy);
+            (device_slot, executor.unwrap())
         };
-        lanes.into_iter().map(slot).collect()
+        device_slots.into_iter().map(slot).collect()
     }
 
-    fn fill(&self, lane: &mut dyn Lane, value: u32) {
-        let mut views = lane.host_mut(&[self.x.id()]);
+    fn fill(&self, device_slot: &mut dyn DeviceSlot, value: u32) {
+        let mut views = device_slot.host_mut(&[self.x.id()]);
         bytemuck::cast_slice_mut(views.pop().unwrap()).fill(value);
     }
 
-    fn submit(&self, (lane, executor): &mut Slot, value: u32) {
-        self.fill(&mut **lane, value);
-        executor.replay(&mut **lane, 0, [N].into()).unwrap();
+    fn submit(&self, (device_slot, executor): &mut Slot, value: u32) {
+        self.fill(&mut **device_slot, value);
+        executor.replay(&mut **device_slot, 0, [N].into()).unwrap();
     }
 
-    fn check(&self, lane: &dyn Lane, value: u32) {
-        let y: &[u32] = bytemuck::cast_slice(lane.host(self.y.id()));
+    fn check(&self, device_slot: &dyn DeviceSlot, value: u32) {
+        let y: &[u32] = bytemuck::cast_slice(device_slot.host(self.y.id()));
         assert_eq!(y, [value; N as usize]);
     }
 }
@@ -169,17 +169,17 @@ fn work_of_a_dropped_ring_does_not_complete_the_next_one() {
 }
 
 #[test]
-fn lanes_come_and_go_in_flight() {
+fn slots_come_and_go_in_flight() {
     let (worker, backend) = open();
     let program = program("slow", slow);
     for round in 0..40 {
         let mut slots = program.slots(&backend, 2, Streams::PerSlot);
         program.submit(&mut slots[0], round % 7);
         program.submit(&mut slots[1], 8 + round % 5);
-        let (lane, _) = &mut slots[1];
-        lane.wait().unwrap();
-        program.check(&**lane, 8 + round % 5);
-        // In flight or not: the next round's lanes have the numbers of these.
+        let (device_slot, _) = &mut slots[1];
+        device_slot.wait().unwrap();
+        program.check(&**device_slot, 8 + round % 5);
+        // In flight or not: the next round's device slots have the numbers of these.
         program.submit(&mut slots[1], 20);
     }
     assert!(worker.process_id().is_some(), "nothing was lost");
@@ -194,7 +194,7 @@ fn a_short_batch_is_answered_before_a_long_one_that_was_given_first() {
         unreachable!("two were opened");
     };
     program.submit(long, 500);
-    // Until the worker computes, and more work for the lane that does.
+    // Until the worker computes, and more work for the device slot that does.
     std::thread::sleep(Duration::from_millis(50));
     long.1.replay(&mut *long.0, 0, [N].into()).unwrap();
     program.submit(short, 5);
@@ -206,17 +206,17 @@ fn a_short_batch_is_answered_before_a_long_one_that_was_given_first() {
 }
 
 #[test]
-fn memory_of_a_lane_that_was_given_up_does_not_change_any_more() {
+fn memory_of_a_slot_that_was_given_up_does_not_change_any_more() {
     let (worker, backend) = open();
     let program = program("writes_on", writes_on);
     let mut slots = program.slots(&backend, 1, Streams::PerSlot);
     program.submit(&mut slots[0], 0);
     let process = worker.process_id().unwrap();
-    let (lane, _) = &mut slots[0];
-    assert!(!lane.wait_for(Duration::from_millis(100)).unwrap());
-    lane.abandon(&Error::new(ErrorKind::Deadline, "given up"));
+    let (device_slot, _) = &mut slots[0];
+    assert!(!device_slot.wait_for(Duration::from_millis(100)).unwrap());
+    device_slot.abandon(&Error::new(ErrorKind::Deadline, "given up"));
     assert!(is_gone(process), "it may write to the memory");
-    let view = lane.host(program.y.id());
+    let view = device_slot.host(program.y.id());
     let before = view.to_vec();
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(100) {
@@ -231,11 +231,11 @@ fn a_batch_that_was_refused_before_a_loss_is_no_success() {
     let program = program("slow", slow);
     let mut slots = program.slots(&backend, 2, Streams::PerSlot);
     let mut later = slots.pop().unwrap();
-    let (lane, _) = &mut slots[0];
-    program.fill(&mut **lane, 0);
+    let (device_slot, _) = &mut slots[0];
+    program.fill(&mut **device_slot, 0);
     // The worker does not know this graph.
-    lane.launch_graph(GraphId::unique()).unwrap();
-    lane.fence().unwrap();
+    device_slot.launch_graph(GraphId::unique()).unwrap();
+    device_slot.fence().unwrap();
     // When this has ended, the worker has announced the refusal.
     program.submit(&mut later, 100);
     later.0.wait().unwrap();
@@ -243,9 +243,9 @@ fn a_batch_that_was_refused_before_a_loss_is_no_success() {
     while !backend.revive().unwrap() {
         backend.driver_calls();
     }
-    let error = lane.wait().unwrap_err();
+    let error = device_slot.wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Worker, "{error}");
-    assert!(lane.is_quiet());
+    assert!(device_slot.is_quiet());
 }
 
 #[test]
@@ -260,13 +260,13 @@ fn a_loss_is_reported_when_the_process_has_ended() {
         let process = worker.process_id().unwrap();
         signal(process, name);
         if name == "-STOP" {
-            // As a deadline does; the other lane is told.
+            // As a deadline does; the other device slot is told.
             slots[1]
                 .0
                 .abandon(&Error::new(ErrorKind::Deadline, "given up"));
         }
-        let (lane, _) = &mut slots[0];
-        let error = lane.wait().unwrap_err();
+        let (device_slot, _) = &mut slots[0];
+        let error = device_slot.wait().unwrap_err();
         assert!(is_gone(process), "it may write to the memory");
         let kind = match name {
             "-STOP" => ErrorKind::Deadline,
@@ -274,28 +274,28 @@ fn a_loss_is_reported_when_the_process_has_ended() {
         };
         assert_eq!(error.kind(), kind, "{error}");
         // It is reported once, and the memory is open.
-        assert!(lane.is_done().unwrap());
-        program.fill(&mut **lane, 3);
+        assert!(device_slot.is_done().unwrap());
+        program.fill(&mut **device_slot, 3);
         assert_eq!(worker.process_id(), None);
         assert!(backend.revive().unwrap());
     }
 }
 
 #[test]
-fn a_lost_batch_is_not_forgotten_when_the_lane_is_given_the_next() {
+fn a_lost_batch_is_not_forgotten_when_the_slot_is_given_the_next() {
     let (worker, backend) = open();
     let program = program("slow", slow);
     let mut slots = program.slots(&backend, 1, Streams::PerSlot);
     program.submit(&mut slots[0], 2_000);
     signal(worker.process_id().unwrap(), "-KILL");
     while !backend.revive().unwrap() {
-        let (lane, _) = &mut slots[0];
-        // Not asked about its work: another lane of the device would notice.
-        let _ = lane.graph_ops(GraphId::unique());
+        let (device_slot, _) = &mut slots[0];
+        // Not asked about its work: another device slot of the device would notice.
+        let _ = device_slot.graph_ops(GraphId::unique());
     }
-    let (lane, executor) = &mut slots[0];
-    assert!(executor.replay(&mut **lane, 0, [N].into()).is_err());
-    assert!(lane.wait().is_err(), "its batch is gone");
+    let (device_slot, executor) = &mut slots[0];
+    assert!(executor.replay(&mut **device_slot, 0, [N].into()).is_err());
+    assert!(device_slot.wait().is_err(), "its batch is gone");
     program.submit(&mut slots[0], 7);
     slots[0].0.wait().unwrap();
     program.check(&*slots[0].0, 7);
@@ -306,30 +306,34 @@ fn a_lost_batch_is_reported_whenever_another_thread_starts_the_worker_again() {
     let (worker, backend) = open();
     let program = program("slow", slow);
     let mut slots = program.slots(&backend, 1, Streams::PerSlot);
-    let (lane, executor) = &mut slots[0];
+    let (device_slot, executor) = &mut slots[0];
     for round in 0..20 {
-        program.fill(&mut **lane, 2_000);
-        executor.replay(&mut **lane, 0, [N].into()).unwrap();
+        program.fill(&mut **device_slot, 2_000);
+        executor.replay(&mut **device_slot, 0, [N].into()).unwrap();
         signal(worker.process_id().unwrap(), "-KILL");
         std::thread::scope(|scope| {
             let reviver = scope.spawn(|| while !backend.revive().unwrap() {});
             let mut outcomes = Vec::new();
             // The first calls may come before anything has noticed the loss.
             while !reviver.is_finished() {
-                outcomes.push(executor.replay(&mut **lane, 0, [N].into()).map(|_| ()));
+                outcomes.push(
+                    executor
+                        .replay(&mut **device_slot, 0, [N].into())
+                        .map(|_| ()),
+                );
             }
-            outcomes.push(lane.wait());
+            outcomes.push(device_slot.wait());
             assert!(
                 outcomes.iter().any(Result::is_err),
                 "round {round}: the loss is hidden"
             );
         });
-        lane.wait().unwrap();
+        device_slot.wait().unwrap();
     }
 }
 
 #[test]
-fn a_lane_keeps_its_memory_when_a_worker_starts_without_its_neighbour() {
+fn a_slot_keeps_its_memory_when_a_worker_starts_without_its_neighbour() {
     let (worker, backend) = open();
     let program = program("slow", slow);
     let mut slots = program.slots(&backend, 3, Streams::PerSlot);
@@ -342,8 +346,8 @@ fn a_lane_keeps_its_memory_when_a_worker_starts_without_its_neighbour() {
             backend.revive().unwrap();
         }
     }
-    for (place, (lane, _)) in slots.iter().enumerate() {
-        program.check(&**lane, 3 + place as u32);
+    for (place, (device_slot, _)) in slots.iter().enumerate() {
+        program.check(&**device_slot, 3 + place as u32);
     }
 }
 
@@ -382,26 +386,29 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
     let program = program("slow", slow);
     let mut slots = program.slots(&backend, 2, Streams::PerSlot);
     let foreign = slots[1].0.addresses(program.x.id()).device;
-    let (lane, executor) = &mut slots[0];
+    let (device_slot, executor) = &mut slots[0];
     let refused = Op::Memset {
         device: foreign,
         byte: 0,
         bytes: 4,
     };
-    lane.give(Queue::Compute, &refused).unwrap();
-    lane.fence().unwrap();
-    let error = lane.wait().unwrap_err();
+    device_slot.give(Queue::Compute, &refused).unwrap();
+    device_slot.fence().unwrap();
+    let error = device_slot.wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    assert!(error.to_string().contains("not the lane's own"), "{error}");
-    assert!(lane.is_done().unwrap(), "reported once");
-    let graph = executor.replay(&mut **lane, 0, [N].into());
+    assert!(
+        error.to_string().contains("not the device slot's own"),
+        "{error}"
+    );
+    assert!(device_slot.is_done().unwrap(), "reported once");
+    let graph = executor.replay(&mut **device_slot, 0, [N].into());
     graph.unwrap();
-    lane.wait().unwrap();
+    device_slot.wait().unwrap();
     let missing = GraphId::unique();
-    assert!(lane.give_params(missing, 0, &refused).is_err());
-    lane.launch_graph(missing).unwrap();
-    lane.fence().unwrap();
-    assert_eq!(lane.wait().unwrap_err().kind(), ErrorKind::Usage);
+    assert!(device_slot.give_params(missing, 0, &refused).is_err());
+    device_slot.launch_graph(missing).unwrap();
+    device_slot.fence().unwrap();
+    assert_eq!(device_slot.wait().unwrap_err().kind(), ErrorKind::Usage);
     program.submit(&mut slots[0], 4);
     slots[0].0.wait().unwrap();
     program.check(&*slots[0].0, 4);
@@ -413,24 +420,24 @@ fn memory_is_closed_while_no_fence_speaks_of_the_work() {
     let (_, backend) = open();
     let program = program("slow", slow);
     let mut slots = program.slots(&backend, 1, Streams::PerStage);
-    let (lane, _) = &mut slots[0];
-    let x = lane.addresses(program.x.id());
+    let (device_slot, _) = &mut slots[0];
+    let x = device_slot.addresses(program.x.id());
     let memset = Op::Memset {
         device: x.device,
         byte: 1,
         bytes: 4,
     };
     // A fence stands in the download queue, which nothing orders after this.
-    lane.give(Queue::Compute, &memset).unwrap();
-    lane.fence().unwrap();
-    lane.wait().unwrap();
-    let is_open = |lane: &dyn Lane, buffer: BufferId| {
-        let seen = catch_unwind(AssertUnwindSafe(|| lane.host(buffer).len()));
+    device_slot.give(Queue::Compute, &memset).unwrap();
+    device_slot.fence().unwrap();
+    device_slot.wait().unwrap();
+    let is_open = |device_slot: &dyn DeviceSlot, buffer: BufferId| {
+        let seen = catch_unwind(AssertUnwindSafe(|| device_slot.host(buffer).len()));
         seen.is_ok()
     };
-    assert!(!is_open(&**lane, program.x.id()));
-    lane.join(Queue::Compute, Queue::Download).unwrap();
-    lane.fence().unwrap();
-    lane.wait().unwrap();
-    assert!(is_open(&**lane, program.x.id()));
+    assert!(!is_open(&**device_slot, program.x.id()));
+    device_slot.join(Queue::Compute, Queue::Download).unwrap();
+    device_slot.fence().unwrap();
+    device_slot.wait().unwrap();
+    assert!(is_open(&**device_slot, program.x.id()));
 }

@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// How many stamps a lane has.
-pub const STAMPS: usize = 4;
+/// How many timestamps a device slot has.
+pub const TIMESTAMPS: usize = 4;
 
-/// When a lane's stamps were last met, in nanoseconds of [`host_ns`]; `None` for
+/// When a device slot's timestamps were last met, in nanoseconds of [`host_ns`]; `None` for
 /// one that never was.
-pub type Stamps = [Option<u64>; STAMPS];
+pub type Timestamps = [Option<u64>; TIMESTAMPS];
 
 /// A moment in nanoseconds on the host's steady clock, counted from the first
 /// time that this process asked; what was before is 0.

@@ -1,4 +1,4 @@
-//! A lane whose device is in the worker.
+//! A device slot whose device is in the worker.
 
 use super::addresses::addresses;
 use super::arena::{
@@ -10,8 +10,8 @@ use super::process::Fate;
 use super::served::as_loss;
 use super::supervisor::Supervisor;
 use crate::backend::{
-    Addresses, BackendId, Block, Built, GraphId, HostViews, Lane, LaneId, Layout, Node, Op, Queue,
-    Stamps, Streams, host_ns,
+    Addresses, Allocation, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId, HostViews, Layout,
+    Node, Op, Queue, Streams, Timestamps, host_ns,
 };
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::BufferId;
@@ -25,7 +25,7 @@ const SPUN: Duration = Duration::from_micros(20);
 /// How often a wait looks whether the worker lives.
 const LOOKED: Duration = Duration::from_millis(5);
 
-/// What the lanes of a worker share that are opened together.
+/// What the device slots of a worker share that are opened together.
 pub(super) struct Opened {
     pub(super) backend: BackendId,
     pub(super) layout: Arc<Layout>,
@@ -34,10 +34,10 @@ pub(super) struct Opened {
     pub(super) supervisor: Arc<Supervisor>,
 }
 
-pub(super) struct WorkerLane {
-    id: LaneId,
-    /// Its number in requests, which a later lane may get too.
-    lane: u32,
+pub(super) struct WorkerSlot {
+    id: DeviceSlotId,
+    /// Its number in requests, which a later device slot may get too.
+    device_slot: u32,
     layout: Arc<Layout>,
     streams: Streams,
     host: Part,
@@ -55,17 +55,17 @@ pub(super) struct WorkerLane {
     generation: u64,
     looked_at: Instant,
     flags: Arc<CompletionFlags>,
-    /// The place of the lane's flag in `flags`.
+    /// The place of the device slot's flag in `flags`.
     index: usize,
     supervisor: Arc<Supervisor>,
 }
 
-impl WorkerLane {
-    /// The `index`-th of the lanes that were opened together.
-    pub(super) fn new(opened: &Opened, index: usize, lane: u32, host: Part) -> WorkerLane {
-        WorkerLane {
-            id: LaneId::new(opened.backend),
-            lane,
+impl WorkerSlot {
+    /// The `index`-th of the device slots that were opened together.
+    pub(super) fn new(opened: &Opened, index: usize, device_slot: u32, host: Part) -> WorkerSlot {
+        WorkerSlot {
+            id: DeviceSlotId::new(opened.backend),
+            device_slot,
             layout: Arc::clone(&opened.layout),
             streams: opened.streams,
             host,
@@ -86,7 +86,7 @@ impl WorkerLane {
     fn assert_quiet(&self) {
         assert!(
             self.is_quiet(),
-            "host memory is touched while the lane works: mark the work with fence, then wait"
+            "host memory is touched while the device slot works: mark the work with fence, then wait"
         );
     }
 
@@ -98,7 +98,7 @@ impl WorkerLane {
     }
 
     fn flag(&self) -> &CompletionFlag {
-        self.flags.lane(self.index)
+        self.flags.device_slot(self.index)
     }
 
     /// The last fence is reached, or its work is gone with its process: the worker
@@ -108,7 +108,7 @@ impl WorkerLane {
         self.flag().clear_failure();
     }
 
-    /// The process that had the lane's work has ended.
+    /// The process that had the device slot's work has ended.
     fn settle_loss(&mut self) {
         self.settle();
         self.order.reset();
@@ -117,7 +117,7 @@ impl WorkerLane {
 
     /// Whether the last fence is reached. The error of a batch is reported once, that
     /// of a lost worker once when its process has ended: until then its device may
-    /// write to the lane's host memory.
+    /// write to the device slot's host memory.
     fn look(&mut self) -> Result<bool> {
         self.refuse_in_capture("the work was asked for")?;
         if self.seen == self.given {
@@ -155,9 +155,11 @@ impl WorkerLane {
 
     /// Asks for the error that the completion flag announces. One of the device loses
     /// the worker, and is reported when its process has ended. An error of a batch
-    /// comes with its fence: until that is reached, the worker uses the lane's memory.
+    /// comes with its fence: until that is reached, the worker uses the device slot's memory.
     fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
-        let why = Request::Why { lane: self.lane };
+        let why = Request::Why {
+            device_slot: self.device_slot,
+        };
         match self.supervisor.ask_worker(&why, self.generation) {
             Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
                 self.supervisor.lose(self.generation, &error);
@@ -202,14 +204,14 @@ impl WorkerLane {
     }
 
     fn build(&mut self, spec: Spec, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.supervisor.build(self.lane, spec, into)
+        self.supervisor.build(self.device_slot, spec, into)
     }
 }
 
 // SAFETY: buffers lie where the layout has them, apart from each other, and `assert_quiet`
-// keeps the host out while the lane works.
-unsafe impl Lane for WorkerLane {
-    fn id(&self) -> &LaneId {
+// keeps the host out while the device slot works.
+unsafe impl DeviceSlot for WorkerSlot {
+    fn id(&self) -> &DeviceSlotId {
         &self.id
     }
 
@@ -226,7 +228,7 @@ unsafe impl Lane for WorkerLane {
     }
 
     fn addresses(&self, buffer: BufferId) -> Addresses {
-        addresses(self.lane, &self.layout, buffer)
+        addresses(self.device_slot, &self.layout, buffer)
     }
 
     fn host(&self, buffer: BufferId) -> &[u8] {
@@ -253,11 +255,11 @@ unsafe impl Lane for WorkerLane {
         buffers.iter().map(view).collect()
     }
 
-    fn adopt(&mut self, _: &Block) -> Result<()> {
-        Err(no_blocks())
+    fn adopt(&mut self, _: &Allocation) -> Result<()> {
+        Err(no_allocations())
     }
 
-    fn disown(&mut self, _: &Block) {}
+    fn disown(&mut self, _: &Allocation) {}
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         match &mut self.capture {
@@ -301,19 +303,23 @@ unsafe impl Lane for WorkerLane {
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
-        self.supervisor.set_params(self.lane, graph, node, op)
+        self.supervisor
+            .set_params(self.device_slot, graph, node, op)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        let lane = self.lane;
-        match self.supervisor.ask(&Request::GraphOps { lane, graph })? {
+        let device_slot = self.device_slot;
+        match self
+            .supervisor
+            .ask(&Request::GraphOps { device_slot, graph })?
+        {
             Reply::Ops(ops) => self.supervisor.answered(ops),
             _ => Err(self.supervisor.garbled()),
         }
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        self.supervisor.drop_graph(self.lane, graph);
+        self.supervisor.drop_graph(self.device_slot, graph);
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
@@ -327,7 +333,7 @@ unsafe impl Lane for WorkerLane {
         // The worker that has the work of the fence before, if that is in flight.
         let worker = (self.seen != self.given).then_some(self.generation);
         let mut work = Request::Work {
-            lane: self.lane,
+            device_slot: self.device_slot,
             steps: std::mem::take(&mut self.steps),
             fence: self.given.wrapping_add(1),
         };
@@ -358,17 +364,19 @@ unsafe impl Lane for WorkerLane {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    fn stamps(&self) -> Result<Stamps> {
+    fn timestamps(&self) -> Result<Timestamps> {
         let asked = Instant::now();
-        let reply = self.supervisor.ask(&Request::Stamps { lane: self.lane })?;
-        let Reply::Stamps(stamps, there_ns) = reply else {
+        let reply = self.supervisor.ask(&Request::Timestamps {
+            device_slot: self.device_slot,
+        })?;
+        let Reply::Timestamps(timestamps, there_ns) = reply else {
             return Err(self.supervisor.garbled());
         };
         // The worker read its clock between the question and now.
         let here_ns = host_ns(asked + asked.elapsed() / 2);
         let here = |ns: u64| here_ns.saturating_add(ns).saturating_sub(there_ns);
-        let stamps = self.supervisor.answered(stamps)?;
-        Ok(stamps.map(|stamp| stamp.map(here)))
+        let timestamps = self.supervisor.answered(timestamps)?;
+        Ok(timestamps.map(|timestamp| timestamp.map(here)))
     }
 
     fn abandon(&mut self, error: &Error) {
@@ -391,17 +399,17 @@ unsafe impl Lane for WorkerLane {
     }
 }
 
-impl Drop for WorkerLane {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
-        self.supervisor.close_lane(self.lane);
+        self.supervisor.close_slot(self.device_slot);
     }
 }
 
 /// The error of memory that a worker would take with it.
-pub(super) fn no_blocks() -> Error {
+pub(super) fn no_allocations() -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        "a supervised device has no memory beside its lanes, as that would be lost with its process",
+        "a supervised device has no memory beside its device slots, as that would be lost with its process",
     )
-    .fix("use the lanes' buffers, or a device without supervision")
+    .fix("use the device slots' buffers, or a device without supervision")
 }

@@ -1,10 +1,10 @@
-//! A lane's stamps: events that keep their time, and the device's clock by the
+//! A device slot's timestamps: events that keep their time, and the device's clock by the
 //! host's.
 
 use super::code;
 use super::context::Context;
 use super::stream::{Event, Stream};
-use crate::backend::{self, Call, Op, STAMPS, host_ns};
+use crate::backend::{self, Call, Op, TIMESTAMPS, host_ns};
 use crate::error::Result;
 use cudarc::driver::sys;
 use parking_lot::Mutex;
@@ -18,16 +18,16 @@ const BASE_AGE_MAX: Duration = Duration::from_secs(1);
 /// Rounds to find the base in; the quickest is the least disturbed.
 const BASE_ROUNDS: usize = 4;
 
-/// The events of one lane, made at their first use.
-pub(super) struct Stamps {
+/// The events of one device slot, made at their first use.
+pub(super) struct Timestamps {
     context: Arc<Context>,
     clock: Arc<Clock>,
-    events: Option<[Event; STAMPS]>,
+    events: Option<[Event; TIMESTAMPS]>,
 }
 
-impl Stamps {
-    pub(super) fn new(context: &Arc<Context>, clock: &Arc<Clock>) -> Stamps {
-        Stamps {
+impl Timestamps {
+    pub(super) fn new(context: &Arc<Context>, clock: &Arc<Clock>) -> Timestamps {
+        Timestamps {
             context: Arc::clone(context),
             clock: Arc::clone(clock),
             events: None,
@@ -40,18 +40,18 @@ impl Stamps {
 
     /// Makes the events, if `op` wants one and there are none.
     pub(super) fn make_for(&mut self, op: &Op) -> Result<()> {
-        if let (Op::Stamp { .. }, None) = (op, &self.events) {
+        if let (Op::Timestamp { .. }, None) = (op, &self.events) {
             let event = || Event::timed(&self.context);
             self.events = Some([event()?, event()?, event()?, event()?]);
         }
         Ok(())
     }
 
-    /// The event of a stamp, which lives as long as `self`.
-    pub(super) fn event(&self, stamp: u32) -> Result<sys::CUevent> {
+    /// The event of a timestamp, which lives as long as `self`.
+    pub(super) fn event(&self, timestamp: u32) -> Result<sys::CUevent> {
         let events = self.events.as_ref();
-        let event = events.and_then(|events| events.get(stamp as usize));
-        let event = event.ok_or_else(|| backend::no_stamp(stamp))?;
+        let event = events.and_then(|events| events.get(timestamp as usize));
+        let event = event.ok_or_else(|| backend::no_timestamp(timestamp))?;
         Ok(event.raw())
     }
 
@@ -60,7 +60,7 @@ impl Stamps {
         std::mem::forget(self.events.take());
     }
 
-    /// The stamp whose event this is.
+    /// The timestamp whose event this is.
     pub(super) fn find(&self, raw: sys::CUevent) -> Option<u32> {
         let mut events = self.events.iter().flatten();
         let place = events.position(|event| event.raw() == raw)?;
@@ -68,21 +68,21 @@ impl Stamps {
     }
 
     /// When each was last recorded.
-    pub(super) fn read(&self) -> Result<backend::Stamps> {
-        let mut stamps = [None; STAMPS];
+    pub(super) fn read(&self) -> Result<backend::Timestamps> {
+        let mut timestamps = [None; TIMESTAMPS];
         if let Some(events) = &self.events {
             let base = self.clock.base(&self.context)?;
             let base = base.as_ref().expect("just found");
-            for (stamp, event) in stamps.iter_mut().zip(events) {
+            for (timestamp, event) in timestamps.iter_mut().zip(events) {
                 let since = event.ns_since(&base.event)?;
-                *stamp = since.map(|ns| base.at_ns.saturating_add_signed(ns));
+                *timestamp = since.map(|ns| base.at_ns.saturating_add_signed(ns));
             }
         }
-        Ok(stamps)
+        Ok(timestamps)
     }
 }
 
-/// The device's clock by the host's, shared by all lanes of a context.
+/// The device's clock by the host's, shared by all device slots of a context.
 #[derive(Default)]
 pub(super) struct Clock(Mutex<Option<Base>>);
 

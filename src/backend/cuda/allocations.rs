@@ -1,0 +1,208 @@
+//! The allocations that a device slot knows, and its leases on those in use.
+
+use crate::backend::{Allocation, Lease, Space};
+use crate::error::Result;
+use crate::record::Access;
+
+/// An allocation, and what work does with it.
+#[derive(Clone)]
+pub(super) struct Use {
+    allocation: Allocation,
+    access: Access,
+}
+
+/// Adds a use; each allocation comes once, with the most that is done with it.
+pub(super) fn add_use(uses: &mut Vec<Use>, allocation: &Allocation, access: Access) {
+    match uses
+        .iter_mut()
+        .find(|known| known.allocation.is(allocation))
+    {
+        Some(known) if access.writes() => known.access = access,
+        Some(_) => {}
+        None => uses.push(Use {
+            allocation: allocation.clone(),
+            access,
+        }),
+    }
+}
+
+/// What several pieces of work use together.
+pub(super) fn all_uses<'a>(parts: impl IntoIterator<Item = &'a Vec<Use>>) -> Vec<Use> {
+    let mut all = Vec::new();
+    for part in parts.into_iter().flatten() {
+        add_use(&mut all, &part.allocation, part.access);
+    }
+    all
+}
+
+/// Adopted allocations and leases.
+#[derive(Default)]
+pub(super) struct Allocations {
+    adopted: Vec<Allocation>,
+    /// By the allocation's address; no two allocations that live have the same.
+    leased: Vec<(u64, Lease)>,
+}
+
+impl Allocations {
+    pub(super) fn adopt(&mut self, allocation: &Allocation) {
+        if !self.adopted.iter().any(|known| known.is(allocation)) {
+            self.adopted.push(allocation.clone());
+        }
+    }
+
+    pub(super) fn adopted(&self) -> &[Allocation] {
+        &self.adopted
+    }
+
+    /// Adds reads of all adopted allocations.
+    pub(super) fn add_adopted(&self, uses: &mut Vec<Use>) {
+        for allocation in &self.adopted {
+            add_use(uses, allocation, Access::Read);
+        }
+    }
+
+    pub(super) fn disown(&mut self, allocation: &Allocation) {
+        self.adopted.retain(|known| !known.is(allocation));
+    }
+
+    /// The adopted allocation, in `space` if one is given, that holds the range.
+    pub(super) fn find(
+        &self,
+        space: Option<Space>,
+        address: u64,
+        bytes: usize,
+    ) -> Option<&Allocation> {
+        self.adopted.iter().find(|allocation| {
+            space.is_none_or(|space| space == allocation.space())
+                && allocation.contains(address, bytes)
+        })
+    }
+
+    /// Holds the allocations of `uses` until [`Allocations::release`]. `finish` waits for
+    /// all work in flight.
+    pub(super) fn lease(
+        &mut self,
+        uses: &[Use],
+        mut finish: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        for Use { allocation, access } in uses {
+            let held = self
+                .leased
+                .iter()
+                .position(|(at, _)| *at == allocation.address());
+            match held {
+                Some(index) if self.leased[index].1.writes() || !access.writes() => continue,
+                Some(index) => {
+                    // A lock to read becomes one to write in two steps, and the
+                    // host may come in between: so the reads in flight end first.
+                    finish()?;
+                    self.leased.swap_remove(index);
+                }
+                None => {}
+            }
+            self.leased
+                .push((allocation.address(), allocation.lease(*access)?));
+        }
+        Ok(())
+    }
+
+    /// Gives all leases back.
+    pub(super) fn release(&mut self) {
+        self.leased.clear();
+    }
+
+    /// Keeps all leases for ever: the device may still be at work.
+    pub(super) fn leak(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.leased));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Backend, cpu::CpuBackend};
+    use rayon::ThreadPoolBuilder;
+    use std::sync::Arc;
+
+    fn allocation() -> Allocation {
+        let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let backend = CpuBackend::new(Arc::new(pool));
+        backend.allocate(Space::Pinned, 64).unwrap()
+    }
+
+    fn uses(allocation: &Allocation, access: &[Access]) -> Vec<Use> {
+        let mut uses = Vec::new();
+        access
+            .iter()
+            .for_each(|access| add_use(&mut uses, allocation, *access));
+        uses
+    }
+
+    #[test]
+    fn a_allocation_that_is_read_and_written_is_leased_once_to_write() {
+        let allocation = allocation();
+        let mut allocations = Allocations::default();
+        let uses = uses(&allocation, &[Access::Read, Access::Write, Access::Read]);
+        allocations
+            .lease(&uses, || panic!("nothing is in flight"))
+            .unwrap();
+        assert!(allocation.read().is_err());
+        allocations.release();
+        assert!(allocation.write().is_ok());
+    }
+
+    #[test]
+    fn reads_end_before_a_lease_to_read_becomes_one_to_write() {
+        let allocation = allocation();
+        let mut allocations = Allocations::default();
+        let (read, write) = (
+            uses(&allocation, &[Access::Read]),
+            uses(&allocation, &[Access::Write]),
+        );
+        allocations
+            .lease(&read, || panic!("nothing is in flight"))
+            .unwrap();
+        allocations
+            .lease(&read, || panic!("it is leased to read already"))
+            .unwrap();
+        let mut finished = 0;
+        let guard = allocation.read().unwrap();
+        let mut finish = || {
+            finished += 1;
+            Ok(())
+        };
+        assert!(
+            allocations.lease(&write, &mut finish).is_err(),
+            "the host reads too"
+        );
+        drop(guard);
+        allocations.lease(&read, &mut finish).unwrap();
+        allocations.lease(&write, &mut finish).unwrap();
+        assert_eq!(finished, 2);
+        allocations
+            .lease(&read, || panic!("one to write does for reading"))
+            .unwrap();
+        assert!(allocation.read().is_err());
+    }
+
+    #[test]
+    fn only_an_adopted_allocation_of_the_right_space_is_found() {
+        let allocation = allocation();
+        let mut allocations = Allocations::default();
+        let found = |allocations: &Allocations, space, at: u64, bytes| {
+            allocations
+                .find(space, allocation.address() + at, bytes)
+                .is_some()
+        };
+        assert!(!found(&allocations, None, 0, 64));
+        allocations.adopt(&allocation);
+        assert!(
+            found(&allocations, None, 0, 64) && found(&allocations, Some(Space::Pinned), 8, 56)
+        );
+        assert!(
+            !found(&allocations, Some(Space::Device), 0, 64) && !found(&allocations, None, 8, 57)
+        );
+        allocations.disown(&allocation);
+        assert!(!found(&allocations, None, 0, 64));
+    }
+}
