@@ -21,9 +21,67 @@ pub enum DType {
     BF16,
     F32,
     F64,
+    /// A struct, or one of CUDA's vector types such as `float4`.
+    Struct(StructType),
+}
+
+/// A struct as the type of a buffer's elements: its name in the kernels' source, and its size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+pub struct StructType {
+    /// Filled up with zeros, so that the type is plain data.
+    name: [u8; StructType::NAME_BYTES_MAX],
+    bytes: u32,
+}
+
+impl StructType {
+    /// The longest name.
+    pub const NAME_BYTES_MAX: usize = 32;
+
+    /// The struct that kernels call `name`, of `bytes` bytes.
+    ///
+    /// # Panics
+    /// If the name is empty or longer than [`StructType::NAME_BYTES_MAX`], or the size is 0 or
+    /// not below 2^32.
+    pub const fn new(name: &str, bytes: usize) -> Self {
+        let text = name.as_bytes();
+        assert!(!text.is_empty() && text.len() <= Self::NAME_BYTES_MAX);
+        assert!(bytes > 0 && bytes <= u32::MAX as usize);
+        let mut name = [0; Self::NAME_BYTES_MAX];
+        let mut at = 0;
+        while at < text.len() {
+            name[at] = text[at];
+            at += 1;
+        }
+        StructType {
+            name,
+            bytes: bytes as u32,
+        }
+    }
+
+    /// The name in the kernels' source.
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.name)
+            .trim_end_matches('\0')
+            .to_owned()
+    }
+}
+
+impl std::fmt::Debug for StructType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} bytes", self.name(), self.bytes)
+    }
 }
 
 impl DType {
+    /// The struct that kernels call `name`, as Rust's `T`.
+    ///
+    /// # Panics
+    /// As [`StructType::new`].
+    pub const fn of_struct<T>(name: &str) -> Self {
+        DType::Struct(StructType::new(name, size_of::<T>()))
+    }
+
     /// Size of one element in bytes.
     pub const fn size_bytes(self) -> usize {
         match self {
@@ -31,11 +89,20 @@ impl DType {
             DType::U16 | DType::I16 | DType::F16 | DType::BF16 => 2,
             DType::U32 | DType::I32 | DType::F32 => 4,
             DType::U64 | DType::I64 | DType::F64 => 8,
+            DType::Struct(named) => named.bytes as usize,
         }
     }
 
-    /// The oldest compute capability that computes with the type; `None` for what
-    /// every card has (CUDA C++ Programming Guide, arithmetic instructions).
+    /// The alignment that a kernel may assume of an element's address, in bytes: the size of a
+    /// number; for a struct the largest power of two up to 16 that divides its size.
+    pub const fn align_bytes(self) -> usize {
+        let bytes = self.size_bytes();
+        let power = 1 << bytes.trailing_zeros();
+        if power < 16 { power } else { 16 }
+    }
+
+    /// The oldest compute capability that computes with the type; `None` for what every card has
+    /// (CUDA C++ Programming Guide, arithmetic instructions).
     pub const fn capability_min(self) -> Option<(u32, u32)> {
         match self {
             DType::F16 => Some((5, 3)),
@@ -45,19 +112,50 @@ impl DType {
     }
 }
 
-/// A Rust type that a buffer can hold.
+/// A Rust type that a buffer can hold: a number, or a struct of the caller's, which is laid out as
+/// the kernels' struct of that name (`#[repr(C)]`).
+///
+/// ```
+/// use tapeloop::record::{DType, Element};
+///
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: [f32; 3],
+///     mass: f32,
+/// }
+/// impl Element for Particle {
+///     const DTYPE: DType = DType::of_struct::<Particle>("Particle");
+/// }
+/// assert_eq!(Particle::DTYPE.size_bytes(), 16);
+/// ```
 pub trait Element: bytemuck::Pod + Send + Sync {
     /// Its run-time type.
     const DTYPE: DType;
 }
 
-macro_rules! elements {
+/// An [`Element`] that is a number.
+pub trait Number: Element {}
+
+macro_rules! numbers {
     ($($rust:ty => $dtype:ident),* $(,)?) => {
-        $(impl Element for $rust { const DTYPE: DType = DType::$dtype; })*
+        $(impl Element for $rust { const DTYPE: DType = DType::$dtype; }
+        impl Number for $rust {})*
     };
 }
-elements!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32,
-          u64 => U64, i64 => I64, half::f16 => F16, half::bf16 => BF16, f32 => F32, f64 => F64);
+numbers!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32,
+         u64 => U64, i64 => I64, half::f16 => F16, half::bf16 => BF16, f32 => F32, f64 => F64);
+
+/// CUDA's vector types.
+macro_rules! vectors {
+    ($($rust:ty => $name:literal),* $(,)?) => {
+        $(impl Element for $rust { const DTYPE: DType = DType::of_struct::<$rust>($name); })*
+    };
+}
+vectors!([f32; 2] => "float2", [f32; 3] => "float3", [f32; 4] => "float4",
+         [i32; 2] => "int2", [i32; 3] => "int3", [i32; 4] => "int4",
+         [u32; 2] => "uint2", [u32; 3] => "uint3", [u32; 4] => "uint4",
+         [f64; 2] => "double2");
 
 /// A kernel argument passed by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +166,7 @@ pub struct Scalar {
     pub bits: u64,
 }
 
-impl<T: Element> From<T> for Scalar {
+impl<T: Number> From<T> for Scalar {
     fn from(value: T) -> Self {
         let mut bits = [0; 8];
         bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
@@ -84,7 +182,7 @@ impl Scalar {
     ///
     /// # Panics
     /// If it is of another type.
-    pub fn get<T: Element>(self) -> T {
+    pub fn get<T: Number>(self) -> T {
         assert_eq!(self.dtype, T::DTYPE, "scalar read as another type");
         bytemuck::pod_read_unaligned(&self.bits.to_le_bytes()[..size_of::<T>()])
     }

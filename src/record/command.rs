@@ -1,6 +1,6 @@
 //! The commands of a recording.
 
-use super::buffer::{Buffer, BufferId, Element, Scalar};
+use super::buffer::{Buffer, BufferId, DType, Element, Scalar};
 use super::by_value::{StructArg, Target};
 use super::kernel::{Access, Kernel, Param, ParamKind, Twin};
 use super::shape::Shape;
@@ -23,8 +23,18 @@ impl<T: Element> From<Buffer<T>> for Arg {
 }
 
 impl<T: Element> From<T> for Arg {
+    /// A number, or a struct without pointers.
     fn from(value: T) -> Self {
-        Arg::Scalar(value.into())
+        let bytes = bytemuck::bytes_of(&value);
+        if let DType::Struct(_) = T::DTYPE {
+            return Arg::Struct(StructArg::new(bytes));
+        }
+        let mut bits = [0; 8];
+        bits[..bytes.len()].copy_from_slice(bytes);
+        Arg::Scalar(Scalar {
+            dtype: T::DTYPE,
+            bits: u64::from_le_bytes(bits),
+        })
     }
 }
 

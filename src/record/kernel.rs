@@ -1,7 +1,7 @@
 //! Kernels as declarations: a name, a signature, a block shape, where the code
 //! comes from, and the CPU twin that computes the same.
 
-use super::buffer::{DType, Element, Scalar};
+use super::buffer::{DType, Element, Number, Scalar};
 use super::by_value::PointerField;
 use std::sync::Arc;
 
@@ -315,7 +315,7 @@ impl Kernel {
     /// # Panics
     /// After [`Kernel::code`].
     #[must_use]
-    pub fn scalar<T: Element>(self, name: &str) -> Self {
+    pub fn scalar<T: Number>(self, name: &str) -> Self {
         self.param(name, ParamKind::Scalar { dtype: T::DTYPE })
     }
 
@@ -458,7 +458,7 @@ impl<'a> TwinLaunch<'a> {
     ///
     /// # Panics
     /// If the kernel's declaration has something else in this place.
-    pub fn scalar<T: Element>(&mut self) -> T {
+    pub fn scalar<T: Number>(&mut self) -> T {
         match self.args.next() {
             Some(TwinArg::Scalar(scalar)) => scalar.get(),
             _ => panic!("the twin takes a scalar that its kernel does not declare so"),

@@ -9,12 +9,16 @@ mod buffer;
 mod by_value;
 mod check;
 mod command;
+mod from_cuda;
 mod kernel;
 mod recorder;
 mod shape;
+mod signature;
 
 pub(crate) use buffer::RecordingId;
-pub use buffer::{Buffer, BufferDecl, BufferId, DType, Element, Scalar, Unit, View};
+pub use buffer::{
+    Buffer, BufferDecl, BufferId, DType, Element, Number, Scalar, StructType, Unit, View,
+};
 pub(crate) use by_value::check_struct;
 pub use by_value::{
     Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,

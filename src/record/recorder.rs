@@ -1,7 +1,7 @@
 //! Taking down the commands of one batch.
 
 use super::buffer::{
-    Buffer, BufferDecl, BufferId, DType, Element, RecordingId, Scalar, Unit, View,
+    Buffer, BufferDecl, BufferId, DType, Element, Number, RecordingId, Scalar, Unit, View,
 };
 use super::command::{Arg, Command, Launch};
 use super::kernel::Kernel;
@@ -180,16 +180,16 @@ impl Recorder {
     /// A value that the engine puts into the header of every batch, and that may
     /// change while the engine runs. Kernels read its bits from the returned
     /// index of the header.
-    pub fn uniform<T: Element>(&mut self, name: &str, value: T) -> usize {
+    pub fn uniform<T: Number>(&mut self, name: &str, value: T) -> usize {
         self.header_value(name, value, false)
     }
 
     /// As [`Recorder::uniform`], a value that does not change.
-    pub fn constant<T: Element>(&mut self, name: &str, value: T) -> usize {
+    pub fn constant<T: Number>(&mut self, name: &str, value: T) -> usize {
         self.header_value(name, value, true)
     }
 
-    fn header_value<T: Element>(&mut self, name: &str, value: T, is_constant: bool) -> usize {
+    fn header_value<T: Number>(&mut self, name: &str, value: T, is_constant: bool) -> usize {
         if T::DTYPE.size_bytes() != size_of::<u32>() {
             let message = format!("a uniform of {:?}; it takes 4 bytes", T::DTYPE);
             self.misuse

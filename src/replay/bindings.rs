@@ -6,8 +6,8 @@ use crate::backend::{
 };
 use crate::error::{Context, Error, Result};
 use crate::record::{
-    Access, Arg, Buffer, BufferId, Command, Element, Launch, ParamKind, Recording, Scalar, Shape,
-    StructArg, Target, View, check_grid, check_struct,
+    Access, Arg, Buffer, BufferId, Command, Element, Launch, Number, ParamKind, Recording, Scalar,
+    Shape, StructArg, Target, View, check_grid, check_struct,
 };
 use std::sync::Arc;
 
@@ -212,7 +212,7 @@ impl Bindings {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter
     /// that is not there, for another type than declared, and for a parameter that is
     /// not [`changeable`](crate::record::Kernel::changeable).
-    pub fn set_scalar<T: Element>(&mut self, launch: usize, param: &str, value: T) -> Result<()> {
+    pub fn set_scalar<T: Number>(&mut self, launch: usize, param: &str, value: T) -> Result<()> {
         let value = Scalar::from(value);
         self.set_value(launch, param, Arg::Scalar(value), |kind, _| match kind {
             ParamKind::Scalar { dtype } if *dtype == value.dtype => Ok(()),
@@ -313,7 +313,7 @@ impl Bindings {
                 view.bytes()
             ));
         }
-        let align = decl.dtype.size_bytes() as u64;
+        let align = decl.dtype.align_bytes() as u64;
         if !view.address().is_multiple_of(align) {
             return refused(format!(
                 "it is bound to {:#x}, which is no multiple of {align}",

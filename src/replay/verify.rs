@@ -234,8 +234,11 @@ impl Results {
     }
 }
 
-/// One element as a number; of types without one of their own, its bits.
+/// One element as a number: its bits where Rust has no such number, the bytes of a struct.
 fn element_text(dtype: DType, bytes: &[u8]) -> String {
+    if let DType::Struct(_) = dtype {
+        return format!("{bytes:02x?}");
+    }
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_le_bytes(word);
