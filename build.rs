@@ -1,8 +1,14 @@
 //! Puts the kernels into the crate: one source for NVRTC, made of all files in
-//! `kernels/`, and one fat binary of it where nvcc is at hand.
+//! `kernels/`, one fat binary of it where nvcc is at hand, and for each kernel a Rust module with
+//! its parameters by name (`src/features/kernels.rs` includes it).
+
+#[path = "src/record/signature.rs"]
+#[allow(dead_code, reason = "the crate uses the rest")]
+mod signature;
 
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use signature::{CudaType, Declarations, Number, Parameter, PointerAccess, Signature};
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -23,6 +29,7 @@ const OPTIONS: [&str; 3] = ["-O3", "-std=c++17", "--fmad=false"];
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=kernels");
+    println!("cargo::rerun-if-changed=src/record/signature.rs");
     for variable in ["NVCC", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
@@ -56,7 +63,18 @@ fn build_kernels() -> Result<(), String> {
         return Ok(());
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let unity = Unity::of_folder(Path::new("kernels"))?;
+    let folder = Path::new("kernels");
+    let names = kernel_files(folder)?;
+    let declared = Unity::of_files(folder, names.iter().filter(|name| *name != BENCH))?;
+    let signatures = Declarations::of(&declared.text).kernels();
+    let signatures =
+        signatures.map_err(|e| format!("{}: {}", declared.place(e.line), e.message))?;
+    let generated = out.join("kernels.rs");
+    let modules = rust_of(&signatures)?;
+    fs::write(&generated, modules).map_err(|e| format!("{}: {e}", generated.display()))?;
+
+    let mut unity = Unity::of_files(folder, names.iter())?;
+    unity.add_fused(folder, &names, &signatures)?;
     let source = out.join("kernels.cu");
     fs::write(&source, &unity.text).map_err(|e| format!("{}: {e}", source.display()))?;
     let digest = Sha256::digest(&unity.text);
@@ -77,11 +95,26 @@ fn build_kernels() -> Result<(), String> {
     Ok(())
 }
 
-/// Has all other kernels once more, in a namespace of its own.
+/// Runs all other kernels, which it has once more in a namespace of its own.
 const FUSED: &str = "fused.cu";
 
-/// All kernels as one source, each header once, with `#line` directives so that
-/// compilers cite the files as they are in the repository.
+/// The kernels of `tapeloop bench`, which are no features'.
+const BENCH: &str = "bench.cu";
+
+/// The files with kernels but for the fused one, sorted.
+fn kernel_files(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let names = names.filter_map(|name| name.into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| name.ends_with(".cu") && name != FUSED)
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Sources as one, each header once, with `#line` directives so that compilers cite the files as
+/// they are in the repository.
 #[derive(Default)]
 struct Unity {
     text: String,
@@ -89,24 +122,52 @@ struct Unity {
 }
 
 impl Unity {
-    fn of_folder(folder: &Path) -> Result<Unity, String> {
+    fn of_files<'a>(
+        folder: &Path,
+        names: impl Iterator<Item = &'a String>,
+    ) -> Result<Unity, String> {
         let mut unity = Unity::default();
-        let Ok(entries) = fs::read_dir(folder) else {
-            return Ok(unity);
-        };
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let names: BTreeSet<String> = names.filter_map(|name| name.into_string().ok()).collect();
-        let is_kernel = |name: &&String| name.ends_with(".cu") && *name != FUSED;
         unity.text.push_str("namespace kernels {\n");
-        for name in names.iter().filter(is_kernel) {
+        for name in names {
             unity.add(folder, name)?;
         }
         unity.text.push_str("}\n");
-        if names.contains(FUSED) {
-            unity.seen.clear();
-            unity.add(folder, FUSED)?;
-        }
         Ok(unity)
+    }
+
+    /// Adds the fused kernel: the sources of its steps once more, their list, and its own.
+    fn add_fused(
+        &mut self,
+        folder: &Path,
+        names: &[String],
+        steps: &[Signature],
+    ) -> Result<(), String> {
+        self.seen.clear();
+        self.text.push_str("#define FUSED\nnamespace fused {\n");
+        for name in names.iter().filter(|name| *name != BENCH) {
+            self.add(folder, name)?;
+        }
+        let list: String = steps
+            .iter()
+            .map(|step| format!(" STEP({})", step.name))
+            .collect();
+        writeln!(self.text, "#define STEPS(STEP){list}").expect("writing to a string");
+        self.add(folder, FUSED)?;
+        self.text.push_str("}\n");
+        Ok(())
+    }
+
+    /// The file and the line that a line of the text is from.
+    fn place(&self, line: usize) -> String {
+        let before = self.text.lines().take(line).enumerate();
+        let directives = before.filter_map(|(at, text)| {
+            let (number, file) = text.strip_prefix("#line ")?.split_once(' ')?;
+            Some((at, number.parse::<usize>().ok()?, file.trim_matches('"')))
+        });
+        match directives.last() {
+            Some((at, number, file)) => format!("{file}:{}", number + line - at - 2),
+            None => format!("line {line}"),
+        }
     }
 
     fn add(&mut self, folder: &Path, name: &str) -> Result<(), String> {
@@ -142,6 +203,217 @@ impl Unity {
 
     fn line(&mut self, number: usize, file: &str) {
         writeln!(self.text, "#line {number} \"{file}\"").expect("writing to a string");
+    }
+}
+
+/// A Rust module for each kernel, and the list of them all.
+fn rust_of(kernels: &[Signature]) -> Result<String, String> {
+    let mut rust = String::new();
+    let mut groups: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
+    for kernel in kernels {
+        rust += &module_of(kernel)?;
+        for fields in fields_of(kernel) {
+            if let Field::Group(name, parameters) = fields {
+                groups.insert(name, parameters);
+            }
+        }
+    }
+    for (name, parameters) in &groups {
+        let (prefix, group) = (
+            name.trim_end_matches("PARAMS").to_lowercase(),
+            group_type(name),
+        );
+        let of_field = |of: fn(&Parameter) -> String| -> String {
+            let field = |parameter: &&Parameter| {
+                let name = parameter
+                    .name
+                    .strip_prefix(&prefix)
+                    .unwrap_or(&parameter.name);
+                format!("    pub(in crate::features) {name}: {},\n", of(parameter))
+            };
+            parameters.iter().map(field).collect()
+        };
+        let members: String = parameters
+            .iter()
+            .map(|parameter| {
+                parameter
+                    .name
+                    .strip_prefix(&prefix)
+                    .unwrap_or(&parameter.name)
+            })
+            .map(|name| format!("self.{name}.into(), "))
+            .collect();
+        let taken: String = parameters
+            .iter()
+            .map(|parameter| {
+                let name = parameter
+                    .name
+                    .strip_prefix(&prefix)
+                    .unwrap_or(&parameter.name);
+                format!("{name}: {}, ", taken(parameter))
+            })
+            .collect();
+        let count = parameters.len();
+        write!(
+            rust,
+            "/// The buffers of `{name}`.\n#[derive(Clone, Copy, Debug)]\n\
+             pub(super) struct {group}Buffers {{\n{}}}\n\
+             impl {group}Buffers {{\n    fn args(self) -> [Arg; {count}] {{ [{members}] }}\n}}\n\
+             /// What a twin sees of `{name}`.\n#[derive(Clone, Copy)]\n\
+             pub(super) struct {group}s<'a> {{\n{}}}\n\
+             impl<'a> {group}s<'a> {{\n    fn take(launch: &mut TwinLaunch<'a>) -> Self {{\n        \
+             Self {{ {taken} }}\n    }}\n}}\n",
+            of_field(handle),
+            of_field(view),
+        )
+        .expect("writing to a string");
+    }
+    let list: String = kernels
+        .iter()
+        .map(|kernel| format!("{}::Args::kernel, ", kernel.name))
+        .collect();
+    let count = kernels.len();
+    let all = "/// All kernels, in the order in which the fused kernel numbers them.\n";
+    writeln!(
+        rust,
+        "{all}pub(super) const ALL: [fn() -> Kernel; {count}] = [{list}];"
+    )
+    .expect("writing to a string");
+    Ok(rust)
+}
+
+/// A field of a kernel's arguments: one parameter, or those of a macro such as `CELL_PARAMS`.
+enum Field<'a> {
+    One(&'a Parameter),
+    Group(&'a str, Vec<&'a Parameter>),
+}
+
+fn fields_of(kernel: &Signature) -> Vec<Field<'_>> {
+    let mut fields: Vec<Field<'_>> = Vec::new();
+    for parameter in &kernel.parameters {
+        match (&parameter.macro_name, fields.last_mut()) {
+            (Some(name), Some(Field::Group(last, parameters))) if last == name => {
+                parameters.push(parameter);
+            }
+            (Some(name), _) => fields.push(Field::Group(name, vec![parameter])),
+            (None, _) => fields.push(Field::One(parameter)),
+        }
+    }
+    fields
+}
+
+/// `CELL_PARAMS` are `CellBuffers` in arguments, and `Cells` for a twin.
+fn group_type(name: &str) -> String {
+    let name = name.trim_end_matches("_PARAMS").to_lowercase();
+    name[..1].to_uppercase() + &name[1..]
+}
+
+fn module_of(kernel: &Signature) -> Result<String, String> {
+    let name = &kernel.name;
+    let Some(threads) = kernel.block_threads else {
+        return Err(format!(
+            "kernels/{name}.cu: KERNEL needs the threads of a block"
+        ));
+    };
+    let (mut args, mut views, mut declared) = (String::new(), String::new(), String::new());
+    let (mut listed, mut taken_fields) = (String::new(), String::new());
+    for field in fields_of(kernel) {
+        let (field, handle_type, view_type, list, take) = match field {
+            Field::One(parameter) => (
+                parameter.name.clone(),
+                handle(parameter),
+                view(parameter),
+                format!("args.push(self.{}.into());", parameter.name),
+                taken(parameter).to_owned(),
+            ),
+            Field::Group(of, _) => {
+                let group = group_type(of);
+                let field = group.to_lowercase() + "s";
+                let list = format!("args.extend(self.{field}.args());");
+                let (buffers, take) =
+                    (format!("{group}Buffers"), format!("{group}s::take(launch)"));
+                (field, buffers, format!("{group}s<'a>"), list, take)
+            }
+        };
+        args += &format!("    pub(in crate::features) {field}: {handle_type},\n");
+        views += &format!("    pub(in crate::features) {field}: {view_type},\n");
+        listed += &format!("        {list}\n");
+        taken_fields += &format!("            {field}: {take},\n");
+    }
+    for parameter in &kernel.parameters {
+        let (name, element) = (&parameter.name, rust_type(&parameter.element));
+        let method = match parameter.pointer {
+            None => "scalar",
+            Some(PointerAccess::Read) => "reads",
+            Some(PointerAccess::Write) => "writes",
+            Some(PointerAccess::Update) => "updates",
+        };
+        declared += &format!("            .{method}::<{element}>(\"{name}\")\n");
+    }
+    Ok(format!(
+        "pub(super) mod {name} {{\n    use super::*;\n\
+         /// Arguments of a launch of `kernels/{name}.cu`.\n#[derive(Clone, Copy)]\n\
+         pub(in crate::features) struct Args {{\n{args}}}\n\
+         /// What the twin of `kernels/{name}.cu` sees.\n\
+         #[allow(dead_code, reason = \"a twin may not need every parameter\")]\n\
+         pub(in crate::features) struct Views<'a> {{\n{views}}}\n\
+         impl BuiltIn for Args {{\n    fn kernel() -> Kernel {{\n        \
+         Kernel::new(\"{name}\")\n            .block({threads})\n{declared}            .twin(twin)\n    }}\n    \
+         fn args(self) -> Vec<Arg> {{\n        let mut args = Vec::new();\n{listed}        args\n    }}\n}}\n\
+         fn twin(launch: &mut TwinLaunch<'_>) {{\n        Twin::run(Views {{\n{taken_fields}        }});\n    }}\n}}\n"
+    ))
+}
+
+/// The type of a parameter in a launch's arguments.
+fn handle(parameter: &Parameter) -> String {
+    let element = rust_type(&parameter.element);
+    match parameter.pointer {
+        None => element,
+        Some(_) => format!("Buffer<{element}>"),
+    }
+}
+
+/// The type of a parameter as a twin sees it.
+fn view(parameter: &Parameter) -> String {
+    let element = rust_type(&parameter.element);
+    match parameter.pointer {
+        None => element,
+        Some(PointerAccess::Read) => format!("&'a [{element}]"),
+        Some(_) => format!("&'a mut [{element}]"),
+    }
+}
+
+/// How a parameter is taken from a twin's launch.
+fn taken(parameter: &Parameter) -> &'static str {
+    match parameter.pointer {
+        None => "launch.scalar()",
+        Some(PointerAccess::Read) => "launch.read()",
+        Some(_) => "launch.write()",
+    }
+}
+
+/// The Rust type of an element. Structs have the same name on both sides.
+fn rust_type(element: &CudaType) -> String {
+    match element {
+        CudaType::Number(number) => match number {
+            Number::U8 => "u8",
+            Number::I8 => "i8",
+            Number::U16 => "u16",
+            Number::I16 => "i16",
+            Number::U32 => "u32",
+            Number::I32 => "i32",
+            Number::U64 => "u64",
+            Number::I64 => "i64",
+            Number::F16 => "half::f16",
+            Number::BF16 => "half::bf16",
+            Number::F32 => "f32",
+            Number::F64 => "f64",
+        }
+        .to_owned(),
+        CudaType::Struct(name) => match name.as_str() {
+            "float4" => "[f32; 4]".to_owned(),
+            name => name.to_owned(),
+        },
     }
 }
 

@@ -12,12 +12,12 @@ __device__ inline bool is_complete(const Backbone& backbone)
 // is. Proline has none, nor has the first of a stretch. A residue that lacks a
 // backbone atom takes no part, and is between two stretches.
 KERNEL(256)
-amide_hydrogens(const unsigned* header, const Residue* residues, const Backbone* backbone,
+amide_hydrogens(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
                 float4* hydrogens)
 {
     const unsigned count = header[RESIDUES];
     each_thread(header, RESIDUES, [&](unsigned own) {
-        const Residue residue = residues[own];
+        const ResidueSpan residue = residues[own];
         float4 hydrogen = {0.0f, 0.0f, 0.0f, INCOMPLETE};
         if (residue.flags & PRESENT && is_complete(backbone[own])) {
             hydrogen.w = FIRST;

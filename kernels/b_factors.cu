@@ -1,7 +1,7 @@
 #include "work.cuh"
 
 // The mean of the values of a residue's atoms, those that it has.
-__device__ inline float mean_of_atoms(const Residue& residue, const float* atom_b)
+__device__ inline float mean_of_atoms(const ResidueSpan& residue, const float* atom_b)
 {
     double sum = 0.0, count = 0.0;
     for (unsigned k = 0; k < residue.atom_count; ++k) {
@@ -18,13 +18,13 @@ __device__ inline float mean_of_atoms(const Residue& residue, const float* atom_
 // C-alpha's less the chain's mean over the chain's standard deviation, that of the
 // population; one block a chain. Null in predicted models, which have none.
 KERNEL(BLOCK)
-b_factors(const unsigned* header, const Structure* structures, const Residue* residues,
-          const Chain* chains, const unsigned* members, const float* b, const float* atom_b,
+b_factors(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
+          const ChainSpan* chains, const unsigned* members, const float* b, const float* atom_b,
           float* factors)
 {
     __shared__ double shared[BLOCK];
     each_block(header, CHAINS, [&](unsigned of_chain) {
-        const Chain chain = chains[of_chain];
+        const ChainSpan chain = chains[of_chain];
         const unsigned* own = members + chain.member_start;
         const bool is_measured = !structures[chain.structure].predicted;
 

@@ -24,9 +24,9 @@ __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned br
 //                 j-1 accepts from i+1 and j+1 gives to i-1,
 // and so each follows from an acceptor of i or i+1 and one more bond.
 KERNEL(256)
-bridge_partners(const unsigned* header, const Structure* structures, const Residue* residues,
-                const float4* hydrogens, const int* partners, const float* energies,
-                Bridges* bridges)
+bridge_partners(const unsigned* header, const StructureSpan* structures,
+                const ResidueSpan* residues, const float4* hydrogens, const int* partners,
+                const float* energies, Bridges* bridges)
 {
     const unsigned end = units(header, RESIDUES).end;
     each_thread(header, RESIDUES, [&](unsigned own) {

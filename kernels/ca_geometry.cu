@@ -5,7 +5,7 @@
 // C-alphas i-1, i, i+1, i+2, and the angle of i-1, i, i+1. Null across a break and
 // where a C-alpha is missing.
 KERNEL(256)
-ca_geometry(const unsigned* header, const Residue* residues, const Atom* ca, float* angles)
+ca_geometry(const unsigned* header, const ResidueSpan* residues, const Atom* ca, float* angles)
 {
     const unsigned count = header[RESIDUES];
     each_thread(header, RESIDUES, [&](unsigned own) {

@@ -4,15 +4,15 @@
 // Puts the atoms in the order of their cells; one thread an atom. Within a cell
 // they come in any order. counts[] counts down to zeros.
 KERNEL(256)
-cell_fill(const unsigned* header, const Structure* structures, const Chain* chains,
-          const Atom* atoms, const unsigned* start, unsigned* counts, int* x, int* y, int* z,
-          unsigned* tag, unsigned* source, unsigned axis)
+cell_fill(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
+          const Atom* atoms, const unsigned* start, unsigned* counts /* updated */, int* x, int* y,
+          int* z, AtomTag* tag, unsigned* source, unsigned axis)
 {
     each_thread(header, axis, [&](unsigned own) {
         const Atom atom = atoms[own];
         if (!present(atom))
             return;
-        const Structure& structure = structures[chains[tag_chain(atom.tag)].structure];
+        const StructureSpan& structure = structures[chains[tag_chain(atom.tag)].structure];
         const Grid& grid = axis == ATOMS ? structure.atom_grid : structure.residue_grid;
         const unsigned cell = cell_of(grid, atom.x, atom.y, atom.z);
         const unsigned place = start[cell] + atomicSub(&counts[cell], 1u) - 1;

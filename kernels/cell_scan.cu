@@ -7,12 +7,12 @@ constexpr unsigned SCAN_CELLS = 8;
 // Where each cell's atoms start; one block a structure. A structure's sorted atoms
 // begin where its atoms (or residues, by `axis`) do.
 KERNEL(BLOCK)
-cell_scan(const unsigned* header, const Structure* structures, const unsigned* counts,
+cell_scan(const unsigned* header, const StructureSpan* structures, const unsigned* counts,
           unsigned* start, unsigned axis)
 {
     __shared__ unsigned warp_sums[BLOCK / 32];
     each_block(header, STRUCTURES, [&](unsigned of_structure) {
-        const Structure& structure = structures[of_structure];
+        const StructureSpan& structure = structures[of_structure];
         const Grid& grid = axis == ATOMS ? structure.atom_grid : structure.residue_grid;
         const unsigned cells = unsigned(grid.wrap[0]) * grid.wrap[1] * grid.wrap[2];
         if (cells == 0)

@@ -8,7 +8,8 @@
 struct Cells {
     const unsigned* start;
     const int *x, *y, *z;
-    const unsigned *tag, *source;
+    const AtomTag* tag;
+    const unsigned* source;
 };
 
 // The batch's cell that a position of the structure lies in.
@@ -102,7 +103,7 @@ private:
 // A kernel's six parameters for sorted atoms, and what they make.
 #define CELL_PARAMS                                                                          \
     const unsigned *cell_start, const int *cell_x, const int *cell_y, const int *cell_z,     \
-        const unsigned *cell_tag, const unsigned *cell_source
+        const AtomTag *cell_tag, const unsigned *cell_source
 #define CELLS_OF_PARAMS Cells{cell_start, cell_x, cell_y, cell_z, cell_tag, cell_source}
 
 // Calls `visit` with every sorted atom that may lie within `reach` of an atom of

@@ -4,16 +4,16 @@
 // Radius of gyration of a chain's atoms in A, those of its residues and its loose
 // ones, which are among loose[2 k + 1] atoms from loose[2 k] on; one block a chain.
 KERNEL(BLOCK)
-chain_radius_of_gyration(const unsigned* header, const Residue* residues, const Chain* chains,
-                         const unsigned* members, const unsigned* loose, const Atom* atoms,
-                         float* radii)
+chain_radius_of_gyration(const unsigned* header, const ResidueSpan* residues,
+                         const ChainSpan* chains, const unsigned* members, const unsigned* loose,
+                         const Atom* atoms, float* radii)
 {
     each_block(header, CHAINS, [&](unsigned own) {
-        const Chain chain = chains[own];
+        const ChainSpan chain = chains[own];
         const unsigned first = loose[2 * own], count = loose[2 * own + 1];
         const float radius = radius_of_atoms([&](auto visit) {
             for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-                const Residue residue = residues[members[chain.member_start + m]];
+                const ResidueSpan residue = residues[members[chain.member_start + m]];
                 for (unsigned k = 0; k < residue.atom_count; ++k)
                     visit(atoms[residue.atom_start + k]);
             }

@@ -6,15 +6,15 @@
 // and zeros are an empty cell; one thread an atom. Structures of one chain are
 // left out.
 KERNEL(256)
-chain_range(const unsigned* header, const Structure* structures, const Chain* chains,
-            const Atom* atoms, unsigned* ranges)
+chain_range(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
+            const Atom* atoms, unsigned* ranges /* updated */)
 {
     each_thread(header, ATOMS, [&](unsigned own) {
         const Atom atom = atoms[own];
         if (!present(atom))
             return;
         const unsigned chain = tag_chain(atom.tag);
-        const Structure& structure = structures[chains[chain].structure];
+        const StructureSpan& structure = structures[chains[chain].structure];
         if (structure.chain_count < 2)
             return;
         const unsigned cell = cell_of(structure.atom_grid, atom.x, atom.y, atom.z);

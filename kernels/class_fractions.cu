@@ -5,7 +5,7 @@
 // structure, whose class is the second of each row's two states; one block a chain
 // or a structure, as `axis` says.
 KERNEL(BLOCK)
-class_fractions(const unsigned* header, const Structure* structures, const Chain* chains,
+class_fractions(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                 const unsigned* members, const int* states, float* fractions, unsigned axis)
 {
     __shared__ unsigned shared[BLOCK];

@@ -5,8 +5,8 @@
 // Joins the trees of residues whose C-alphas are within the radius; one warp a
 // residue.
 KERNEL(32 * WARPS)
-cluster_join(const unsigned* header, const Structure* structures, const Residue* residues,
-             const Atom* atoms, CELL_PARAMS, unsigned* parents, unsigned radius)
+cluster_join(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
+             const Atom* atoms, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius)
 {
     each_warp(header, RESIDUES, [&](unsigned own) {
         if (parents[own] == NO_TREE)

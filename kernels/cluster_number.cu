@@ -23,13 +23,13 @@ __device__ inline unsigned flags_before(unsigned* shared, bool flag, unsigned& t
 // Numbers the trees of a structure by their roots, and counts them, and those in
 // each chain; one block a structure. stamps[] begins at zeros.
 KERNEL(BLOCK)
-cluster_number(const unsigned* header, const Structure* structures, const Chain* chains,
+cluster_number(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                const unsigned* members, const unsigned* parents, unsigned* numbers,
-               unsigned* stamps, int* clusters, int* in_chains, int* in_structures)
+               unsigned* stamps /* updated */, int* clusters, int* in_chains, int* in_structures)
 {
     __shared__ unsigned shared[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned at) {
-        const Structure& structure = structures[at];
+        const StructureSpan& structure = structures[at];
         const unsigned start = structure.residue_start, end = start + structure.residue_count;
         unsigned count = 0;
         for (unsigned base = start; base < end; base += BLOCK) {
@@ -52,7 +52,7 @@ cluster_number(const unsigned* header, const Structure* structures, const Chain*
         // thread that comes first.
         for (unsigned c = structure.chain_start; c < structure.chain_start + structure.chain_count;
              ++c) {
-            const Chain chain = chains[c];
+            const ChainSpan chain = chains[c];
             unsigned own = 0;
             for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
                 const unsigned residue = members[chain.member_start + m];

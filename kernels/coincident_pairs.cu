@@ -3,12 +3,12 @@
 // Half the sum over a structure's residues, at most the largest count; one block a
 // structure.
 KERNEL(BLOCK)
-coincident_pairs(const unsigned* header, const Structure* structures, const unsigned* coincident,
-                 int* pairs)
+coincident_pairs(const unsigned* header, const StructureSpan* structures,
+                 const unsigned* coincident, int* pairs)
 {
     __shared__ unsigned long long shared[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned own) {
-        const Structure& structure = structures[own];
+        const StructureSpan& structure = structures[own];
         unsigned long long sum = 0;
         for (unsigned i = threadIdx.x; i < structure.residue_count; i += BLOCK)
             sum += coincident[structure.residue_start + i];

@@ -6,7 +6,7 @@
 // in their order, and how many there are; one warp a residue. Of more than fit,
 // only the number counts.
 KERNEL(32 * WARPS)
-contact_list(const unsigned* header, const Structure* structures, const Residue* residues,
+contact_list(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
              const Atom* atoms, CELL_PARAMS, unsigned* lists, unsigned* degrees, unsigned radius)
 {
     __shared__ unsigned counts[WARPS], found[WARPS][CONTACTS_MAX];

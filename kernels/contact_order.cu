@@ -5,14 +5,14 @@
 // the mean difference of the residues' places, and sum and number; one warp a
 // residue.
 KERNEL(32 * WARPS, 5)
-contact_order(const unsigned* header, const Structure* structures, const Residue* residues,
+contact_order(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
               const Atom* atoms, CELL_PARAMS, const unsigned* residue_of, float* means,
               unsigned long long* sums, unsigned radius)
 {
     Around& around = warp_memory<Around, WARPS>();
     const Cells cells = CELLS_OF_PARAMS;
     each_warp(header, RESIDUES, [&](unsigned own) {
-        const Residue residue = residues[own];
+        const ResidueSpan residue = residues[own];
         const Grid& grid = structures[residue.structure].atom_grid;
         unsigned long long sum = 0, count = 0;
         const auto want = [&](unsigned at) {

@@ -217,14 +217,14 @@ struct Centrality {
 // block a chain. `scratch` has three doubles a residue, `neighbours` room for a list
 // and its length a residue.
 KERNEL(EIGEN_THREADS)
-eigenvector(const unsigned* header, const Structure* structures, const Chain* chains,
+eigenvector(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,
             const unsigned* degrees, unsigned* places, unsigned* neighbours, double* scratch,
             float* vectors, float* residuals, unsigned radius, unsigned steps)
 {
     __shared__ double shared[BLOCK], values[EIGEN_SHARED + 1];
     each_block(header, CHAINS, [&](unsigned own) {
-        const Chain chain = chains[own];
+        const ChainSpan chain = chains[own];
         const unsigned count = chain.count;
         const ChainGraph graph{atoms,
                                members + chain.member_start,

@@ -74,7 +74,7 @@ struct Few {
 // those around, then end(length). Without a candidate a lane visits one far away.
 template <typename Want, typename Value, typename Begin, typename Visit, typename End>
 __device__ inline void each_few(Around& around, const Cells& cells, const Grid& grid,
-                                const Residue& residue, const Atom* atoms, unsigned radius,
+                                const ResidueSpan& residue, const Atom* atoms, unsigned radius,
                                 Want want, Value value, Begin begin, Visit visit, End end)
 {
     for (unsigned first = 0; first < residue.atom_count;) {

@@ -1,85 +1,6 @@
-// All kernels once more, as functions of one: each block of it takes one structure
-// through all steps of a batch, with no launches in between.
-#define FUSED
-namespace fused {
-#include "amide_hydrogens.cu"
-#include "atom_residue.cu"
-#include "b_factors.cu"
-#include "bridge_partners.cu"
-#include "ca_geometry.cu"
-#include "cell_count.cu"
-#include "cell_fill.cu"
-#include "cell_scan.cu"
-#include "chain_radius_of_gyration.cu"
-#include "chain_range.cu"
-#include "class_fractions.cu"
-#include "cluster_join.cu"
-#include "cluster_number.cu"
-#include "cluster_start.cu"
-#include "coincident_pairs.cu"
-#include "contact_list.cu"
-#include "contact_number.cu"
-#include "contact_order.cu"
-#include "eigenvector.cu"
-#include "half_sphere_exposure.cu"
-#include "half_sphere_normal_a.cu"
-#include "half_sphere_normal_b.cu"
-#include "hydrogen_bonds.cu"
-#include "ladders.cu"
-#include "nearest_chain.cu"
-#include "plddt.cu"
-#include "protrusion.cu"
-#include "radius_of_gyration.cu"
-#include "relative_contact_order.cu"
-#include "rsa.cu"
-#include "sasa.cu"
-#include "sasa_delta.cu"
-#include "secondary_structure.cu"
-#include "smooth.cu"
-#include "sum_of_rows.cu"
-#include "torsions.cu"
-#include "weighted_contact_number.cu"
-
-// The functions in the order of their numbers.
-#define STEPS(STEP) \
-    STEP(amide_hydrogens)          \
-    STEP(atom_residue)             \
-    STEP(b_factors)                \
-    STEP(bridge_partners)          \
-    STEP(ca_geometry)              \
-    STEP(cell_count)               \
-    STEP(cell_fill)                \
-    STEP(cell_scan)                \
-    STEP(chain_radius_of_gyration) \
-    STEP(chain_range)              \
-    STEP(class_fractions)          \
-    STEP(cluster_join)             \
-    STEP(cluster_number)           \
-    STEP(cluster_start)            \
-    STEP(coincident_pairs)         \
-    STEP(contact_list)             \
-    STEP(contact_number)           \
-    STEP(contact_order)            \
-    STEP(eigenvector)              \
-    STEP(half_sphere_exposure)     \
-    STEP(half_sphere_normal_a)     \
-    STEP(half_sphere_normal_b)     \
-    STEP(hydrogen_bonds)           \
-    STEP(ladders)                  \
-    STEP(nearest_chain)            \
-    STEP(plddt)                    \
-    STEP(protrusion)               \
-    STEP(radius_of_gyration)       \
-    STEP(relative_contact_order)   \
-    STEP(rsa)                      \
-    STEP(sasa)                     \
-    STEP(sasa_delta)               \
-    STEP(secondary_structure)      \
-    STEP(smooth)                   \
-    STEP(sum_of_rows)              \
-    STEP(torsions)                 \
-    STEP(weighted_contact_number)
-
+// All kernels once more, as functions of one: each block of it takes one structure through all
+// steps of a batch, with no launches in between. The build puts their sources, compiled with FUSED,
+// before this text, and lists them as STEPS(STEP) in the order of their numbers.
 enum Number {
 #define STEP(name) STEP_##name,
     STEPS(STEP)
@@ -132,7 +53,7 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
 // as `length` bytes from `program` on: for each step its number, and an operand for
 // each parameter, which says which value to pass.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-fused(const unsigned* header, const Structure* structures, unsigned program, unsigned length,
+fused(const unsigned* header, const StructureSpan* structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),
       EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n))
 {
@@ -143,7 +64,7 @@ fused(const unsigned* header, const Structure* structures, unsigned program, uns
     for (unsigned word = threadIdx.x; word < (length + 3) / 4; word += BLOCK)
         code[word] = header[program + word];
     if (threadIdx.x == 0) {
-        const Structure& own = structures[blockIdx.x];
+        const StructureSpan& own = structures[blockIdx.x];
         const auto range = [](unsigned axis, unsigned begin, unsigned count) {
             begins[axis] = begin;
             ends[axis] = begin + count;
@@ -171,5 +92,3 @@ fused(const unsigned* header, const Structure* structures, unsigned program, uns
         }
     }
 }
-
-} // namespace fused

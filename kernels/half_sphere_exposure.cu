@@ -5,9 +5,9 @@
 // C-alpha that is normal to its direction, first above, then below; one warp a
 // residue.
 KERNEL(32 * WARPS)
-half_sphere_exposure(const unsigned* header, const Structure* structures, const Residue* residues,
-                     const Atom* atoms, CELL_PARAMS, const double* normals, int* counts,
-                     unsigned radius)
+half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
+                     const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
+                     const double* normals, int* counts, unsigned radius)
 {
     each_warp(header, RESIDUES, [&](unsigned own) {
         const unsigned lane = threadIdx.x % 32;

@@ -6,13 +6,13 @@
 // lengths; one thread a residue. A residue that is not linked to both neighbours
 // has none, which is NaN in x.
 KERNEL(256)
-half_sphere_normal_a(const unsigned* header, const Structure* structures, const Residue* residues,
-                     const Atom* atoms, double* normals)
+half_sphere_normal_a(const unsigned* header, const StructureSpan* structures,
+                     const ResidueSpan* residues, const Atom* atoms, double* normals)
 {
     each_thread(header, RESIDUES, [&](unsigned own) {
         double* normal = normals + 3 * own;
         normal[0] = null_double();
-        const Structure& structure = structures[residues[own].structure];
+        const StructureSpan& structure = structures[residues[own].structure];
         const unsigned start = structure.residue_start, end = start + structure.residue_count;
         if (own <= start || own + 1 >= end || !(residues[own].flags & LINKED)
             || !(residues[own + 1].flags & LINKED) || !present(atoms[own - 1])

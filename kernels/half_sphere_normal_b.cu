@@ -6,7 +6,7 @@
 // C-alpha to C stands for C-beta (Hamelryck 2005, as in Biopython). Without one
 // the direction is NaN in x.
 KERNEL(256)
-half_sphere_normal_b(const unsigned* header, const Residue* residues, const Backbone* backbones,
+half_sphere_normal_b(const unsigned* header, const ResidueSpan* residues, const Backbone* backbones,
                      const Atom* betas, double* normals)
 {
     each_thread(header, RESIDUES, [&](unsigned own) {

@@ -47,7 +47,7 @@ __device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Posit
 // warp a residue. Even lanes have it give a bond, odd lanes take one. A residue's
 // N-H and the O of the one before it are never bonded.
 KERNEL(32 * WARPS)
-hydrogen_bonds(const unsigned* header, const Structure* structures, const Residue* residues,
+hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
                const Atom* atoms, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,
                int* partners, float* energies)
 {
@@ -55,7 +55,7 @@ hydrogen_bonds(const unsigned* header, const Structure* structures, const Residu
     each_warp(header, RESIDUES, [&](unsigned own) {
         const unsigned lane = threadIdx.x % 32, half = lane / 16, takes = lane % 2;
         unsigned* queue = queues[threadIdx.x / 32];
-        const Structure& structure = structures[residues[own].structure];
+        const StructureSpan& structure = structures[residues[own].structure];
 
         BestBonds best;
         const auto consider = [&](unsigned other) {

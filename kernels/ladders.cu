@@ -124,9 +124,9 @@ struct Ladders {
 // can. Ladders whose first strands are GAP_MAX apart have nothing to do with each
 // other; so the thread of the first residue of each such group, of which no residue
 // has a gap before it, goes through the group. marks[] begins at zeros.
-KERNEL(256)
-ladders(const unsigned* header, const Structure*, const float4* hydrogens, const Bridges* bridges,
-        unsigned* marks)
+KERNEL(128)
+ladders(const unsigned* header, const StructureSpan* structures, const float4* hydrogens,
+        const Bridges* bridges, unsigned* marks /* updated */)
 {
     const int begin = units(header, RESIDUES).begin, end = units(header, RESIDUES).end;
     const Ladders all{hydrogens, bridges, marks, begin, end};

@@ -13,7 +13,8 @@ static_assert(sizeof(Position) == 12, "three packed ints");
 constexpr int MISSING = 2000000000;
 
 // An atom: its position in 0.001 A, and its tag; all zeros where there is none.
-struct alignas(16) Atom { int x, y, z; unsigned tag; };
+using AtomTag = unsigned;
+struct alignas(16) Atom { int x, y, z; AtomTag tag; };
 static_assert(sizeof(Atom) == 16, "one 16-byte load");
 
 // A tag: radius in 0.001 A (11 bits, never 0), whether of a side chain, whether
@@ -31,16 +32,16 @@ struct alignas(16) Backbone { Position n, ca, c, o; };
 static_assert(sizeof(Backbone) == 48, "three 16-byte loads");
 
 // One residue of the batch; its atoms are atom_start ... + atom_count.
-struct alignas(16) Residue {
+struct alignas(16) ResidueSpan {
     unsigned structure, chain, atom_start;
     unsigned short atom_count;
     unsigned char aa, flags;
 };
-static_assert(sizeof(Residue) == 16, "one 16-byte load");
+static_assert(sizeof(ResidueSpan) == 16, "one 16-byte load");
 constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4;
 
 // Whether a residue of the batch's `count` is there and linked to the one before it.
-__device__ inline bool linked(const Residue* residues, unsigned count, unsigned at)
+__device__ inline bool linked(const ResidueSpan* residues, unsigned count, unsigned at)
 {
     return at > 0 && at < count && (residues[at].flags & LINKED)
         && residues[at - 1].structure == residues[at].structure;
@@ -56,12 +57,12 @@ struct Grid {
 static_assert(sizeof(Grid) == 32, "eight words");
 
 // One structure of the batch; `predicted` is not 0 where its B factors are pLDDT.
-struct alignas(16) Structure {
+struct alignas(16) StructureSpan {
     unsigned residue_start, residue_count, atom_start, atom_count, chain_start, chain_count;
     unsigned predicted, tile_start;
     Grid atom_grid, residue_grid;
 };
-static_assert(sizeof(Structure) == 96, "six 16-byte loads");
+static_assert(sizeof(StructureSpan) == 96, "six 16-byte loads");
 
 // Up to TILE residues of one structure: `first` counts from `residue_start`.
 constexpr unsigned TILE = 128;
@@ -70,8 +71,8 @@ static_assert(sizeof(Tile) == 16, "one 16-byte load");
 
 // The residues of one chain, as members[member_start ...]: residues of the batch
 // in the chain's order.
-struct alignas(16) Chain { unsigned structure, member_start, count, unused; };
-static_assert(sizeof(Chain) == 16, "one 16-byte load");
+struct alignas(16) ChainSpan { unsigned structure, member_start, count, unused; };
+static_assert(sizeof(ChainSpan) == 16, "one 16-byte load");
 
 constexpr int NULL_COUNT = -1;
 

@@ -1,5 +1,8 @@
 #include "work.cuh"
 
+// The bits of a number of 16 bits; NVRTC has no header for its type.
+using nv_bfloat16 = unsigned short;
+
 // The nearest of bf16, the upper half of a float, halves to even; one NaN. The oldest
 // cards that code is made for have no instruction for it.
 __device__ inline unsigned short bf16_of(float value)
@@ -12,7 +15,7 @@ __device__ inline unsigned short bf16_of(float value)
 
 // Reals of residues as bf16: `values` a residue, side by side.
 KERNEL(256)
-narrow_bf16(const unsigned* header, const float* wide, unsigned short* narrow, unsigned values)
+narrow_bf16(const unsigned* header, const float* wide, nv_bfloat16* narrow, unsigned values)
 {
     each_thread(header, RESIDUES, [&](unsigned own) {
         for (unsigned at = own * values; at < (own + 1) * values; ++at)

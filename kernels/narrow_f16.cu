@@ -1,5 +1,8 @@
 #include "work.cuh"
 
+// The bits of a number of 16 bits; NVRTC has no header for its type.
+using half = unsigned short;
+
 // The nearest of f16, halves to even, infinity beyond the largest; one NaN.
 __device__ inline unsigned short f16_of(float value)
 {
@@ -12,7 +15,7 @@ __device__ inline unsigned short f16_of(float value)
 
 // Reals of residues as f16: `values` a residue, side by side.
 KERNEL(256)
-narrow_f16(const unsigned* header, const float* wide, unsigned short* narrow, unsigned values)
+narrow_f16(const unsigned* header, const float* wide, half* narrow, unsigned values)
 {
     each_thread(header, RESIDUES, [&](unsigned own) {
         for (unsigned at = own * values; at < (own + 1) * values; ++at)

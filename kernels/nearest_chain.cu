@@ -13,7 +13,7 @@ constexpr Nearest NOTHING = ~0ull;
 // box from low to high, by a warp; exact if it is within `reach`. Cells that hold
 // the residue's own chain alone are passed over.
 __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
-                                         const unsigned* ranges, const Residue& residue,
+                                         const unsigned* ranges, const ResidueSpan& residue,
                                          const Atom* atoms, Position low, Position high,
                                          int reach)
 {
@@ -64,13 +64,13 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
 // whether that is below the cutoff, and its chain, of equally near ones the first;
 // one warp a residue.
 KERNEL(32 * WARPS)
-nearest_chain(const unsigned* header, const Structure* structures, const Residue* residues,
+nearest_chain(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
               const Atom* atoms, CELL_PARAMS, const unsigned* ranges, float* distances,
               int* contacts, unsigned cutoff)
 {
     each_warp(header, RESIDUES, [&](unsigned own) {
-        const Residue residue = residues[own];
-        const Structure& structure = structures[residue.structure];
+        const ResidueSpan residue = residues[own];
+        const StructureSpan& structure = structures[residue.structure];
         Nearest nearest = NOTHING;
         if (structure.chain_count > 1 && residue.atom_count > 0) {
             Position low = position(atoms[residue.atom_start]), high = low;

@@ -3,7 +3,7 @@
 // The pLDDT of each residue, one thread a residue: of predicted models the B factor
 // of the C-alpha, of others null.
 KERNEL(256)
-plddt(const unsigned* header, const Structure* structures, const Residue* residues,
+plddt(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
       const float* b, float* values)
 {
     each_thread(header, RESIDUES, [&](unsigned own) {

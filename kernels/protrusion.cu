@@ -4,14 +4,14 @@
 // Mean and largest cx over a residue's atoms: the free over the filled volume of
 // the sphere around an atom (Pintar et al. 2002), both in A^3; one warp a residue.
 KERNEL(32 * WARPS, 5)
-protrusion(const unsigned* header, const Structure* structures, const Residue* residues,
+protrusion(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
            const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, double sphere_volume,
            double atom_volume)
 {
     Around& around = warp_memory<Around, WARPS>();
     const Cells cells = CELLS_OF_PARAMS;
     each_warp(header, RESIDUES, [&](unsigned own) {
-        const Residue residue = residues[own];
+        const ResidueSpan residue = residues[own];
         const Grid& grid = structures[residue.structure].atom_grid;
         int near[FEW];
         double sum = 0.0, largest = null_double();

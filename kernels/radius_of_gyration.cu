@@ -4,11 +4,11 @@
 // Radius of gyration in A, one block a structure. `axis` says whether the atoms are
 // all of a structure's or one a residue; missing ones are skipped.
 KERNEL(BLOCK)
-radius_of_gyration(const unsigned* header, const Structure* structures, const Atom* atoms,
+radius_of_gyration(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
                    float* radii, unsigned axis)
 {
     each_block(header, STRUCTURES, [&](unsigned own) {
-        const Structure& structure = structures[own];
+        const StructureSpan& structure = structures[own];
         const unsigned start = axis == ATOMS ? structure.atom_start : structure.residue_start;
         const unsigned length = axis == ATOMS ? structure.atom_count : structure.residue_count;
         const float radius = radius_of_atoms([&](auto visit) {

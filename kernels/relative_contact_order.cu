@@ -3,9 +3,9 @@
 // The mean difference over all contacts, over the number of residues; one block a
 // chain or a structure, as `axis` says.
 KERNEL(BLOCK)
-relative_contact_order(const unsigned* header, const Structure* structures, const Chain* chains,
-                       const unsigned* members, const unsigned long long* sums, float* orders,
-                       unsigned axis)
+relative_contact_order(const unsigned* header, const StructureSpan* structures,
+                       const ChainSpan* chains, const unsigned* members,
+                       const unsigned long long* sums, float* orders, unsigned axis)
 {
     __shared__ unsigned long long shared[BLOCK];
     each_block(header, axis, [&](unsigned own) {

@@ -8,7 +8,7 @@ struct Rows {
     unsigned start, count;
     const unsigned* members;
 
-    __device__ inline Rows(const Structure* structures, const Chain* chains,
+    __device__ inline Rows(const StructureSpan* structures, const ChainSpan* chains,
                            const unsigned* all_members, unsigned axis, unsigned own)
     {
         const bool of_chain = axis == CHAINS;

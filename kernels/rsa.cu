@@ -13,14 +13,14 @@ __device__ const float RSA_AREA_MAX[26] = {
 // which is reflected at its ends; one block a chain. areas[] has three values a
 // residue, of which the first counts.
 KERNEL(BLOCK)
-rsa(const unsigned* header, const Residue* residues, const Chain* chains, const unsigned* members,
-    const float* areas, float* relative)
+rsa(const unsigned* header, const ResidueSpan* residues, const ChainSpan* chains,
+    const unsigned* members, const float* areas, float* relative)
 {
     each_block(header, CHAINS, [&](unsigned of_chain) {
-        const Chain chain = chains[of_chain];
+        const ChainSpan chain = chains[of_chain];
         const unsigned* own = members + chain.member_start;
         for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-            const Residue residue = residues[own[m]];
+            const ResidueSpan residue = residues[own[m]];
             const unsigned letter = residue.aa - 'A';
             const float max = letter < 26 && residue.flags & STANDARD ? RSA_AREA_MAX[letter] : 0.0f;
             const float area = areas[3 * own[m]];

@@ -4,7 +4,7 @@
 // Areas of residues in the model; one warp a residue. The test points stand in
 // the header from `first` on, their x before their y and z.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
-sasa(const unsigned* header, const Structure* structures, const Residue* residues,
+sasa(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
      const Atom* atoms, CELL_PARAMS, float* areas, unsigned first, unsigned points, unsigned probe)
 {
     shrake_rupley::write_areas<false>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas,

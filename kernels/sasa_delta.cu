@@ -4,7 +4,7 @@
 // Areas of residues in the model, as sasa, and what other chains bury of them; one
 // warp a residue.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
-sasa_delta(const unsigned* header, const Structure* structures, const Residue* residues,
+sasa_delta(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
            const Atom* atoms, CELL_PARAMS, float* areas, float* deltas, unsigned first,
            unsigned points, unsigned probe)
 {

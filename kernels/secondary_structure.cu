@@ -110,8 +110,8 @@ __device__ inline Class class_of(State state)
 // The secondary structure of each residue, in eight or nine states and in three; one
 // thread a residue. Null where a backbone atom is missing.
 KERNEL(BLOCK)
-secondary_structure(const unsigned* header, const Structure* structures,
-                    const Residue* residues, const Backbone* backbone,
+secondary_structure(const unsigned* header, const StructureSpan* structures,
+                    const ResidueSpan* residues, const Backbone* backbone,
                     const float4* hydrogens, const int* partners, const float* energies,
                     const unsigned* marks, int* states, unsigned has_polyproline)
 {

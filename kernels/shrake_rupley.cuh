@@ -295,7 +295,7 @@ enum Kind { ALL, SIDE, POLAR, DELTA };
 // The areas of one residue, each for the lane of its kind, in squared 0.001 A of a
 // point; a warp together. Where BY_CHAIN is false, all chains are one.
 template <bool BY_CHAIN>
-__device__ inline unsigned long long residue_areas(const Context& c, const Residue& residue,
+__device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
                                                    const Atom* atoms)
 {
     // What a tag must have for this lane's kind.
@@ -352,7 +352,8 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
 }
 
 // An area in A^2; null where there is no atom.
-__device__ inline float angstrom2(unsigned long long area, const Residue& residue, unsigned points)
+__device__ inline float angstrom2(unsigned long long area, const ResidueSpan& residue,
+                                  unsigned points)
 {
     const double scale = 4e-6 * 3.141592653589793 / double(points);
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
@@ -360,14 +361,14 @@ __device__ inline float angstrom2(unsigned long long area, const Residue& residu
 
 // Writes the areas of each residue, and where BY_CHAIN what other chains bury.
 template <bool BY_CHAIN>
-__device__ inline void write_areas(const unsigned* header, const Structure* structures,
-                                   const Residue* residues, const Atom* atoms,
+__device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
+                                   const ResidueSpan* residues, const Atom* atoms,
                                    const Cells& cells, float* areas, float* deltas,
                                    unsigned first, unsigned points, unsigned probe)
 {
     Workspace& work = warp_memory<Workspace, THREADS / 32>();
     each_warp(header, RESIDUES, [&](unsigned own) {
-        const Residue residue = residues[own];
+        const ResidueSpan residue = residues[own];
         const Context context{work,
                               cells,
                               structures[residue.structure].atom_grid,

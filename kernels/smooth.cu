@@ -17,7 +17,7 @@ __device__ inline double scale_of(float value)
 // numbers, so that their order does not matter, in units that follow from the
 // largest of the values, so that no other does either.
 KERNEL(32 * WARPS)
-smooth(const unsigned* header, const Structure* structures, const Residue* residues,
+smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,
        unsigned weighted)
 {

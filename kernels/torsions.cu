@@ -5,7 +5,8 @@
 // C; psi of N, CA, C, N(i+1); omega of CA, C, N(i+1), CA(i+1). Null across a break
 // and where an atom is missing.
 KERNEL(256)
-torsions(const unsigned* header, const Residue* residues, const Backbone* backbone, float* angles)
+torsions(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
+         float* angles)
 {
     const unsigned count = header[RESIDUES];
     each_thread(header, RESIDUES, [&](unsigned own) {

@@ -95,8 +95,8 @@ __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom
 // Sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread a
 // residue. Residues at distance 0 are no terms, and counted.
 KERNEL(TILE)
-weighted_contact_number(const unsigned* header, const Structure* structures,
-                        const Residue* residues, const Tile* tiles, const Atom* atoms,
+weighted_contact_number(const unsigned* header, const StructureSpan* structures,
+                        const ResidueSpan* residues, const Tile* tiles, const Atom* atoms,
                         float* sums, unsigned* coincident)
 {
     __shared__ int4 others[TILE];

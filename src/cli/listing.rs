@@ -62,7 +62,7 @@ fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
         labelled(text, "source", about.source);
     }
     if !about.needs.is_empty() {
-        labelled(text, "needs", &names(about.needs));
+        labelled(text, "needs", &about.needs.join(", "));
     }
     let settings = features.settings(name);
     let key_width = settings.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
@@ -218,7 +218,7 @@ fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
         let _ = writeln!(text, "\nSource: {}.", about.source.trim_end_matches('.'));
     }
     if !about.needs.is_empty() {
-        let _ = writeln!(text, "\nComputed with {}.", names(about.needs));
+        let _ = writeln!(text, "\nComputed with {}.", about.needs.join(", "));
     }
     let settings = features.settings(name);
     if !settings.is_empty() {

@@ -185,7 +185,7 @@ fn canonical(config: &FeatureConfig) -> String {
     let mut computed = config.features.clone();
     let mut next = 0;
     while let Some(&feature) = computed.get(next) {
-        for &needed in config.about(feature).needs {
+        for needed in config.needs(feature) {
             if !computed.contains(&needed) {
                 computed.push(needed);
             }

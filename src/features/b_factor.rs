@@ -1,13 +1,15 @@
 //! B factors, of structures by experiment, and pLDDT, of predicted models.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::cpu;
+use super::cpu::split::for_each_row;
+use super::cpu::tree_sum;
 use super::feature::{About, Feature};
-use super::kernels::{BLOCK, THREADS, kernel};
-use super::layout::{CHAINS, RESIDUES};
-use super::recording::{Recording, args};
+use super::kernels::{Twin, b_factors, plddt};
+use super::layout::{CHAINS, ChainSpan, RESIDUES, StructureSpan};
+use super::recorder::FeatureRecorder;
 use super::summary;
-use crate::record::Kernel;
+use bytemuck::cast_slice_mut;
+use rayon::prelude::*;
 
 /// B factors; they have no settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,31 +18,6 @@ pub struct BFactor {}
 /// pLDDT; it has no settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plddt {}
-
-pub(super) fn b_factors() -> Kernel {
-    kernel("b_factors")
-        .block(BLOCK)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<u32>("chains")
-        .reads::<u32>("members")
-        .reads::<f32>("b")
-        .reads::<f32>("atom_b")
-        .writes::<f32>("factors")
-        .twin(cpu::b_factors)
-}
-
-pub(super) fn plddt() -> Kernel {
-    kernel("plddt")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<f32>("b")
-        .writes::<f32>("values")
-        .twin(cpu::plddt)
-}
 
 impl Feature for BFactor {
     fn about(&self) -> About {
@@ -74,16 +51,23 @@ impl Feature for BFactor {
         ]
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let factors = r.results::<f32>(TableName::Residues, "b_factors", 3);
         let (structures, residues) = (r.structures(), r.residues());
         let (chains, members) = (r.chains(), r.members());
         let (b, atom_b) = (r.b(), r.atom_b());
         let header = r.header();
-        let args = args![
-            header, structures, residues, chains, members, b, atom_b, factors
-        ];
-        r.launch_blocks(b_factors(), CHAINS, &args);
+        let args = b_factors::Args {
+            header,
+            structures,
+            residues,
+            chains,
+            members,
+            b,
+            atom_b,
+            factors: factors.buffer,
+        };
+        r.launch_blocks(CHAINS, args);
         (0..3).for_each(|at| r.column(factors, at));
     }
 }
@@ -116,12 +100,129 @@ impl Feature for Plddt {
         ]
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let values = r.results::<f32>(TableName::Residues, "plddt", 1);
         let (structures, residues, b) = (r.structures(), r.residues(), r.b());
-        let args = args![r.header(), structures, residues, b, values];
-        r.launch_threads(plddt(), RESIDUES, &args);
+        let args = plddt::Args {
+            header: r.header(),
+            structures,
+            residues,
+            b,
+            values: values.buffer,
+        };
+        r.launch_threads(RESIDUES, args);
         r.column(values, 0);
         summary::mean(r, "plddt", values);
+    }
+}
+
+/// Threads of the kernel's block, whose partial sums are added as a tree.
+const THREADS: usize = 256;
+
+/// The C-alpha's B factor, the mean of the residue's atoms', and the C-alpha's
+/// (b - mean) / sd over the chain.
+impl Twin for b_factors::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            chains,
+            members,
+            b,
+            atom_b,
+            factors,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+        let chains: &[ChainSpan] = &chains[..header[CHAINS] as usize];
+        let factors: &mut [[f32; 3]] = cast_slice_mut(factors);
+
+        for_each_row(&mut factors[..header[RESIDUES] as usize], 1, |rows, out| {
+            for (own, factors) in rows.zip(out) {
+                let residue = &residues[own];
+                let is_measured = structures[residue.structure as usize].predicted == 0;
+                *factors = [f32::NAN; 3];
+                if is_measured {
+                    factors[0] = b[own];
+                    factors[1] = mean(&atom_b[residue.atoms()]);
+                }
+            }
+        });
+        let own = |chain: &ChainSpan| chain.members(members).iter().map(|&r| r as usize);
+        let moments = |chain: &ChainSpan| moments(own(chain).map(|residue| b[residue]));
+        let moments: Vec<(f64, f64)> = chains.par_iter().map(moments).collect();
+        // Chains may interleave, so their results are put in place by one thread.
+        for (chain, (mean, sd)) in chains.iter().zip(moments) {
+            for residue in own(chain) {
+                let value = factors[residue][0];
+                if sd > 0.0 && !value.is_nan() {
+                    factors[residue][2] = ((f64::from(value) - mean) / sd) as f32;
+                }
+            }
+        }
+    }
+}
+
+/// The mean of the values that are there.
+fn mean(values: &[f32]) -> f32 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for value in values.iter().filter(|value| !value.is_nan()) {
+        sum += f64::from(*value);
+        count += 1.0;
+    }
+    if count > 0.0 {
+        (sum / count) as f32
+    } else {
+        f32::NAN
+    }
+}
+
+/// Mean and population standard deviation of the values that are there.
+fn moments(values: impl Iterator<Item = f32> + Clone) -> (f64, f64) {
+    let mut sums = [0f64; THREADS];
+    let mut counts = [0f64; THREADS];
+    let lanes = || {
+        (0..THREADS)
+            .cycle()
+            .zip(values.clone())
+            .filter(|(_, value)| !value.is_nan())
+    };
+    for (lane, value) in lanes() {
+        sums[lane] += f64::from(value);
+        counts[lane] += 1.0;
+    }
+    let count = tree_sum(&mut counts);
+    let mean = tree_sum(&mut sums) / count;
+    let mut squares = [0f64; THREADS];
+    for (lane, value) in lanes() {
+        let deviation = f64::from(value) - mean;
+        squares[lane] += deviation * deviation;
+    }
+    (mean, (tree_sum(&mut squares) / count).sqrt())
+}
+
+/// The pLDDT of each residue.
+impl Twin for plddt::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            b,
+            values,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        let values = &mut values[..header[RESIDUES] as usize];
+        for_each_row(values, 1, |rows, values| {
+            for (own, value) in rows.zip(values) {
+                let structure = &structures[residues[own].structure as usize];
+                *value = if structure.predicted != 0 {
+                    b[own]
+                } else {
+                    f32::NAN
+                };
+            }
+        });
     }
 }

@@ -1,26 +1,16 @@
 //! The shape of the C-alpha trace.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::cpu;
+use super::cpu::angles::{Angle, difference};
+use super::cpu::split::for_each_row;
 use super::feature::{About, Feature};
-use super::kernels::{THREADS, kernel};
-use super::layout::RESIDUES;
-use super::recording::{Recording, args};
-use crate::record::Kernel;
+use super::kernels::{Twin, ca_geometry};
+use super::layout::{Atom, RESIDUES, ResidueSpan};
+use super::recorder::FeatureRecorder;
 
 /// Angles of the C-alpha trace; they have no settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaGeometry {}
-
-pub(super) fn ca_geometry() -> Kernel {
-    kernel("ca_geometry")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<u32>("residues")
-        .reads::<i32>("ca")
-        .writes::<f32>("angles")
-        .twin(cpu::ca_geometry)
-}
 
 impl Feature for CaGeometry {
     fn about(&self) -> About {
@@ -48,10 +38,49 @@ impl Feature for CaGeometry {
         .to_vec()
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let angles = r.results::<f32>(TableName::Residues, "ca_geometry", 2);
-        let args = args![r.header(), r.residues(), r.ca(), angles];
-        r.launch_threads(ca_geometry(), RESIDUES, &args);
+        let args = ca_geometry::Args {
+            header: r.header(),
+            residues: r.residues(),
+            ca: r.ca(),
+            angles: angles.buffer,
+        };
+        r.launch_threads(RESIDUES, args);
         (0..2).for_each(|at| r.column(angles, at));
+    }
+}
+
+/// Dihedral and angle of the C-alpha trace.
+impl Twin for ca_geometry::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            residues,
+            ca,
+            angles,
+        } = self;
+        let count = header[RESIDUES] as usize;
+        let residues: &[ResidueSpan] = &residues[..count];
+        let ca: &[Atom] = &ca[..count];
+
+        let linked = |at: usize| ResidueSpan::is_linked(residues, at);
+        let position = |at: usize| ca[at].is_present().then_some(ca[at].position);
+        let of = |own: usize| -> Option<(Option<f32>, f32)> {
+            if !linked(own) || !linked(own + 1) {
+                return None;
+            }
+            let (before, here, after) = (position(own - 1)?, position(own)?, position(own + 1)?);
+            let angle = Angle::between(difference(before, here), difference(after, here));
+            let last = linked(own + 2).then(|| position(own + 2)).flatten();
+            let dihedral = last.map(|last| Angle::dihedral([before, here, after, last]).degrees());
+            Some((dihedral, angle.degrees()))
+        };
+        for_each_row(&mut angles[..count * 2], 2, |rows, angles| {
+            for (own, angles) in rows.zip(angles.chunks_exact_mut(2)) {
+                let (dihedral, angle) = of(own).unwrap_or((None, f32::NAN));
+                angles.copy_from_slice(&[dihedral.unwrap_or(f32::NAN), angle]);
+            }
+        });
     }
 }

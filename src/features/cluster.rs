@@ -1,14 +1,19 @@
 //! Clusters of selected residues.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::Cutoff;
-use super::cpu;
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::cpu::simd;
+use super::cpu::simd::{first_lanes, lanes_of, load, squared, vectors_of};
+use super::cpu::split::parts;
+use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{BLOCK, THREADS, around_residues, kernel};
-use super::layout::{RESIDUES, STRUCTURES};
-use super::recording::{Recording, args};
+use super::kernels::Cells;
+use super::kernels::{Twin, cluster_join, cluster_number, cluster_start};
+use super::layout::{Atom, RESIDUES, STRUCTURES, StructureSpan};
+use super::recorder::FeatureRecorder;
 use crate::error::{Error, Result};
-use crate::record::Kernel;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use rayon::prelude::*;
 
 /// C-alphas nearer than this are in contact.
 const CONTACT: Cutoff = Cutoff::of_angstrom(8);
@@ -20,39 +25,6 @@ pub struct Cluster {
     /// name of the residue or of the standard one that it is a variant of (`MSE`,
     /// `HIS`). With none there are no columns.
     pub select: Vec<String>,
-}
-
-pub(super) fn cluster_start() -> Kernel {
-    kernel("cluster_start")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<u8>("selected")
-        .reads::<i32>("atoms")
-        .writes::<u32>("parents")
-        .twin(cpu::cluster_start)
-}
-
-pub(super) fn cluster_join() -> Kernel {
-    around_residues("cluster_join")
-        .updates::<u32>("parents")
-        .scalar::<u32>("radius")
-        .twin(cpu::cluster_join)
-}
-
-pub(super) fn cluster_number() -> Kernel {
-    kernel("cluster_number")
-        .block(BLOCK)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("chains")
-        .reads::<u32>("members")
-        .reads::<u32>("parents")
-        .writes::<u32>("numbers")
-        .updates::<u32>("stamps")
-        .writes::<i32>("clusters")
-        .writes::<i32>("in_chains")
-        .writes::<i32>("in_structures")
-        .twin(cpu::cluster_number)
 }
 
 impl Feature for Cluster {
@@ -100,36 +72,48 @@ impl Feature for Cluster {
         columns.map(idle).to_vec()
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         if self.select.is_empty() {
             return;
         }
         let parents = r.device::<u32>("cluster_parents", RESIDUES, 1);
         let (ca, cells) = (r.ca(), r.ca_cells());
-        let args = args![r.header(), r.selected(&self.select), ca, parents];
-        r.launch_threads(cluster_start(), RESIDUES, &args);
-        let args = args![r.header(), r.structures(), r.residues(), ca; cells;
-            parents, CONTACT.milli_angstrom()];
-        r.launch_warps(cluster_join(), RESIDUES, &args);
+        let args = cluster_start::Args {
+            header: r.header(),
+            selected: r.selected(&self.select),
+            atoms: ca,
+            parents,
+        };
+        r.launch_threads(RESIDUES, args);
+        let args = cluster_join::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            atoms: ca,
+            cells,
+            parents,
+            radius: CONTACT.milli_angstrom(),
+        };
+        r.launch_warps(RESIDUES, args);
 
         let numbers = r.device::<u32>("cluster_numbers", RESIDUES, 1);
         let stamps = r.zeros("cluster_stamps", RESIDUES, 1);
         let clusters = r.results::<i32>(TableName::Residues, "cluster", 1);
         let in_chains = r.results::<i32>(TableName::Chains, "clusters_in_chains", 1);
         let in_structures = r.results::<i32>(TableName::Structures, "clusters", 1);
-        let args = args![
-            r.header(),
-            r.structures(),
-            r.chains(),
-            r.members(),
+        let args = cluster_number::Args {
+            header: r.header(),
+            structures: r.structures(),
+            chains: r.chains(),
+            members: r.members(),
             parents,
             numbers,
             stamps,
-            clusters,
-            in_chains,
-            in_structures,
-        ];
-        r.launch_blocks(cluster_number(), STRUCTURES, &args);
+            clusters: clusters.buffer,
+            in_chains: in_chains.buffer,
+            in_structures: in_structures.buffer,
+        };
+        r.launch_blocks(STRUCTURES, args);
         for results in [clusters, in_chains, in_structures] {
             r.column(results, 0);
         }
@@ -146,6 +130,143 @@ impl Feature for Cluster {
             ))
             .fix("give one-letter codes or names in capitals: \"H\", \"MSE\"")),
             None => Ok(()),
+        }
+    }
+}
+
+/// The parent of a residue that is in no tree.
+pub(super) const NO_TREE: u32 = u32::MAX;
+
+/// Each selected residue that has a C-alpha is a tree of its own.
+impl Twin for cluster_start::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            selected,
+            atoms,
+            parents,
+        } = self;
+        let rows = (0..header[RESIDUES]).zip(selected).zip(atoms).zip(parents);
+        for (((own, selected), atom), parent) in rows {
+            let is_node = *selected != 0 && atom.is_present();
+            *parent = if is_node { own } else { NO_TREE };
+        }
+    }
+}
+
+/// Joins the trees of residues whose C-alphas are within the radius.
+impl Twin for cluster_join::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            atoms,
+            cells,
+            parents,
+            radius,
+            ..
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        let own = parts(parents, structures.iter().map(StructureSpan::residues));
+        structures
+            .par_iter()
+            .zip(own)
+            .for_each(|(structure, parents)| {
+                dispatch!(simd::level(), simd => {
+                    join_near(simd, structure, &cells, atoms, parents, radius);
+                });
+            });
+    }
+}
+
+#[inline(always)]
+fn join_near<S: Simd>(
+    simd: S,
+    structure: &StructureSpan,
+    cells: &Cells<'_>,
+    atoms: &[Atom],
+    parents: &mut [u32],
+    radius: u32,
+) {
+    let start = structure.residues().start;
+    for own in structure.residues() {
+        if parents[own - start] == NO_TREE {
+            continue;
+        }
+        let point = atoms[own].position;
+        let runs = cells.runs(&structure.residue_grid, point.into(), radius as i32);
+        for (at, lanes) in vectors_of(simd, runs) {
+            let dx = load(simd, cells.x, at, lanes) - point.x;
+            let dy = load(simd, cells.y, at, lanes) - point.y;
+            let dz = load(simd, cells.z, at, lanes) - point.z;
+            let d2 = squared::<S>(dx, dy, dz, radius as i32);
+            let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+            for lane in lanes_of(within.to_bitmask()) {
+                let other = cells.source[at + lane] as usize;
+                if other < own && parents[other - start] != NO_TREE {
+                    let roots = [own, other].map(|residue| root_of(parents, start, residue));
+                    let [a, b] = roots;
+                    parents[a.max(b) - start] = a.min(b) as u32;
+                }
+            }
+        }
+    }
+}
+
+/// The root of a residue's tree; `parents` has those from residue `start` on.
+pub(super) fn root_of(parents: &[u32], start: usize, mut residue: usize) -> usize {
+    loop {
+        let parent = parents[residue - start] as usize;
+        if parent == residue {
+            return residue;
+        }
+        residue = parent;
+    }
+}
+
+/// Numbers the trees of a structure, and counts them, and those in each chain.
+impl Twin for cluster_number::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            chains,
+            members,
+            parents,
+            numbers,
+            stamps,
+            clusters,
+            in_chains,
+            in_structures,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        for (structure, in_structure) in structures.iter().zip(in_structures) {
+            *in_structure = 0;
+            for own in structure.residues() {
+                clusters[own] = match parents[own] {
+                    NO_TREE => NULL_COUNT,
+                    parent if parent as usize == own => {
+                        numbers[own] = *in_structure as u32;
+                        *in_structure += 1;
+                        numbers[own] as i32
+                    }
+                    // A root comes before the rest of its tree.
+                    parent => numbers[root_of(parents, 0, parent as usize)] as i32,
+                };
+            }
+            let first = structure.chain_start;
+            for chain in first..first + structure.chain_count {
+                let own = chains[chain as usize].members(members).iter();
+                let trees = own.filter(|&&residue| parents[residue as usize] != NO_TREE);
+                let roots = trees.map(|&residue| root_of(parents, 0, residue as usize));
+                // A tree is stamped by each chain that has a residue of it.
+                let is_new =
+                    |root: usize| std::mem::replace(&mut stamps[root], chain + 1) != chain + 1;
+                in_chains[chain as usize] =
+                    roots.map(is_new).filter(|is_new| *is_new).count() as i32;
+            }
         }
     }
 }

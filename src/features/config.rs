@@ -12,71 +12,19 @@ use super::feature::{About, Feature, Setting};
 use super::fused::Fusion;
 use super::half_sphere::{HalfSphereA, HalfSphereB};
 use super::interface::Interface;
-use super::layout::REACH;
 use super::protrusion::Protrusion;
 use super::radius_of_gyration::RadiusOfGyration;
 use super::reals::Reals;
+use super::recorder::{FeatureBuffers, FeatureRecorder};
 use super::rsa::Rsa;
 use super::sasa::Sasa;
 use super::smooth::Smooth;
 use super::torsions::Torsions;
 use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
-
-/// A distance cutoff on the 0.001 A lattice. Within means strictly less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cutoff {
-    milli_angstrom: u32,
-}
-
-impl Cutoff {
-    /// The largest, in A.
-    pub const MAX_ANGSTROM: f64 = REACH as f64 / 1000.0;
-
-    /// A cutoff of `angstrom`, to the nearest 0.001 A.
-    ///
-    /// # Errors
-    /// If it is not above 0 and at most 37 A: kernels compare squared distances
-    /// in 32 bits.
-    pub fn from_angstrom(angstrom: f64) -> Result<Self> {
-        let milli = (angstrom * 1000.0).round();
-        if milli >= 1.0 && milli <= f64::from(REACH) {
-            Ok(Cutoff {
-                milli_angstrom: milli as u32,
-            })
-        } else {
-            let max = Cutoff::MAX_ANGSTROM;
-            Err(Error::config(format!(
-                "a cutoff of {angstrom} A is not above 0 and at most {max} A"
-            )))
-        }
-    }
-
-    /// A cutoff of whole A, up to 37.
-    pub(super) const fn of_angstrom(angstrom: u32) -> Self {
-        Cutoff::of_milli_angstrom(angstrom * 1000)
-    }
-
-    /// A cutoff of so many 0.001 A, up to 37,000.
-    pub(super) const fn of_milli_angstrom(milli_angstrom: u32) -> Self {
-        assert!(milli_angstrom > 0 && milli_angstrom <= REACH);
-        Cutoff { milli_angstrom }
-    }
-
-    /// The cutoff in A.
-    pub fn angstrom(self) -> f64 {
-        f64::from(self.milli_angstrom) / 1000.0
-    }
-
-    pub(super) fn milli_angstrom(self) -> u32 {
-        self.milli_angstrom
-    }
-
-    /// As part of a column's name: `8`, `8_5`.
-    pub(super) fn label(self) -> String {
-        self.angstrom().to_string().replace('.', "_")
-    }
-}
+use crate::record::Recorder;
+use crate::workload::DeviceInfo;
+use std::any::Any;
 
 /// Names of features, each with its settings in [`FeatureConfig`].
 macro_rules! features {
@@ -215,32 +163,6 @@ impl FeatureName {
 }
 
 impl FeatureConfig {
-    /// Settings that launch every kernel between them.
-    pub fn of_all_kernels() -> Vec<Self> {
-        let separate = FeatureConfig {
-            fusion: Fusion::Off,
-            cluster: Cluster {
-                select: vec!["H".to_owned()],
-            },
-            ..FeatureConfig::default()
-        };
-        let narrow = |reals| FeatureConfig {
-            reals,
-            ..separate.clone()
-        };
-        // Beside interfaces, areas come from another kernel.
-        let areas = FeatureConfig {
-            features: vec![FeatureName::Sasa],
-            ..separate.clone()
-        };
-        let fused = FeatureConfig {
-            fusion: Fusion::On,
-            ..separate.clone()
-        };
-        let (f16, bf16) = (narrow(Reals::F16), narrow(Reals::Bf16));
-        vec![separate, f16, bf16, areas, fused]
-    }
-
     /// The features asked for, in the order of their columns.
     fn chosen(&self) -> impl Iterator<Item = &dyn Feature> {
         let names = FeatureName::ALL.iter().copied();
@@ -251,6 +173,13 @@ impl FeatureConfig {
     /// What a feature is.
     pub fn about(&self, name: FeatureName) -> About {
         self.feature(name).about()
+    }
+
+    /// The features whose results a feature needs.
+    pub fn needs(&self, name: FeatureName) -> impl Iterator<Item = FeatureName> {
+        let names = self.about(name).needs;
+        let all = FeatureName::ALL.iter().copied();
+        all.filter(move |other| names.contains(&other.name()))
     }
 
     /// A feature's settings by their keys.
@@ -293,19 +222,21 @@ impl FeatureConfig {
         if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }
-        self.chosen()
-            .try_for_each(|feature| self.check_settings(feature))?;
+        self.features
+            .iter()
+            .try_for_each(|name| self.check_settings(*name))?;
         self.check_all_compute()
     }
 
     /// Checks the settings of a feature and of those that it needs.
-    fn check_settings(&self, feature: &dyn Feature) -> Result<()> {
+    fn check_settings(&self, name: FeatureName) -> Result<()> {
+        let feature = self.feature(name);
         for (key, setting) in feature.settings() {
             setting.check(key)?;
         }
         feature.check()?;
-        let mut needs = feature.about().needs.iter();
-        needs.try_for_each(|name| self.check_settings(self.feature(*name)))
+        self.needs(name)
+            .try_for_each(|needed| self.check_settings(needed))
     }
 
     /// Whether no feature was named that lacks what it is to compute. Where all are
@@ -333,16 +264,24 @@ impl FeatureConfig {
     }
 
     /// Records all features.
-    pub(super) fn record(&self, recording: &mut super::recording::Recording<'_>) {
+    pub(super) fn record(
+        &self,
+        recorder: &mut Recorder,
+        device: &DeviceInfo,
+    ) -> Result<FeatureBuffers> {
+        let all = FeatureName::ALL
+            .iter()
+            .map(|name| self.feature(*name) as &dyn Any);
+        let asked = self.chosen().map(|feature| feature as &dyn Any);
+        let mut recorder =
+            FeatureRecorder::new(recorder, all.collect(), asked.collect(), self.reals);
         for feature in self.chosen() {
-            let before = recording.column_count();
-            feature.record(recording);
-            let recorded = recording.column_count() - before;
-            assert_eq!(
-                recorded,
-                feature.columns().len(),
-                "a result for each column"
-            );
+            let before = recorder.column_count();
+            feature.record(&mut recorder);
+            let recorded = recorder.column_count() - before;
+            let declared = feature.columns().len();
+            assert_eq!(recorded, declared, "a result for each column");
         }
+        recorder.finish(self.fusion, device)
     }
 }

@@ -1,14 +1,19 @@
 //! Contact numbers around C-alphas and C-betas.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::Cutoff;
-use super::cpu;
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::cpu::simd;
+use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
+use super::cpu::split::for_each_row;
+use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::around_residues;
-use super::layout::RESIDUES;
-use super::recording::{Recording, args};
+use super::kernels::Cells;
+use super::kernels::{Twin, contact_number};
+use super::layout::{AtomTag, Position, RESIDUES, StructureSpan};
+use super::recorder::FeatureRecorder;
 use crate::error::{Error, Result};
-use crate::record::Kernel;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use std::ops::Range;
 
 /// Cutoffs around one kind of atom at most: a kernel keeps a count of each.
 pub(super) const CUTOFFS_MAX: usize = 8;
@@ -49,15 +54,6 @@ impl ContactNumber {
             ),
         ]
     }
-}
-
-pub(super) fn contact_number() -> Kernel {
-    around_residues("contact_number")
-        .writes::<i32>("counts")
-        .scalar::<u32>("values")
-        .scalar::<u32>("first")
-        .scalar::<u32>("own_chain")
-        .twin(cpu::contact_number)
 }
 
 impl Feature for ContactNumber {
@@ -111,7 +107,7 @@ impl Feature for ContactNumber {
         self.around().into_iter().flat_map(of).collect()
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         for (atom, _, cutoffs) in self.around() {
             if cutoffs.is_empty() {
                 continue;
@@ -125,9 +121,18 @@ impl Feature for ContactNumber {
             let counts =
                 r.results::<i32>(TableName::Residues, &format!("cn_{atom}"), cutoffs.len());
             let values = cutoffs.len() as u32;
-            let args = args![r.header(), r.structures(), r.residues(), atoms; cells;
-                counts, values, first as u32, u32::from(self.own_chain)];
-            r.launch_warps(contact_number(), RESIDUES, &args);
+            let args = contact_number::Args {
+                header: r.header(),
+                structures: r.structures(),
+                residues: r.residues(),
+                atoms,
+                cells,
+                counts: counts.buffer,
+                values,
+                first: first as u32,
+                own_chain: u32::from(self.own_chain),
+            };
+            r.launch_warps(RESIDUES, args);
             (0..cutoffs.len()).for_each(|at| r.column(counts, at));
         }
     }
@@ -141,5 +146,78 @@ impl Feature for ContactNumber {
             return Err(Error::config(message));
         }
         Ok(())
+    }
+}
+
+/// Other residues of the structure within each cutoff.
+impl Twin for contact_number::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            counts,
+            values,
+            first,
+            own_chain,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+        let values = values as usize;
+        let first = first as usize;
+        let own_chain = own_chain != 0;
+
+        let cutoffs = &header[first..first + values];
+        let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
+        let counts = &mut counts[..header[RESIDUES] as usize * values];
+        for_each_row(counts, values, |rows, counts| {
+            dispatch!(simd::level(), simd => {
+                for (own, counts) in rows.zip(counts.chunks_exact_mut(values)) {
+                    if !atoms[own].is_present() {
+                        counts.fill(NULL_COUNT);
+                        continue;
+                    }
+                    let grid = &structures[residues[own].structure as usize].residue_grid;
+                    let atom = atoms[own];
+                    let runs = cells.runs(grid, atom.position.into(), reach);
+                    let chain = own_chain.then_some(atom.tag);
+                    count(simd, &cells, runs, atom.position, chain, cutoffs, counts);
+                }
+            });
+        });
+    }
+}
+
+/// `chain` is an atom's tag whose chain alone counts, if one does.
+#[inline(always)]
+fn count<S: Simd>(
+    simd: S,
+    cells: &Cells<'_>,
+    runs: impl Iterator<Item = Range<usize>>,
+    point: Position,
+    chain: Option<AtomTag>,
+    cutoffs: &[u32],
+    counts: &mut [i32],
+) {
+    let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
+    let mut near = [0; CUTOFFS_MAX];
+    for (at, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, at, lanes) - point.x;
+        let dy = load(simd, cells.y, at, lanes) - point.y;
+        let dz = load(simd, cells.z, at, lanes) - point.z;
+        let d2 = squared::<S>(dx, dy, dz, reach);
+        let mut wanted = first_lanes(simd, lanes);
+        if let Some(tag) = chain {
+            wanted &= of_chain(simd, cells.tag, at, lanes, tag);
+        }
+        for (near, cutoff) in near.iter_mut().zip(cutoffs) {
+            let within = d2.simd_lt(cutoff * cutoff) & wanted;
+            *near += within.to_bitmask().count_ones() as i32;
+        }
+    }
+    for (count, near) in counts.iter_mut().zip(near) {
+        // The residue itself is at distance 0.
+        *count = near - 1;
     }
 }

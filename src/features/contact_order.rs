@@ -1,15 +1,21 @@
 //! Contact order.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::Cutoff;
-use super::cpu;
+use super::cpu::simd;
+use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
+use super::cpu::split::{for_each_row_of_two, parts};
+use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::around_residues;
-use super::layout::RESIDUES;
-use super::recording::{Recording, args};
+use super::kernels::Cells;
+use super::kernels::{Twin, contact_order, relative_contact_order};
+use super::layout::{ATOMS, Atom, CHAINS, RESIDUES, StructureSpan};
+use super::recorder::FeatureRecorder;
 use super::summary;
 use crate::error::Result;
-use crate::record::Kernel;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// Settings of contact order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,23 +31,6 @@ impl Default for ContactOrder {
             cutoff: Cutoff::of_angstrom(6),
         }
     }
-}
-
-pub(super) fn contact_order() -> Kernel {
-    around_residues("contact_order")
-        .reads::<u32>("residue_of")
-        .writes::<f32>("means")
-        .writes::<u64>("sums")
-        .scalar::<u32>("radius")
-        .twin(cpu::contact_order)
-}
-
-pub(super) fn relative_contact_order() -> Kernel {
-    summary::of_rows("relative_contact_order")
-        .reads::<u64>("sums")
-        .writes::<f32>("orders")
-        .scalar::<u32>("axis")
-        .twin(cpu::relative_contact_order)
 }
 
 impl Feature for ContactOrder {
@@ -87,22 +76,177 @@ impl Feature for ContactOrder {
         ]
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let means = r.results::<f32>(TableName::Residues, "co", 1);
         let sums = r.device::<u64>("co_sums", RESIDUES, 2);
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
         let (cells, residue_of) = (r.atom_cells(), r.atom_residue());
-        let args = args![r.header(), structures, residues, atoms; cells;
-            residue_of, means, sums, self.cutoff.milli_angstrom()];
-        r.launch_warps(contact_order(), RESIDUES, &args);
+        let args = contact_order::Args {
+            header: r.header(),
+            structures,
+            residues,
+            atoms,
+            cells,
+            residue_of,
+            means: means.buffer,
+            sums,
+            radius: self.cutoff.milli_angstrom(),
+        };
+        r.launch_warps(RESIDUES, args);
         r.column(means, 0);
-        summary::summarise(
-            r,
-            relative_contact_order,
-            "co_relative",
-            sums.into(),
-            1,
-            &[],
-        );
+        summary::summarise(r, "co_relative", 1, |rows, orders| {
+            relative_contact_order::Args {
+                header: rows.header,
+                structures: rows.structures,
+                chains: rows.chains,
+                members: rows.members,
+                sums,
+                orders,
+                axis: rows.axis,
+            }
+        });
+    }
+}
+
+/// Mean difference of places over a residue's contacts; sum and number of them.
+impl Twin for contact_order::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            residue_of,
+            means,
+            sums,
+            radius,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        // The residue of each sorted atom, as `residue_of` has it.
+        let mut numbers = vec![0; header[ATOMS] as usize];
+        let own = parts(&mut numbers, structures.iter().map(StructureSpan::atoms));
+        structures.par_iter().zip(own).for_each(|(structure, own)| {
+            for (number, &source) in own.iter_mut().zip(&cells.source[structure.atoms()]) {
+                *number = residue_of[source as usize] as i32;
+            }
+        });
+        let count = header[RESIDUES] as usize;
+        let outputs = ((&mut sums[..count * 2], 2), (&mut means[..count], 1));
+        for_each_row_of_two(outputs.0, outputs.1, |rows, sums, means| {
+            dispatch!(simd::level(), simd => {
+                for ((row, sums), mean) in rows.zip(sums.chunks_exact_mut(2)).zip(means) {
+                    let own = &residues[row];
+                    let grid = &structures[own.structure as usize].atom_grid;
+                    let mut contacts = Contacts::default();
+                    for atom in &atoms[own.atoms()] {
+                        let runs = cells.runs(grid, atom.position.into(), radius as i32);
+                        contacts.add(simd, &cells, runs, atom, radius, &numbers, row as i32 + 1);
+                    }
+                    sums.copy_from_slice(&[contacts.sum, contacts.count]);
+                    *mean = contacts.mean();
+                }
+            });
+        });
+    }
+}
+
+/// Vectors of differences, each at most 2^20, whose sums fit 32 bits.
+const VECTORS_MAX: usize = 1024;
+
+/// Contacts so far.
+#[derive(Default)]
+struct Contacts {
+    sum: u64,
+    count: u64,
+}
+
+impl Contacts {
+    fn mean(&self) -> f32 {
+        match self.count {
+            0 => f32::NAN,
+            count => (self.sum as f64 / count as f64) as f32,
+        }
+    }
+
+    /// Adds those of an atom, of residue `own` in `numbers`.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "an inner loop's state")]
+    fn add<S: Simd>(
+        &mut self,
+        simd: S,
+        cells: &Cells<'_>,
+        runs: impl Iterator<Item = Range<usize>>,
+        atom: &Atom,
+        radius: u32,
+        numbers: &[i32],
+        own: i32,
+    ) {
+        let point = atom.position;
+        let zero = S::i32s::splat(simd, 0);
+        let mut sums = zero;
+        for (step, (at, lanes)) in vectors_of(simd, runs).enumerate() {
+            let dx = load(simd, cells.x, at, lanes) - point.x;
+            let dy = load(simd, cells.y, at, lanes) - point.y;
+            let dz = load(simd, cells.z, at, lanes) - point.z;
+            let d2 = squared::<S>(dx, dy, dz, radius as i32);
+            let number = load(simd, numbers, at, lanes);
+            let apart = (number - own).abs();
+            let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+            let of_row = number.simd_gt(0) & apart.simd_gt(0);
+            let contacts = within & of_row & of_chain(simd, cells.tag, at, lanes, atom.tag);
+            sums += contacts.select(apart, zero);
+            self.count += u64::from(contacts.to_bitmask().count_ones());
+            if step % VECTORS_MAX == VECTORS_MAX - 1 {
+                self.add_sums::<S>(sums);
+                sums = zero;
+            }
+        }
+        self.add_sums::<S>(sums);
+    }
+
+    #[inline(always)]
+    fn add_sums<S: Simd>(&mut self, sums: S::i32s) {
+        let sums = sums.as_slice().iter();
+        self.sum += sums.map(|&sum| u64::from(sum.unsigned_abs())).sum::<u64>();
+    }
+}
+
+/// Mean difference over all contacts, over the number of residues.
+impl Twin for relative_contact_order::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            chains,
+            members,
+            sums,
+            orders,
+            axis,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+        let sums: &[[u64; 2]] = bytemuck::cast_slice(sums);
+
+        if axis as usize == CHAINS {
+            let chains = &chains[..header[CHAINS] as usize];
+            for (order, chain) in orders.iter_mut().zip(chains) {
+                let own = chain.members(members).iter();
+                *order = relative(own.map(|&residue| sums[residue as usize]));
+            }
+        } else {
+            for (order, structure) in orders.iter_mut().zip(structures) {
+                *order = relative(sums[structure.residues()].iter().copied());
+            }
+        }
+    }
+}
+
+fn relative(sums: impl ExactSizeIterator<Item = [u64; 2]>) -> f32 {
+    let length = sums.len() as f64;
+    let [sum, count] = sums.fold([0, 0], |all, own| [all[0] + own[0], all[1] + own[1]]);
+    match count {
+        0 => f32::NAN,
+        _ => (sum as f64 / count as f64 / length) as f32,
     }
 }

@@ -1,16 +1,15 @@
-//! What every feature says of itself.
+//! What every feature declares.
 
 use super::columns::ColumnDecl;
-use super::config::{Cutoff, FeatureName};
-use super::recording::Recording;
+use super::cutoff::Cutoff;
+use super::recorder::FeatureRecorder;
 use crate::error::{Error, Result};
 use std::ops::RangeInclusive;
 
 /// A feature: its settings, its columns, and its part of a recording.
 ///
-/// A feature's file has all three, and declares its kernels; its kernels are in
-/// `kernels/`, their twins in `cpu/`.
-pub(super) trait Feature {
+/// A feature's file has all three and the CPU twins of its kernels, which are in `kernels/`.
+pub(super) trait Feature: std::any::Any {
     /// What it is.
     fn about(&self) -> About;
 
@@ -32,7 +31,7 @@ pub(super) trait Feature {
     fn columns(&self) -> Vec<ColumnDecl>;
 
     /// Records its launches, and one result for each of its columns, in order.
-    fn record(&self, recording: &mut Recording<'_>);
+    fn record(&self, recorder: &mut FeatureRecorder<'_>);
 
     /// Whether its settings make sense together.
     ///
@@ -52,9 +51,9 @@ pub struct About {
     pub formula: &'static str,
     /// Where it is from.
     pub source: &'static str,
-    /// Features whose results it needs; they are computed with it, and their
+    /// The names of features whose results it needs; they are computed with it, and their
     /// columns are written only where they are asked for.
-    pub needs: &'static [FeatureName],
+    pub needs: &'static [&'static str],
 }
 
 /// A setting of a feature.

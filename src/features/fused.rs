@@ -1,13 +1,10 @@
 //! A recording's launches as one: the fused kernel takes them as a program, and
 //! each of its blocks runs all of them for one structure.
 
-use super::kernels::{self, BLOCK, kernel, with_code};
-use super::layout::STRUCTURES;
-use super::{b_factor, ca_geometry, centrality, cluster, contact_number, contact_order, dssp};
-use super::{cpu, half_sphere, interface, protrusion, radius_of_gyration, rsa, sasa, smooth};
-use super::{summary, torsions, weighted_contact_number};
+use super::kernels::{self, with_code};
+use super::layout::{STRUCTURES, StructureSpan};
 use crate::error::{Error, Result};
-use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar};
+use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar, TwinArg, TwinLaunch};
 use crate::workload::DeviceInfo;
 use std::sync::OnceLock;
 
@@ -78,50 +75,13 @@ impl Fusion {
     }
 }
 
-/// What can be a step of a program, in the order of `kernels/fused.cu`.
-pub(super) fn steps() -> &'static [Kernel] {
+/// Threads of the fused kernel's block, as `BLOCK` in `kernels/work.cuh`.
+const BLOCK: u32 = 256;
+
+/// What can be a step of a program, by its number.
+fn steps() -> &'static [Kernel] {
     static STEPS: OnceLock<Vec<Kernel>> = OnceLock::new();
-    STEPS.get_or_init(|| {
-        vec![
-            dssp::amide_hydrogens(),
-            kernels::atom_residue(),
-            b_factor::b_factors(),
-            dssp::bridge_partners(),
-            ca_geometry::ca_geometry(),
-            kernels::cell_count(),
-            kernels::cell_fill(),
-            kernels::cell_scan(),
-            radius_of_gyration::chain_radius_of_gyration(),
-            interface::chain_range(),
-            summary::class_fractions(),
-            cluster::cluster_join(),
-            cluster::cluster_number(),
-            cluster::cluster_start(),
-            weighted_contact_number::coincident_pairs(),
-            centrality::contact_list(),
-            contact_number::contact_number(),
-            contact_order::contact_order(),
-            centrality::eigenvector(),
-            half_sphere::half_sphere_exposure(),
-            half_sphere::half_sphere_normal_a(),
-            half_sphere::half_sphere_normal_b(),
-            dssp::hydrogen_bonds(),
-            dssp::ladders(),
-            interface::nearest_chain(),
-            b_factor::plddt(),
-            protrusion::protrusion(),
-            radius_of_gyration::radius_of_gyration(),
-            contact_order::relative_contact_order(),
-            rsa::rsa(),
-            sasa::kernel_of(false),
-            sasa::kernel_of(true),
-            dssp::secondary_structure(),
-            smooth::smooth(),
-            summary::sum_of_rows(),
-            torsions::torsions(),
-            weighted_contact_number::weighted_contact_number(),
-        ]
-    })
+    STEPS.get_or_init(|| kernels::ALL.iter().map(|kernel| kernel()).collect())
 }
 
 /// Values that the kernel takes, and the longest program.
@@ -170,7 +130,7 @@ impl Program {
 
     fn add(&mut self, kernel: &Kernel, args: &[Arg]) {
         let number = steps().iter().position(|step| step.name == kernel.name);
-        let number = number.expect("a test compares the steps with the kernels");
+        let number = number.expect("every built-in kernel is a step");
         match LONG.contains(&kernel.name.as_str()) {
             true => self.long += 1,
             false => self.others += 1,
@@ -204,6 +164,19 @@ impl Program {
     }
 }
 
+/// The fused kernel without the values that its steps are called with.
+pub(super) fn declaration() -> Kernel {
+    Kernel::new("fused")
+        .block(BLOCK)
+        .shared_bytes(BLOCK / 32 * WORKSPACE_BYTES)
+        .reads::<u32>("header")
+        .reads::<StructureSpan>("structures")
+        .scalar::<u32>("program")
+        .scalar::<u32>("length")
+        .revisits()
+        .twin(run)
+}
+
 /// Records a program, which the kernel takes, as one launch.
 pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], program: &Program) {
     let (bytes, values) = (&program.bytes, &program.values);
@@ -217,15 +190,7 @@ pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], pr
         .map(|(index, word)| recorder.constant(&format!("step_word_{index}"), word));
     let first = places.collect::<Vec<_>>().first().copied();
 
-    let mut fused = kernel("fused")
-        .block(BLOCK)
-        .shared_bytes(BLOCK / 32 * WORKSPACE_BYTES)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .scalar::<u32>("program")
-        .scalar::<u32>("length")
-        .revisits()
-        .twin(cpu::fused);
+    let mut fused = declaration();
     let mut args = vec![header, structures];
     args.push((first.unwrap_or_default() as u32).into());
     args.push((bytes.len() as u32).into());
@@ -254,8 +219,51 @@ fn word(bits: u64) -> (ParamKind, Arg) {
     )
 }
 
+/// The twin: runs a program step by step, each over the whole batch.
+fn run(launch: &mut TwinLaunch<'_>) {
+    let header: &[u32] = launch.read();
+    let _structures: &[StructureSpan] = launch.read();
+    let first = launch.scalar::<u32>() as usize;
+    let length = launch.scalar::<u32>() as usize;
+    let mut values: Vec<TwinArg<'_>> = launch.rest().collect();
+    let words = &header[first..][..length.div_ceil(4)];
+    let mut program: &[u8] = &bytemuck::cast_slice(words)[..length];
+    while let Some((&number, rest)) = program.split_first() {
+        let step = &steps()[usize::from(number)];
+        let (operands, rest) = rest.split_at(step.params.len());
+        program = rest;
+        let mut lent: Vec<Option<&mut TwinArg<'_>>> = values.iter_mut().map(Some).collect();
+        let args = step.params.iter().zip(operands).map(|(param, &operand)| {
+            let value = &mut lent[usize::from(operand)];
+            match (&value, &param.kind) {
+                (Some(TwinArg::Scalar(Scalar { bits, .. })), ParamKind::Scalar { dtype }) => {
+                    let (dtype, bits) = (*dtype, *bits);
+                    TwinArg::Scalar(Scalar { dtype, bits })
+                }
+                (_, kind) => lend(value.take().expect("a step takes a buffer once"), kind),
+            }
+        });
+        let twin = step.twin.expect("every built-in kernel has a twin");
+        twin(&mut TwinLaunch::new(launch.grid, args.collect()));
+    }
+}
+
+/// A buffer as a step's parameter has it.
+fn lend<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
+    let is_written = matches!(kind, ParamKind::Buffer { access, .. } if access.writes());
+    match (value, is_written) {
+        (TwinArg::Write(dtype, bytes), true) => TwinArg::Write(*dtype, bytes),
+        (TwinArg::Write(dtype, bytes), false) => TwinArg::Read(*dtype, bytes),
+        (TwinArg::Read(dtype, bytes), _) => TwinArg::Read(*dtype, bytes),
+        (TwinArg::Scalar(_) | TwinArg::Struct(_), _) => {
+            panic!("a program passes a number for a buffer")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::kernels::{BuiltIn, sasa, torsions};
     use super::super::{FeatureConfig, FeatureName, Features};
     use super::*;
     use crate::workload::Workload;
@@ -267,29 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_and_its_steps_are_as_in_the_sources() {
+    fn sizes_are_as_in_the_sources() {
         let source = include_str!("../../kernels/fused.cu");
-        let list = source.split("#define STEPS(STEP)").nth(1).unwrap();
-        let list = list.split("\n\n").next().unwrap();
-        let names: Vec<&str> = list
-            .split("STEP(")
-            .skip(1)
-            .map(|step| step.split(')').next().unwrap())
-            .collect();
-        let ours: Vec<&str> = steps().iter().map(|kernel| kernel.name.as_str()).collect();
-        assert_eq!(ours, names);
-
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
-        let entries = std::fs::read_dir(folder).unwrap();
-        let files = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut kernels: Vec<String> = files
-            .filter_map(|file| Some(file.strip_suffix(".cu")?.to_owned()))
-            // Those that are no features' own, and those that follow the fused one.
-            .filter(|name| name != "fused" && name != "bench" && !name.starts_with("narrow_"))
-            .collect();
-        kernels.sort();
-        assert_eq!(ours, kernels);
-
         let work = include_str!("../../kernels/work.cuh");
         assert_eq!(number(source, "VALUES"), VALUES);
         assert_eq!(number(source, "PROGRAM_MAX"), PROGRAM_BYTES_MAX);
@@ -314,8 +301,8 @@ mod tests {
     #[test]
     fn fusing_follows_what_was_measured_and_what_the_card_has() {
         let kernels = |long: usize| {
-            let long = (0..long).map(|_| sasa::kernel_of(false));
-            let others = (0..20).map(|_| torsions::torsions());
+            let long = (0..long).map(|_| sasa::Args::kernel());
+            let others = (0..20).map(|_| torsions::Args::kernel());
             long.chain(others).collect::<Vec<_>>()
         };
         let applies = |fusion: Fusion, long, residues, capability| {
@@ -359,7 +346,7 @@ mod tests {
 
     #[test]
     fn more_values_than_the_kernel_takes_are_refused_or_left_apart() {
-        let kernel = torsions::torsions();
+        let kernel = torsions::Args::kernel();
         let args: Vec<Arg> = (0..200_u32).map(Arg::from).collect();
         let launches = args.chunks(kernel.params.len());
         let program = Program::of(launches.map(|args| (&kernel, args)));

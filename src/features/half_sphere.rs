@@ -1,14 +1,21 @@
 //! Half-sphere exposure.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::Cutoff;
-use super::cpu;
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::cpu::simd;
+use super::cpu::simd::{first_lanes, load, squared, vectors_of};
+use super::cpu::split::for_each_row;
+use super::cpu::vector::{Vector, cross, difference, dot};
+use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{THREADS, around_residues, kernel};
-use super::layout::RESIDUES;
-use super::recording::{Recording, args};
+use super::kernels::Cells;
+use super::kernels::{Twin, half_sphere_exposure, half_sphere_normal_a, half_sphere_normal_b};
+use super::layout::{Atom, Backbone, Position, RESIDUES, ResidueSpan, StructureSpan};
+use super::recorder::FeatureRecorder;
 use crate::error::Result;
-use crate::record::{Buffer, Kernel};
+use crate::record::Buffer;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use std::ops::Range;
 
 /// Settings of half-sphere exposure from C-alphas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,43 +48,21 @@ impl Default for HalfSphereB {
     }
 }
 
-pub(super) fn half_sphere_normal_a() -> Kernel {
-    kernel("half_sphere_normal_a")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<i32>("atoms")
-        .writes::<f64>("normals")
-        .twin(cpu::half_sphere_normal_a)
-}
-
-pub(super) fn half_sphere_normal_b() -> Kernel {
-    kernel("half_sphere_normal_b")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<u32>("residues")
-        .reads::<i32>("backbones")
-        .reads::<i32>("betas")
-        .writes::<f64>("normals")
-        .twin(cpu::half_sphere_normal_b)
-}
-
-pub(super) fn half_sphere_exposure() -> Kernel {
-    around_residues("half_sphere_exposure")
-        .reads::<f64>("normals")
-        .writes::<i32>("counts")
-        .scalar::<u32>("radius")
-        .twin(cpu::half_sphere_exposure)
-}
-
 /// Records the counts on either side of the planes, two columns.
-fn record_counts(r: &mut Recording<'_>, name: &str, normals: Buffer<f64>, radius: Cutoff) {
+fn record_counts(r: &mut FeatureRecorder<'_>, name: &str, normals: Buffer<f64>, radius: Cutoff) {
     let counts = r.results::<i32>(TableName::Residues, name, 2);
     let (ca, cells) = (r.ca(), r.ca_cells());
-    let args = args![r.header(), r.structures(), r.residues(), ca; cells;
-        normals, counts, radius.milli_angstrom()];
-    r.launch_warps(half_sphere_exposure(), RESIDUES, &args);
+    let args = half_sphere_exposure::Args {
+        header: r.header(),
+        structures: r.structures(),
+        residues: r.residues(),
+        atoms: ca,
+        cells,
+        normals,
+        counts: counts.buffer,
+        radius: radius.milli_angstrom(),
+    };
+    r.launch_warps(RESIDUES, args);
     r.column(counts, 0);
     r.column(counts, 1);
 }
@@ -128,10 +113,16 @@ impl Feature for HalfSphereA {
         )
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let normals = r.device::<f64>("hse_a_normals", RESIDUES, 3);
-        let args = args![r.header(), r.structures(), r.residues(), r.ca(), normals];
-        r.launch_threads(half_sphere_normal_a(), RESIDUES, &args);
+        let args = half_sphere_normal_a::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            atoms: r.ca(),
+            normals,
+        };
+        r.launch_threads(RESIDUES, args);
         record_counts(r, "hse_a", normals, self.radius);
     }
 }
@@ -165,10 +156,175 @@ impl Feature for HalfSphereB {
         columns("hse_b", self.radius, "the direction from C-alpha to C-beta")
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let normals = r.device::<f64>("hse_b_normals", RESIDUES, 3);
-        let args = args![r.header(), r.residues(), r.backbone(), r.cb(), normals];
-        r.launch_threads(half_sphere_normal_b(), RESIDUES, &args);
+        let args = half_sphere_normal_b::Args {
+            header: r.header(),
+            residues: r.residues(),
+            backbones: r.backbone(),
+            betas: r.cb(),
+            normals,
+        };
+        r.launch_threads(RESIDUES, args);
         record_counts(r, "hse_b", normals, self.radius);
     }
+}
+
+/// The direction that two neighbours' C-alphas give.
+impl Twin for half_sphere_normal_a::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            atoms,
+            normals,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        let normal = |own: usize| -> Option<Vector> {
+            let all = structures[residues[own].structure as usize].residues();
+            let inside = own > all.start && own + 1 < all.end;
+            let is_linked = |residue: usize| residues[residue].is(ResidueSpan::LINKED);
+            if !inside || !is_linked(own) || !is_linked(own + 1) {
+                return None;
+            }
+            let around = &atoms[own - 1..=own + 1];
+            if !around.iter().all(Atom::is_present) {
+                return None;
+            }
+            let [before, after] =
+                [0, 2].map(|other| difference(around[1].position, around[other].position));
+            let before_norm = dot(before, before).sqrt();
+            let after_norm = dot(after, after).sqrt();
+            let sum = |axis: usize| before[axis] * after_norm + after[axis] * before_norm;
+            (before_norm > 0.0 && after_norm > 0.0).then(|| std::array::from_fn(sum))
+        };
+        let normals = &mut normals[..header[RESIDUES] as usize * 3];
+        for_each_row(normals, 3, |rows, normals| {
+            for (own, out) in rows.zip(normals.chunks_exact_mut(3)) {
+                out.copy_from_slice(&normal(own).unwrap_or([f64::NAN; 3]));
+            }
+        });
+    }
+}
+
+/// The sine of -120 degrees.
+const SINE: f64 = -0.8660254037844386;
+
+/// The direction from C-alpha to C-beta.
+impl Twin for half_sphere_normal_b::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            residues,
+            backbones,
+            betas,
+            normals,
+        } = self;
+        let normal = |own: usize| -> Option<Vector> {
+            let backbone = &backbones[own];
+            if !residues[own].is(ResidueSpan::PRESENT) || !backbone.ca.is_present() {
+                return None;
+            }
+            let up = if residues[own].aa == b'G' {
+                turned(backbone)?
+            } else {
+                // Of a side chain are those that the file has.
+                let beta =
+                    Some(&betas[own]).filter(|beta| beta.is_present() && beta.tag.is_side())?;
+                difference(beta.position, backbone.ca)
+            };
+            (dot(up, up) > 0.0).then_some(up)
+        };
+        let normals = &mut normals[..header[RESIDUES] as usize * 3];
+        for_each_row(normals, 3, |rows, normals| {
+            for (own, out) in rows.zip(normals.chunks_exact_mut(3)) {
+                out.copy_from_slice(&normal(own).unwrap_or([f64::NAN; 3]));
+            }
+        });
+    }
+}
+
+/// N turned by -120 degrees about the axis from C-alpha to C, seen from C-alpha.
+fn turned(backbone: &Backbone) -> Option<Vector> {
+    if !backbone.n.is_present() || !backbone.c.is_present() {
+        return None;
+    }
+    let n = difference(backbone.n, backbone.ca);
+    let axis = difference(backbone.c, backbone.ca);
+    let square = dot(axis, axis);
+    let across = SINE / square.sqrt();
+    let along = 1.5 * dot(axis, n) / square;
+    let turn = cross(axis, n);
+    let turned = |i: usize| -0.5 * n[i] + across * turn[i] + along * axis[i];
+    (square > 0.0).then(|| std::array::from_fn(turned))
+}
+
+/// C-alphas within the radius on either side of the residue's plane.
+impl Twin for half_sphere_exposure::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            normals,
+            counts,
+            radius,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        let counts = &mut counts[..header[RESIDUES] as usize * 2];
+        for_each_row(counts, 2, |rows, counts| {
+            dispatch!(simd::level(), simd => {
+                for (own, counts) in rows.zip(counts.chunks_exact_mut(2)) {
+                    let normal = [normals[3 * own], normals[3 * own + 1], normals[3 * own + 2]];
+                    if !atoms[own].is_present() || normal[0].is_nan() {
+                        counts.fill(NULL_COUNT);
+                        continue;
+                    }
+                    let grid = &structures[residues[own].structure as usize].residue_grid;
+                    let point = atoms[own].position;
+                    let runs = cells.runs(grid, point.into(), radius as i32);
+                    let (near, above) = count(simd, &cells, runs, point, normal, radius);
+                    // The residue itself is near, and not above.
+                    counts.copy_from_slice(&[above, near - above - 1]);
+                }
+            });
+        });
+    }
+}
+
+#[inline(always)]
+fn count<S: Simd>(
+    simd: S,
+    cells: &Cells<'_>,
+    runs: impl Iterator<Item = Range<usize>>,
+    point: Position,
+    [nx, ny, nz]: [f64; 3],
+    radius: u32,
+) -> (i32, i32) {
+    let (mut near, mut above) = (0, 0);
+    for (at, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, at, lanes) - point.x;
+        let dy = load(simd, cells.y, at, lanes) - point.y;
+        let dz = load(simd, cells.z, at, lanes) - point.z;
+        let d2 = squared::<S>(dx, dy, dz, radius as i32);
+        let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+        let within = within.to_bitmask();
+        if within == 0 {
+            continue;
+        }
+        // Exact within the radius.
+        let [x, y, z] = [dx, dy, dz].map(|d| d.to_float::<S::f32s>().widen());
+        let up = |x: S::f64s, y: S::f64s, z: S::f64s| {
+            (x * nx + y * ny + z * nz).simd_gt(0.0).to_bitmask()
+        };
+        let up = up(x.0, y.0, z.0) | up(x.1, y.1, z.1) << S::f64s::LEN;
+        near += within.count_ones() as i32;
+        above += (within & up).count_ones() as i32;
+    }
+    (near, above)
 }

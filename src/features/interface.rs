@@ -1,14 +1,23 @@
 //! Interfaces between chains.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::{Cutoff, FeatureName};
-use super::cpu;
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::cpu::simd;
+use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors};
+use super::cpu::split::{for_each_row, parts};
+use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{THREADS, around_residues, kernel};
-use super::layout::{ATOMS, CELLS, RESIDUES};
-use super::recording::{Recording, args};
+use super::kernels::Cells;
+use super::kernels::{Twin, chain_range, nearest_chain};
+use super::layout::{
+    ATOMS, Atom, AtomTag, CELLS, CHAINS_MAX, RESIDUES, ResidueSpan, StructureSpan,
+};
+use super::recorder::FeatureRecorder;
+use super::sasa::area_deltas;
 use crate::error::{Error, Result};
-use crate::record::Kernel;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// Beyond this the nearest atom of another chain is not looked for, in 0.001 A.
 pub(super) const CHAIN_REACH: u32 = 12_000;
@@ -32,26 +41,6 @@ impl Default for Interface {
     }
 }
 
-pub(super) fn chain_range() -> Kernel {
-    kernel("chain_range")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("chains")
-        .reads::<i32>("atoms")
-        .updates::<u32>("ranges")
-        .twin(cpu::chain_range)
-}
-
-pub(super) fn nearest_chain() -> Kernel {
-    around_residues("nearest_chain")
-        .reads::<u32>("ranges")
-        .writes::<f32>("distances")
-        .writes::<i32>("contacts")
-        .scalar::<u32>("cutoff")
-        .twin(cpu::nearest_chain)
-}
-
 impl Feature for Interface {
     fn about(&self) -> About {
         About {
@@ -61,7 +50,7 @@ impl Feature for Interface {
                       iface_chain: the chain of b, of equally near ones the first; sasa_delta: \
                       the sasa of the chain alone, less that in the model",
             source: "",
-            needs: &[FeatureName::Sasa],
+            needs: &["sasa"],
         }
     }
 
@@ -97,20 +86,35 @@ impl Feature for Interface {
         columns.map(idle).to_vec()
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
         let ranges = r.zeros("iface_chain_ranges", CELLS, 2);
-        let args = args![r.header(), structures, r.chains(), atoms, ranges];
-        r.launch_threads(chain_range(), ATOMS, &args);
+        let args = chain_range::Args {
+            header: r.header(),
+            structures,
+            chains: r.chains(),
+            atoms,
+            ranges,
+        };
+        r.launch_threads(ATOMS, args);
         let distances = r.results::<f32>(TableName::Residues, "iface_dmin", 1);
         let contacts = r.results::<i32>(TableName::Residues, "iface", 2);
-        let args = args![r.header(), structures, residues, atoms; r.atom_cells();
-            ranges, distances, contacts, self.cutoff.milli_angstrom()];
-        r.launch_warps(nearest_chain(), RESIDUES, &args);
+        let args = nearest_chain::Args {
+            header: r.header(),
+            structures,
+            residues,
+            atoms,
+            cells: r.atom_cells(),
+            ranges,
+            distances: distances.buffer,
+            contacts: contacts.buffer,
+            cutoff: self.cutoff.milli_angstrom(),
+        };
+        r.launch_warps(RESIDUES, args);
         r.column(distances, 0);
         r.column(contacts, 0);
         r.column(contacts, 1);
-        let deltas = r.area_deltas();
+        let deltas = area_deltas(r);
         r.column(deltas, 0);
     }
 
@@ -120,4 +124,166 @@ impl Feature for Interface {
         }
         Ok(())
     }
+}
+
+/// Which chains the atoms of each cell are of, from the lowest to the highest.
+impl Twin for chain_range::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            atoms,
+            ranges,
+            ..
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+        let ranges: &mut [[u32; 2]] = bytemuck::cast_slice_mut(ranges);
+
+        let cells = structures
+            .iter()
+            .map(|structure| structure.atom_grid.cells());
+        let ranges = parts(ranges, cells);
+        let work = structures.par_iter().zip(ranges);
+        let of_several = work.filter(|(structure, _)| structure.chain_count > 1);
+        of_several.for_each(|(structure, ranges)| {
+            let grid = &structure.atom_grid;
+            let own = &atoms[structure.atoms()];
+            for atom in own.iter().filter(|atom| atom.is_present()) {
+                let chain = atom.tag.chain();
+                let cell = grid.cell_of(atom.position.into()) - grid.first as usize;
+                let [low, high] = &mut ranges[cell];
+                *low = (CHAINS_MAX - chain).max(*low);
+                *high = (chain + 1).max(*high);
+            }
+        });
+    }
+}
+
+/// Squared distance and chain of an atom, which are compared together.
+type Nearest = (u32, u32);
+const NOTHING: Nearest = (u32::MAX, 0);
+
+/// The nearest atom of another chain.
+impl Twin for nearest_chain::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            ranges,
+            distances,
+            contacts,
+            cutoff,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+        let ranges: &[[u32; 2]] = bytemuck::cast_slice(ranges);
+        let contacts: &mut [[i32; 2]] = bytemuck::cast_slice_mut(contacts);
+
+        let mut nearest = vec![NOTHING; header[RESIDUES] as usize];
+        for_each_row(&mut nearest, 1, |rows, nearest| {
+            dispatch!(simd::level(), simd => {
+                for (own, nearest) in rows.zip(nearest) {
+                    let own = &residues[own];
+                    let structure = &structures[own.structure as usize];
+                    if structure.chain_count > 1 && own.atom_count > 0 {
+                        *nearest = search(simd, &cells, ranges, structure, own, atoms);
+                    }
+                }
+            });
+        });
+        let results = distances.par_iter_mut().zip(contacts).zip(nearest);
+        let results = results.zip(residues);
+        results.for_each(|(((distance, contact), (d2, chain)), residue)| {
+            let found = d2 < CHAIN_REACH.pow(2);
+            let first = structures[residue.structure as usize].chain_start;
+            (*distance, *contact) = if found {
+                let is_contact = d2 < cutoff * cutoff;
+                let angstrom = f64::from(d2).sqrt() * 0.001;
+                (
+                    angstrom as f32,
+                    [i32::from(is_contact), (chain - first) as i32],
+                )
+            } else {
+                (f32::NAN, [0, NULL_COUNT])
+            };
+        });
+    }
+}
+
+/// The nearest atom of another chain, first looked for nearby.
+#[inline(always)]
+fn search<S: Simd>(
+    simd: S,
+    cells: &Cells<'_>,
+    ranges: &[[u32; 2]],
+    structure: &StructureSpan,
+    own: &ResidueSpan,
+    atoms: &[Atom],
+) -> Nearest {
+    let atoms = &atoms[own.atoms()];
+    let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
+    for atom in atoms {
+        let point = <[i32; 3]>::from(atom.position);
+        low = std::array::from_fn(|axis| low[axis].min(point[axis]));
+        high = std::array::from_fn(|axis| high[axis].max(point[axis]));
+    }
+    let own_chain = [CHAINS_MAX - own.chain, own.chain + 1];
+    let mut nearest = NOTHING;
+    for reach in [CHAIN_NEARBY, CHAIN_REACH] {
+        let (low, high) = (
+            low.map(|c| c - reach as i32),
+            high.map(|c| c + reach as i32),
+        );
+        for run in structure.atom_grid.runs_between(low, high) {
+            let others = |range: &[u32; 2]| *range != [0, 0] && *range != own_chain;
+            let Some(first) = ranges[run.clone()].iter().position(others) else {
+                continue;
+            };
+            let last = ranges[run.clone()]
+                .iter()
+                .rposition(others)
+                .unwrap_or(first);
+            let end = cells.start[run.start + last + 1] as usize;
+            let candidates = cells.start[run.start + first] as usize..end;
+            nearest = nearest_of(simd, cells, candidates, atoms, nearest);
+        }
+        if nearest.0 < reach * reach {
+            break;
+        }
+    }
+    nearest
+}
+
+/// The nearest so far and among the candidates.
+#[inline(always)]
+fn nearest_of<S: Simd>(
+    simd: S,
+    cells: &Cells<'_>,
+    candidates: Range<usize>,
+    atoms: &[Atom],
+    mut nearest: Nearest,
+) -> Nearest {
+    let own: AtomTag = atoms[0].tag;
+    for (at, lanes) in vectors(simd, candidates) {
+        let others = first_lanes(simd, lanes) & !of_chain(simd, cells.tag, at, lanes, own);
+        if others.all_false() {
+            continue;
+        }
+        let x = load(simd, cells.x, at, lanes);
+        let y = load(simd, cells.y, at, lanes);
+        let z = load(simd, cells.z, at, lanes);
+        let mut d2 = S::u32s::splat(simd, u32::MAX);
+        for atom in atoms {
+            let point = atom.position;
+            let (dx, dy, dz) = (x - point.x, y - point.y, z - point.z);
+            d2 = d2.min(squared::<S>(dx, dy, dz, CHAIN_REACH as i32));
+        }
+        let nearer = d2.simd_le(nearest.0) & others;
+        for lane in lanes_of(nearer.to_bitmask()) {
+            nearest = nearest.min((d2[lane], cells.tag[at + lane].chain()));
+        }
+    }
+    nearest
 }

@@ -238,6 +238,27 @@ pub(super) struct StructureSpan {
 const _: () = assert!(size_of::<StructureSpan>() == 96);
 
 impl StructureSpan {
+    /// The structures that are in the batch, of a buffer that may be longer.
+    pub(super) fn live<'a>(header: &[u32], all: &'a [StructureSpan]) -> &'a [StructureSpan] {
+        &all[..header[STRUCTURES] as usize]
+    }
+
+    /// The grid over its atoms, or over what is one a residue.
+    pub(super) fn grid(&self, axis: u32) -> &Grid {
+        match axis as usize {
+            ATOMS => &self.atom_grid,
+            _ => &self.residue_grid,
+        }
+    }
+
+    /// Its part of what is one an atom, or one a residue.
+    pub(super) fn along(&self, axis: u32) -> std::ops::Range<usize> {
+        match axis as usize {
+            ATOMS => self.atoms(),
+            _ => self.residues(),
+        }
+    }
+
     /// Its residues in the batch.
     pub(super) fn residues(&self) -> std::ops::Range<usize> {
         let start = self.residue_start as usize;
@@ -263,6 +284,11 @@ pub(super) struct Tile {
 const _: () = assert!(size_of::<Tile>() == 16);
 
 impl Tile {
+    /// The tiles that are in the batch, of a buffer that may be longer.
+    pub(super) fn live<'a>(header: &[u32], all: &'a [Tile]) -> &'a [Tile] {
+        &all[..header[TILES] as usize]
+    }
+
     /// The tile's residues in the batch.
     pub(super) fn range(&self) -> std::ops::Range<usize> {
         let start = (self.residue_start + self.first) as usize;

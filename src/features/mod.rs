@@ -5,8 +5,10 @@
 //! [`FeatureTable`] a structure. What a structure gets does not depend on what
 //! else is in its batch.
 
+mod atom_residue;
 mod b_factor;
 mod ca_geometry;
+mod cells;
 mod centrality;
 mod cluster;
 mod columns;
@@ -15,6 +17,7 @@ mod contact_number;
 mod contact_order;
 mod cpu;
 mod crowding;
+mod cutoff;
 mod dssp;
 mod feature;
 mod fused;
@@ -29,11 +32,11 @@ mod pack;
 mod protrusion;
 mod radius_of_gyration;
 mod reals;
-mod recording;
+mod recorder;
+mod results;
 mod rsa;
 mod sasa;
 mod smooth;
-mod sphere;
 mod summary;
 mod torsions;
 mod weighted_contact_number;
@@ -49,9 +52,10 @@ pub use ca_geometry::CaGeometry;
 pub use centrality::Centrality;
 pub use cluster::Cluster;
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
-pub use config::{Cutoff, FeatureConfig, FeatureName};
+pub use config::{FeatureConfig, FeatureName};
 pub use contact_number::ContactNumber;
 pub use contact_order::ContactOrder;
+pub use cutoff::Cutoff;
 pub use dssp::{Dssp, DsspVersion};
 pub use feature::{About, Setting};
 pub use fused::Fusion;
@@ -62,7 +66,7 @@ pub use pack::virtual_c_beta;
 pub use protrusion::Protrusion;
 pub use radius_of_gyration::RadiusOfGyration;
 pub use reals::Reals;
-pub use recording::FeatureBuffers;
+pub use recorder::FeatureBuffers;
 pub use rsa::Rsa;
 pub use sasa::Sasa;
 pub use smooth::{B_CA, Smooth};
@@ -138,35 +142,13 @@ impl Features {
     }
 }
 
-/// The CPU twins of all kernels, by the kernels' names, for a process that
-/// has to find them by those.
-///
-/// # Errors
-/// A recording that cannot be made.
-pub fn twins() -> Result<Vec<(String, Twin)>> {
-    let device = DeviceInfo {
-        backend: "cpu",
-        name: String::new(),
-        uuid: None,
-        pci_bus_id: None,
-        compute_capability: None,
-        multiprocessors: 1,
-        memory_bytes: 0,
-        driver_version: 0,
-        shares_host_memory: true,
-    };
-    let mut twins = Vec::new();
-    for config in FeatureConfig::of_all_kernels() {
-        let capacity = Features::capacity(16);
-        let mut recorder = Recorder::new(capacity.as_slice());
-        Features::new(config)?.record(&mut recorder, &device)?;
-        for kernel in recorder.finish()?.kernels() {
-            if !twins.iter().any(|(name, _)| *name == kernel.name) {
-                twins.extend(kernel.twin.map(|twin| (kernel.name.clone(), twin)));
-            }
-        }
-    }
-    Ok(twins)
+/// The CPU twins of all kernels, by the kernels' names, for a process that has to find them by
+/// those.
+pub fn twins() -> Vec<(String, Twin)> {
+    let kernels = kernels::ALL.iter().map(|kernel| kernel());
+    let all = kernels.chain([fused::declaration()]);
+    all.filter_map(|kernel| Some((kernel.name, kernel.twin?)))
+        .collect()
 }
 
 impl Workload for Features {
@@ -188,9 +170,7 @@ impl Workload for Features {
             let message = format!("a bucket of more than {CHAINS_MAX} chains");
             return Err(Error::config(message).fix("make the largest bucket smaller"));
         }
-        let mut recording = recording::Recording::new(recorder, &self.config);
-        self.config.record(&mut recording);
-        recording.finish(device)
+        self.config.record(recorder, device)
     }
 
     fn write(

@@ -114,21 +114,16 @@ pub(super) fn write(
     let residues = &structure.residues;
     let span = structure_span(structure, at);
     if let Some(buffer) = inputs.structures {
-        let views: &mut [StructureSpan] = bytemuck::cast_slice_mut(views.take(buffer));
-        views[0] = span;
+        views.take(buffer)[0] = span;
     }
     if let Some(buffer) = inputs.residues {
-        write_residues(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
+        write_residues(views.take(buffer), structure, at);
     }
     if let Some(buffer) = inputs.tiles {
-        write_tiles(
-            bytemuck::cast_slice_mut(views.take(buffer)),
-            residues.len() as u32,
-            at,
-        );
+        write_tiles(views.take(buffer), residues.len() as u32, at);
     }
     if let Some(buffer) = inputs.atoms {
-        write_atoms(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
+        write_atoms(views.take(buffer), structure, at);
         crowding::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
     }
     let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
@@ -143,19 +138,18 @@ pub(super) fn write(
         crowding::check(&span.residue_grid, points, "residues")
     };
     if let Some(buffer) = inputs.ca {
-        let atoms = bytemuck::cast_slice_mut(views.take(buffer));
+        let atoms = views.take(buffer);
         one_a_residue(atoms, &|residue| {
             Some((structure.position(residue.ca)?, false))
         })?;
     }
     if let Some(buffer) = inputs.cb {
-        let atoms = bytemuck::cast_slice_mut(views.take(buffer));
+        let atoms = views.take(buffer);
         one_a_residue(atoms, &|residue| c_beta(structure, residue))?;
     }
     if let Some(buffer) = inputs.backbone {
         let position = |atom| structure.position(atom).map_or(Position::NONE, Into::into);
-        let backbones: &mut [Backbone] = bytemuck::cast_slice_mut(views.take(buffer));
-        for (backbone, residue) in backbones.iter_mut().zip(residues) {
+        for (backbone, residue) in views.take(buffer).iter_mut().zip(residues) {
             *backbone = Backbone {
                 n: position(residue.n),
                 ca: position(residue.ca),
@@ -187,7 +181,7 @@ pub(super) fn write(
     let chains = inputs.chains.map(|buffer| views.take(buffer));
     let members = inputs.members.map(|buffer| views.take(buffer));
     if let Some(chains) = chains {
-        write_chains(bytemuck::cast_slice_mut(chains), members, residues, at);
+        write_chains(chains, members, residues, at);
     }
     Ok(())
 }

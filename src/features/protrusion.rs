@@ -1,14 +1,19 @@
 //! Protrusion.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::Cutoff;
-use super::cpu;
+use super::cpu::simd;
+use super::cpu::simd::{first_lanes, load, squared, vectors_of};
+use super::cpu::split::for_each_row;
+use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::around_residues;
-use super::layout::RESIDUES;
-use super::recording::{Recording, args};
+use super::kernels::Cells;
+use super::kernels::{Twin, protrusion};
+use super::layout::{Position, REACH, RESIDUES, StructureSpan};
+use super::recorder::FeatureRecorder;
 use crate::error::Result;
-use crate::record::Kernel;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use std::ops::Range;
 
 /// The mean volume of an atom in proteins, in A^3.
 const ATOM_VOLUME: f64 = 20.1;
@@ -27,15 +32,6 @@ impl Default for Protrusion {
             radius: Cutoff::of_angstrom(10),
         }
     }
-}
-
-pub(super) fn protrusion() -> Kernel {
-    around_residues("protrusion")
-        .writes::<f32>("cx")
-        .scalar::<u32>("radius")
-        .scalar::<f64>("sphere_volume")
-        .scalar::<f64>("atom_volume")
-        .twin(cpu::protrusion)
 }
 
 impl Feature for Protrusion {
@@ -75,14 +71,97 @@ impl Feature for Protrusion {
             .to_vec()
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let cx = r.results::<f32>(TableName::Residues, "cx", 2);
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
         let sphere_volume = 4.0 / 3.0 * std::f64::consts::PI * self.radius.angstrom().powi(3);
-        let args = args![r.header(), structures, residues, atoms; r.atom_cells();
-            cx, self.radius.milli_angstrom(), sphere_volume, ATOM_VOLUME];
-        r.launch_warps(protrusion(), RESIDUES, &args);
+        let args = protrusion::Args {
+            header: r.header(),
+            structures,
+            residues,
+            atoms,
+            cells: r.atom_cells(),
+            cx: cx.buffer,
+            radius: self.radius.milli_angstrom(),
+            sphere_volume,
+            atom_volume: ATOM_VOLUME,
+        };
+        r.launch_warps(RESIDUES, args);
         r.column(cx, 0);
         r.column(cx, 1);
     }
+}
+
+/// Mean and largest free over filled volume around a residue's atoms.
+impl Twin for protrusion::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            cx,
+            radius,
+            sphere_volume,
+            atom_volume,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        let cx = &mut cx[..header[RESIDUES] as usize * 2];
+        for_each_row(cx, 2, |rows, cx| {
+            dispatch!(simd::level(), simd => {
+                for (own, cx) in rows.zip(cx.chunks_exact_mut(2)) {
+                    let own = &residues[own];
+                    if own.atom_count == 0 {
+                        cx.fill(f32::NAN);
+                        continue;
+                    }
+                    let grid = &structures[own.structure as usize].atom_grid;
+                    // Else candidates are so near that no difference needs a bound.
+                    let bounded = grid.wraps() || radius + (1 << grid.shift) > REACH;
+                    let (mut sum, mut largest) = (0.0, f64::NEG_INFINITY);
+                    for atom in &atoms[own.atoms()] {
+                        let point = atom.position;
+                        let runs = cells.runs(grid, point.into(), radius as i32);
+                        let near = if bounded {
+                            atoms_within::<_, true>(simd, &cells, runs, point, radius)
+                        } else {
+                            atoms_within::<_, false>(simd, &cells, runs, point, radius)
+                        };
+                        let filled = f64::from(near) * atom_volume;
+                        let free_to_filled = (sphere_volume - filled) / filled;
+                        sum += free_to_filled;
+                        largest = free_to_filled.max(largest);
+                    }
+                    let mean = sum / f64::from(own.atom_count);
+                    cx.copy_from_slice(&[mean as f32, largest as f32]);
+                }
+            });
+        });
+    }
+}
+
+#[inline(always)]
+fn atoms_within<S: Simd, const BOUNDED: bool>(
+    simd: S,
+    cells: &Cells<'_>,
+    runs: impl Iterator<Item = Range<usize>>,
+    point: Position,
+    radius: u32,
+) -> u32 {
+    let mut near = 0;
+    for (at, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, at, lanes) - point.x;
+        let dy = load(simd, cells.y, at, lanes) - point.y;
+        let dz = load(simd, cells.z, at, lanes) - point.z;
+        let d2 = if BOUNDED {
+            squared::<S>(dx, dy, dz, radius as i32)
+        } else {
+            (dx * dx + dy * dy + dz * dz).bitcast()
+        };
+        let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+        near += within.to_bitmask().count_ones();
+    }
+    near
 }

@@ -1,9 +1,8 @@
 //! In how many bits real columns of residues leave the device.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::cpu;
-use super::kernels::{THREADS, kernel};
-use crate::record::Kernel;
+use super::kernels::{Twin, narrow_bf16, narrow_f16};
+use super::layout::RESIDUES;
 use half::{bf16, f16};
 
 /// What the real columns of residues are downloaded as. Everything is computed in
@@ -48,22 +47,140 @@ impl Reals {
     }
 }
 
-pub(super) fn narrow_f16() -> Kernel {
-    kernel("narrow_f16")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<f32>("wide")
-        .writes::<f16>("narrow")
-        .scalar::<u32>("values")
-        .twin(cpu::narrow_f16)
+/// Rounds to f16: to the nearest, halves to even, infinity beyond the largest; one NaN.
+impl Twin for narrow_f16::Views<'_> {
+    fn run(self) {
+        let live = self.header[RESIDUES] as usize * self.values as usize;
+        for (narrow, &wide) in self.narrow[..live].iter_mut().zip(self.wide) {
+            *narrow = match wide.is_nan() {
+                true => f16::NAN,
+                false => f16::from_f32(wide),
+            };
+        }
+    }
 }
 
-pub(super) fn narrow_bf16() -> Kernel {
-    kernel("narrow_bf16")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<f32>("wide")
-        .writes::<bf16>("narrow")
-        .scalar::<u32>("values")
-        .twin(cpu::narrow_bf16)
+/// Rounds to bf16: to the nearest, halves to even; one NaN.
+impl Twin for narrow_bf16::Views<'_> {
+    fn run(self) {
+        let live = self.header[RESIDUES] as usize * self.values as usize;
+        for (narrow, &wide) in self.narrow[..live].iter_mut().zip(self.wide) {
+            *narrow = match wide.is_nan() {
+                true => bf16::NAN,
+                false => bf16::from_f32(wide),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All exponents with mantissas around every place of rounding, both signs, and
+    /// many more at random.
+    fn patterns() -> Vec<f32> {
+        let edges = (0..16).flat_map(|bit| [1_u32 << bit, (1 << bit) - 1, (1 << bit) + 1]);
+        let edges: Vec<u32> = edges.chain([0x7f_ffff, 0x7f_8000, 0x7f_f000]).collect();
+        let exponents = 0..=255_u32;
+        let mut bits: Vec<u32> = exponents
+            .flat_map(|exponent| {
+                let upper = [0, 1 << 16, 3 << 13, 1 << 22];
+                let around = edges.iter().flat_map(move |edge| upper.map(|u| edge ^ u));
+                around.map(move |mantissa| exponent << 23 | mantissa & 0x7f_ffff)
+            })
+            .collect();
+        let mut state = 9_u32;
+        bits.extend((0..1_000_000).map(|_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state
+        }));
+        let signed = bits.into_iter().flat_map(|bits| [bits, bits ^ 1 << 31]);
+        signed.map(f32::from_bits).collect()
+    }
+
+    /// What the twin of `$kernel` makes of `$wide`, two values a residue.
+    macro_rules! narrowed {
+        ($kernel:ident, $wide:expr) => {{
+            let wide: &[f32] = $wide;
+            let mut narrow = vec![Default::default(); wide.len()];
+            let views = $kernel::Views {
+                header: &[wide.len() as u32 / 2],
+                wide,
+                narrow: &mut narrow,
+                values: 2,
+            };
+            views.run();
+            narrow
+        }};
+    }
+
+    /// `near` is as near as its neighbours are, and even where two are.
+    fn assert_nearest(wide: f32, near: f32, is_even: bool, neighbours: [f32; 2]) {
+        let distance = |to: f32| (f64::from(to) - f64::from(wide)).abs();
+        for other in neighbours.map(distance) {
+            assert!(distance(near) <= other, "{wide:e} became {near:e}");
+            assert!(distance(near) < other || is_even, "{wide:e} is between two");
+        }
+    }
+
+    #[test]
+    fn f16_is_the_nearest_and_within_its_bound() {
+        let wide = patterns();
+        for (&wide, near) in wide.iter().zip(narrowed!(narrow_f16, &wide)) {
+            if wide.is_nan() {
+                assert_eq!(near.to_bits(), 0x7e00);
+                continue;
+            }
+            assert_eq!(near.is_sign_negative(), wide.is_sign_negative());
+            // The largest is 65504, and half a step beyond it infinity begins.
+            if wide.abs() >= 65_520.0 {
+                assert!(near.is_infinite(), "{wide:e}");
+                continue;
+            }
+            let bits = near.to_bits();
+            let neighbours = [bits.wrapping_add(1), bits.wrapping_sub(1)];
+            let neighbours = neighbours.map(|bits| f16::from_bits(bits).to_f32());
+            // Next to zero is the other zero's side, next to the largest infinity.
+            if bits & 0x7fff != 0 && bits & 0x7fff != 0x7bff {
+                assert_nearest(wide, near.to_f32(), bits & 1 == 0, neighbours);
+            }
+            let error = (f64::from(near.to_f32()) - f64::from(wide)).abs();
+            let bound = match f64::from(wide.abs()) {
+                normal if normal >= 2f64.powi(-14) => normal * 2f64.powi(-11),
+                _ => 2f64.powi(-25),
+            };
+            assert!(error <= bound, "{wide:e}: {error:e}");
+        }
+    }
+
+    #[test]
+    fn bf16_is_the_nearest_and_within_its_bound() {
+        let wide = patterns();
+        for (&wide, near) in wide.iter().zip(narrowed!(narrow_bf16, &wide)) {
+            if wide.is_nan() {
+                assert_eq!(near.to_bits(), 0x7fc0);
+                continue;
+            }
+            assert_eq!(near.is_sign_negative(), wide.is_sign_negative());
+            let bits = near.to_bits();
+            if near.is_infinite() {
+                assert!(wide.to_bits() & 0x7fff_ffff >= 0x7f7f_8000, "{wide:e}");
+                continue;
+            }
+            let neighbours = [bits.wrapping_add(1), bits.wrapping_sub(1)];
+            let neighbours = neighbours.map(|bits| bf16::from_bits(bits).to_f32());
+            if bits & 0x7fff != 0 && bits & 0x7fff != 0x7f7f {
+                assert_nearest(wide, near.to_f32(), bits & 1 == 0, neighbours);
+            }
+            let error = (f64::from(near.to_f32()) - f64::from(wide)).abs();
+            let bound = match f64::from(wide.abs()) {
+                normal if normal >= 2f64.powi(-126) => normal * 2f64.powi(-8),
+                _ => 2f64.powi(-134),
+            };
+            assert!(error <= bound, "{wide:e}: {error:e}");
+        }
+    }
 }

@@ -1,13 +1,12 @@
 //! Relative solvent accessibility.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::config::FeatureName;
-use super::cpu;
 use super::feature::{About, Feature};
-use super::kernels::{BLOCK, kernel};
-use super::layout::CHAINS;
-use super::recording::{Recording, args};
-use crate::record::Kernel;
+use super::kernels::{Twin, rsa};
+use super::layout::{CHAINS, ChainSpan, ResidueSpan};
+use super::recorder::FeatureRecorder;
+use super::sasa::areas;
+use rayon::prelude::*;
 
 /// Residues of the window of `rsa_w25`.
 pub(super) const WINDOW: u32 = 25;
@@ -48,18 +47,6 @@ pub(super) fn area_max(aa: u8) -> Option<f32> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rsa {}
 
-pub(super) fn rsa() -> Kernel {
-    kernel("rsa")
-        .block(BLOCK)
-        .reads::<u32>("header")
-        .reads::<u32>("residues")
-        .reads::<u32>("chains")
-        .reads::<u32>("members")
-        .reads::<f32>("areas")
-        .writes::<f32>("relative")
-        .twin(cpu::rsa)
-}
-
 impl Feature for Rsa {
     fn about(&self) -> About {
         About {
@@ -68,7 +55,7 @@ impl Feature for Rsa {
                       selenomethionine; rsa_w25 = mean over 25 residues of the chain, which is \
                       reflected at its ends, without those that have none",
             source: "Tien et al. 2013, PLoS ONE 8:e80635, theoretical maxima",
-            needs: &[FeatureName::Sasa],
+            needs: &["sasa"],
         }
     }
 
@@ -88,18 +75,82 @@ impl Feature for Rsa {
         ]
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
-        let areas = r.areas();
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
+        let areas = areas(r);
         let relative = r.results::<f32>(TableName::Residues, "rsa", 2);
-        let args = args![
-            r.header(),
-            r.residues(),
-            r.chains(),
-            r.members(),
-            areas,
-            relative
-        ];
-        r.launch_blocks(rsa(), CHAINS, &args);
+        let args = rsa::Args {
+            header: r.header(),
+            residues: r.residues(),
+            chains: r.chains(),
+            members: r.members(),
+            areas: areas.buffer,
+            relative: relative.buffer,
+        };
+        r.launch_blocks(CHAINS, args);
         (0..2).for_each(|at| r.column(relative, at));
+    }
+}
+
+/// Areas relative to their maximum, and their means along the chain.
+impl Twin for rsa::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            residues,
+            chains,
+            members,
+            areas,
+            relative,
+        } = self;
+        let areas: &[[f32; 3]] = bytemuck::cast_slice(areas);
+        let out: &mut [[f32; 2]] = bytemuck::cast_slice_mut(relative);
+
+        let relative = |&member: &u32| {
+            let (residue, area) = (&residues[member as usize], areas[member as usize][0]);
+            match area_max(residue.aa) {
+                Some(max) if residue.is(ResidueSpan::STANDARD) && !area.is_nan() => area / max,
+                _ => f32::NAN,
+            }
+        };
+        let of_chain = |chain: &ChainSpan| -> Vec<[f32; 2]> {
+            let values: Vec<f32> = chain.members(members).iter().map(relative).collect();
+            let means = (0..values.len()).map(|at| mean_around(&values, at));
+            values
+                .iter()
+                .copied()
+                .zip(means)
+                .map(<[f32; 2]>::from)
+                .collect()
+        };
+        let chains = &chains[..header[CHAINS] as usize];
+        let values: Vec<_> = chains.par_iter().map(of_chain).collect();
+        // Chains may interleave, so their results are put in place by one thread.
+        for (chain, values) in chains.iter().zip(values) {
+            for (&member, value) in chain.members(members).iter().zip(values) {
+                out[member as usize] = value;
+            }
+        }
+    }
+}
+
+/// The mean of the values that are there in the window around `at`, of a chain
+/// that is reflected at its ends as often as it takes.
+fn mean_around(values: &[f32], at: usize) -> f32 {
+    let last = values.len() - 1;
+    let (mut sum, mut count) = (0f64, 0f64);
+    for place in at as i64 - i64::from(WINDOW / 2)..=at as i64 + i64::from(WINDOW / 2) {
+        let place = match last {
+            0 => 0,
+            _ => place.rem_euclid(2 * last as i64) as usize,
+        };
+        let value = values[place.min(2 * last - place)];
+        if !value.is_nan() {
+            sum += f64::from(value);
+            count += 1.0;
+        }
+    }
+    match count {
+        0.0 => f32::NAN,
+        _ => (sum / count) as f32,
     }
 }

@@ -1,81 +1,145 @@
-//! What is one value a chain and one a structure, of values of their residues.
+//! One value a chain and one a structure, of values of their residues.
 
 use super::columns::TableName;
-use super::cpu;
-use super::kernels::{BLOCK, kernel};
-use super::layout::{CHAINS, STRUCTURES};
-use super::recording::{Recording, Results, args};
-use crate::record::{Arg, Kernel};
+use super::cpu::rows::{Groups, ROW_THREADS};
+use super::cpu::tree_sum;
+use super::kernels::{BuiltIn, Twin, class_fractions, sum_of_rows};
+use super::layout::{CHAINS, ChainSpan, STRUCTURES, StructureSpan};
+use super::recorder::FeatureRecorder;
+use super::results::Results;
+use crate::record::Buffer;
 
-/// A kernel of which each block takes the rows of a chain or of a structure: next come
-/// the rows and what is made of them, then which of the two as `axis`.
-pub(super) fn of_rows(name: &str) -> Kernel {
-    kernel(name)
-        .block(BLOCK)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("chains")
-        .reads::<u32>("members")
-}
-
-/// The sum of rows of reals that are not null, or their mean.
-pub(super) fn sum_of_rows() -> Kernel {
-    of_rows("sum_of_rows")
-        .reads::<f32>("values")
-        .writes::<f32>("sums")
-        .scalar::<u32>("axis")
-        .scalar::<u32>("stride")
-        .scalar::<u32>("mean")
-        .twin(cpu::sum_of_rows)
-}
-
-/// The shares of helix, strand and coil.
-pub(super) fn class_fractions() -> Kernel {
-    of_rows("class_fractions")
-        .reads::<i32>("states")
-        .writes::<f32>("fractions")
-        .scalar::<u32>("axis")
-        .twin(cpu::class_fractions)
+/// The residues of each chain, or of each structure, as arguments of a kernel of which each block
+/// takes the residues of one.
+#[derive(Clone, Copy)]
+pub(super) struct RowArgs {
+    pub(super) header: Buffer<u32>,
+    pub(super) structures: Buffer<StructureSpan>,
+    pub(super) chains: Buffer<ChainSpan>,
+    pub(super) members: Buffer<u32>,
+    /// [`CHAINS`] or [`STRUCTURES`].
+    pub(super) axis: u32,
 }
 
 /// Records the mean of the first column of reals, of chains and then of structures.
-pub(super) fn mean(r: &mut Recording<'_>, name: &str, values: Results<f32>) {
-    let options = args![values.values_a_row() as u32, 1u32];
-    summarise(r, sum_of_rows, name, values.into(), 1, &options);
+pub(super) fn mean(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>) {
+    sum_or_mean(r, name, values, true);
 }
 
 /// Records the sum of the first column of reals, of chains and then of structures.
-pub(super) fn sum(r: &mut Recording<'_>, name: &str, values: Results<f32>) {
-    let options = args![values.values_a_row() as u32, 0u32];
-    summarise(r, sum_of_rows, name, values.into(), 1, &options);
+pub(super) fn sum(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>) {
+    sum_or_mean(r, name, values, false);
+}
+
+fn sum_or_mean(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>, is_mean: bool) {
+    summarise(r, name, 1, |rows, sums| sum_of_rows::Args {
+        header: rows.header,
+        structures: rows.structures,
+        chains: rows.chains,
+        members: rows.members,
+        values: values.buffer,
+        sums,
+        axis: rows.axis,
+        stride: values.values as u32,
+        mean: u32::from(is_mean),
+    });
 }
 
 /// Records the shares of helix, strand and coil, of chains and then of structures.
-pub(super) fn fractions(r: &mut Recording<'_>, name: &str, states: Results<i32>) {
-    summarise(r, class_fractions, name, states.into(), 3, &[]);
+pub(super) fn fractions(r: &mut FeatureRecorder<'_>, name: &str, states: Results<i32>) {
+    summarise(r, name, 3, |rows, fractions| class_fractions::Args {
+        header: rows.header,
+        structures: rows.structures,
+        chains: rows.chains,
+        members: rows.members,
+        states: states.buffer,
+        fractions,
+        axis: rows.axis,
+    });
 }
 
-/// Records what a kernel [`of_rows`] makes, `values` of each chain and then of each
-/// structure, as columns; `options` are its parameters after the axis.
-pub(super) fn summarise(
-    r: &mut Recording<'_>,
-    kernel: fn() -> Kernel,
+/// Records as columns what a kernel makes of residues: `values` of each chain, and then of each
+/// structure. `args` gets the residues and the buffer for the results.
+pub(super) fn summarise<A: BuiltIn>(
+    r: &mut FeatureRecorder<'_>,
     name: &str,
-    rows: Arg,
     values: usize,
-    options: &[Arg],
+    args: impl Fn(RowArgs, Buffer<f32>) -> A,
 ) {
     for (table, axis, of) in [
         (TableName::Chains, CHAINS, "chains"),
         (TableName::Structures, STRUCTURES, "structures"),
     ] {
         let results = r.results::<f32>(table, &format!("{name}_of_{of}"), values);
-        let (structures, chains, members) = (r.structures(), r.chains(), r.members());
-        let header = r.header();
-        let (of_axis, rows) = (axis as u32, rows.clone());
-        let mut args = args![header, structures, chains, members, rows, results, of_axis].to_vec();
-        args.extend_from_slice(options);
-        r.launch_blocks(kernel(), axis, &args);
+        let rows = RowArgs {
+            header: r.header(),
+            structures: r.structures(),
+            chains: r.chains(),
+            members: r.members(),
+            axis: axis as u32,
+        };
+        r.launch_blocks(axis, args(rows, results.buffer));
         (0..values).for_each(|at| r.column(results, at));
+    }
+}
+
+/// Computes the shares of helix, strand and coil among the residues that have a secondary
+/// structure.
+impl Twin for class_fractions::Views<'_> {
+    fn run(self) {
+        let groups = Groups {
+            header: self.header,
+            structures: self.structures,
+            chains: self.chains,
+            members: self.members,
+            axis: self.axis,
+        };
+        groups.for_each(self.fractions, 3, |rows, fractions| {
+            let mut counts = [0u32; 3];
+            for row in rows.iter() {
+                let class = usize::try_from(self.states[2 * row + 1]).ok();
+                if let Some(count) = class.and_then(|class| counts.get_mut(class)) {
+                    *count += 1;
+                }
+            }
+            let all: u32 = counts.iter().sum();
+            for (fraction, count) in fractions.iter_mut().zip(counts) {
+                *fraction = match all {
+                    0 => f32::NAN,
+                    _ => (f64::from(count) / f64::from(all)) as f32,
+                };
+            }
+        });
+    }
+}
+
+/// Computes the sum of the residues that have a value, or their mean.
+impl Twin for sum_of_rows::Views<'_> {
+    fn run(self) {
+        let groups = Groups {
+            header: self.header,
+            structures: self.structures,
+            chains: self.chains,
+            members: self.members,
+            axis: self.axis,
+        };
+        let (values, stride) = (self.values, self.stride as usize);
+        groups.for_each(self.sums, 1, |rows, out| {
+            let mut sums = [0f64; ROW_THREADS];
+            let mut count = 0.0;
+            for (lane, row) in (0..ROW_THREADS).cycle().zip(rows.iter()) {
+                let value = values[stride * row];
+                if !value.is_nan() {
+                    sums[lane] += f64::from(value);
+                    count += 1.0;
+                }
+            }
+            let sum = tree_sum(&mut sums);
+            out[0] = match (count > 0.0, self.mean != 0) {
+                (false, _) => f32::NAN,
+                (true, true) => (sum / count) as f32,
+                (true, false) => sum as f32,
+            };
+        });
     }
 }

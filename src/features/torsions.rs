@@ -1,26 +1,16 @@
 //! Torsions of the backbone.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::cpu;
+use super::cpu::angles::Angle;
+use super::cpu::split::for_each_row;
 use super::feature::{About, Feature};
-use super::kernels::{THREADS, kernel};
-use super::layout::RESIDUES;
-use super::recording::{Recording, args};
-use crate::record::Kernel;
+use super::kernels::{Twin, torsions};
+use super::layout::{Backbone, Position, RESIDUES, ResidueSpan};
+use super::recorder::FeatureRecorder;
 
 /// Torsions of the backbone; they have no settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Torsions {}
-
-pub(super) fn torsions() -> Kernel {
-    kernel("torsions")
-        .block(THREADS)
-        .reads::<u32>("header")
-        .reads::<u32>("residues")
-        .reads::<i32>("backbone")
-        .writes::<f32>("angles")
-        .twin(cpu::torsions)
-}
 
 impl Feature for Torsions {
     fn about(&self) -> About {
@@ -47,10 +37,54 @@ impl Feature for Torsions {
         .to_vec()
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let angles = r.results::<f32>(TableName::Residues, "torsions", 3);
-        let args = args![r.header(), r.residues(), r.backbone(), angles];
-        r.launch_threads(torsions(), RESIDUES, &args);
+        let args = torsions::Args {
+            header: r.header(),
+            residues: r.residues(),
+            backbone: r.backbone(),
+            angles: angles.buffer,
+        };
+        r.launch_threads(RESIDUES, args);
         (0..3).for_each(|at| r.column(angles, at));
+    }
+}
+
+/// Phi, psi and omega of the backbone.
+impl Twin for torsions::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            residues,
+            backbone,
+            angles,
+        } = self;
+        let count = header[RESIDUES] as usize;
+        let residues: &[ResidueSpan] = &residues[..count];
+        let backbone: &[Backbone] = &backbone[..count];
+
+        let dihedral = |points: [Position; 4]| {
+            let all = points.iter().all(|point| point.is_present());
+            all.then(|| Angle::dihedral(points).degrees())
+        };
+        let of = |own: usize| -> [f32; 3] {
+            let here = &backbone[own];
+            let linked = |at: usize| ResidueSpan::is_linked(residues, at);
+            let phi = linked(own)
+                .then(|| dihedral([backbone[own - 1].c, here.n, here.ca, here.c]))
+                .flatten();
+            let (mut psi, mut omega) = (None, None);
+            if linked(own + 1) {
+                let next = &backbone[own + 1];
+                psi = dihedral([here.n, here.ca, here.c, next.n]);
+                omega = dihedral([here.ca, here.c, next.n, next.ca]);
+            }
+            [phi, psi, omega].map(|angle| angle.unwrap_or(f32::NAN))
+        };
+        for_each_row(&mut angles[..count * 3], 3, |rows, angles| {
+            for (own, angles) in rows.zip(angles.chunks_exact_mut(3)) {
+                angles.copy_from_slice(&of(own));
+            }
+        });
     }
 }

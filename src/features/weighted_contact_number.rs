@@ -1,39 +1,20 @@
 //! Weighted contact number.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::cpu;
+use super::cpu::simd;
+use super::cpu::split::parts;
 use super::feature::{About, Feature};
-use super::kernels::{BLOCK, kernel};
-use super::layout::{RESIDUES, STRUCTURES, TILE, TILES};
-use super::recording::{Recording, args};
-use crate::record::Kernel;
+use super::grid::Grid;
+use super::kernels::{Twin, coincident_pairs, weighted_contact_number};
+use super::layout::{Atom, RESIDUES, STRUCTURES, StructureSpan, TILES, Tile};
+use super::recorder::FeatureRecorder;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use rayon::prelude::*;
 
 /// Weighted contact number; it has no settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WeightedContactNumber {}
-
-pub(super) fn weighted_contact_number() -> Kernel {
-    kernel("weighted_contact_number")
-        .block(TILE)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("residues")
-        .reads::<u32>("tiles")
-        .reads::<i32>("atoms")
-        .writes::<f32>("sums")
-        .writes::<u32>("coincident")
-        .twin(cpu::weighted_contact_number)
-}
-
-pub(super) fn coincident_pairs() -> Kernel {
-    kernel("coincident_pairs")
-        .block(BLOCK)
-        .reads::<u32>("header")
-        .reads::<u32>("structures")
-        .reads::<u32>("coincident")
-        .writes::<i32>("pairs")
-        .twin(cpu::coincident_pairs)
-}
 
 impl Feature for WeightedContactNumber {
     fn about(&self) -> About {
@@ -55,24 +36,222 @@ impl Feature for WeightedContactNumber {
         vec![wcn, pairs.of(TableName::Structures)]
     }
 
-    fn record(&self, r: &mut Recording<'_>) {
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
         let sums = r.results::<f32>(TableName::Residues, "wcn", 1);
         let coincident = r.device::<u32>("wcn_coincident_with", RESIDUES, 1);
         let (structures, residues, tiles) = (r.structures(), r.residues(), r.tiles());
-        let args = args![
-            r.header(),
+        let args = weighted_contact_number::Args {
+            header: r.header(),
             structures,
             residues,
             tiles,
-            r.ca(),
-            sums,
-            coincident
-        ];
-        r.launch_blocks(weighted_contact_number(), TILES, &args);
+            atoms: r.ca(),
+            sums: sums.buffer,
+            coincident,
+        };
+        r.launch_blocks(TILES, args);
         r.column(sums, 0);
         let pairs = r.results::<i32>(TableName::Structures, "wcn_coincident", 1);
-        let args = args![r.header(), structures, coincident, pairs];
-        r.launch_blocks(coincident_pairs(), STRUCTURES, &args);
+        let args = coincident_pairs::Args {
+            header: r.header(),
+            structures,
+            coincident,
+            pairs: pairs.buffer,
+        };
+        r.launch_blocks(STRUCTURES, args);
         r.column(pairs, 0);
+    }
+}
+
+/// Terms added in single precision before they go into the double sum.
+const GROUP: usize = 32;
+
+/// A group's sum of 1/d^2 over distances of at least 0.001 A is below this.
+const SUM_MAX: f32 = 2.0 * GROUP as f32;
+
+/// Vectors of residues whose sums are on the way at once.
+const VECTORS: usize = 2;
+
+/// Sum of 1/d^2 over the other residues of the structure.
+impl Twin for weighted_contact_number::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            tiles,
+            atoms,
+            sums,
+            coincident,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+        let tiles = Tile::live(header, tiles);
+
+        let ranges = || tiles.iter().map(Tile::range);
+        let outputs = parts(sums, ranges()).zip(parts(coincident, ranges()));
+        let present = tiles
+            .par_iter()
+            .zip(outputs)
+            .filter(|(tile, _)| tile.count > 0);
+        present.for_each(|(tile, (sums, coincident))| {
+            let structure = residues[tile.range().start].structure as usize;
+            let grid = &structures[structure].residue_grid;
+            let all = &atoms[tile.structure_range()];
+            let is_compact = grid
+                .extent
+                .iter()
+                .all(|&n| u32::from(n) <= 1 << (24 - grid.shift));
+            dispatch!(simd::level(), simd => {
+                let block = VECTORS * simd_lanes(simd);
+                let outputs = sums.chunks_mut(block).zip(coincident.chunks_mut(block));
+                for (own, outputs) in atoms[tile.range()].chunks(block).zip(outputs) {
+                    if is_compact {
+                        weighted_sums::<_, true>(simd, own, all, grid, outputs);
+                    } else {
+                        weighted_sums::<_, false>(simd, own, all, grid, outputs);
+                    }
+                }
+            });
+        });
+    }
+}
+
+/// 32-bit elements of a vector.
+fn simd_lanes<S: Simd>(_: S) -> usize {
+    S::f32s::LEN
+}
+
+/// C-alphas that are measured from, a vector an axis: from the corner of the
+/// structure's grid in floats where the grid is so small that they are exact,
+/// else as they are.
+struct Places<S: Simd> {
+    floats: [S::f32s; 3],
+    integers: [S::i32s; 3],
+}
+
+impl<S: Simd> Places<S> {
+    #[inline(always)]
+    fn new(simd: S, atoms: &[Atom], corner: [i32; 3]) -> Self {
+        let coordinate = |lane: usize, axis: usize| {
+            let atom = atoms.get(lane).filter(|atom| atom.is_present());
+            atom.map_or(corner[axis], |atom| <[i32; 3]>::from(atom.position)[axis])
+        };
+        let [x, y, z] = [0, 1, 2].map(|axis| S::i32s::from_fn(simd, |lane| coordinate(lane, axis)));
+        let from_corner = [x - corner[0], y - corner[1], z - corner[2]];
+        Places {
+            floats: from_corner.map(|vector| vector.to_float()),
+            integers: [x, y, z],
+        }
+    }
+
+    #[inline(always)]
+    fn squared_distance<const COMPACT: bool>(
+        &self,
+        place: [i32; 3],
+        from_corner: [f32; 3],
+    ) -> S::f32s {
+        let [x, y, z] = [0, 1, 2].map(|axis| {
+            if COMPACT {
+                self.floats[axis] - from_corner[axis]
+            } else {
+                (self.integers[axis] - place[axis]).to_float()
+            }
+        });
+        z.mul_add_precise(z, y.mul_add_precise(y, x * x))
+    }
+}
+
+/// 1/x to 6e-7, as in the kernel. What it makes of 0 is not below [`SUM_MAX`].
+#[inline(always)]
+fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let bits: S::u32s = x.bitcast();
+    let guess: S::f32s = (S::u32s::splat(simd, 0x7ee8_0000) - bits).bitcast();
+    let better = guess * (x * guess).mul_add_precise(-1.114_922_2, 2.112_799_4);
+    (-x).mul_add_precise(better, 1.000_000_5)
+        .mul_add_precise(better, better)
+}
+
+/// Calls `each` with the squared distances of every residue of a group that is
+/// there from each vector of places.
+#[inline(always)]
+fn for_each_distance<S: Simd, const COMPACT: bool>(
+    places: &[Places<S>; VECTORS],
+    group: &[Atom],
+    corner: [i32; 3],
+    mut each: impl FnMut(usize, S::f32s),
+) {
+    for other in group.iter().filter(|other| other.is_present()) {
+        let place = <[i32; 3]>::from(other.position);
+        let from_corner = [0, 1, 2].map(|axis| (place[axis] - corner[axis]) as f32);
+        for (v, own) in places.iter().enumerate() {
+            each(v, own.squared_distance::<COMPACT>(place, from_corner));
+        }
+    }
+}
+
+/// The sums around `own`, at most so many vectors of residues, over `all`.
+#[inline(always)]
+fn weighted_sums<S: Simd, const COMPACT: bool>(
+    simd: S,
+    own: &[Atom],
+    all: &[Atom],
+    grid: &Grid,
+    (sums, coincident): (&mut [f32], &mut [u32]),
+) {
+    let lanes = S::f32s::LEN;
+    let corner = grid.origin;
+    let places: [Places<S>; VECTORS] =
+        std::array::from_fn(|v| Places::new(simd, own.get(v * lanes..).unwrap_or(&[]), corner));
+    let zero = S::f64s::splat(simd, 0.0);
+    let mut totals = [(zero, zero); VECTORS];
+    let mut at_zero = [S::u32s::splat(simd, 0); VECTORS];
+    for group in all.chunks(GROUP) {
+        let mut partial = [S::f32s::splat(simd, 0.0); VECTORS];
+        for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2| {
+            partial[v] += reciprocal(simd, d2);
+        });
+        if partial.iter().any(|sum| sum.simd_lt(SUM_MAX).any_false()) {
+            partial = [S::f32s::splat(simd, 0.0); VECTORS];
+            for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2| {
+                let apart = d2.simd_gt(0.0);
+                partial[v] += apart.select(reciprocal(simd, d2), S::f32s::splat(simd, 0.0));
+                at_zero[v] += apart.select(S::u32s::splat(simd, 0), S::u32s::splat(simd, 1));
+            });
+        }
+        for (total, partial) in totals.iter_mut().zip(partial) {
+            let (low, high) = partial.widen();
+            *total = (total.0 + low, total.1 + high);
+        }
+    }
+    let outputs = own.iter().zip(sums).zip(coincident).enumerate();
+    for (lane, ((atom, sum), coincident)) in outputs {
+        let (v, lane) = (lane / lanes, lane % lanes);
+        let halves = [totals[v].0, totals[v].1];
+        let total = halves[lane / S::f64s::LEN][lane % S::f64s::LEN];
+        (*sum, *coincident) = if atom.is_present() {
+            // The residue itself is at distance 0.
+            ((total * 1e6) as f32, at_zero[v][lane] - 1)
+        } else {
+            (f32::NAN, 0)
+        };
+    }
+}
+
+/// Half the sum over a structure's residues.
+impl Twin for coincident_pairs::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            coincident,
+            pairs,
+        } = self;
+        let structures = StructureSpan::live(header, structures);
+
+        for (structure, pairs) in structures.iter().zip(pairs) {
+            let own = coincident[structure.residues()].iter();
+            let sum: u64 = own.copied().map(u64::from).sum();
+            *pairs = i32::try_from(sum / 2).unwrap_or(i32::MAX);
+        }
     }
 }

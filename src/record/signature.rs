@@ -287,6 +287,13 @@ impl Declarations {
         let mut product: u32 = 1;
         for factor in split(tokens, '*') {
             // Of a name with its namespaces the last part counts.
+            let is_path = |(at, token): (usize, &Token)| match at % 3 {
+                0 => token.word().is_some(),
+                _ => token.is(':'),
+            };
+            if factor.len() % 3 != 1 || !factor.iter().enumerate().all(is_path) {
+                return None;
+            }
             let word = factor.last()?.word()?;
             let value = match word.trim_end_matches(['u', 'U']).parse() {
                 Ok(value) => value,
@@ -708,10 +715,11 @@ mod tests {
             #define CELL_PARAMS const unsigned *cell_start, \\
                 const int *cell_x
             constexpr unsigned WARPS = 4;
+            constexpr unsigned ROWS = 2048 / WARPS;
             namespace areas { constexpr int THREADS = 32 * WARPS; }
             KERNEL(areas::THREADS, 2)
             near(const unsigned* header, CELL_PARAMS, float* out) {}
-            KERNEL(N) other(void) {}
+            KERNEL(ROWS) other(void) {}
         ";
         let kernels = kernels(text);
         assert_eq!(kernels[0].block_threads, Some(128));

@@ -4,20 +4,20 @@
 
 use super::super::layout::Position;
 use super::vector::cross;
-pub(super) use super::vector::{Vector, difference, dot};
+pub(in super::super) use super::vector::{Vector, difference, dot};
 
 /// An angle as its sine and cosine, both times one positive factor; zeros where
 /// there is none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Angle {
-    pub(super) sin: f64,
-    pub(super) cos: f64,
+pub(in super::super) struct Angle {
+    pub(in super::super) sin: f64,
+    pub(in super::super) cos: f64,
 }
 
 impl Angle {
     /// The dihedral of four points about the axis from the second to the third,
     /// positive clockwise along it (IUPAC-IUB 1970).
-    pub(super) fn dihedral([p1, p2, p3, p4]: [Position; 4]) -> Self {
+    pub(in super::super) fn dihedral([p1, p2, p3, p4]: [Position; 4]) -> Self {
         let (b1, b2, b3) = (difference(p2, p1), difference(p3, p2), difference(p4, p3));
         let (n1, n2) = (cross(b1, b2), cross(b2, b3));
         Angle {
@@ -26,7 +26,7 @@ impl Angle {
         }
     }
 
-    pub(super) fn between(a: Vector, b: Vector) -> Self {
+    pub(in super::super) fn between(a: Vector, b: Vector) -> Self {
         let normal = cross(a, b);
         Angle {
             sin: dot(normal, normal).sqrt(),
@@ -36,7 +36,7 @@ impl Angle {
 
     /// In (-180, 180], to 1e-9 before it is rounded to single precision; NaN where
     /// there is no angle.
-    pub(super) fn degrees(self) -> f32 {
+    pub(in super::super) fn degrees(self) -> f32 {
         const TAN_15: f64 = 0.2679491924311227;
         const TAN_30: f64 = 0.5773502691896257;
         const DEGREES: f64 = 57.29577951308232;

@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Lanes of the widest vector of 32-bit elements.
-pub(super) const LANES_MAX: usize = 16;
+pub(in super::super) const LANES_MAX: usize = 16;
 
 /// What the machine has.
-pub(super) fn level() -> Level {
+pub(in super::super) fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(Level::new)
 }
@@ -19,7 +19,10 @@ pub(super) fn level() -> Level {
 /// Cuts a range into vectors: where each starts, and how many lanes of it are in
 /// the range.
 #[inline(always)]
-pub(super) fn vectors<S: Simd>(_: S, range: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+pub(in super::super) fn vectors<S: Simd>(
+    _: S,
+    range: Range<usize>,
+) -> impl Iterator<Item = (usize, usize)> {
     let lanes = S::i32s::LEN;
     let end = range.end;
     range
@@ -29,7 +32,7 @@ pub(super) fn vectors<S: Simd>(_: S, range: Range<usize>) -> impl Iterator<Item 
 
 /// Cuts each of several ranges into vectors, as [`vectors`] does.
 #[inline(always)]
-pub(super) fn vectors_of<S: Simd, I: Iterator<Item = Range<usize>>>(
+pub(in super::super) fn vectors_of<S: Simd, I: Iterator<Item = Range<usize>>>(
     _: S,
     runs: I,
 ) -> RunVectors<I> {
@@ -41,7 +44,7 @@ pub(super) fn vectors_of<S: Simd, I: Iterator<Item = Range<usize>>>(
 }
 
 /// What [`vectors_of`] returns.
-pub(super) struct RunVectors<I> {
+pub(in super::super) struct RunVectors<I> {
     runs: I,
     /// Of the run that is being cut.
     left: Range<usize>,
@@ -65,7 +68,7 @@ impl<I: Iterator<Item = Range<usize>>> Iterator for RunVectors<I> {
 /// The vector of values from `at` on, of which `count` are wanted; the others are
 /// whatever stands there.
 #[inline(always)]
-pub(super) fn load<S: Simd>(simd: S, values: &[i32], at: usize, count: usize) -> S::i32s {
+pub(in super::super) fn load<S: Simd>(simd: S, values: &[i32], at: usize, count: usize) -> S::i32s {
     match values.get(at..at + S::i32s::LEN) {
         Some(lanes) => S::i32s::from_slice(simd, lanes),
         None => {
@@ -78,7 +81,7 @@ pub(super) fn load<S: Simd>(simd: S, values: &[i32], at: usize, count: usize) ->
 
 /// The first `count` lanes.
 #[inline(always)]
-pub(super) fn first_lanes<S: Simd>(simd: S, count: usize) -> S::mask32s {
+pub(in super::super) fn first_lanes<S: Simd>(simd: S, count: usize) -> S::mask32s {
     S::mask32s::from_bitmask(simd, (1 << count) - 1)
 }
 
@@ -86,7 +89,12 @@ pub(super) fn first_lanes<S: Simd>(simd: S, count: usize) -> S::mask32s {
 /// most `reach`, and at least `reach` squared elsewhere. `reach` is at most
 /// [`REACH`](super::super::layout::REACH).
 #[inline(always)]
-pub(super) fn squared<S: Simd>(x: S::i32s, y: S::i32s, z: S::i32s, reach: i32) -> S::u32s {
+pub(in super::super) fn squared<S: Simd>(
+    x: S::i32s,
+    y: S::i32s,
+    z: S::i32s,
+    reach: i32,
+) -> S::u32s {
     let square = |d: S::i32s| {
         let d = d.abs().min(reach);
         d * d
@@ -96,7 +104,7 @@ pub(super) fn squared<S: Simd>(x: S::i32s, y: S::i32s, z: S::i32s, reach: i32) -
 
 /// Which of the atoms from `at` on are of the chain of `own`.
 #[inline(always)]
-pub(super) fn of_chain<S: Simd>(
+pub(in super::super) fn of_chain<S: Simd>(
     simd: S,
     tags: &[AtomTag],
     at: usize,
@@ -109,7 +117,7 @@ pub(super) fn of_chain<S: Simd>(
 
 /// The lanes whose bits are set.
 #[inline(always)]
-pub(super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
+pub(in super::super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
         bits &= bits - 1;
@@ -119,7 +127,7 @@ pub(super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
 
 /// All that the machine has, for tests.
 #[cfg(test)]
-pub(super) fn levels() -> Vec<Level> {
+pub(in super::super) fn levels() -> Vec<Level> {
     let best = Level::new();
     let mut levels = vec![best];
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]

@@ -1,17 +1,11 @@
 //! Cutting what a twin writes into parts that threads may write at once.
 
-use super::super::layout::{STRUCTURES, StructureSpan};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The batch's structures.
-pub(super) fn structures<'a>(header: &[u32], words: &'a [u32]) -> &'a [StructureSpan] {
-    &bytemuck::cast_slice(words)[..header[STRUCTURES] as usize]
-}
-
 /// The parts of `whole` at `ranges`, which ascend; one that does not, of an item
 /// that is not there, is empty.
-pub(super) fn parts<T: Send>(
+pub(in super::super) fn parts<T: Send>(
     whole: &mut [T],
     ranges: impl Iterator<Item = Range<usize>>,
 ) -> rayon::vec::IntoIter<&mut [T]> {
@@ -31,11 +25,11 @@ pub(super) fn parts<T: Send>(
 }
 
 /// Rows of a thread's task: few enough to share out, enough to pay for it.
-pub(super) const TASK_ROWS: usize = 64;
+pub(in super::super) const TASK_ROWS: usize = 64;
 
 /// Calls `compute` with every stretch of rows and its part of `out`, which has
 /// `values` a row, in parallel.
-pub(super) fn for_each_row<T: Send>(
+pub(in super::super) fn for_each_row<T: Send>(
     out: &mut [T],
     values: usize,
     compute: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
@@ -48,7 +42,7 @@ pub(super) fn for_each_row<T: Send>(
 }
 
 /// As [`for_each_row`], with two outputs.
-pub(super) fn for_each_row_of_two<T: Send, U: Send>(
+pub(in super::super) fn for_each_row_of_two<T: Send, U: Send>(
     (one, one_values): (&mut [T], usize),
     (two, two_values): (&mut [U], usize),
     compute: impl Fn(Range<usize>, &mut [T], &mut [U]) + Send + Sync,

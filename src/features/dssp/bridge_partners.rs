@@ -1,0 +1,79 @@
+//! Twin of `kernels/bridge_partners.cu`.
+
+use super::super::cpu::split::for_each_row;
+use super::super::kernels::{Twin, bridge_partners};
+use super::super::layout::{RESIDUES, ResidueSpan, StructureSpan};
+use super::bonds::{BRIDGES_MAX, Bonds, Bridges, NO_BRIDGE, bridge_to, is_joined};
+
+/// The residues that each residue forms a bridge with.
+impl Twin for bridge_partners::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            hydrogens,
+            partners,
+            energies,
+            bridges,
+        } = self;
+        let count = header[RESIDUES] as usize;
+        let structures = StructureSpan::live(header, structures);
+        let residues: &[ResidueSpan] = &residues[..count];
+        let bonds = Bonds::new(partners, energies);
+
+        let hydrogens = &hydrogens[..count];
+        let can_bridge = |at: usize| is_joined(hydrogens, at) && is_joined(hydrogens, at + 1);
+        for_each_row(&mut bridges[..count], 1, |rows, bridges| {
+            for (own, bridges) in rows.zip(bridges) {
+                *bridges = Bridges([NO_BRIDGE; BRIDGES_MAX]);
+                if can_bridge(own) {
+                    let structure = residues[own].structure as usize;
+                    let first = structures[structure].residue_start as usize;
+                    find(own, first, bonds, &can_bridge, bridges);
+                }
+            }
+        });
+    }
+}
+
+/// Each pattern follows from an acceptor of the residue, or of the next, and one more
+/// bond.
+fn find(
+    own: usize,
+    first: usize,
+    bonds: Bonds<'_>,
+    can_bridge: &impl Fn(usize) -> bool,
+    bridges: &mut Bridges,
+) {
+    let mut count = 0;
+    let mut test = |partner: usize, donor: usize, acceptor: usize, antiparallel: bool| {
+        if own.abs_diff(partner) >= 3
+            && can_bridge(partner)
+            && bonds.between(donor, acceptor, first)
+        {
+            add(bridges, &mut count, bridge_to(partner, antiparallel));
+        }
+    };
+    for acceptor in bonds.acceptors(own, first).into_iter().flatten() {
+        test(acceptor, acceptor, own, true);
+        test(acceptor + 1, acceptor + 2, own, false);
+    }
+    for acceptor in bonds.acceptors(own + 1, first).into_iter().flatten() {
+        test(acceptor, acceptor, own - 1, false);
+        test(acceptor + 1, acceptor + 2, own - 1, true);
+    }
+}
+
+/// Adds a bridge in the order of partners. One that is both is parallel.
+fn add(bridges: &mut Bridges, count: &mut usize, bridge: u32) {
+    let Bridges(bridges) = bridges;
+    let place = bridges[..*count].partition_point(|other| other / 2 < bridge / 2);
+    if place < *count && bridges[place] / 2 == bridge / 2 {
+        bridges[place] = bridges[place].min(bridge);
+        return;
+    }
+    bridges.copy_within(place..*count, place + 1);
+    bridges[place] = bridge;
+    *count += 1;
+}

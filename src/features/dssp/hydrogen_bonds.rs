@@ -1,0 +1,366 @@
+//! Twin of `kernels/hydrogen_bonds.cu`.
+
+use super::super::columns::NULL_COUNT;
+use super::super::cpu::simd::{self, LANES_MAX, first_lanes, load, squared, vectors};
+use super::super::grid::Grid;
+use super::super::kernels::Cells;
+use super::super::kernels::{Twin, hydrogen_bonds};
+use super::super::layout::{Atom, Backbone, Position, RESIDUES, ResidueSpan, StructureSpan};
+use super::bonds::{DONOR, Hydrogen, INCOMPLETE};
+use bytemuck::{cast_slice, cast_slice_mut};
+use fearless_simd::{dispatch, prelude::*};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// C-alphas of bonded residues are closer than this, in 0.001 A.
+const REACH: i32 = 9_000;
+/// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
+const ENERGY_MIN: i32 = -9_900;
+const NO_BOND: u64 = u64::MAX;
+
+/// The two best of the bonds seen, each as its energy above the lowest possible, in
+/// cal/mol, and the partner: of bonds equally strong the lower partner is better.
+#[derive(Clone, Copy)]
+struct BestBonds([u64; 2]);
+
+impl BestBonds {
+    const NONE: BestBonds = BestBonds([NO_BOND; 2]);
+
+    fn add(&mut self, energy: i32, partner: usize) {
+        let bond = ((energy - ENERGY_MIN) as u64) << 32 | partner as u64;
+        let [first, second] = self.0;
+        self.0 = [first.min(bond), second.min(first.max(bond))];
+    }
+
+    /// Partner and energy of each; the partner counts from `first`.
+    fn results(self, first: u32) -> [(i32, f32); 2] {
+        self.0.map(|bond| {
+            if bond == NO_BOND {
+                return (NULL_COUNT, f32::NAN);
+            }
+            let energy = (bond >> 32) as i32 + ENERGY_MIN;
+            ((bond as u32 - first) as i32, energy as f32 / 1000.0)
+        })
+    }
+}
+
+/// What a residue's bonds are computed from.
+#[derive(Clone, Copy)]
+struct Peptides<'a> {
+    backbone: &'a [Backbone],
+    hydrogens: &'a [Hydrogen],
+}
+
+/// One coordinate of several residues.
+type Lanes<T> = [T; LANES_MAX];
+
+/// Some residues side by side: N, C and O by axis, and the hydrogens' offsets.
+#[derive(Default)]
+struct Side {
+    n: [Lanes<i32>; 3],
+    c: [Lanes<i32>; 3],
+    o: [Lanes<i32>; 3],
+    hydrogen: [Lanes<f32>; 3],
+}
+
+impl Side {
+    #[inline(always)]
+    fn fill(&mut self, peptides: Peptides<'_>, residues: &[i32]) {
+        for (lane, &residue) in residues.iter().enumerate().take(LANES_MAX) {
+            let Backbone { n, c, o, .. } = &peptides.backbone[residue as usize];
+            let hydrogen = &peptides.hydrogens[residue as usize];
+            (self.n[0][lane], self.n[1][lane], self.n[2][lane]) = (n.x, n.y, n.z);
+            (self.c[0][lane], self.c[1][lane], self.c[2][lane]) = (c.x, c.y, c.z);
+            (self.o[0][lane], self.o[1][lane], self.o[2][lane]) = (o.x, o.y, o.z);
+            self.hydrogen[0][lane] = hydrogen[0];
+            self.hydrogen[1][lane] = hydrogen[1];
+            self.hydrogen[2][lane] = hydrogen[2];
+        }
+    }
+}
+
+/// Rows of a task. A pair of residues of one task is computed once, for both.
+const ROWS: usize = 512;
+
+/// The best two acceptors of each residue's N-H and the best two donors to its O.
+impl Twin for hydrogen_bonds::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            backbone,
+            hydrogens,
+            partners,
+            energies,
+        } = self;
+        let count = header[RESIDUES] as usize;
+        let inputs = Inputs {
+            structures: StructureSpan::live(header, structures),
+            residues: residues,
+            atoms: atoms,
+            cells: cells,
+            peptides: Peptides {
+                backbone: backbone,
+                hydrogens: hydrogens,
+            },
+        };
+        let partners: &mut [[i32; 4]] = cast_slice_mut(partners);
+        let energies: &mut [[f32; 4]] = cast_slice_mut(energies);
+
+        let partners = partners[..count].par_chunks_mut(ROWS);
+        let energies = energies[..count].par_chunks_mut(ROWS);
+        let tasks = partners.zip(energies).enumerate();
+        tasks.for_each(|(task, (partners, energies))| {
+            let start = task * ROWS;
+            let best = inputs.best_bonds(start..start + partners.len());
+            let rows = partners.iter_mut().zip(energies).zip(best);
+            for (own, ((partners, energies), best)) in (start..).zip(rows) {
+                let first = inputs.structure(own).residue_start;
+                let [give, take] = best.map(|best| best.results(first));
+                let all = [give[0], give[1], take[0], take[1]];
+                (*partners, *energies) = (all.map(|bond| bond.0), all.map(|bond| bond.1));
+            }
+        });
+    }
+}
+
+/// What the kernel reads.
+struct Inputs<'a> {
+    structures: &'a [StructureSpan],
+    residues: &'a [ResidueSpan],
+    atoms: &'a [Atom],
+    cells: Cells<'a>,
+    peptides: Peptides<'a>,
+}
+
+impl Inputs<'_> {
+    fn structure(&self, residue: usize) -> &StructureSpan {
+        &self.structures[self.residues[residue].structure as usize]
+    }
+
+    /// The bonds that each of a task's rows gives, and those that it takes.
+    fn best_bonds(&self, rows: Range<usize>) -> Vec<[BestBonds; 2]> {
+        let mut best = vec![[BestBonds::NONE; 2]; rows.len()];
+        dispatch!(simd::level(), simd => {
+            let (mut search, mut side) = (Search::default(), Side::default());
+            for (own, atom) in rows.clone().zip(&self.atoms[rows.clone()]) {
+                if self.peptides.hydrogens[own][3] == INCOMPLETE {
+                    continue;
+                }
+                let structure = self.structure(own);
+                let (point, done) = (atom.position.into(), rows.start..own);
+                search.begin(&self.cells, &structure.residue_grid, point);
+                let near = if is_followed(simd, &self.cells, structure) {
+                    search.find::<_, true>(simd, &self.cells, point, done)
+                } else {
+                    search.find::<_, false>(simd, &self.cells, point, done)
+                };
+                add_bonds(simd, self.peptides, own, near, &mut side, rows.start, &mut best);
+            }
+        });
+        best
+    }
+}
+
+/// Whether a vector may begin at any of the structure's sorted atoms.
+#[inline(always)]
+fn is_followed<S: Simd>(_: S, cells: &Cells<'_>, structure: &StructureSpan) -> bool {
+    let end = structure.residue_start + structure.residue_count;
+    end as usize + S::i32s::LEN <= cells.x.len()
+}
+
+/// A search for residues.
+#[derive(Default)]
+struct Search {
+    /// The sorted C-alphas to look at.
+    runs: Vec<Range<usize>>,
+    /// Room for what is found.
+    near: Vec<i32>,
+}
+
+impl Search {
+    /// Everything but the vectors, which what is called among them would push out of
+    /// their registers.
+    fn begin(&mut self, cells: &Cells<'_>, grid: &Grid, point: [i32; 3]) {
+        self.runs.clear();
+        self.runs.extend(cells.runs(grid, point, REACH));
+        let candidates: usize = self.runs.iter().map(Range::len).sum();
+        self.near
+            .resize(self.near.len().max(candidates + LANES_MAX), 0);
+    }
+
+    /// The residues whose C-alphas are within reach, but for those from `done.start`
+    /// up to the residue itself, which is `done.end`. `WHOLE` says that whole vectors
+    /// may be loaded.
+    #[inline(always)]
+    fn find<S: Simd, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        cells: &Cells<'_>,
+        [x, y, z]: [i32; 3],
+        done: Range<usize>,
+    ) -> &[i32] {
+        let sources: &[i32] = cast_slice(cells.source);
+        let (first, own) = (done.start as i32, done.end as i32);
+        let load = |values: &[i32], at: usize, lanes: usize| match WHOLE {
+            true => S::i32s::from_slice(simd, &values[at..at + S::i32s::LEN]),
+            false => load(simd, values, at, lanes),
+        };
+        let mut len = 0;
+        for run in &self.runs {
+            for (at, lanes) in vectors(simd, run.clone()) {
+                let dx = load(cells.x, at, lanes) - x;
+                let dy = load(cells.y, at, lanes) - y;
+                let dz = load(cells.z, at, lanes) - z;
+                let source = load(sources, at, lanes);
+                let within = squared::<S>(dx, dy, dz, REACH).simd_lt((REACH * REACH) as u32);
+                let is_open = source.simd_gt(own) | source.simd_lt(first);
+                let found = within & is_open & first_lanes(simd, lanes);
+                source
+                    .compress(found)
+                    .store_slice(&mut self.near[len..len + S::i32s::LEN]);
+                len += found.to_bitmask().count_ones() as usize;
+            }
+        }
+        &self.near[..len]
+    }
+}
+
+/// Adds the bonds that residue `own` gives to others or takes from them, to its own
+/// and to theirs, if they are among those that `best` is of, from residue `start`
+/// on. A residue's N-H and the O of the one before it are never bonded.
+#[inline(always)]
+fn add_bonds<S: Simd>(
+    simd: S,
+    peptides: Peptides<'_>,
+    own: usize,
+    near: &[i32],
+    side: &mut Side,
+    start: usize,
+    best: &mut [[BestBonds; 2]],
+) {
+    let Backbone { n, c, o, .. } = peptides.backbone[own];
+    let [hx, hy, hz, kind] = peptides.hydrogens[own];
+    let (n, c, o) = (splat(simd, n), splat(simd, c), splat(simd, o));
+    let hydrogen = Points {
+        x: S::f32s::splat(simd, hx),
+        y: S::f32s::splat(simd, hy),
+        z: S::f32s::splat(simd, hz),
+    };
+    let kind_of = |residue: usize| peptides.hydrogens[residue][3];
+    for others in near.chunks(S::i32s::LEN) {
+        side.fill(peptides, others);
+        let wanted = first_lanes(simd, others.len());
+        if kind == DONOR {
+            let (c, o) = (points(simd, &side.c), points(simd, &side.o));
+            let energies = bond_energies(simd, n, hydrogen, c, o);
+            for_each_bond(simd, energies, wanted, |lane, energy| {
+                let acceptor = others[lane] as usize;
+                if kind_of(acceptor) != INCOMPLETE && own != acceptor + 1 {
+                    best[own - start][0].add(energy, acceptor);
+                    if let Some(best) = best.get_mut(acceptor.wrapping_sub(start)) {
+                        best[1].add(energy, own);
+                    }
+                }
+            });
+        }
+        let others_hydrogens = Points {
+            x: S::f32s::from_slice(simd, &side.hydrogen[0][..S::f32s::LEN]),
+            y: S::f32s::from_slice(simd, &side.hydrogen[1][..S::f32s::LEN]),
+            z: S::f32s::from_slice(simd, &side.hydrogen[2][..S::f32s::LEN]),
+        };
+        let energies = bond_energies(simd, points(simd, &side.n), others_hydrogens, c, o);
+        for_each_bond(simd, energies, wanted, |lane, energy| {
+            let donor = others[lane] as usize;
+            if kind_of(donor) == DONOR && donor != own + 1 {
+                best[own - start][1].add(energy, donor);
+                if let Some(best) = best.get_mut(donor.wrapping_sub(start)) {
+                    best[0].add(energy, own);
+                }
+            }
+        });
+    }
+}
+
+/// Calls `add` with each wanted lane whose energy is negative.
+#[inline(always)]
+fn for_each_bond<S: Simd>(
+    _: S,
+    energies: S::i32s,
+    wanted: S::mask32s,
+    mut add: impl FnMut(usize, i32),
+) {
+    let mut energy_of = [0; LANES_MAX];
+    energies.store_slice(&mut energy_of[..S::i32s::LEN]);
+    let mut found = (energies.simd_lt(0) & wanted).to_bitmask();
+    while found != 0 {
+        let lane = found.trailing_zeros() as usize;
+        add(lane, energy_of[lane]);
+        found &= found - 1;
+    }
+}
+
+/// Positions side by side. There are no loops over axes, as closures would not be
+/// compiled for the vectors in use.
+#[derive(Clone, Copy)]
+struct Points<V> {
+    x: V,
+    y: V,
+    z: V,
+}
+
+#[inline(always)]
+fn splat<S: Simd>(simd: S, position: Position) -> Points<S::i32s> {
+    Points {
+        x: S::i32s::splat(simd, position.x),
+        y: S::i32s::splat(simd, position.y),
+        z: S::i32s::splat(simd, position.z),
+    }
+}
+
+#[inline(always)]
+fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> Points<S::i32s> {
+    Points {
+        x: S::i32s::from_slice(simd, &lanes[0][..S::i32s::LEN]),
+        y: S::i32s::from_slice(simd, &lanes[1][..S::i32s::LEN]),
+        z: S::i32s::from_slice(simd, &lanes[2][..S::i32s::LEN]),
+    }
+}
+
+/// Energies of hydrogen bonds in cal/mol, rounded half away from zero where they are
+/// negative: 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+#[inline(always)]
+fn bond_energies<S: Simd>(
+    simd: S,
+    n: Points<S::i32s>,
+    hydrogen: Points<S::f32s>,
+    c: Points<S::i32s>,
+    o: Points<S::i32s>,
+) -> S::i32s {
+    let (no, ho) = squared_distances(simd, n, hydrogen, o);
+    let (nc, hc) = squared_distances(simd, n, hydrogen, c);
+    let too_close = no.min(nc).min(ho.min(hc)).simd_lt(250_000.0);
+    let coupling = S::f32s::splat(simd, -27_888_000.0);
+    let energy =
+        coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
+    let rounded = S::i32s::truncate_from(energy - 0.5).max(ENERGY_MIN);
+    too_close.select(S::i32s::splat(simd, ENERGY_MIN), rounded)
+}
+
+/// Squared distances of N, and of its hydrogen, from an atom.
+#[inline(always)]
+fn squared_distances<S: Simd>(
+    _: S,
+    n: Points<S::i32s>,
+    hydrogen: Points<S::f32s>,
+    atom: Points<S::i32s>,
+) -> (S::f32s, S::f32s) {
+    let x = S::f32s::float_from(n.x - atom.x);
+    let y = S::f32s::float_from(n.y - atom.y);
+    let z = S::f32s::float_from(n.z - atom.z);
+    let (hx, hy, hz) = (x + hydrogen.x, y + hydrogen.y, z + hydrogen.z);
+    (x * x + y * y + z * z, hx * hx + hy * hy + hz * hz)
+}

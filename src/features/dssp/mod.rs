@@ -1,0 +1,190 @@
+//! Secondary structure and backbone hydrogen bonds.
+
+mod amide_hydrogens;
+mod bonds;
+mod bridge_partners;
+mod hydrogen_bonds;
+mod ladders;
+mod secondary_structure;
+
+use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::feature::{About, Feature, Setting, unknown};
+use super::kernels;
+use super::layout::RESIDUES;
+use super::recorder::FeatureRecorder;
+use super::summary;
+use crate::error::Result;
+pub(super) use bonds::Bridges;
+
+/// Which program's rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DsspVersion {
+    /// DSSP 2.2.
+    #[default]
+    V2,
+    /// DSSP 4, which tells polyproline helices from loops.
+    V4,
+}
+
+/// Settings of secondary structure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dssp {
+    /// Which program's rules.
+    pub version: DsspVersion,
+}
+
+/// The words for the version in a config.
+const VERSIONS: &[&str] = &["2", "4"];
+
+/// The texts of `ss8`, in the kernel's order.
+const STATES: &[&str] = &["H", "E", "B", "G", "I", "T", "S", "P", "-"];
+/// The texts of `ss3`, in the kernel's order.
+const CLASSES: &[&str] = &["H", "E", "C"];
+
+impl Feature for Dssp {
+    fn about(&self) -> About {
+        About {
+            summary: "Secondary structure by patterns of backbone hydrogen bonds, and the bonds.",
+            formula: "E = 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN), with H 1 A from N \
+                      against the C=O before, to 0.001 kcal/mol; a bond if E < -0.5; no bond \
+                      from proline, after a break, or of C-alphas 9 A apart; I replaces H, then \
+                      H, E, B, G, T, S in this order; null where N, CA, C or O is missing",
+            source: "Kabsch and Sander 1983, Biopolymers 22:2577",
+            needs: &[],
+        }
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Setting)> {
+        vec![(
+            "dssp.version",
+            Setting::Choice(VERSIONS[self.version as usize], VERSIONS),
+        )]
+    }
+
+    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
+        match (key, value) {
+            ("dssp.version", Setting::Choice("2", _)) => self.version = DsspVersion::V2,
+            ("dssp.version", Setting::Choice("4", _)) => self.version = DsspVersion::V4,
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<ColumnDecl> {
+        let text = |name: &str, texts, about: &str| {
+            ColumnDecl::residue(name, ColumnKind::Text(texts), "", about)
+        };
+        let mut columns = vec![
+            text(
+                "ss8",
+                STATES,
+                "Secondary structure: H, G and I helices of 4, 3 and 5 residues a turn, E strand, \
+                 B lone bridge, T turn, S bend, P polyproline helix (version 4 alone), - none.",
+            ),
+            text(
+                "ss3",
+                CLASSES,
+                "H of ss8's H, G and I, E of its E and B, C of the rest.",
+            ),
+        ];
+        for (name, what) in [
+            ("hb_nho1", "best acceptor of the residue's N-H"),
+            ("hb_nho2", "second best acceptor of the residue's N-H"),
+            ("hb_ohn1", "best donor to the residue's O"),
+            ("hb_ohn2", "second best donor to the residue's O"),
+        ] {
+            let about = format!("The {what}, by its res_index.");
+            columns.push(ColumnDecl::residue(name, ColumnKind::Count, "", about));
+            let about = format!("Energy of the hydrogen bond with the {what}.");
+            let name = format!("{name}_energy");
+            columns.push(ColumnDecl::residue(
+                name,
+                ColumnKind::Real,
+                "kcal/mol",
+                about,
+            ));
+        }
+        for (table, of) in [
+            (TableName::Chains, "chain"),
+            (TableName::Structures, "structure"),
+        ] {
+            for (name, class) in [("helix", "H"), ("strand", "E"), ("coil", "C")] {
+                let about = format!("Share of {class} in the {of}'s ss3.");
+                let name = format!("{name}_fraction");
+                let column = ColumnDecl::residue(name, ColumnKind::Real, "", about);
+                columns.push(column.of(table));
+            }
+        }
+        columns
+    }
+
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
+        let (header, structures, residues) = (r.header(), r.structures(), r.residues());
+        let (ca, cells, backbone) = (r.ca(), r.ca_cells(), r.backbone());
+        let hydrogens = r.device("hydrogens", RESIDUES, 1);
+        let bridges = r.device("bridges", RESIDUES, 1);
+        let marks = r.zeros("ladder_marks", RESIDUES, 1);
+        let states = r.results::<i32>(TableName::Residues, "secondary_structure", 2);
+        let partners = r.results::<i32>(TableName::Residues, "bond_partners", 4);
+        let energies = r.results::<f32>(TableName::Residues, "bond_energies", 4);
+        let is_v4 = u32::from(self.version == DsspVersion::V4);
+
+        let args = kernels::amide_hydrogens::Args {
+            header,
+            residues,
+            backbone,
+            hydrogens,
+        };
+        r.launch_threads(RESIDUES, args);
+        let args = kernels::hydrogen_bonds::Args {
+            header,
+            structures,
+            residues,
+            atoms: ca,
+            cells,
+            backbone,
+            hydrogens,
+            partners: partners.buffer,
+            energies: energies.buffer,
+        };
+        r.launch_warps(RESIDUES, args);
+        let args = kernels::bridge_partners::Args {
+            header,
+            structures,
+            residues,
+            hydrogens,
+            partners: partners.buffer,
+            energies: energies.buffer,
+            bridges,
+        };
+        r.launch_threads(RESIDUES, args);
+        let args = kernels::ladders::Args {
+            header,
+            structures,
+            hydrogens,
+            bridges,
+            marks,
+        };
+        r.launch_threads(RESIDUES, args);
+        let args = kernels::secondary_structure::Args {
+            header,
+            structures,
+            residues,
+            backbone,
+            hydrogens,
+            partners: partners.buffer,
+            energies: energies.buffer,
+            marks,
+            states: states.buffer,
+            has_polyproline: is_v4,
+        };
+        r.launch_threads(RESIDUES, args);
+        r.column(states, 0);
+        r.column(states, 1);
+        for which in 0..4 {
+            r.column(partners, which);
+            r.column(energies, which);
+        }
+        summary::fractions(r, "class_fractions", states);
+    }
+}

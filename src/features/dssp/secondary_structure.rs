@@ -1,0 +1,226 @@
+//! Twin of `kernels/secondary_structure.cu`.
+
+use super::super::columns::NULL_COUNT;
+use super::super::cpu::angles::{Angle, difference, dot};
+use super::super::cpu::split::{TASK_ROWS, for_each_row};
+use super::super::kernels::{Twin, secondary_structure};
+use super::super::layout::{Backbone, RESIDUES, ResidueSpan, StructureSpan};
+use super::bonds::{Bonds, Hydrogen, IN_BRIDGE, IN_STRAND, INCOMPLETE, is_joined};
+use bytemuck::{cast_slice, cast_slice_mut};
+use std::ops::Range;
+
+/// What is decided of a residue depends on those at most so far away.
+const HALO: usize = 10;
+
+/// A bit for each of a task's residues and those around them.
+type Mask = u128;
+const _: () = assert!(TASK_ROWS + 2 * HALO <= Mask::BITS as usize);
+
+/// States in the order of the columns' texts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Helix4,
+    Ladder,
+    Bridge,
+    Helix3,
+    Helix5,
+    Turn,
+    Bend,
+    Polyproline,
+    Loop,
+}
+
+/// The three states that the others are classed in.
+#[derive(Clone, Copy)]
+enum Class {
+    Helix,
+    Sheet,
+    Coil,
+}
+
+impl State {
+    fn class(self) -> Class {
+        match self {
+            State::Helix4 | State::Helix3 | State::Helix5 => Class::Helix,
+            State::Ladder | State::Bridge => Class::Sheet,
+            _ => Class::Coil,
+        }
+    }
+}
+
+struct Neighbourhood<'a> {
+    structures: &'a [StructureSpan],
+    residues: &'a [ResidueSpan],
+    backbone: &'a [Backbone],
+    hydrogens: &'a [Hydrogen],
+    bonds: Bonds<'a>,
+    marks: &'a [u32],
+    has_polyproline: bool,
+}
+
+impl Neighbourhood<'_> {
+    fn is_joined(&self, at: usize) -> bool {
+        is_joined(self.hydrogens, at)
+    }
+
+    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
+    /// and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
+    fn is_bend(&self, at: usize) -> bool {
+        const COS_70: f64 = 0.3420201433256687;
+        // The first residue of all is joined to none.
+        if !(at.saturating_sub(1)..at + 3).all(|at| self.is_joined(at)) {
+            return false;
+        }
+        let here = self.backbone[at].ca;
+        let before = difference(here, self.backbone[at - 2].ca);
+        let after = difference(self.backbone[at + 2].ca, here);
+        let lengths = (dot(before, before) * dot(after, after)).sqrt();
+        dot(before, after) < COS_70 * lengths || lengths == 0.0
+    }
+
+    /// Whether phi is -75 and psi 145 degrees, within 29.
+    fn is_polyproline(&self, at: usize) -> bool {
+        if !self.has_polyproline || !self.is_joined(at) || !self.is_joined(at + 1) {
+            return false;
+        }
+        let Backbone { n, ca, c, .. } = self.backbone[at];
+        let phi = Angle::dihedral([self.backbone[at - 1].c, n, ca, c]);
+        let psi = Angle::dihedral([n, ca, c, self.backbone[at + 1].n]);
+        is_within(phi, 0.25881904510252074, -0.9659258262890683)
+            && is_within(psi, -0.8191520442889918, 0.573576436351046)
+    }
+}
+
+/// Whether an angle is within 29 degrees of another, given as cosine and sine.
+fn is_within(angle: Angle, cos: f64, sin: f64) -> bool {
+    const COS_29: f64 = 0.8746197071393957;
+    let length = (angle.cos * angle.cos + angle.sin * angle.sin).sqrt();
+    length > 0.0 && angle.cos * cos + angle.sin * sin >= COS_29 * length
+}
+
+/// Bits of a mask and of the `length` - 1 residues after each.
+fn spread(mask: Mask, length: u32) -> Mask {
+    (1..length).fold(mask, |all, k| all | mask << k)
+}
+
+/// Bits of those residues that are set with all `length` - 1 after them.
+fn all_set(mask: Mask, length: u32) -> Mask {
+    (1..length).fold(mask, |all, k| all & mask >> k)
+}
+
+/// What is known of residues in a row, a bit for each.
+#[derive(Default)]
+struct Known {
+    complete: Mask,
+    joined: Mask,
+    /// Those that bond to the residue 3, 4, 5 before.
+    bonds: [Mask; 3],
+    strand: Mask,
+    bridge: Mask,
+    bend: Mask,
+    polyproline: Mask,
+}
+
+impl Known {
+    fn of(all: &Neighbourhood<'_>, residues: Range<usize>) -> Self {
+        let mut known = Known::default();
+        for (place, at) in residues.enumerate() {
+            let own = Mask::from(1u8) << place;
+            let bit = |is: bool| if is { own } else { 0 };
+            let structure = &all.structures[all.residues[at].structure as usize];
+            let acceptors = all.bonds.acceptors(at, structure.residue_start as usize);
+            for acceptor in acceptors.into_iter().flatten() {
+                if let Some(stride @ 3..=5) = at.checked_sub(acceptor) {
+                    known.bonds[stride - 3] |= own;
+                }
+            }
+            known.complete |= bit(all.hydrogens[at][3] != INCOMPLETE);
+            known.joined |= bit(all.is_joined(at));
+            known.strand |= bit(all.marks[at] & IN_STRAND != 0);
+            known.bridge |= bit(all.marks[at] & IN_BRIDGE != 0);
+            known.bend |= bit(all.is_bend(at));
+            known.polyproline |= bit(all.is_polyproline(at));
+        }
+        known
+    }
+
+    /// Residues where a helix of `stride` residues a turn begins: they accept from
+    /// the residue so far ahead.
+    fn starts(&self, stride: u32) -> Mask {
+        let bonds = self.bonds[stride as usize - 3];
+        bonds >> stride & all_set(self.joined >> 1, stride)
+    }
+
+    /// The state of every residue but the outermost [`HALO`].
+    fn states(&self) -> impl Fn(usize) -> State {
+        let [start3, start4, start5] = [3, 4, 5].map(|stride| self.starts(stride));
+        // Two turns in a row make a helix of what they share.
+        let helix4 = spread(start4 & start4 << 1, 4);
+        let sheet = (self.strand | self.bridge) & !helix4;
+        let helix3 = spread(start3 & start3 << 1 & all_set(!(helix4 | sheet), 3), 3);
+        let helix5 = spread(start5 & start5 << 1 & all_set(!(helix3 | sheet), 5), 5);
+        let turn = spread(start3 << 1, 2) | spread(start4 << 1, 3) | spread(start5 << 1, 4);
+        let polyproline = spread(all_set(self.polyproline, 3), 3);
+        let first_of = [
+            (helix5, State::Helix5),
+            (helix4, State::Helix4),
+            (self.strand, State::Ladder),
+            (self.bridge, State::Bridge),
+            (helix3, State::Helix3),
+            (turn, State::Turn),
+            (self.bend, State::Bend),
+            (polyproline, State::Polyproline),
+        ];
+        move |at| {
+            let of_mask = first_of.iter().find(|(mask, _)| mask >> at & 1 == 1);
+            of_mask.map_or(State::Loop, |(_, state)| *state)
+        }
+    }
+}
+
+/// The secondary structure of each residue, in eight or nine states and in three.
+impl Twin for secondary_structure::Views<'_> {
+    fn run(self) {
+        let Self {
+            header,
+            structures,
+            residues,
+            backbone,
+            hydrogens,
+            partners,
+            energies,
+            marks,
+            states,
+            has_polyproline,
+        } = self;
+        let count = header[RESIDUES] as usize;
+        let structures = StructureSpan::live(header, structures);
+        let (backbone, hydrogens) = (backbone, hydrogens);
+        let bonds = Bonds::new(partners, energies);
+        let states: &mut [[i32; 2]] = cast_slice_mut(states);
+        let has_polyproline = has_polyproline != 0;
+
+        let all = Neighbourhood {
+            structures,
+            residues: &residues[..count],
+            backbone: cast_slice(backbone),
+            hydrogens: &cast_slice(hydrogens)[..count],
+            bonds,
+            marks,
+            has_polyproline,
+        };
+        for_each_row(&mut states[..count], 1, |rows, states| {
+            let first = rows.start.saturating_sub(HALO);
+            let known = Known::of(&all, first..count.min(rows.end + HALO));
+            let state_of = known.states();
+            for (own, states) in rows.zip(states) {
+                let state = state_of(own - first);
+                *states = if known.complete >> (own - first) & 1 == 1 {
+                    [state as i32, state.class() as i32]
+                } else {
+                    [NULL_COUNT; 2]
+                };
+            }
+        });
+    }
+}

@@ -1,0 +1,337 @@
+//! Records the launches of all features: inputs where a feature asks for them, what several
+//! features share once, launches, results.
+
+use super::columns::{Column, TableName};
+use super::fused::{self, Fusion, Program};
+use super::inputs::Inputs;
+use super::kernels::{BuiltIn, with_code};
+use super::layout::{
+    ATOMS, Atom, Backbone, CHAINS, ChainSpan, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
+    TILES, Tile,
+};
+use super::reals::Reals;
+use super::results::{ResultBuffer, ResultColumn};
+use crate::error::Result;
+use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
+use crate::workload::{DeviceInfo, ReadViews};
+use std::any::Any;
+
+/// The workload's buffers.
+#[derive(Debug, Default)]
+pub struct FeatureBuffers {
+    pub(super) inputs: Inputs,
+    pub(super) results: Vec<(TableName, ResultColumn)>,
+}
+
+impl FeatureBuffers {
+    /// One item's columns of a table, in order.
+    pub(super) fn read(&self, table: TableName, views: &ReadViews<'_>) -> Vec<Column> {
+        let of_table = self.results.iter().filter(|(of, _)| *of == table);
+        of_table.map(|(_, column)| column.read(views)).collect()
+    }
+}
+
+/// A launch of a batch.
+struct Launch {
+    kernel: Kernel,
+    blocks: u32,
+    args: Vec<Arg>,
+}
+
+/// The place of a launch among those of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaunchIndex(usize);
+
+/// Units of an axis that a block takes: one for each of its threads or warps, or one.
+#[derive(Clone, Copy)]
+enum BlockTakes {
+    ThreadEach,
+    WarpEach,
+    One,
+}
+
+/// Records the features of one bucket. Launches are kept until all features have asked for what
+/// they need, so that uploads come first.
+pub(super) struct FeatureRecorder<'a> {
+    pub(super) recorder: &'a mut Recorder,
+    /// The settings of all features, of which `asked` are the ones that have columns.
+    settings: Vec<&'a dyn Any>,
+    asked: Vec<&'a dyn Any>,
+    pub(super) reals: Reals,
+    header: Buffer<u32>,
+    pub(super) buffers: FeatureBuffers,
+    /// Buffers that begin each batch at zeros.
+    zeroed: Vec<Buffer<u32>>,
+    launches: Vec<Launch>,
+    /// Launches for results in 16 bits, after all others, which may be fused.
+    narrowing: Vec<Launch>,
+    pub(super) downloads: Vec<ResultBuffer>,
+    /// What features share, each by its type.
+    shared: Vec<Box<dyn Any>>,
+}
+
+impl<'a> FeatureRecorder<'a> {
+    pub(super) fn new(
+        recorder: &'a mut Recorder,
+        settings: Vec<&'a dyn Any>,
+        asked: Vec<&'a dyn Any>,
+        reals: Reals,
+    ) -> Self {
+        let header = recorder.header();
+        recorder.upload(header);
+        FeatureRecorder {
+            recorder,
+            settings,
+            asked,
+            reals,
+            header,
+            buffers: FeatureBuffers::default(),
+            zeroed: Vec::new(),
+            launches: Vec::new(),
+            narrowing: Vec::new(),
+            downloads: Vec::new(),
+            shared: Vec::new(),
+        }
+    }
+
+    /// Records what was kept, launches one by one or as one, and the downloads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the launches do not fit into one, and
+    /// were to be.
+    pub(super) fn finish(mut self, fusion: Fusion, device: &DeviceInfo) -> Result<FeatureBuffers> {
+        // Nothing touches such a buffer before its launch, and one launch for all of
+        // them needs all at zeros.
+        for &buffer in &self.zeroed {
+            self.recorder.memset(buffer, 0);
+        }
+        let launches = self.launches.iter();
+        let program = Program::of(launches.map(|launch| (&launch.kernel, launch.args.as_slice())));
+        // The same for all buckets, as they share their launches.
+        let residues_max = self.recorder.largest_capacity(RESIDUES);
+        let launches = if fusion.applies(&program, residues_max, device)? {
+            let all = [self.header.into(), self.structures().into()];
+            fused::record(self.recorder, all, &program);
+            Vec::new()
+        } else {
+            self.launches
+        };
+        for launch in launches.iter().chain(&self.narrowing) {
+            let kernel = with_code(launch.kernel.clone(), self.recorder);
+            self.recorder.launch(&kernel, launch.blocks, &launch.args);
+        }
+        for buffer in self.downloads {
+            buffer.download(self.recorder);
+        }
+        Ok(self.buffers)
+    }
+
+    /// The settings of a feature.
+    ///
+    /// # Panics
+    /// If `T` is not the settings of a feature.
+    pub(super) fn settings<T: Any>(&self) -> &'a T {
+        let found = self
+            .settings
+            .iter()
+            .find_map(|settings| settings.downcast_ref());
+        found.expect("the settings of all features are known")
+    }
+
+    /// Whether the columns of the feature with the settings `T` are asked for.
+    pub(super) fn is_asked<T: Any>(&self) -> bool {
+        self.asked.iter().any(|settings| settings.is::<T>())
+    }
+
+    /// What was shared as a `T`.
+    pub(super) fn shared<T: Any + Copy>(&self) -> Option<T> {
+        self.shared
+            .iter()
+            .find_map(|shared| shared.downcast_ref())
+            .copied()
+    }
+
+    /// Shares what other features need too, in the place of the `T` that was shared before.
+    pub(super) fn share<T: Any + Copy>(&mut self, value: T) -> T {
+        self.shared.retain(|shared| !shared.is::<T>());
+        self.shared.push(Box::new(value));
+        value
+    }
+
+    /// The header, which every kernel takes first.
+    pub(super) fn header(&self) -> Buffer<u32> {
+        self.header
+    }
+
+    /// Values that kernels read from the header, from the returned index on.
+    pub(super) fn constants<T: Number>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = T>,
+    ) -> usize {
+        let named = |(index, value)| self.recorder.constant(&format!("{name}_{index}"), value);
+        let indices: Vec<usize> = values.enumerate().map(named).collect();
+        indices.first().copied().unwrap_or_default()
+    }
+
+    /// Launches a kernel with a thread for each unit of `axis`.
+    pub(super) fn launch_threads<A: BuiltIn>(&mut self, axis: usize, args: A) -> LaunchIndex {
+        self.launch(axis, args, BlockTakes::ThreadEach)
+    }
+
+    /// Launches a kernel with a warp for each unit of `axis`.
+    pub(super) fn launch_warps<A: BuiltIn>(&mut self, axis: usize, args: A) -> LaunchIndex {
+        self.launch(axis, args, BlockTakes::WarpEach)
+    }
+
+    /// Launches a kernel with a block for each unit of `axis`.
+    pub(super) fn launch_blocks<A: BuiltIn>(&mut self, axis: usize, args: A) -> LaunchIndex {
+        self.launch(axis, args, BlockTakes::One)
+    }
+
+    /// Launches a kernel with a warp for each unit of `axis` instead of an earlier launch.
+    pub(super) fn relaunch_warps<A: BuiltIn>(&mut self, at: LaunchIndex, axis: usize, args: A) {
+        self.launches[at.0] = self.launch_of(axis, args, BlockTakes::WarpEach);
+    }
+
+    /// Launches a kernel that rounds results, with a thread for each unit of `axis`, after all
+    /// other launches.
+    pub(super) fn narrow<A: BuiltIn>(&mut self, axis: usize, args: A) {
+        let launch = self.launch_of(axis, args, BlockTakes::ThreadEach);
+        self.narrowing.push(launch);
+    }
+
+    fn launch<A: BuiltIn>(&mut self, axis: usize, args: A, takes: BlockTakes) -> LaunchIndex {
+        let launch = self.launch_of(axis, args, takes);
+        self.launches.push(launch);
+        LaunchIndex(self.launches.len() - 1)
+    }
+
+    fn launch_of<A: BuiltIn>(&self, axis: usize, args: A, takes: BlockTakes) -> Launch {
+        let kernel = A::kernel();
+        let units = match takes {
+            BlockTakes::ThreadEach => kernel.block[0],
+            BlockTakes::WarpEach => kernel.block[0] / 32,
+            BlockTakes::One => 1,
+        };
+        Launch {
+            blocks: self.recorder.capacity(axis).div_ceil(units),
+            kernel,
+            args: args.args(),
+        }
+    }
+
+    /// A buffer that stays on the device, of `elements` for each unit of `axis`.
+    pub(super) fn device<T: Element>(
+        &mut self,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        self.recorder
+            .device_buffer(name, Unit::PerAxis { axis, elements })
+    }
+
+    /// A buffer that stays on the device and begins each batch at zeros, of
+    /// `elements` for each unit of `axis`.
+    pub(super) fn zeros(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<u32> {
+        let buffer = self.device(name, axis, elements);
+        self.zeroed.push(buffer);
+        buffer
+    }
+
+    fn input<T: Element>(
+        &mut self,
+        field: fn(&mut Inputs) -> &mut Option<Buffer<T>>,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        let recorder = &mut *self.recorder;
+        *field(&mut self.buffers.inputs).get_or_insert_with(|| {
+            let buffer = recorder.upload_buffer(name, axis, elements);
+            recorder.upload(buffer);
+            buffer
+        })
+    }
+
+    /// The span of each structure, `[structures]`.
+    pub(super) fn structures(&mut self) -> Buffer<StructureSpan> {
+        self.input(|inputs| &mut inputs.structures, "structures", STRUCTURES, 1)
+    }
+
+    /// The span of each residue, `[residues]`.
+    pub(super) fn residues(&mut self) -> Buffer<ResidueSpan> {
+        self.input(|inputs| &mut inputs.residues, "residues", RESIDUES, 1)
+    }
+
+    /// A tile for each 128 residues of a structure, `[tiles]`.
+    pub(super) fn tiles(&mut self) -> Buffer<Tile> {
+        self.input(|inputs| &mut inputs.tiles, "tiles", TILES, 1)
+    }
+
+    /// The span of each chain, `[chains]`.
+    pub(super) fn chains(&mut self) -> Buffer<ChainSpan> {
+        self.input(|inputs| &mut inputs.chains, "chains", CHAINS, 1)
+    }
+
+    /// The residues sorted by chain, `[residues]`.
+    pub(super) fn members(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.members, "members", RESIDUES, 1)
+    }
+
+    /// All atoms, `[atoms]`.
+    pub(super) fn atoms(&mut self) -> Buffer<Atom> {
+        self.input(|inputs| &mut inputs.atoms, "atoms", ATOMS, 1)
+    }
+
+    /// The C-alpha of each residue, `[residues]`.
+    pub(super) fn ca(&mut self) -> Buffer<Atom> {
+        self.input(|inputs| &mut inputs.ca, "ca", RESIDUES, 1)
+    }
+
+    /// The C-beta of each residue, `[residues]`; glycine's, and one that is missing, where an
+    /// ideal one would be.
+    pub(super) fn cb(&mut self) -> Buffer<Atom> {
+        self.input(|inputs| &mut inputs.cb, "cb", RESIDUES, 1)
+    }
+
+    /// The backbone of each residue, `[residues]`.
+    pub(super) fn backbone(&mut self) -> Buffer<Backbone> {
+        self.input(|inputs| &mut inputs.backbone, "backbone", RESIDUES, 1)
+    }
+
+    /// The B factor of each residue's C-alpha, `[residues]`, in A^2.
+    pub(super) fn b(&mut self) -> Buffer<f32> {
+        self.input(|inputs| &mut inputs.b, "b", RESIDUES, 1)
+    }
+
+    /// The B factor of each atom, `[atoms]`, in A^2.
+    pub(super) fn atom_b(&mut self) -> Buffer<f32> {
+        self.input(|inputs| &mut inputs.atom_b, "atom_b", ATOMS, 1)
+    }
+
+    /// Where each chain's loose atoms are, `[chains, 2]`: the first, and how many there are up to
+    /// the last.
+    pub(super) fn loose(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.loose, "loose", CHAINS, 2)
+    }
+
+    /// Whether each residue has one of the names, `[residues]`.
+    pub(super) fn selected(&mut self, names: &[String]) -> Buffer<u8> {
+        let buffer = self.recorder.upload_buffer("selected", RESIDUES, 1);
+        self.recorder.upload(buffer);
+        self.buffers.inputs.selected = Some((buffer, names.to_vec()));
+        buffer
+    }
+
+    /// An annotation of the residues, `[residues]`.
+    pub(super) fn channel(&mut self, name: &str) -> Buffer<f32> {
+        let values = self
+            .recorder
+            .upload_buffer(&format!("channel_{name}"), RESIDUES, 1);
+        self.recorder.upload(values);
+        self.buffers.inputs.channels.push((name.to_owned(), values));
+        values
+    }
+}

@@ -1,0 +1,207 @@
+//! Results: the buffers that kernels write, and what the host reads of them. Reals
+//! of residues may leave the device in 16 bits: what kernels made stays there, and a
+//! copy that was narrowed at the end is downloaded.
+
+use super::columns::{Column, TableName};
+use super::kernels::{narrow_bf16, narrow_f16};
+use super::layout::{CHAINS, RESIDUES, STRUCTURES};
+use super::reals::Reals;
+use super::recorder::FeatureRecorder;
+use crate::record::{Buffer, Recorder};
+use crate::workload::ReadViews;
+use half::{bf16, f16};
+
+/// A result column: every so many elements of a buffer, from a place on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResultColumn {
+    buffer: ResultBuffer,
+    stride: usize,
+    at: usize,
+}
+
+/// A buffer of results.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ResultBuffer {
+    Count(Buffer<i32>),
+    Real(Buffer<f32>),
+    F16(Buffer<f16>),
+    Bf16(Buffer<bf16>),
+}
+
+impl ResultBuffer {
+    /// Records the download.
+    pub(super) fn download(self, recorder: &mut Recorder) {
+        match self {
+            ResultBuffer::Count(buffer) => recorder.download(buffer),
+            ResultBuffer::Real(buffer) => recorder.download(buffer),
+            ResultBuffer::F16(buffer) => recorder.download(buffer),
+            ResultBuffer::Bf16(buffer) => recorder.download(buffer),
+        }
+    }
+}
+
+impl ResultColumn {
+    pub(super) fn read(&self, views: &ReadViews<'_>) -> Column {
+        match self.buffer {
+            ResultBuffer::Count(buffer) => Column::Count(self.pick(views.get(buffer))),
+            ResultBuffer::Real(buffer) => Column::Real(self.pick(views.get(buffer))),
+            ResultBuffer::F16(buffer) => {
+                Column::Real(self.picked(views.get(buffer)).map(f16::to_f32).collect())
+            }
+            ResultBuffer::Bf16(buffer) => {
+                Column::Real(self.picked(views.get(buffer)).map(bf16::to_f32).collect())
+            }
+        }
+    }
+
+    fn pick<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        self.picked(values).collect()
+    }
+
+    fn picked<T: Copy>(&self, values: &[T]) -> impl Iterator<Item = T> {
+        let own = values.get(self.at..).unwrap_or_default();
+        own.iter().step_by(self.stride).copied()
+    }
+}
+
+/// Results of a kernel: for each row of a table some values, side by side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Results<T> {
+    pub(super) buffer: Buffer<T>,
+    /// What the host sees of it.
+    pub(super) read: ResultBuffer,
+    pub(super) table: TableName,
+    pub(super) values: usize,
+}
+
+/// A number that results are made of.
+pub(super) trait ResultNumber: crate::record::Number {
+    /// Names the type of the buffer.
+    fn result(buffer: Buffer<Self>) -> ResultBuffer;
+
+    /// The buffers for reals that leave the device narrower than they were made.
+    fn narrowed(
+        recorder: &mut FeatureRecorder<'_>,
+        name: &str,
+        values: usize,
+    ) -> Option<(Buffer<Self>, ResultBuffer)>;
+}
+
+impl ResultNumber for i32 {
+    fn result(buffer: Buffer<i32>) -> ResultBuffer {
+        ResultBuffer::Count(buffer)
+    }
+
+    fn narrowed(
+        _: &mut FeatureRecorder<'_>,
+        _: &str,
+        _: usize,
+    ) -> Option<(Buffer<i32>, ResultBuffer)> {
+        None
+    }
+}
+
+impl ResultNumber for f32 {
+    fn result(buffer: Buffer<f32>) -> ResultBuffer {
+        ResultBuffer::Real(buffer)
+    }
+
+    fn narrowed(
+        r: &mut FeatureRecorder<'_>,
+        name: &str,
+        values: usize,
+    ) -> Option<(Buffer<f32>, ResultBuffer)> {
+        let (header, reals) = (r.header(), r.reals);
+        let name_narrow = format!("{name}_{}", reals.name());
+        let count = values as u32;
+        Some(match reals {
+            Reals::F32 => return None,
+            Reals::F16 => {
+                let narrow = r.recorder.download_buffer(&name_narrow, RESIDUES, values);
+                let wide = r.device(name, RESIDUES, values);
+                let args = narrow_f16::Args {
+                    header,
+                    wide,
+                    narrow,
+                    values: count,
+                };
+                r.narrow(RESIDUES, args);
+                (wide, ResultBuffer::F16(narrow))
+            }
+            Reals::Bf16 => {
+                let narrow = r.recorder.download_buffer(&name_narrow, RESIDUES, values);
+                let wide = r.device(name, RESIDUES, values);
+                let args = narrow_bf16::Args {
+                    header,
+                    wide,
+                    narrow,
+                    values: count,
+                };
+                r.narrow(RESIDUES, args);
+                (wide, ResultBuffer::Bf16(narrow))
+            }
+        })
+    }
+}
+
+impl FeatureRecorder<'_> {
+    /// A buffer for results: `values` for each row of `table`.
+    pub(super) fn results<T: ResultNumber>(
+        &mut self,
+        table: TableName,
+        name: &str,
+        values: usize,
+    ) -> Results<T> {
+        let axis = match table {
+            TableName::Residues => RESIDUES,
+            TableName::Chains => CHAINS,
+            TableName::Structures => STRUCTURES,
+        };
+        let narrowed = match table {
+            TableName::Residues => T::narrowed(self, name, values),
+            TableName::Chains | TableName::Structures => None,
+        };
+        let (buffer, read) = narrowed.unwrap_or_else(|| {
+            let buffer = self.recorder.download_buffer(name, axis, values);
+            (buffer, T::result(buffer))
+        });
+        self.downloads.push(read);
+        Results {
+            buffer,
+            read,
+            table,
+            values,
+        }
+    }
+
+    /// Results that stay on the device: `values` for each residue.
+    pub(super) fn kept_results<T: ResultNumber>(
+        &mut self,
+        name: &str,
+        values: usize,
+    ) -> Results<T> {
+        let buffer = self.device(name, RESIDUES, values);
+        Results {
+            buffer,
+            read: T::result(buffer),
+            table: TableName::Residues,
+            values,
+        }
+    }
+
+    /// The next column of the results' table is value `at` of each row.
+    pub(super) fn column<T>(&mut self, results: Results<T>, at: usize) {
+        debug_assert!(at < results.values);
+        let column = ResultColumn {
+            buffer: results.read,
+            stride: results.values,
+            at,
+        };
+        self.buffers.results.push((results.table, column));
+    }
+
+    /// How many columns there are so far.
+    pub(super) fn column_count(&self) -> usize {
+        self.buffers.results.len()
+    }
+}

@@ -1,0 +1,248 @@
+//! Solvent-accessible surface areas.
+
+mod neighbours;
+mod shrake_rupley;
+mod sphere;
+
+use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::cpu::simd;
+use super::cpu::split::for_each_row;
+use super::cutoff::Cutoff;
+use super::feature::{About, Feature, Setting, unknown};
+use super::kernels::{Twin, sasa, sasa_delta};
+use super::layout::RESIDUES;
+use super::recorder::{FeatureRecorder, LaunchIndex};
+use super::results::Results;
+use super::summary;
+use crate::error::{Error, Result};
+use fearless_simd::dispatch;
+use neighbours::Neighbours;
+use shrake_rupley::{Areas, Inputs, Sphere, areas_of};
+use std::ops::RangeInclusive;
+
+/// Test points that an atom may have.
+const POINTS: RangeInclusive<i64> = 1..=1024;
+/// The largest probe: neighbours are then still within reach of exact distances.
+const PROBE_MAX_MILLI: u32 = 16_000;
+
+/// Settings of solvent-accessible areas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sasa {
+    /// Test points of an atom, 1 to 1024.
+    pub points: u32,
+    /// Radius of the probe, at most 16 A.
+    pub probe: Cutoff,
+}
+
+impl Default for Sasa {
+    /// 100 points and a probe of 1.4 A.
+    fn default() -> Self {
+        Sasa {
+            points: 100,
+            probe: Cutoff::of_milli_angstrom(1_400),
+        }
+    }
+}
+
+impl Feature for Sasa {
+    fn about(&self) -> About {
+        About {
+            summary: "How much of the residue's surface a probe the size of water can touch.",
+            formula: "sum over the residue's atoms of 4 pi R^2 n / N, R = radius + probe, n of N \
+                      golden-spiral points at R from the atom that lie in no other atom's sphere \
+                      R of the model; ProtOr radii; sasa_total = sum over residues",
+            source: "Shrake and Rupley 1973; points as FreeSASA's, Mitternacht 2016",
+            needs: &[],
+        }
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Setting)> {
+        vec![
+            (
+                "sasa.points",
+                Setting::Integer(i64::from(self.points), POINTS),
+            ),
+            ("sasa.probe", Setting::Length(self.probe)),
+        ]
+    }
+
+    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
+        match (key, value) {
+            ("sasa.points", Setting::Integer(points, _)) => {
+                self.points = u32::try_from(*points).map_err(|_| unknown(key))?;
+            }
+            ("sasa.probe", Setting::Length(probe)) => self.probe = *probe,
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<ColumnDecl> {
+        let column = |name: &str, about: &str| {
+            ColumnDecl::residue(name, ColumnKind::Real, "A^2", about.to_owned())
+        };
+        let total = |table, of: &str| {
+            let about = format!("Sum of sasa over the {of}'s residues.");
+            ColumnDecl::residue("sasa_total", ColumnKind::Real, "A^2", about).of(table)
+        };
+        vec![
+            column(
+                "sasa",
+                "Solvent-accessible area of the residue in the model.",
+            ),
+            column(
+                "sasa_side",
+                "Of it, that of all atoms but N, CA, C, O and OXT.",
+            ),
+            column("sasa_polar", "Of it, that of N, O, S, Se and P."),
+            total(TableName::Chains, "chain"),
+            total(TableName::Structures, "structure"),
+        ]
+    }
+
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
+        let areas = areas(r);
+        (0..3).for_each(|at| r.column(areas, at));
+        summary::sum(r, "sasa", areas);
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.probe.milli_angstrom() > PROBE_MAX_MILLI {
+            let (probe, max) = (self.probe.angstrom(), PROBE_MAX_MILLI / 1000);
+            return Err(Error::config(format!(
+                "sasa.probe of {probe} A is more than {max} A"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The areas that features share.
+#[derive(Clone, Copy)]
+struct SharedAreas {
+    model: Results<f32>,
+    delta: Option<Results<f32>>,
+    /// Where the header has the test points.
+    points: usize,
+    launch: LaunchIndex,
+}
+
+/// Areas in the model, `[residues, 3]` in A^2: all atoms', the side chain's, the polar atoms'; NaN
+/// without an atom. They stay on the device unless the columns of [`Sasa`] are asked for.
+pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+    shared_areas(r).model
+}
+
+/// What other chains bury, `[residues]` in A^2: the area with nothing but its own chain less that
+/// in the model; NaN without an atom.
+pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+    let areas = shared_areas(r);
+    if let Some(delta) = areas.delta {
+        return delta;
+    }
+    let delta = r.results(TableName::Residues, "area_deltas", 1);
+    let settings: &Sasa = r.settings();
+    // One launch makes both, in the place of the one that made the areas alone.
+    let args = sasa_delta::Args {
+        header: r.header(),
+        structures: r.structures(),
+        residues: r.residues(),
+        atoms: r.atoms(),
+        cells: r.atom_cells(),
+        areas: areas.model.buffer,
+        deltas: delta.buffer,
+        first: areas.points as u32,
+        points: settings.points,
+        probe: settings.probe.milli_angstrom(),
+    };
+    r.relaunch_warps(areas.launch, RESIDUES, args);
+    r.share(SharedAreas {
+        delta: Some(delta),
+        ..areas
+    });
+    delta
+}
+
+fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
+    if let Some(areas) = r.shared() {
+        return areas;
+    }
+    let settings: &Sasa = r.settings();
+    let points = sphere::golden_spiral(settings.points);
+    let axes = (0..3).flat_map(|axis| points.iter().map(move |point| point[axis]));
+    let model = match r.is_asked::<Sasa>() {
+        true => r.results(TableName::Residues, "areas", 3),
+        false => r.kept_results("areas", 3),
+    };
+    // The cells' launches come first.
+    let cells = r.atom_cells();
+    let points = r.constants("sasa_point", axes);
+    let args = sasa::Args {
+        header: r.header(),
+        structures: r.structures(),
+        residues: r.residues(),
+        atoms: r.atoms(),
+        cells,
+        areas: model.buffer,
+        first: points as u32,
+        points: settings.points,
+        probe: settings.probe.milli_angstrom(),
+    };
+    let launch = r.launch_warps(RESIDUES, args);
+    r.share(SharedAreas {
+        model,
+        delta: None,
+        points,
+        launch,
+    })
+}
+
+/// Computes the areas of residues in the model.
+impl Twin for sasa::Views<'_> {
+    fn run(self) {
+        let inputs = Inputs {
+            structures: self.structures,
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+        };
+        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
+        let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(self.areas);
+        let out = &mut out[..self.header[RESIDUES] as usize];
+        for_each_row(out, 1, |rows, out| {
+            let mut scratch = Neighbours::new();
+            dispatch!(simd::level(), simd => {
+                for (own, out) in rows.zip(out) {
+                    *out = areas_of::<_, false>(simd, &inputs, &sphere, own, &mut scratch).model;
+                }
+            });
+        });
+    }
+}
+
+/// Computes the areas of residues in the model, and what other chains bury of them.
+impl Twin for sasa_delta::Views<'_> {
+    fn run(self) {
+        let inputs = Inputs {
+            structures: self.structures,
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+        };
+        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
+        let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(self.areas);
+        let count = self.header[RESIDUES] as usize;
+        let deltas = &mut self.deltas[..count];
+        let mut rows: Vec<_> = out[..count].iter_mut().zip(deltas).collect();
+        for_each_row(&mut rows, 1, |own, rows| {
+            let mut scratch = Neighbours::new();
+            dispatch!(simd::level(), simd => {
+                for (own, (out, out_delta)) in own.zip(rows) {
+                    let Areas { model, delta } =
+                        areas_of::<_, true>(simd, &inputs, &sphere, own, &mut scratch);
+                    (**out, **out_delta) = (model, delta);
+                }
+            });
+        });
+    }
+}

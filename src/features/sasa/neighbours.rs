@@ -1,0 +1,396 @@
+//! The neighbours of an atom as half spaces, and the test points that they leave
+//! open.
+
+use super::super::cpu::simd::{LANES_MAX, first_lanes, load, vectors};
+use super::super::grid::Grid;
+use super::super::kernels::Cells;
+use super::super::layout::{Atom, AtomTag};
+use super::shrake_rupley::Sphere;
+use bytemuck::cast_slice;
+use fearless_simd::prelude::*;
+
+/// Vectors of test points that are held against the near neighbours at once: as
+/// many as registers hold.
+pub(super) const BLOCK: usize = 4;
+
+/// A half space whose plane is nearer to the atom than this comes first: some ten
+/// neighbours of an atom, which bury nine of ten points.
+const NEAR: f32 = 2_440.0;
+
+/// Half spaces between two looks at whether any point is left.
+const FEW: usize = 4;
+
+/// Searches reach this much farther than the farthest neighbour, which is more
+/// than rounding takes away.
+const SLACK: i32 = 1;
+
+/// Atoms one after the other that lie in a small box.
+pub(super) struct Group {
+    /// How many.
+    pub(super) len: usize,
+    low: [i32; 3],
+    high: [i32; 3],
+}
+
+impl Group {
+    /// The first of `atoms`, and those after it, as long as the box has no edge
+    /// longer than `edge`.
+    pub(super) fn first_of(atoms: &[Atom], edge: i32) -> Self {
+        let first = atoms[0].position.into();
+        let mut group = Group {
+            len: 1,
+            low: first,
+            high: first,
+        };
+        for atom in &atoms[1..] {
+            let point: [i32; 3] = atom.position.into();
+            let low = std::array::from_fn(|axis| group.low[axis].min(point[axis]));
+            let high = std::array::from_fn(|axis| group.high[axis].max(point[axis]));
+            if (0..3).any(|axis| high[axis] - low[axis] > edge) {
+                break;
+            }
+            group = Group {
+                len: group.len + 1,
+                low,
+                high,
+            };
+        }
+        group
+    }
+}
+
+/// Columns of 32-bit values that vectors are packed into, with room for a whole
+/// vector behind them.
+struct Packed<const N: usize> {
+    /// Columns one after the other, each of `room` values.
+    values: Vec<u32>,
+    room: usize,
+    len: usize,
+}
+
+/// The end of [`Packed`] columns, where values are added.
+struct End<'a, const N: usize> {
+    values: &'a mut [u32],
+    room: usize,
+    len: usize,
+}
+
+impl<const N: usize> Packed<N> {
+    fn new() -> Self {
+        Packed {
+            values: Vec::new(),
+            room: 0,
+            len: 0,
+        }
+    }
+
+    /// The end of the first `len` values, with room for `more`. What is added
+    /// counts once the end's length is made the columns'.
+    #[inline(always)]
+    fn end(&mut self, len: usize, more: usize) -> End<'_, N> {
+        let room = len + more + LANES_MAX;
+        if room > self.room {
+            self.grow(len, 2 * room);
+        }
+        End {
+            values: &mut self.values,
+            room: self.room,
+            len,
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize, room: usize) {
+        let mut values = vec![0; N * room];
+        for column in 0..N {
+            let old = &self.values[column * self.room..][..len];
+            values[column * room..][..len].copy_from_slice(old);
+        }
+        (self.values, self.room) = (values, room);
+    }
+
+    /// The vector of a column from `at` on.
+    #[inline(always)]
+    fn load<S: Simd>(&self, simd: S, column: usize, at: usize) -> S::u32s {
+        let values = &self.values[column * self.room + at..];
+        S::u32s::from_slice(simd, &values[..S::u32s::LEN])
+    }
+}
+
+impl Packed<1> {
+    fn get(&self) -> &[u32] {
+        &self.values[..self.len]
+    }
+}
+
+impl<const N: usize> End<'_, N> {
+    /// Adds the lanes that are wanted, a vector to each column.
+    #[inline(always)]
+    fn push<S: Simd>(&mut self, vectors: [S::u32s; N], wanted: S::mask32s) {
+        for (column, vector) in vectors.into_iter().enumerate() {
+            let place = &mut self.values[column * self.room + self.len..];
+            let packed = vector.compress(wanted);
+            packed.store_slice(&mut place[..S::u32s::LEN]);
+        }
+        self.len += wanted.to_bitmask().count_ones() as usize;
+    }
+}
+
+impl End<'_, 1> {
+    /// Repeats the last value up to a whole number of [`FEW`]; the length then.
+    #[inline(always)]
+    fn round(self) -> usize {
+        let end = self.len.next_multiple_of(FEW);
+        let last = self.values[self.len.saturating_sub(1)];
+        self.values[self.len..end].fill(last);
+        end
+    }
+}
+
+/// Columns of candidates.
+const X: usize = 0;
+const Y: usize = 1;
+const Z: usize = 2;
+const RADIUS2: usize = 3;
+const SOURCE: usize = 4;
+const TAG: usize = 5;
+
+/// The neighbours of a group of atoms, then of one of them; a task's memory.
+pub(super) struct Neighbours {
+    /// Where the group's box begins, from which candidates count.
+    low: [i32; 3],
+    /// Atoms that may be neighbours: place, squared radius, which and what they are.
+    candidates: Packed<6>,
+    /// A half space u . d + t >= 0 for each candidate: vectors of x, y and z of d,
+    /// and of t, one after the other.
+    half_spaces: Vec<f32>,
+    /// Those that bury by the place of their x: the own chain's near and far ones,
+    /// and the others'.
+    near: Packed<1>,
+    far: Packed<1>,
+    other: Packed<1>,
+    /// Test points that the near ones leave open.
+    living: Packed<3>,
+}
+
+impl Neighbours {
+    pub(super) fn new() -> Self {
+        Neighbours {
+            low: [0; 3],
+            candidates: Packed::new(),
+            half_spaces: Vec::new(),
+            near: Packed::new(),
+            far: Packed::new(),
+            other: Packed::new(),
+            living: Packed::new(),
+        }
+    }
+
+    /// Finds all that may be neighbours of the group's atoms.
+    #[inline(always)]
+    pub(super) fn gather<S: Simd>(
+        &mut self,
+        simd: S,
+        cells: &Cells<'_>,
+        grid: &Grid,
+        group: &Group,
+        sphere: &Sphere,
+    ) {
+        let reach = 2 * sphere.radius_max() as i32 + SLACK;
+        let reach2 = (reach as f32).powi(2);
+        let (low, high) = (group.low, group.high);
+        let edges = [0, 1, 2].map(|axis| (high[axis] - low[axis]) as f32);
+        let (tags, sources) = (cast_slice(cells.tag), cast_slice(cells.source));
+        let mut len = 0;
+        for run in cells.runs_around(grid, low, high, reach) {
+            let mut found = self.candidates.end(len, run.len());
+            for (at, lanes) in vectors(simd, run) {
+                let place = |axis: usize, values: &[i32]| -> S::f32s {
+                    (load(simd, values, at, lanes) - low[axis]).to_float()
+                };
+                let (x, y, z) = (place(0, cells.x), place(1, cells.y), place(2, cells.z));
+                // How far out of the box.
+                let out = |axis: usize, v: S::f32s| v - v.max(0.0).min(edges[axis]);
+                let (dx, dy, dz) = (out(0, x), out(1, y), out(2, z));
+                let d2 = dx * dx + dy * dy + dz * dz;
+                let tags = load(simd, tags, at, lanes);
+                let radius: S::f32s =
+                    ((tags & AtomTag::RADIUS as i32) + sphere.probe as i32).to_float();
+                let columns = [
+                    x.bitcast(),
+                    y.bitcast(),
+                    z.bitcast(),
+                    (radius * radius).bitcast(),
+                    load(simd, sources, at, lanes).bitcast(),
+                    tags.bitcast(),
+                ];
+                found.push::<S>(columns, d2.simd_lt(reach2) & first_lanes(simd, lanes));
+            }
+            len = found.len;
+        }
+        (self.low, self.candidates.len) = (low, len);
+        self.half_spaces.resize(4 * self.candidates.room, 0.0);
+    }
+
+    /// Points of an atom of the group that its own chain leaves open, and that all
+    /// do. Where `BY_CHAIN` is false, all chains are one.
+    #[inline(always)]
+    pub(super) fn open_points<S: Simd, const BY_CHAIN: bool>(
+        &mut self,
+        simd: S,
+        own: usize,
+        atom: &Atom,
+        sphere: &Sphere,
+    ) -> [u64; 2] {
+        self.find::<S, BY_CHAIN>(simd, own, atom, sphere);
+        self.near_pass(simd, sphere);
+        self.far_pass::<S, BY_CHAIN>(simd)
+    }
+
+    /// Makes the half spaces of an atom, and the lists of those that bury.
+    #[inline(always)]
+    fn find<S: Simd, const BY_CHAIN: bool>(
+        &mut self,
+        simd: S,
+        own: usize,
+        atom: &Atom,
+        sphere: &Sphere,
+    ) {
+        let point: [i32; 3] = atom.position.into();
+        let point = [0, 1, 2].map(|axis| (point[axis] - self.low[axis]) as f32);
+        let radius = (atom.tag.radius_milli() + sphere.probe) as f32;
+        let inverse = 1.0 / (2.0 * radius);
+        let farthest = -(radius + (sphere.radius_max() as i32 + SLACK) as f32);
+        let lane_numbers = S::u32s::from_fn(simd, |lane| lane as u32);
+        let candidates = &self.candidates;
+        let count = candidates.len;
+        let lists = [&mut self.near, &mut self.far, &mut self.other];
+        let [mut near, mut far, mut other] = lists.map(|list| list.end(0, count));
+        let half_spaces = self.half_spaces.chunks_exact_mut(4 * S::f32s::LEN);
+        for ((at, lanes), half_spaces) in vectors(simd, 0..count).zip(half_spaces) {
+            let column = |column: usize| candidates.load(simd, column, at);
+            let dx = column(X).bitcast::<S::f32s>() - point[0];
+            let dy = column(Y).bitcast::<S::f32s>() - point[1];
+            let dz = column(Z).bitcast::<S::f32s>() - point[2];
+            let t = column(RADIUS2).bitcast::<S::f32s>() - radius * radius;
+            let t = (-dx).mul_add_precise(dx, t);
+            let t = (-dy).mul_add_precise(dy, t);
+            let t = (-dz).mul_add_precise(dz, t) * inverse;
+            let vectors = half_spaces.chunks_exact_mut(S::f32s::LEN);
+            for (place, values) in vectors.zip([dx, dy, dz, t]) {
+                values.store_slice(place);
+            }
+            // The atom itself, or one of the same radius at the same place.
+            let [dx, dy, dz, bits] = [dx, dy, dz, t].map(|v| v.bitcast::<S::u32s>());
+            let counts = (dx | dy | dz | bits).simd_ne(0) | column(SOURCE).simd_lt(own as u32);
+            let mut buries = t.simd_gt(farthest) & counts & first_lanes(simd, lanes);
+            let place = [lane_numbers + 4 * at as u32];
+            if BY_CHAIN {
+                let differs = column(TAG) ^ atom.tag.bits();
+                let is_own = differs.simd_lt(AtomTag::FIRST_CHAIN_BIT);
+                other.push::<S>(place, buries & !is_own);
+                buries &= is_own;
+            }
+            let is_near = t.simd_gt(-NEAR);
+            near.push::<S>(place, buries & is_near);
+            far.push::<S>(place, buries & !is_near);
+        }
+        let counts = [near.len, far.round(), other.round()];
+        [self.near.len, self.far.len, self.other.len] = counts;
+    }
+
+    /// Holds all points against the near half spaces; those that none buries are
+    /// the living.
+    #[inline(always)]
+    fn near_pass<S: Simd>(&mut self, simd: S, sphere: &Sphere) {
+        let lanes = S::f32s::LEN;
+        let near = self.near.get();
+        let mut living = self.living.end(0, sphere.count);
+        for at in (0..sphere.count).step_by(BLOCK * lanes) {
+            let mut points = [[S::f32s::splat(simd, 0.0); 3]; BLOCK];
+            for (index, point) in points.iter_mut().enumerate() {
+                let at = at + index * lanes;
+                for (values, axis) in point.iter_mut().zip(&sphere.axes) {
+                    *values = S::f32s::from_slice(simd, &axis[at..at + lanes]);
+                }
+            }
+            let mut open = [S::i32s::splat(simd, -1); BLOCK];
+            for &index in near {
+                let half_space = half_space::<S>(&self.half_spaces, index);
+                for (open, point) in open.iter_mut().zip(&points) {
+                    *open &= depth::<S>(half_space, point);
+                }
+            }
+            for (index, (open, point)) in open.into_iter().zip(points).enumerate() {
+                let wanted = sphere.count.saturating_sub(at + index * lanes).min(lanes);
+                let is_open = open.simd_lt(0) & first_lanes(simd, wanted);
+                let [x, y, z] = point;
+                living.push::<S>([x.bitcast(), y.bitcast(), z.bitcast()], is_open);
+            }
+        }
+        self.living.len = living.len;
+    }
+
+    /// How many of the living points the far half spaces of the own chain leave
+    /// open, and how many of those the other chains'.
+    #[inline(always)]
+    fn far_pass<S: Simd, const BY_CHAIN: bool>(&self, simd: S) -> [u64; 2] {
+        let (mut alone, mut model) = (0, 0);
+        for (at, lanes) in vectors(simd, 0..self.living.len) {
+            let axis = |axis: usize| self.living.load(simd, axis, at).bitcast();
+            let point = [axis(X), axis(Y), axis(Z)];
+            let open = self.outside(simd, &self.far, &point, first_lanes(simd, lanes));
+            alone += u64::from(open.to_bitmask().count_ones());
+            let open = match BY_CHAIN {
+                true => self.outside(simd, &self.other, &point, open),
+                false => open,
+            };
+            model += u64::from(open.to_bitmask().count_ones());
+        }
+        [alone, model]
+    }
+
+    /// Which of the points `open` none of the listed half spaces buries.
+    #[inline(always)]
+    fn outside<S: Simd>(
+        &self,
+        simd: S,
+        list: &Packed<1>,
+        point: &[S::f32s; 3],
+        mut open: S::mask32s,
+    ) -> S::mask32s {
+        for few in list.get().chunks_exact(FEW) {
+            let mut still = S::i32s::splat(simd, -1);
+            for &index in few {
+                still &= depth::<S>(half_space::<S>(&self.half_spaces, index), point);
+            }
+            open &= still.simd_lt(0);
+            if open.all_false() {
+                break;
+            }
+        }
+        open
+    }
+}
+
+/// The half space whose x stands at `place`.
+#[inline(always)]
+fn half_space<S: Simd>(half_spaces: &[f32], place: u32) -> [f32; 4] {
+    let lanes = S::f32s::LEN;
+    let values = &half_spaces[place as usize..][..3 * lanes + 1];
+    [
+        values[0],
+        values[lanes],
+        values[2 * lanes],
+        values[3 * lanes],
+    ]
+}
+
+/// The bits of u . d + t, which has its sign bit set outside of the half space, and not on its
+/// plane: t begins as a positive zero at least, and sums that cancel are positive.
+#[inline(always)]
+fn depth<S: Simd>([dx, dy, dz, t]: [f32; 4], [x, y, z]: &[S::f32s; 3]) -> S::i32s {
+    let depth = z.mul_add_precise(dz, t);
+    let depth = y.mul_add_precise(dy, depth);
+    x.mul_add_precise(dx, depth).bitcast()
+}

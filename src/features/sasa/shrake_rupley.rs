@@ -1,0 +1,124 @@
+//! What `sasa` and `sasa_delta` share, as `kernels/shrake_rupley.cuh`.
+//!
+//! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with
+//! t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
+//! rest is rounded operation by operation, alike on all machines; so are the
+//! counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
+//! bury nothing. Of atoms of one radius at one place the first alone has open
+//! points. Areas are sums of n R^2 in integers, which do not depend on the order.
+
+use super::super::cpu::simd::LANES_MAX;
+use super::super::kernels::Cells;
+use super::super::layout::{Atom, RADIUS_MAX, ResidueSpan, StructureSpan};
+use super::neighbours::{BLOCK, Group, Neighbours};
+use bytemuck::cast_slice;
+use fearless_simd::prelude::*;
+
+/// The longest edge of the box around atoms that search their neighbours
+/// together.
+const GROUP_EDGE: i32 = 6_000;
+
+/// What the kernels read. Buffers may be longer than what is in the batch.
+pub(super) struct Inputs<'a> {
+    pub(super) structures: &'a [StructureSpan],
+    pub(super) residues: &'a [ResidueSpan],
+    pub(super) atoms: &'a [Atom],
+    pub(super) cells: Cells<'a>,
+}
+
+/// The test points of an atom, and the probe.
+pub(super) struct Sphere {
+    /// The points by axis, and zeros up to a whole number of blocks.
+    pub(super) axes: [Vec<f32>; 3],
+    /// How many points there are.
+    pub(super) count: usize,
+    /// The probe's radius in 0.001 A.
+    pub(super) probe: u32,
+    /// Square A for each squared 0.001 A of a point.
+    scale: f64,
+}
+
+impl Sphere {
+    /// The `count` points that the header has from `first` on; the probe's radius in 0.001 A.
+    pub(super) fn in_header(header: &[u32], first: u32, count: u32, probe: u32) -> Self {
+        let points = &header[first as usize..][..3 * count as usize];
+        Sphere::new(cast_slice(points), probe)
+    }
+
+    /// Points as x of all, y of all, z of all; the probe's radius in 0.001 A.
+    fn new(points: &[f32], probe: u32) -> Self {
+        let count = points.len() / 3;
+        let axis = |axis: usize| {
+            let mut values = points[axis * count..][..count].to_vec();
+            values.resize(count.next_multiple_of(BLOCK * LANES_MAX), 0.0);
+            values
+        };
+        Sphere {
+            axes: std::array::from_fn(axis),
+            count,
+            probe,
+            scale: 4e-6 * std::f64::consts::PI / count as f64,
+        }
+    }
+
+    /// The largest radius of an atom's sphere.
+    pub(super) fn radius_max(&self) -> u32 {
+        RADIUS_MAX + self.probe
+    }
+
+    fn angstrom2(&self, sum: u64) -> f32 {
+        (sum as f64 * self.scale) as f32
+    }
+}
+
+/// A residue's areas in A^2; all NaN if it has no atom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Areas {
+    /// All atoms', the side chain's, the polar atoms'.
+    pub(super) model: [f32; 3],
+    /// What other chains bury.
+    pub(super) delta: f32,
+}
+
+/// The areas of one residue. Where `BY_CHAIN` is false, all chains are one.
+#[inline(always)]
+pub(super) fn areas_of<S: Simd, const BY_CHAIN: bool>(
+    simd: S,
+    inputs: &Inputs<'_>,
+    sphere: &Sphere,
+    residue: usize,
+    scratch: &mut Neighbours,
+) -> Areas {
+    let residue = &inputs.residues[residue];
+    if residue.atom_count == 0 {
+        return Areas {
+            model: [f32::NAN; 3],
+            delta: f32::NAN,
+        };
+    }
+    let grid = &inputs.structures[residue.structure as usize].atom_grid;
+    let (mut model, mut delta) = ([0u64; 3], 0);
+    let mut rest = residue.atoms();
+    while !rest.is_empty() {
+        let group = Group::first_of(&inputs.atoms[rest.clone()], GROUP_EDGE);
+        scratch.gather(simd, &inputs.cells, grid, &group, sphere);
+        for own in rest.start..rest.start + group.len {
+            let atom = &inputs.atoms[own];
+            let [alone, open] = scratch.open_points::<S, BY_CHAIN>(simd, own, atom, sphere);
+            let unit = u64::from(atom.tag.radius_milli() + sphere.probe).pow(2);
+            let counts = [true, atom.tag.is_side(), atom.tag.is_polar()];
+            for (sum, counts) in model.iter_mut().zip(counts) {
+                *sum += if counts { unit * open } else { 0 };
+            }
+            delta += unit * (alone - open);
+        }
+        rest.start += group.len;
+    }
+    Areas {
+        model: model.map(|sum| sphere.angstrom2(sum)),
+        delta: sphere.angstrom2(delta),
+    }
+}
+
+#[cfg(test)]
+mod tests;
