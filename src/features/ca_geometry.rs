@@ -1,6 +1,6 @@
 //! The shape of the C-alpha trace.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::angles::{Angle, difference};
 use super::cpu::split::for_each_row;
 use super::feature::{About, Feature};
@@ -26,6 +26,8 @@ impl Feature for CaGeometry {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |(name, about): (&str, &str)| {
             ColumnDecl::residue(name, ColumnKind::Real, "degrees", about)
+                .reference(Tolerance::absolute(0.01))
+                .rotation(Tolerance::absolute(0.1))
         };
         [
             (

@@ -1,6 +1,6 @@
 //! Eigenvector centrality.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row_of_two;
 use super::cpu::{simd, tree_sum};
@@ -76,9 +76,15 @@ impl Feature for Centrality {
         );
         let residual = "How far the eigenvector still is from one: |A v - (v . A v) v|.";
         let residual = ColumnDecl::residue("eigenvector_residual", ColumnKind::Real, "", residual);
+        let vector = ColumnDecl::residue("eigenvector", ColumnKind::Real, "", vector);
         vec![
-            ColumnDecl::residue("eigenvector", ColumnKind::Real, "", vector),
-            residual.of(TableName::Chains),
+            vector
+                .reference(Tolerance::absolute(1e-4))
+                .rotation(Tolerance::absolute(0.01).but_for(5)),
+            residual
+                .of(TableName::Chains)
+                .reference(Tolerance::absolute(1e-4))
+                .rotation(Tolerance::absolute(1e-5)),
         ]
     }
 

@@ -38,8 +38,50 @@ impl ColumnKind {
     }
 }
 
+/// How far values of a column may differ from the same computed in another way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// The largest difference, in the column's unit.
+    pub absolute: f32,
+    /// The largest difference over the value; the larger of the two limits holds.
+    pub relative: f32,
+    /// Rows of a thousand that may differ by more.
+    pub rows_per_thousand: u32,
+}
+
+impl Tolerance {
+    /// No difference at all.
+    pub const EXACT: Tolerance = Tolerance {
+        absolute: 0.0,
+        relative: 0.0,
+        rows_per_thousand: 0,
+    };
+
+    /// Differences of up to `limit`, in the column's unit.
+    pub(super) const fn absolute(limit: f32) -> Self {
+        Tolerance {
+            absolute: limit,
+            ..Self::EXACT
+        }
+    }
+
+    /// Differences of up to `limit` times the value.
+    pub(super) const fn relative(limit: f32) -> Self {
+        Tolerance {
+            relative: limit,
+            ..Self::EXACT
+        }
+    }
+
+    /// The same, but for so many rows of a thousand.
+    pub(super) const fn but_for(mut self, rows_per_thousand: u32) -> Self {
+        self.rows_per_thousand = rows_per_thousand;
+        self
+    }
+}
+
 /// A column as the configuration fixes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDecl {
     /// The table that it is in.
     pub table: TableName,
@@ -54,6 +96,11 @@ pub struct ColumnDecl {
     /// When a whole run may have nulls or a single value here and nothing is
     /// wrong: `no predicted model was read`. Empty for never.
     pub idle_when: &'static str,
+    /// How far the values may be from those of other programs.
+    pub reference: Tolerance,
+    /// How far a rotation of the structure may move the values: rotated positions are rounded to
+    /// 0.001 A again, and test points do not turn with them.
+    pub rotation: Tolerance,
 }
 
 impl ColumnDecl {
@@ -71,7 +118,29 @@ impl ColumnDecl {
             unit,
             about: about.into(),
             idle_when: "",
+            // The absolute part is for values near zero.
+            reference: Tolerance {
+                absolute: 1e-6,
+                ..Tolerance::relative(1e-4)
+            },
+            // Contacts come and go.
+            rotation: match kind.is_real() {
+                true => Tolerance::EXACT,
+                false => Tolerance::EXACT.but_for(5),
+            },
         }
+    }
+
+    /// The same column with other limits on differences from other programs.
+    pub(super) fn reference(mut self, tolerance: Tolerance) -> Self {
+        self.reference = tolerance;
+        self
+    }
+
+    /// The same column with other limits on what a rotation may change.
+    pub(super) fn rotation(mut self, tolerance: Tolerance) -> Self {
+        self.rotation = tolerance;
+        self
     }
 
     /// The same column, of which a run may have nothing to tell.

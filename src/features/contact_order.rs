@@ -1,6 +1,6 @@
 //! Contact order.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
 use super::cpu::split::{for_each_row_of_two, parts};
@@ -67,10 +67,13 @@ impl Feature for ContactOrder {
                 "Relative contact order: mean difference of res_index over all contacts in \
                  chains, over the residues of the {of}."
             );
-            ColumnDecl::residue("co_relative", ColumnKind::Real, "", about).of(table)
+            ColumnDecl::residue("co_relative", ColumnKind::Real, "", about)
+                .of(table)
+                .rotation(Tolerance::relative(1e-2))
         };
         vec![
-            ColumnDecl::residue("co", ColumnKind::Real, "", about),
+            ColumnDecl::residue("co", ColumnKind::Real, "", about)
+                .rotation(Tolerance::absolute(0.25).but_for(5)),
             relative(TableName::Chains, "chain"),
             relative(TableName::Structures, "structure"),
         ]

@@ -1,6 +1,6 @@
 //! Half-sphere exposure.
 
-use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
@@ -67,7 +67,8 @@ fn record_counts(r: &mut FeatureRecorder<'_>, name: &str, normals: Buffer<f64>, 
     r.column(counts, 1);
 }
 
-fn columns(name: &str, radius: Cutoff, plane: &str) -> Vec<ColumnDecl> {
+/// `turned` rows of a thousand may change when the structure is rotated.
+fn columns(name: &str, radius: Cutoff, plane: &str, turned: u32) -> Vec<ColumnDecl> {
     let column = |(side, what): (&str, &str)| {
         let about = format!(
             "C-alphas closer than {} A on the {what} side of the plane normal to {plane} \
@@ -75,6 +76,7 @@ fn columns(name: &str, radius: Cutoff, plane: &str) -> Vec<ColumnDecl> {
             radius.angstrom()
         );
         ColumnDecl::residue(format!("{name}_{side}"), ColumnKind::Count, "", about)
+            .rotation(Tolerance::EXACT.but_for(turned))
     };
     [("up", "side chain's"), ("down", "other")]
         .map(column)
@@ -110,6 +112,7 @@ impl Feature for HalfSphereA {
             "hse_a",
             self.radius,
             "the bisector of the neighbouring C-alphas",
+            5,
         )
     }
 
@@ -153,7 +156,9 @@ impl Feature for HalfSphereB {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        columns("hse_b", self.radius, "the direction from C-alpha to C-beta")
+        // A bond of 1.5 A decides them, which rounding to the lattice turns most.
+        let plane = "the direction from C-alpha to C-beta";
+        columns("hse_b", self.radius, plane, 10)
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {

@@ -1,6 +1,6 @@
 //! Interfaces between chains.
 
-use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors};
 use super::cpu::split::{for_each_row, parts};
@@ -12,7 +12,7 @@ use super::layout::{
     ATOMS, Atom, AtomTag, CELLS, CHAINS_MAX, RESIDUES, ResidueSpan, StructureSpan,
 };
 use super::recorder::FeatureRecorder;
-use super::sasa::area_deltas;
+use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, area_deltas};
 use crate::error::{Error, Result};
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
@@ -77,10 +77,13 @@ impl Feature for Interface {
         let delta = "Solvent-accessible area with nothing but the own chain, less that in the \
                      model.";
         let columns = [
-            ColumnDecl::residue("iface_dmin", ColumnKind::Real, "A", distance),
+            ColumnDecl::residue("iface_dmin", ColumnKind::Real, "A", distance)
+                .rotation(Tolerance::absolute(0.002).but_for(5)),
             ColumnDecl::residue("iface", ColumnKind::Flag, "", near),
             ColumnDecl::residue("iface_chain", ColumnKind::Chain, "", chain),
-            ColumnDecl::residue("sasa_delta", ColumnKind::Real, "A^2", delta),
+            ColumnDecl::residue("sasa_delta", ColumnKind::Real, "A^2", delta)
+                .reference(AREA_TOLERANCE)
+                .rotation(AREA_ROTATION),
         ];
         let idle = |column: ColumnDecl| column.idle_when("no two chains near each other were read");
         columns.map(idle).to_vec()

@@ -51,7 +51,7 @@ pub use b_factor::{BFactor, Plddt};
 pub use ca_geometry::CaGeometry;
 pub use centrality::Centrality;
 pub use cluster::Cluster;
-pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 pub use config::{FeatureConfig, FeatureName};
 pub use contact_number::ContactNumber;
 pub use contact_order::ContactOrder;

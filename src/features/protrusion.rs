@@ -1,6 +1,6 @@
 //! Protrusion.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
@@ -65,6 +65,7 @@ impl Feature for Protrusion {
                  within {radius} A (Pintar et al. 2002)."
             );
             ColumnDecl::residue(name, ColumnKind::Real, "", about)
+                .rotation(Tolerance::absolute(0.03).but_for(5))
         };
         [("cx_mean", "Mean"), ("cx_max", "Maximum")]
             .map(column)

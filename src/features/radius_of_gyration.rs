@@ -1,6 +1,6 @@
 //! Radius of gyration.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature};
 use super::kernels::{Twin, chain_radius_of_gyration, radius_of_gyration};
 use super::layout::{ATOMS, Atom, CHAINS, ChainSpan, RESIDUES, STRUCTURES, StructureSpan};
@@ -25,7 +25,9 @@ impl Feature for RadiusOfGyration {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |table, name: &str, of: &str| {
             let about = format!("Radius of gyration of {of}, all of one weight.");
-            ColumnDecl::residue(name, ColumnKind::Real, "A", about).of(table)
+            ColumnDecl::residue(name, ColumnKind::Real, "A", about)
+                .of(table)
+                .rotation(Tolerance::relative(1e-4))
         };
         vec![
             column(TableName::Chains, "rg", "the chain's selected atoms"),

@@ -1,6 +1,6 @@
 //! Relative solvent accessibility.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature};
 use super::kernels::{Twin, rsa};
 use super::layout::{CHAINS, ChainSpan, ResidueSpan};
@@ -60,16 +60,20 @@ impl Feature for Rsa {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let column = |name: &str, about: &str| {
+        let column = |name: &str, rotation: f32, about: &str| {
             ColumnDecl::residue(name, ColumnKind::Real, "", about.to_owned())
+                .reference(Tolerance::absolute(0.02))
+                .rotation(Tolerance::absolute(rotation).but_for(5))
         };
         vec![
             column(
                 "rsa",
+                0.1,
                 "Area over the largest of this residue (Tien et al. 2013).",
             ),
             column(
                 "rsa_w25",
+                0.03,
                 "Mean of rsa over 25 residues of the chain around this one.",
             ),
         ]

@@ -1,6 +1,6 @@
 //! Annotations smoothed over contacts.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
@@ -84,6 +84,7 @@ impl Feature for Smooth {
             );
             ColumnDecl::residue(format!("smooth_{channel}"), ColumnKind::Real, "", about)
                 .idle_when("no structure with the annotation was read")
+                .rotation(Tolerance::absolute(0.01).but_for(5))
         };
         self.channels.iter().map(column).collect()
     }

@@ -1,6 +1,6 @@
 //! Torsions of the backbone.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::angles::Angle;
 use super::cpu::split::for_each_row;
 use super::feature::{About, Feature};
@@ -27,6 +27,8 @@ impl Feature for Torsions {
         let column = |(name, atoms): (&str, &str)| {
             let about = format!("Dihedral of {atoms}, in (-180, 180].");
             ColumnDecl::residue(name, ColumnKind::Real, "degrees", about)
+                .reference(Tolerance::absolute(0.01))
+                .rotation(Tolerance::absolute(0.2))
         };
         [
             ("phi", "C(i-1), N, CA and C"),

@@ -1,6 +1,6 @@
 //! Weighted contact number.
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::parts;
 use super::feature::{About, Feature};
@@ -29,7 +29,8 @@ impl Feature for WeightedContactNumber {
 
     fn columns(&self) -> Vec<ColumnDecl> {
         let about = "Sum of 1/d^2 over the other C-alphas of the model (Lin et al. 2008).";
-        let wcn = ColumnDecl::residue("wcn", ColumnKind::Real, "1/A^2", about);
+        let wcn = ColumnDecl::residue("wcn", ColumnKind::Real, "1/A^2", about)
+            .rotation(Tolerance::relative(1e-3));
         let about = "Pairs of C-alphas in one place, which wcn leaves out.";
         let pairs = ColumnDecl::residue("wcn_coincident", ColumnKind::Count, "", about);
         let pairs = pairs.idle_when("no two C-alphas in one place were read");

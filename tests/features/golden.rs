@@ -12,66 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ColumnKind, FeatureConfig, FeatureTable, Features, NULL_COUNT, TableName,
+    Column, ColumnDecl, ColumnKind, FeatureConfig, FeatureTable, Features, NULL_COUNT, TableName,
+    Tolerance,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
-
-/// How close a column has to be to its golden one.
-struct Rule {
-    absolute: f64,
-    relative: f64,
-    /// Degrees, which come round.
-    circular: bool,
-    /// Rows that may differ, of a thousand.
-    exceptions: usize,
-}
-
-const EXACT: Rule = Rule {
-    absolute: 0.0,
-    relative: 0.0,
-    circular: false,
-    exceptions: 0,
-};
-
-/// The tolerances of `tests/oracles`.
-fn rule(column: &str) -> Rule {
-    let absolute = |absolute| Rule { absolute, ..EXACT };
-    match column {
-        // MDTraj does not round energies before it compares them with -0.5 kcal/mol;
-        // 1.2 of a thousand in the file where that shows.
-        "ss8" | "ss3" => Rule {
-            exceptions: 2,
-            ..EXACT
-        },
-        "phi" | "psi" | "omega" | "ca_dihedral" | "ca_angle" => Rule {
-            circular: true,
-            ..absolute(0.01)
-        },
-        // A test point an atom, at 100 of them.
-        "sasa" | "sasa_side" | "sasa_polar" | "sasa_delta" => absolute(1.5),
-        "rsa" | "rsa_w25" => absolute(0.02),
-        "sasa_total" => Rule {
-            relative: 1e-3,
-            ..EXACT
-        },
-        // One residue's state, in the shortest chain.
-        "helix_fraction" | "strand_fraction" | "coil_fraction" => absolute(0.02),
-        "eigenvector" | "eigenvector_residual" => absolute(1e-4),
-        _ if column.ends_with("_energy") => absolute(0.1),
-        // Of two partners whose energies round to the same the lower is first, and
-        // there is none where they round to nothing.
-        _ if column.starts_with("hb_") => Rule {
-            exceptions: 25,
-            ..EXACT
-        },
-        // For values near zero, as `b_z` at the mean.
-        _ => Rule {
-            relative: 1e-4,
-            ..absolute(1e-6)
-        },
-    }
-}
 
 /// Columns that golden tables do not have: none of the packages computes them.
 const UNCHECKED: &[&str] = &["wcn_coincident"];
@@ -181,15 +126,21 @@ fn texts(kind: ColumnKind, column: &Column, structure: &Structure) -> Vec<String
     }
 }
 
-fn is_close(rule: &Rule, found: &str, expected: &str) -> bool {
+/// Whether a text is close enough to the golden one: as a number, within the column's limits for
+/// references.
+fn is_close(decl: &ColumnDecl, found: &str, expected: &str) -> bool {
     let (Ok(found), Ok(expected)) = (found.parse::<f64>(), expected.parse::<f64>()) else {
         return found == expected;
     };
     let mut error = (found - expected).abs();
-    if rule.circular {
+    if decl.unit == "degrees" {
         error = error.min(360.0 - error);
     }
-    error <= rule.absolute.max(rule.relative * expected.abs())
+    let limit = |limit: f32| f64::from(limit);
+    let Tolerance {
+        absolute, relative, ..
+    } = decl.reference;
+    error <= limit(absolute).max(limit(relative) * expected.abs())
 }
 
 /// Rows of a column over all samples, those that differ, and the first of them.
@@ -197,16 +148,20 @@ fn is_close(rule: &Rule, found: &str, expected: &str) -> bool {
 struct Tally {
     rows: usize,
     wrong: usize,
+    /// Of a thousand rows, how many may differ.
+    exceptions: usize,
     first: String,
 }
 
 impl Tally {
     /// Holds one sample's column against the golden one.
-    fn compare(&mut self, source: &str, name: &str, found: &[String], expected: &[&str]) {
+    fn compare(&mut self, source: &str, decl: &ColumnDecl, found: &[String], expected: &[&str]) {
+        let name = &decl.name;
         assert_eq!(found.len(), expected.len(), "{source}: rows of {name}");
+        self.exceptions = decl.reference.rows_per_thousand as usize;
         self.rows += found.len();
         for (row, (found, expected)) in found.iter().zip(expected).enumerate() {
-            if !is_close(&rule(name), found, expected) {
+            if !is_close(decl, found, expected) {
                 if self.wrong == 0 {
                     self.first = format!("{source}, row {row}: {found:?}, not {expected:?}");
                 }
@@ -255,14 +210,14 @@ fn the_samples_match_the_golden_tables() {
                     leave_out_weak_bonds(golden, &decl.name, own, &mut found, &mut expected);
                 }
                 let tally = tallies.entry(decl.name.clone()).or_default();
-                tally.compare(source, &decl.name, &found, &expected);
+                tally.compare(source, decl, &found, &expected);
             }
         }
     }
     for (name, tally) in tallies {
         assert!(tally.rows > 0, "{name} was compared");
         assert!(
-            tally.wrong * 1000 <= rule(&name).exceptions * tally.rows,
+            tally.wrong * 1000 <= tally.exceptions * tally.rows,
             "{name}: {} of {} differ, the first {}",
             tally.wrong,
             tally.rows,

@@ -152,58 +152,7 @@ fn rotated(s: &Structure, quaternion: [f64; 4]) -> Structure {
     })
 }
 
-/// How far a rotation may move a real: positions go to the lattice again, which
-/// turns a bond by up to 0.05 degrees, and test points stay as they are.
-struct Rule {
-    absolute: f32,
-    relative: f32,
-    /// Rows of a thousand that may move farther, as where a contact comes or goes.
-    beyond: usize,
-}
-
-fn rule(column: &str) -> Rule {
-    let absolute = |absolute| Rule {
-        absolute,
-        relative: 0.0,
-        beyond: 0,
-    };
-    let mostly = |absolute| Rule {
-        absolute,
-        relative: 0.0,
-        beyond: 5,
-    };
-    let relative = |relative| Rule {
-        absolute: 0.0,
-        relative,
-        beyond: 0,
-    };
-    match column {
-        "b_ca" | "b_mean" | "b_z" | "plddt" | "plddt_mean" => absolute(0.0),
-        "phi" | "psi" | "omega" => absolute(0.2),
-        "ca_dihedral" | "ca_angle" => absolute(0.1),
-        "wcn" => relative(1e-3),
-        "rg" | "rg_ca" => relative(1e-4),
-        "iface_dmin" => mostly(0.002),
-        // Ten test points, for the smallest.
-        "sasa_total" => Rule {
-            relative: 0.02,
-            ..absolute(20.0)
-        },
-        "sasa" | "sasa_side" | "sasa_polar" | "sasa_delta" => mostly(15.0),
-        "rsa" => mostly(0.1),
-        "rsa_w25" | "cx_mean" | "cx_max" => mostly(0.03),
-        "co" => mostly(0.25),
-        "co_relative" => relative(1e-2),
-        "eigenvector" => mostly(0.01),
-        "eigenvector_residual" => absolute(1e-5),
-        "smooth_b_ca" | "smooth_numbers" => mostly(0.01),
-        "helix_fraction" | "strand_fraction" | "coil_fraction" => absolute(0.02),
-        _ if column.ends_with("_energy") => mostly(0.02),
-        _ => panic!("{column} has a rule"),
-    }
-}
-
-/// Rows of a column, and those that a rotation moves beyond the rule, or at all.
+/// Rows of a column, and those that a rotation moves beyond the column's limits, or at all.
 #[derive(Default)]
 struct Moved {
     rows: usize,
@@ -219,13 +168,13 @@ impl Moved {
         let (Column::Real(found), Column::Real(expected)) = (found, expected) else {
             return;
         };
-        let rule = rule(&decl.name);
+        let limits = decl.rotation;
         let is_beyond = |&(&a, &b): &(&f32, &f32)| {
             let mut moved = (a - b).abs();
             if decl.unit == "degrees" {
                 moved = moved.min(360.0 - moved);
             }
-            let allowed = rule.absolute.max(rule.relative * b.abs());
+            let allowed = limits.absolute.max(limits.relative * b.abs());
             a.is_nan() != b.is_nan() || moved > allowed
         };
         self.beyond += found.iter().zip(expected).filter(is_beyond).count();
@@ -246,14 +195,16 @@ fn a_rotation_changes_little() {
             .iter()
             .map(|(_, s)| rotated(s, quaternion))
             .collect();
-        let mut moved: BTreeMap<String, Moved> = BTreeMap::new();
+        let mut moved: BTreeMap<String, (ColumnDecl, Moved)> = BTreeMap::new();
         let mut counts = Moved::default();
         for (found, expected) in compute(&turned).iter().zip(&expected) {
             for of in TABLES {
                 let pairs = columns(of, found).into_iter().zip(columns(of, expected));
                 for ((decl, found), (_, expected)) in pairs {
                     let name = format!("{} of {of:?}", decl.name);
-                    moved.entry(name).or_default().add(&decl, found, expected);
+                    let entry = moved.entry(name);
+                    let (_, tally) = entry.or_insert_with(|| (decl.clone(), Moved::default()));
+                    tally.add(&decl, found, expected);
                     if decl.name.starts_with("cn_") || decl.name.starts_with("hse_") {
                         counts.add(&decl, found, expected);
                     }
@@ -267,24 +218,15 @@ fn a_rotation_changes_little() {
             counts.any,
             counts.rows
         );
-        for (name, moved) in moved {
-            let column = name.split(' ').next().unwrap();
-            let (wrong, beyond) = match column {
-                // A direction of 1.5 A decides them, which the lattice turns most.
-                "hse_b_up" | "hse_b_down" => (moved.any, 10),
-                _ if is_real(column) => (moved.beyond, rule(column).beyond),
-                _ => (moved.any, 5),
+        for (name, (decl, moved)) in moved {
+            let wrong = match decl.kind.is_real() {
+                true => moved.beyond,
+                false => moved.any,
             };
-            let rows = moved.rows;
-            assert!(wrong * 1000 <= beyond * rows, "{name}: {wrong} of {rows}");
+            let (allowed, rows) = (decl.rotation.rows_per_thousand as usize, moved.rows);
+            assert!(wrong * 1000 <= allowed * rows, "{name}: {wrong} of {rows}");
         }
     }
-}
-
-fn is_real(column: &str) -> bool {
-    let all = TABLES.iter().flat_map(|of| config().columns(*of));
-    let mut named = all.filter(|decl| decl.name == column);
-    named.next().unwrap().kind == ColumnKind::Real
 }
 
 #[test]

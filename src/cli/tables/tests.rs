@@ -1,5 +1,5 @@
 use super::*;
-use crate::features::{Column, ColumnKind, FeatureTable, NULL_COUNT};
+use crate::features::{Column, ColumnKind, FeatureTable, NULL_COUNT, Tolerance};
 use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
@@ -80,6 +80,8 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
         unit: "A",
         about: String::new(),
         idle_when: "",
+        reference: Tolerance::EXACT,
+        rotation: Tolerance::EXACT,
     };
     match table {
         TableName::Residues => vec![

@@ -7,7 +7,7 @@ mod hydrogen_bonds;
 mod ladders;
 mod secondary_structure;
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature, Setting, unknown};
 use super::kernels;
 use super::layout::RESIDUES;
@@ -72,7 +72,10 @@ impl Feature for Dssp {
 
     fn columns(&self) -> Vec<ColumnDecl> {
         let text = |name: &str, texts, about: &str| {
+            // MDTraj does not round energies before it compares them with -0.5 kcal/mol; 1.2 of a
+            // thousand in the file where that shows.
             ColumnDecl::residue(name, ColumnKind::Text(texts), "", about)
+                .reference(Tolerance::EXACT.but_for(2))
         };
         let mut columns = vec![
             text(
@@ -94,15 +97,19 @@ impl Feature for Dssp {
             ("hb_ohn2", "second best donor to the residue's O"),
         ] {
             let about = format!("The {what}, by its res_index.");
-            columns.push(ColumnDecl::residue(name, ColumnKind::Count, "", about));
+            // Of two partners whose energies round to the same the lower is first, and there is
+            // none where they round to nothing.
+            columns.push(
+                ColumnDecl::residue(name, ColumnKind::Count, "", about)
+                    .reference(Tolerance::EXACT.but_for(25)),
+            );
             let about = format!("Energy of the hydrogen bond with the {what}.");
             let name = format!("{name}_energy");
-            columns.push(ColumnDecl::residue(
-                name,
-                ColumnKind::Real,
-                "kcal/mol",
-                about,
-            ));
+            columns.push(
+                ColumnDecl::residue(name, ColumnKind::Real, "kcal/mol", about)
+                    .reference(Tolerance::absolute(0.1))
+                    .rotation(Tolerance::absolute(0.02).but_for(5)),
+            );
         }
         for (table, of) in [
             (TableName::Chains, "chain"),
@@ -111,7 +118,10 @@ impl Feature for Dssp {
             for (name, class) in [("helix", "H"), ("strand", "E"), ("coil", "C")] {
                 let about = format!("Share of {class} in the {of}'s ss3.");
                 let name = format!("{name}_fraction");
-                let column = ColumnDecl::residue(name, ColumnKind::Real, "", about);
+                // One residue's state, in the shortest chain.
+                let column = ColumnDecl::residue(name, ColumnKind::Real, "", about)
+                    .reference(Tolerance::absolute(0.02))
+                    .rotation(Tolerance::absolute(0.02));
                 columns.push(column.of(table));
             }
         }

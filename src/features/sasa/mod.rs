@@ -4,7 +4,7 @@ mod neighbours;
 mod shrake_rupley;
 mod sphere;
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
@@ -24,6 +24,11 @@ use std::ops::RangeInclusive;
 const POINTS: RangeInclusive<i64> = 1..=1024;
 /// The largest probe: neighbours are then still within reach of exact distances.
 const PROBE_MAX_MILLI: u32 = 16_000;
+
+/// A test point an atom, at 100 of them.
+pub(super) const AREA_TOLERANCE: Tolerance = Tolerance::absolute(1.5);
+/// Ten test points, for the smallest atom.
+pub(super) const AREA_ROTATION: Tolerance = Tolerance::absolute(15.0).but_for(5);
 
 /// Settings of solvent-accessible areas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +85,18 @@ impl Feature for Sasa {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |name: &str, about: &str| {
             ColumnDecl::residue(name, ColumnKind::Real, "A^2", about.to_owned())
+                .reference(AREA_TOLERANCE)
+                .rotation(AREA_ROTATION)
         };
         let total = |table, of: &str| {
             let about = format!("Sum of sasa over the {of}'s residues.");
-            ColumnDecl::residue("sasa_total", ColumnKind::Real, "A^2", about).of(table)
+            ColumnDecl::residue("sasa_total", ColumnKind::Real, "A^2", about)
+                .of(table)
+                .reference(Tolerance::relative(1e-3))
+                .rotation(Tolerance {
+                    absolute: 20.0,
+                    ..Tolerance::relative(0.02)
+                })
         };
         vec![
             column(
