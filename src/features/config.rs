@@ -1,34 +1,24 @@
 //! Which features, with which settings.
 
-use super::b_factor::{BFactor, Plddt};
-use super::ca_geometry::CaGeometry;
-use super::centrality::Centrality;
-use super::cluster::Cluster;
 use super::columns::{ColumnDecl, TableName};
-use super::contact_number::ContactNumber;
-use super::contact_order::ContactOrder;
-use super::dssp::Dssp;
 use super::feature::{About, Feature, Setting};
 use super::fused::Fusion;
-use super::half_sphere::{HalfSphereA, HalfSphereB};
-use super::interface::Interface;
-use super::protrusion::Protrusion;
-use super::radius_of_gyration::RadiusOfGyration;
 use super::reals::Reals;
 use super::recorder::{FeatureBuffers, FeatureRecorder};
-use super::rsa::Rsa;
-use super::sasa::Sasa;
-use super::smooth::Smooth;
-use super::torsions::Torsions;
-use super::weighted_contact_number::WeightedContactNumber;
 use crate::error::{Error, Result};
 use crate::record::Recorder;
 use crate::workload::DeviceInfo;
 use std::any::Any;
 
-/// Names of features, each with its settings in [`FeatureConfig`].
+/// The table of features, in the order of their columns: for each its variant of [`FeatureName`],
+/// the name that a config gives it, and the module and type of its settings.
 macro_rules! features {
-    ($($(#[$doc:meta])* $variant:ident, $name:literal, $field:ident: $settings:ty;)*) => {
+    ($($(#[$doc:meta])* $variant:ident, $field:ident: $module:ident::$settings:ident;)*) => {
+        /// The settings of each feature.
+        pub(super) mod settings {
+            $(pub use super::super::$module::$settings;)*
+        }
+
         /// A feature by the name that a config gives it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum FeatureName {
@@ -42,7 +32,7 @@ macro_rules! features {
             /// The name in a config.
             pub fn name(self) -> &'static str {
                 match self {
-                    $(FeatureName::$variant => $name,)*
+                    $(FeatureName::$variant => stringify!($field),)*
                 }
             }
         }
@@ -56,7 +46,7 @@ macro_rules! features {
             pub fusion: Fusion,
             /// What real columns of residues are downloaded as.
             pub reals: Reals,
-            $($(#[$doc])* pub $field: $settings,)*
+            $($(#[$doc])* pub $field: settings::$settings,)*
         }
 
         impl Default for FeatureConfig {
@@ -66,7 +56,7 @@ macro_rules! features {
                     features: FeatureName::ALL.to_vec(),
                     fusion: Fusion::default(),
                     reals: Reals::default(),
-                    $($field: <$settings>::default(),)*
+                    $($field: settings::$settings::default(),)*
                 }
             }
         }
@@ -89,41 +79,41 @@ macro_rules! features {
 
 features! {
     /// Contact numbers around C-alphas and C-betas.
-    ContactNumber, "contact_number", contact_number: ContactNumber;
+    ContactNumber, contact_number: contact_number::ContactNumber;
     /// Weighted contact number.
-    Wcn, "wcn", wcn: WeightedContactNumber;
+    Wcn, wcn: weighted_contact_number::WeightedContactNumber;
     /// Half-sphere exposure from C-alphas.
-    HseA, "hse_a", hse_a: HalfSphereA;
+    HseA, hse_a: half_sphere::HalfSphereA;
     /// Half-sphere exposure from C-betas.
-    HseB, "hse_b", hse_b: HalfSphereB;
+    HseB, hse_b: half_sphere::HalfSphereB;
     /// Torsions of the backbone.
-    Torsions, "torsions", torsions: Torsions;
+    Torsions, torsions: torsions::Torsions;
     /// Angles of the C-alpha trace.
-    CaGeometry, "ca_geometry", ca_geometry: CaGeometry;
+    CaGeometry, ca_geometry: ca_geometry::CaGeometry;
     /// Secondary structure and hydrogen bonds.
-    Dssp, "dssp", dssp: Dssp;
+    Dssp, dssp: dssp::Dssp;
     /// Solvent-accessible area.
-    Sasa, "sasa", sasa: Sasa;
+    Sasa, sasa: sasa::Sasa;
     /// Relative solvent accessibility.
-    Rsa, "rsa", rsa: Rsa;
+    Rsa, rsa: rsa::Rsa;
     /// Interfaces between chains.
-    Iface, "iface", iface: Interface;
+    Iface, iface: interface::Interface;
     /// Protrusion.
-    Protrusion, "protrusion", protrusion: Protrusion;
+    Protrusion, protrusion: protrusion::Protrusion;
     /// Contact order.
-    ContactOrder, "contact_order", contact_order: ContactOrder;
+    ContactOrder, contact_order: contact_order::ContactOrder;
     /// Eigenvector centrality.
-    Centrality, "centrality", centrality: Centrality;
+    Centrality, centrality: centrality::Centrality;
     /// Clusters of selected residues.
-    Cluster, "cluster", cluster: Cluster;
+    Cluster, cluster: cluster::Cluster;
     /// Annotations smoothed over contacts.
-    Smooth, "smooth", smooth: Smooth;
+    Smooth, smooth: smooth::Smooth;
     /// B factors.
-    BFactor, "b_factor", b_factor: BFactor;
+    BFactor, b_factor: b_factor::BFactor;
     /// pLDDT.
-    Plddt, "plddt", plddt: Plddt;
+    Plddt, plddt: b_factor::Plddt;
     /// Radius of gyration.
-    Rg, "rg", rg: RadiusOfGyration;
+    Rg, rg: radius_of_gyration::RadiusOfGyration;
 }
 
 impl FeatureName {

@@ -47,31 +47,18 @@ use crate::structure::Structure;
 use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, RESIDUES, STRUCTURES, TILE, TILES};
 
-pub use b_factor::{BFactor, Plddt};
-pub use ca_geometry::CaGeometry;
-pub use centrality::Centrality;
-pub use cluster::Cluster;
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
+pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
-pub use contact_number::ContactNumber;
-pub use contact_order::ContactOrder;
 pub use cutoff::Cutoff;
-pub use dssp::{Dssp, DsspVersion};
+pub use dssp::DsspVersion;
 pub use feature::{About, Setting};
 pub use fused::Fusion;
-pub use half_sphere::{HalfSphereA, HalfSphereB};
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
-pub use interface::Interface;
 pub use pack::virtual_c_beta;
-pub use protrusion::Protrusion;
-pub use radius_of_gyration::RadiusOfGyration;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
-pub use rsa::Rsa;
-pub use sasa::Sasa;
-pub use smooth::{B_CA, Smooth};
-pub use torsions::Torsions;
-pub use weighted_contact_number::WeightedContactNumber;
+pub use smooth::B_CA;
 
 /// One structure on its way through the engine, or why it could not be read.
 #[derive(Clone, Debug)]
