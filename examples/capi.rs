@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use tapeloop::backend::{Choice, CudaOptions, DeviceChoice, select_with};
 use tapeloop::pipeline::{Engine, EngineConfig, Ring, Wait};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Policy};
 use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
@@ -74,16 +74,10 @@ struct Buffers {
 }
 
 fn record(recorder: &mut Recorder) -> Buffers {
-    let declared = Kernel::new("scale")
-        .block(THREADS)
-        .reads::<f32>("x")
-        .writes::<f32>("y")
-        .scalar::<f32>("a")
-        .scalar::<u32>("len")
-        .twin(scale);
     // SAFETY: the code reads `x` and writes `y` at indices below `len`, which is the
     // length of both, whatever the grid and the contents.
-    let kernel = unsafe { declared.code(&Image::cuda("scale.cu", SOURCE)) };
+    let kernel = unsafe { Kernel::from_cuda("scale.cu", SOURCE, "scale") };
+    let kernel = kernel.expect("the text declares it").twin(scale);
     let x = recorder.upload_buffer("x", 0, 1);
     let y = recorder.download_buffer("y", 0, 1);
     recorder.upload(x);

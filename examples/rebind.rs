@@ -45,13 +45,8 @@ struct Handles {
 }
 
 fn record() -> Result<(Recording, Handles)> {
-    let kernel = Kernel::new("scale")
-        .block(THREADS)
-        .reads::<f32>("x")
-        .writes::<f32>("y")
-        .scalar::<f32>("a")
+    let kernel = Kernel::declared_in(SOURCE, "scale")?
         .changeable("a")
-        .scalar::<u32>("len")
         .twin(scale);
     // SAFETY: it touches the first `len` elements of `x` and `y`, which have as many,
     // whatever `a` is.

@@ -11,7 +11,7 @@ use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop::backend::{Choice, select};
 use tapeloop::pipeline::{Ring, Wait};
-use tapeloop::record::{Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Policy};
 use tapeloop::workload::Extent;
 use tapeloop::{Error, ErrorKind, Result};
@@ -36,13 +36,8 @@ fn square(launch: &mut TwinLaunch<'_>) {
 }
 
 fn main() -> Result<()> {
-    let kernel = Kernel::new("square")
-        .reads::<f32>("x")
-        .writes::<f32>("y")
-        .scalar::<u32>("len")
-        .twin(square);
     // SAFETY: it touches the first `len` elements of `x` and `y`, which have as many.
-    let kernel = unsafe { kernel.code(&Image::cuda("square.cu", SOURCE)) };
+    let kernel = unsafe { Kernel::from_cuda("square.cu", SOURCE, "square") }?.twin(square);
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
     let y = recorder.download_buffer::<f32>("y", 0, 1);

@@ -215,33 +215,6 @@ fn only_the_driver_starts_threads() {
     }
 }
 
-/// The twins of these are with the benches.
-const BENCH_KERNELS: &str = "bench";
-
-#[test]
-fn every_twin_mirrors_a_kernel_file() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut kernels = 0;
-    for entry in fs::read_dir(root.join("kernels")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "cu") {
-            let stem = path.file_stem().unwrap().to_str().unwrap();
-            if stem == BENCH_KERNELS {
-                continue;
-            }
-            let twin = root.join(format!("src/features/cpu/{stem}.rs"));
-            let text = fs::read_to_string(&twin).unwrap_or_default();
-            assert!(
-                text.contains(&format!("fn {stem}(")),
-                "{} lacks fn {stem}",
-                twin.display()
-            );
-            kernels += 1;
-        }
-    }
-    assert!(kernels > 0);
-}
-
 #[test]
 fn files_stay_readable() {
     for (path, text) in sources() {
