@@ -1,6 +1,6 @@
 //! What every target does with text.
 
-use tapeloop::structure::{Assembly, BFactorPlaces, Format, Models, ReadOptions, Reader};
+use tapeloop::structure::{Assembly, BFactorFields, Format, Models, ReadOptions, Reader};
 
 /// Readers of all models, as deposited and as assembly 1.
 pub(crate) fn readers() -> [Reader; 2] {
@@ -24,5 +24,5 @@ pub(crate) fn read(text: &[u8], format: Format) {
             }
         }
     }
-    let _ = BFactorPlaces::find(text, format, ReadOptions::default().limits);
+    let _ = BFactorFields::find(text, format, ReadOptions::default().limits);
 }

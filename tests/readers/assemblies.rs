@@ -303,7 +303,7 @@ fn malformed_expressions_and_operators_are_refused_by_line() {
     for bad in bad {
         let text = mmcif(ONE_ATOM, "1 1,B A\n", &format!("{}{bad}", operators()));
         let error = error(&text, Format::Mmcif).message().to_owned();
-        assert!(error.contains("\"B\" is no rotation and shift"), "{error}");
+        assert!(error.contains("\"B\" is not a rotation and a shift"), "{error}");
         assert!(error.starts_with(&line_of(&text, &bad)), "{error}");
     }
 }
@@ -501,7 +501,7 @@ fn remark_350_that_is_malformed_is_refused_by_line() {
         (
             vec![first.clone(), apply.clone(), whole.replace("1.0", "2.0")],
             5,
-            "no rotation and shift",
+            "not a rotation and a shift",
         ),
     ];
     for (remarks, line, words) in cases {
