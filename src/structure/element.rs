@@ -1,5 +1,7 @@
 //! Atomic numbers from element symbols, and from atom names if a file has no symbols.
 
+use super::atom_table::Text8;
+
 /// Symbols by atomic number, from 1.
 const SYMBOLS: [&str; 118] = [
     "H", "HE", "LI", "BE", "B", "C", "N", "O", "F", "NE", "NA", "MG", "AL", "SI", "P", "S", "CL",
@@ -47,6 +49,11 @@ pub(super) fn from_symbol([first, second]: [u8; 2]) -> u8 {
     NUMBERS[index(first, second)] * u8::from(plain)
 }
 
+/// As [`from_name_columns`], of a name without leading blanks.
+pub(super) fn from_name([a, b, c, d, ..]: Text8) -> u8 {
+    from_name_columns([a, b, c, d])
+}
+
 /// The atomic number that the name of a polymer atom implies; 0 for none.
 ///
 /// `name` is the four name columns of a PDB line, in which an element of one letter is in the second
@@ -54,7 +61,7 @@ pub(super) fn from_symbol([first, second]: [u8; 2]) -> u8 {
 /// nucleotides before a remoteness letter (`CA`, `CD`, `HG`, `NE`, ...) is carbon, hydrogen,
 /// nitrogen, oxygen or sulfur in either column, and never calcium, cadmium, mercury or neon, which
 /// are not in polymers.
-pub(super) fn from_name(name: [u8; 4]) -> u8 {
+pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
     let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
     if first == b' ' || first.is_ascii_digit() {
         return from_symbol([second, b' ']);
@@ -106,7 +113,7 @@ mod tests {
             (b" P  ", 15),
         ] {
             let text = String::from_utf8_lossy(name);
-            assert_eq!(from_name(*name), number, "{text}");
+            assert_eq!(from_name_columns(*name), number, "{text}");
         }
     }
 
@@ -117,17 +124,17 @@ mod tests {
             b"HE1 ",
         ] {
             let text = String::from_utf8_lossy(name);
-            assert_eq!(from_name(*name), HYDROGEN, "{text}");
+            assert_eq!(from_name_columns(*name), HYDROGEN, "{text}");
         }
     }
 
     #[test]
     fn selenium_and_halogens_are_not_taken_for_sulfur_or_carbon() {
-        assert_eq!(from_name(*b"SE  "), 34);
-        assert_eq!(from_name(*b"BR  "), 35);
-        assert_eq!(from_name(*b"CL  "), 17);
+        assert_eq!(from_name_columns(*b"SE  "), 34);
+        assert_eq!(from_name_columns(*b"BR  "), 35);
+        assert_eq!(from_name_columns(*b"CL  "), 17);
         for none in [b"    ", b" X  ", b" 1  ", b"****"] {
-            assert_eq!(from_name(*none), 0);
+            assert_eq!(from_name_columns(*none), 0);
         }
     }
 }

@@ -58,7 +58,7 @@ impl ResidueTemplate {
         let atoms = words.chunks(2).map(|pair| {
             let name = text8(pair[0].as_bytes());
             let radius = pair[1].parse().expect("protor.tsv: a radius is a number");
-            (name, element::from_name(first4(name)), radius)
+            (name, element::from_name(name), radius)
         });
         let class = |(name, element, radius)| AtomClass::known(radius, name, element);
         let classes = atoms.clone().map(class).collect();
@@ -139,10 +139,6 @@ fn backbone(atoms: impl Iterator<Item = (u64, u8)>) -> [u32; 5] {
     found
 }
 
-fn first4([a, b, c, d, ..]: Text8) -> [u8; 4] {
-    [a, b, c, d]
-}
-
 /// The rows of the table: component and atoms.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = TSV.lines().filter(|line| !line.starts_with('#'));
@@ -168,7 +164,7 @@ mod tests {
     fn atom(name: Text8) -> Atom {
         Atom {
             name,
-            element: element::from_name(first4(name)),
+            element: element::from_name(name),
             ..Atom::default()
         }
     }

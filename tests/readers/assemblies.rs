@@ -303,7 +303,10 @@ fn malformed_expressions_and_operators_are_refused_by_line() {
     for bad in bad {
         let text = mmcif(ONE_ATOM, "1 1,B A\n", &format!("{}{bad}", operators()));
         let error = error(&text, Format::Mmcif).message().to_owned();
-        assert!(error.contains("\"B\" is not a rotation and a shift"), "{error}");
+        assert!(
+            error.contains("\"B\" is not a rotation and a shift"),
+            "{error}"
+        );
         assert!(error.starts_with(&line_of(&text, &bad)), "{error}");
     }
 }

@@ -399,7 +399,7 @@ fn element(text: &[u8], (start, end): Span, name: Text8) -> u8 {
         _ => 0,
     };
     if number == 0 {
-        element::from_name([name[0], name[1], name[2], name[3]])
+        element::from_name(name)
     } else {
         number
     }

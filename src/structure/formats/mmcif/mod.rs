@@ -41,8 +41,10 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         match token {
             Token::End => break,
             Token::Tag(_) | Token::Loop | Token::Value(_) if !in_block => {
-                return Err(at_line(text, span.start, "no data block precedes this")
-                    .fix("give an mmCIF file; if this is one, its start is missing"));
+                return Err(
+                    at_line(text, span.start, "there is no data block before this")
+                        .fix("give an mmCIF file; if this is one, its start is missing"),
+                );
             }
             Token::Data(_) if block.has_atoms => break,
             Token::Data(name) => {

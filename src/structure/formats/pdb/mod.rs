@@ -174,7 +174,7 @@ impl<'a> PdbReader<'a> {
             _ => 0,
         };
         if element == 0 {
-            element = element::from_name(name);
+            element = element::from_name_columns(name);
         }
         self.table.push(Atom {
             xyz,
