@@ -1,6 +1,7 @@
-//! Prints what the readers take from files, one record a line, for scripts that
-//! compare it: `F` file, `E` error, `S` structure, `R` residue, `O` the atoms
-//! without a residue, `A` atom. Columns are separated by tabs.
+//! Prints what the readers take from files, for scripts that compare it with other programs.
+//!
+//! Each line is a record of columns separated by tabs: `F` file, `E` error, `S` structure, `R`
+//! residue, `A` atom; `O` precedes the atoms without a residue.
 //!
 //! ```sh
 //! cargo run --release --example dump_atoms -- [--all-models] FILE...
@@ -41,22 +42,16 @@ fn dump(out: &mut impl Write, structure: &Structure) -> std::io::Result<()> {
         structure.model, structure.rounded_atoms
     )?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
-    for (residue, span) in structure
-        .residues
-        .iter()
-        .zip(structure.atom_start.windows(2))
-    {
+    let spans = structure.atom_start.windows(2);
+    for (residue, span) in structure.residues.iter().zip(spans) {
         let chain = &structure.chains[residue.chain as usize];
-        let ins_code = char::from(if residue.ins_code == 0 {
-            b' '
-        } else {
-            residue.ins_code
-        });
+        let ins_code = match residue.ins_code {
+            0 => ' ',
+            code => char::from(code),
+        };
         let uniprot = residue.uniprot.map_or(String::new(), |uniprot| {
-            format!(
-                "{}:{}",
-                structure.uniprot[uniprot.accession as usize], uniprot.position
-            )
+            let accession = &structure.uniprot[uniprot.accession as usize];
+            format!("{accession}:{}", uniprot.position)
         });
         writeln!(
             out,

@@ -1,12 +1,12 @@
-//! Times the readers on files held in memory, uncompressed and as they are:
-//! one thread, all models, the best of several rounds over the whole list.
+//! Times the readers on one thread: all models of files in memory, as plain text and as they are. The
+//! time is the best of several rounds over all files.
 //!
 //! ```sh
 //! cargo run --release --example read_rate -- [--rounds=N] FILE...
 //! ```
 //!
-//! Prints one line: files read, atoms selected, best seconds on uncompressed
-//! text, best seconds on the bytes of the files.
+//! Prints one line: files read, atoms selected, seconds for plain text, seconds for the bytes of the
+//! files.
 
 use std::hint::black_box;
 use std::io::Read;
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How many files could be read, the atoms selected, and the seconds it took.
+/// The number of files read, the atoms selected, and the seconds of the best round.
 fn best_of(rounds: usize, reader: &mut Reader, files: &[(String, Vec<u8>)]) -> (usize, usize, f64) {
     let mut best = (0, 0, f64::INFINITY);
     for _ in 0..rounds {

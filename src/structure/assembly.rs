@@ -1,30 +1,30 @@
 //! Biological assemblies: copies of chains, each moved by an operator.
 //!
-//! The formats say what to copy ([`super::remark350`], [`super::oper_list`]);
-//! here it is done, to the structure that the file deposits. Copies come in the
-//! order of the generators and of their operators, and each keeps the order of
-//! its residues.
+//! The reader of a format finds the [`Generators`] of assembly 1, and [`build_all`] applies them to
+//! the deposited structures. Copies come in the order of the generators and of their operators.
+//! Residues keep their order within a copy.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::decimal::LIMIT_MILLI;
-use super::limits::{ReadLimits, check, reserve};
 use super::model::{Assembly, Chain, LooseSpan, MISSING, Residue, Structure};
+use super::read_limits::{ReadLimits, check, reserve};
 use crate::{Error, Result};
 
-/// What to do about a file whose assembly cannot be built.
+/// The fix for a file whose assembly cannot be built.
 pub(super) const FIX: &str = "correct the file, or read the deposited structure";
 
-/// The generators of an assembly. Each lists chains, and has the operators that each make a
-/// copy of all of them.
+/// The generators of an assembly. A generator lists chains and has operators; each operator makes
+/// one copy of all listed chains.
 #[derive(Default)]
 pub(super) struct Generators {
-    /// By generator.
+    /// The operators of each generator.
     operators: Vec<Vec<Operator>>,
-    /// By chain, the generators that list it, ascending. Chains go by `label_asym_id`, or by
-    /// the chain id where the file has no other.
+    /// For each chain, the generators that list it, ascending. The key is the chain's
+    /// `label_asym_id`, or its chain id in a format without label ids.
     of_chain: HashMap<String, Vec<u32>>,
     /// Chains that the generators list in total.
     listed: u64,
@@ -33,10 +33,6 @@ pub(super) struct Generators {
 impl Generators {
     pub(super) fn is_empty(&self) -> bool {
         self.operators.is_empty()
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Generators::default();
     }
 
     /// Adds a generator that lists no chains.
@@ -49,11 +45,11 @@ impl Generators {
         self.operators.last_mut()
     }
 
-    /// Adds chains to the last generator. A chain that it lists again is copied once.
+    /// Adds chains to the last generator. A chain that it lists twice is copied once.
     ///
     /// # Errors
-    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if all generators list more than
-    /// `max` chains, each counted once for a generator.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the generators together list more
+    /// than `max` chains.
     pub(super) fn list<'a>(
         &mut self,
         chains: impl Iterator<Item = Cow<'a, str>>,
@@ -76,7 +72,13 @@ impl Generators {
     }
 }
 
-/// A rotation, and then a shift.
+/// Refuses more operators than an assembly may have.
+pub(super) fn check_operators(count: usize, limits: &ReadLimits) -> Result<()> {
+    let what = || "assembly 1 has too many operators";
+    check("operators_max", limits.operators_max, count as u64, what)
+}
+
+/// A rotation followed by a shift.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Operator {
     rotation: [[f64; 3]; 3],
@@ -85,8 +87,8 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Of three rows, each the rotation's and then the shift in A. `None` where
-    /// a number is not finite or the rotation is none.
+    /// The operator of three rows: three elements of the rotation and the shift in A. `None` if a
+    /// number is not finite or the matrix is not a rotation.
     pub(super) fn new(rows: [[f64; 4]; 3]) -> Option<Self> {
         let operator = Operator {
             rotation: rows.map(|[x, y, z, _]| [x, y, z]),
@@ -96,8 +98,8 @@ impl Operator {
         (finite && operator.is_rotation()).then_some(operator)
     }
 
-    /// Whether the rows are of length one, at right angles, and right-handed.
-    /// Files round them to six digits at least; garbage is further off.
+    /// Whether the rows have length one, are at right angles, and are right-handed. Files round
+    /// the elements to six digits or more.
     fn is_rotation(&self) -> bool {
         const TOLERANCE: f64 = 0.01;
         let [x, y, z] = self.rotation;
@@ -113,7 +115,7 @@ impl Operator {
             && zeros.iter().all(|zero| zero.abs() < TOLERANCE)
     }
 
-    /// This operator after another.
+    /// The operator that applies `first` and then `self`.
     pub(super) fn after(&self, first: &Operator) -> Operator {
         let column = |axis: usize| first.rotation.map(|row| row[axis]);
         let columns = [0, 1, 2].map(|axis| self.rotate(column(axis)));
@@ -129,8 +131,8 @@ impl Operator {
             .map(|[x, y, z]| x * p[0] + y * p[1] + z * p[2])
     }
 
-    /// The position that `xyz` goes to, halves rounded away from zero; `None`
-    /// where no coordinate may be.
+    /// Moves a position and rounds it to 0.001 A, halves away from zero; `None` if it gets beyond
+    /// the limit of coordinates.
     fn apply(&self, xyz: [i32; 3]) -> Option<[i32; 3]> {
         let turned = self.rotate(xyz.map(f64::from));
         let moved = [0, 1, 2].map(|axis| (turned[axis] + self.shift[axis]).round());
@@ -140,28 +142,52 @@ impl Operator {
     }
 }
 
-/// The assembly of a structure.
-pub(super) fn build(
-    deposited: &Structure,
+/// The assemblies of the models of a file.
+///
+/// # Errors
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain of a model is in the assembly or an
+/// atom gets too far out, [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if an assembly, or all
+/// of them, exceed a limit.
+pub(super) fn build_all(
+    deposited: &[Structure],
     generators: &Generators,
     limits: &ReadLimits,
-) -> Result<Structure> {
+) -> Result<Vec<Structure>> {
+    let (mut atoms, mut residues) = (0, 0);
+    let mut build = |structure: &Structure| {
+        let built = build(structure, generators, limits)?;
+        atoms += built.xyz.len() as u64;
+        residues += built.residues.len() as u64;
+        let what = |unit| move || format!("the assemblies of all models have too many {unit}");
+        check("atoms_max", limits.atoms_max, atoms, what("atoms"))?;
+        check(
+            "residues_max",
+            limits.residues_max,
+            residues,
+            what("residues"),
+        )?;
+        Ok(built)
+    };
+    deposited.iter().map(&mut build).collect()
+}
+
+fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) -> Result<Structure> {
     let contents = contents_of_chains(deposited);
-    let mut total = Amount::default();
-    let mut parts = Vec::new();
+    let mut total = AssemblySize::default();
+    let mut generated = Vec::new();
     let copied = copied_chains(deposited, generators, limits)?;
     for copied in copied.chunk_by(|a, b| a.0 == b.0) {
         let operators = &generators.operators[copied[0].0 as usize];
         let chains: Vec<u32> = copied.iter().map(|&(_, chain)| chain).collect();
         total.add(&contents, &chains, operators.len());
         total.check(limits)?;
-        parts.push(Part::of(&contents, chains, operators));
+        generated.push(GeneratorCopies::of(&contents, chains, operators));
     }
     if total.atoms == 0 && !deposited.xyz.is_empty() {
-        return Err(Error::input("no atom is of a chain of assembly 1").fix(FIX));
+        return Err(Error::input("no atom is in a chain of assembly 1").fix(FIX));
     }
     let mut copier = Copier::new(deposited, total)?;
-    let mut copies: Vec<Copy> = parts.iter().flat_map(Part::copies).collect();
+    let mut copies: Vec<Copy> = generated.iter().flat_map(GeneratorCopies::copies).collect();
     for copy in &mut copies {
         copier.add_residues(copy)?;
     }
@@ -173,8 +199,8 @@ pub(super) fn build(
     Ok(copier.built)
 }
 
-/// Generators and the chains of the deposited structure that they copy, in ascending order.
-/// Takes time by the chains and their copies: generators that copy nothing cost nothing.
+/// Pairs of a generator and a chain of the deposited structure that it copies, ascending. The time
+/// is linear in the chains and the pairs, so generators that copy nothing cost nothing.
 fn copied_chains(
     deposited: &Structure,
     generators: &Generators,
@@ -187,12 +213,9 @@ fn copied_chains(
             .get(&**id)
             .map_or(&[][..], Vec::as_slice)
     };
-    let count: usize = deposited
-        .chains
-        .iter()
-        .map(|chain| copied_by(chain).len())
-        .sum();
-    // Each generator has an operator at least.
+    let counts = deposited.chains.iter().map(|chain| copied_by(chain).len());
+    let count: usize = counts.sum();
+    // Each generator has at least one operator.
     let what = || format!("assembly 1 has at least {count} chains");
     check("chains_max", limits.chains_max, count as u64, what)?;
     let mut copied = Vec::with_capacity(count);
@@ -203,16 +226,15 @@ fn copied_chains(
     Ok(copied)
 }
 
-/// What a chain of the deposited structure has.
+/// The residues and atoms of a chain of the deposited structure.
 #[derive(Default)]
 struct ChainContents {
     residues: Vec<usize>,
-    /// Each with its first atom.
+    /// Each after its first atom.
     loose: Vec<(u32, LooseSpan)>,
     atom_count: usize,
 }
 
-/// By chain of the deposited structure.
 fn contents_of_chains(deposited: &Structure) -> Vec<ChainContents> {
     let mut chains = Vec::new();
     chains.resize_with(deposited.chains.len(), ChainContents::default);
@@ -231,15 +253,15 @@ fn contents_of_chains(deposited: &Structure) -> Vec<ChainContents> {
     chains
 }
 
-/// How much an assembly has.
+/// The size of an assembly.
 #[derive(Clone, Copy, Default)]
-struct Amount {
+struct AssemblySize {
     atoms: u64,
     residues: u64,
     chains: u64,
 }
 
-impl Amount {
+impl AssemblySize {
     /// Adds `copies` of some chains. Each factor is below 2^32, so a product fits.
     fn add(&mut self, contents: &[ChainContents], chains: &[u32], copies: usize) {
         let sum = |count: fn(&ChainContents) -> usize| -> u64 {
@@ -247,60 +269,56 @@ impl Amount {
             (counts.sum::<usize>() as u64).saturating_mul(copies as u64)
         };
         self.atoms = self.atoms.saturating_add(sum(|chain| chain.atom_count));
-        self.residues = self
-            .residues
-            .saturating_add(sum(|chain| chain.residues.len()));
+        let residues = sum(|chain| chain.residues.len());
+        self.residues = self.residues.saturating_add(residues);
         self.chains = self.chains.saturating_add(sum(|_| 1));
     }
 
     fn check(&self, limits: &ReadLimits) -> Result<()> {
-        let counts = [
-            (
-                "atoms",
-                self.atoms,
-                "assembly_atoms_max",
-                limits.assembly_atoms_max,
-            ),
-            (
-                "residues",
-                self.residues,
-                "assembly_residues_max",
-                limits.assembly_residues_max,
-            ),
-            ("chains", self.chains, "chains_max", limits.chains_max),
-        ];
-        for (what, count, field, max) in counts {
-            check(field, max, count, || {
-                format!("assembly 1 has {count} {what}")
-            })?;
-        }
-        Ok(())
+        let (atoms_max, residues_max) = (limits.assembly_atoms_max, limits.assembly_residues_max);
+        let what = |count, unit| move || format!("assembly 1 has {count} {unit}");
+        check(
+            "assembly_atoms_max",
+            atoms_max,
+            self.atoms,
+            what(self.atoms, "atoms"),
+        )?;
+        let residues = what(self.residues, "residues");
+        check(
+            "assembly_residues_max",
+            residues_max,
+            self.residues,
+            residues,
+        )?;
+        check(
+            "chains_max",
+            limits.chains_max,
+            self.chains,
+            what(self.chains, "chains"),
+        )
     }
 }
 
-/// What a generator copies.
-struct Part<'a> {
+/// What each operator of a generator copies.
+struct GeneratorCopies<'a> {
     operators: &'a [Operator],
-    /// Of the deposited structure, in ascending order.
+    /// Chains of the deposited structure, ascending.
     chains: Vec<u32>,
     residues: Vec<usize>,
-    /// Each with its first atom.
+    /// Each after its first atom.
     loose: Vec<(u32, LooseSpan)>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> GeneratorCopies<'a> {
     fn of(contents: &[ChainContents], chains: Vec<u32>, operators: &'a [Operator]) -> Self {
         let contents = || chains.iter().map(|&at| &contents[at as usize]);
-        let mut residues: Vec<usize> = contents()
-            .flat_map(|chain| chain.residues.iter().copied())
-            .collect();
-        let mut loose: Vec<_> = contents()
-            .flat_map(|chain| chain.loose.iter().copied())
-            .collect();
-        // In the order of the file, where chains may alternate.
+        let residues = contents().flat_map(|chain| chain.residues.iter().copied());
+        let loose = contents().flat_map(|chain| chain.loose.iter().copied());
+        let (mut residues, mut loose): (Vec<usize>, Vec<_>) = (residues.collect(), loose.collect());
+        // Chains may alternate in the file, whose order is kept.
         residues.sort_unstable();
         loose.sort_unstable_by_key(|&(first, _)| first);
-        Part {
+        GeneratorCopies {
             operators,
             chains,
             residues,
@@ -310,31 +328,31 @@ impl<'a> Part<'a> {
 
     fn copies(&self) -> impl Iterator<Item = Copy<'_>> {
         self.operators.iter().map(|operator| Copy {
-            part: self,
+            of: self,
             operator,
             chains: vec![None; self.chains.len()],
         })
     }
 }
 
-/// One copy of a part.
+/// One copy that a generator makes.
 struct Copy<'a> {
-    part: &'a Part<'a>,
+    of: &'a GeneratorCopies<'a>,
     operator: &'a Operator,
-    /// The assembly's index of each chain of the part, once used.
+    /// For each chain of `of`, its index in the assembly once it is used.
     chains: Vec<Option<u32>>,
 }
 
-/// An assembly in the making.
+/// Builds an assembly.
 struct Copier<'a> {
     deposited: &'a Structure,
     built: Structure,
-    /// By chain of the deposited structure: its copies so far.
+    /// For each chain of the deposited structure, its copies so far.
     copies: Vec<u32>,
 }
 
 impl<'a> Copier<'a> {
-    fn new(deposited: &'a Structure, amount: Amount) -> Result<Self> {
+    fn new(deposited: &'a Structure, amount: AssemblySize) -> Result<Self> {
         let mut built = Structure {
             entry_id: deposited.entry_id.clone(),
             model: deposited.model,
@@ -356,10 +374,10 @@ impl<'a> Copier<'a> {
         })
     }
 
-    /// A residue that is linked to the row before is of its chain, so that row
-    /// is copied too, and breaks stay what they are.
+    /// Adds the residues of a copy. Chain breaks stay as they are: a residue that is linked to the
+    /// previous row has the same chain, so that row is copied too.
     fn add_residues(&mut self, copy: &mut Copy) -> Result<()> {
-        for &at in &copy.part.residues {
+        for &at in &copy.of.residues {
             let residue = self.deposited.residues[at];
             let chain = self.chain(copy, residue.chain);
             let from = atoms_of(self.deposited, at);
@@ -384,7 +402,7 @@ impl<'a> Copier<'a> {
     }
 
     fn add_loose(&mut self, copy: &mut Copy) -> Result<()> {
-        for &(first, span) in &copy.part.loose {
+        for &(first, span) in &copy.of.loose {
             let chain = self.chain(copy, span.chain);
             self.built.loose.push(LooseSpan { chain, ..span });
             self.add_atoms(copy.operator, first..first + span.atom_count)?;
@@ -392,7 +410,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    fn add_atoms(&mut self, operator: &Operator, atoms: std::ops::Range<u32>) -> Result<()> {
+    fn add_atoms(&mut self, operator: &Operator, atoms: Range<u32>) -> Result<()> {
         let atoms = atoms.start as usize..atoms.end as usize;
         for &xyz in &self.deposited.xyz[atoms.clone()] {
             let moved = operator.apply(xyz).ok_or_else(|| {
@@ -409,13 +427,13 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// The assembly's index of a chain's copy: the first keeps its names, the
-    /// second is `A-2`.
+    /// The index in the assembly of a chain's copy. The first copy keeps the chain's names, the
+    /// second copy of `A` is `A-2`.
     fn chain(&mut self, copy: &mut Copy, chain: u32) -> u32 {
-        let place = copy.part.chains.binary_search(&chain);
-        let place = place.expect("the part has the residue, so it has its chain");
+        let at = copy.of.chains.binary_search(&chain);
+        let at = at.expect("the residue's chain is copied");
         let chain = chain as usize;
-        *copy.chains[place].get_or_insert_with(|| {
+        *copy.chains[at].get_or_insert_with(|| {
             self.copies[chain] += 1;
             let mut names = self.deposited.chains[chain].clone();
             if self.copies[chain] > 1 {
@@ -433,7 +451,7 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// The atoms of the residue at `at`.
-fn atoms_of(structure: &Structure, at: usize) -> std::ops::Range<u32> {
+/// The atoms of residue `at`.
+fn atoms_of(structure: &Structure, at: usize) -> Range<u32> {
     structure.atom_start[at]..structure.atom_start[at + 1]
 }

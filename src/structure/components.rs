@@ -1,19 +1,19 @@
-//! The polymer components: amino acids, nucleotides and caps by id.
+//! The components of polymers: amino acids, nucleotides and caps by id.
 //!
-//! The table is `components.tsv`, made by `scripts/make_components.py` from the
-//! wwPDB chemical component dictionary and the names that simulation packages
-//! use.
+//! `scripts/make_components.py` makes the table, `components.tsv`, from the wwPDB chemical component
+//! dictionary and the names that simulation packages use.
 
 use std::sync::OnceLock;
 
-use super::template::{TemplateId, Templates};
+use super::atom_table::{Text8, text8};
+use super::residue_template::{ResidueTemplates, TemplateId};
 
-/// What a polymer component is.
+/// The kind of a polymer component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Has a row in the output.
     Amino,
-    /// Atoms only; dropped where nucleic acids are not wanted.
+    /// Atoms only; dropped if nucleic acids are not wanted.
     Nucleotide,
     /// Blocks an end of a peptide (ACE, NH2): atoms only.
     Cap,
@@ -23,27 +23,39 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Component {
     pub kind: Kind,
-    /// The standard component, blank where none is known.
-    pub parent: [u8; 8],
-    /// One-letter code of the parent, `X` where there is none.
+    /// The standard component that this one is a variant of; blank if none is known.
+    pub parent: Text8,
+    /// One-letter code of the parent; `X` for none.
     pub aa: u8,
-    /// The template of the parent or, where there is none, its own.
+    /// The template of the parent; without a parent, the component's own.
     pub template: TemplateId,
 }
 
-const TSV: &str = include_str!("components.tsv");
-const BLANK: [u8; 8] = *b"        ";
+impl Component {
+    /// A component that the table does not have.
+    pub(super) fn unknown(kind: Kind) -> Self {
+        Component {
+            kind,
+            parent: BLANK,
+            aa: b'X',
+            template: 0,
+        }
+    }
+}
 
-/// The component of a space-padded id, `None` for what is no polymer unit.
-pub(super) fn lookup(id: [u8; 8]) -> Option<Component> {
+const TSV: &str = include_str!("components.tsv");
+const BLANK: Text8 = *b"        ";
+
+/// The component of a space-padded id; `None` if it is not one of polymers.
+pub(super) fn lookup(id: Text8) -> Option<Component> {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| Table::parse(TSV)).get(id)
 }
 
-/// Open addressing with linear probing: one multiplication and, for nearly all
-/// ids, one comparison. A residue costs a lookup, so it has to be cheap.
+/// A hash table with linear probing. A lookup takes one multiplication and, for nearly all ids, one
+/// comparison; there is one lookup for each residue.
 struct Table {
-    slots: Vec<([u8; 8], Component)>,
+    slots: Vec<(Text8, Component)>,
     shift: u32,
 }
 
@@ -51,12 +63,7 @@ impl Table {
     fn parse(tsv: &str) -> Self {
         let rows = || tsv.lines().filter(|line| !line.starts_with('#'));
         let slot_count = (rows().count() * 4).next_power_of_two();
-        let empty = Component {
-            kind: Kind::Cap,
-            parent: BLANK,
-            aa: b'X',
-            template: 0,
-        };
+        let empty = Component::unknown(Kind::Cap);
         let mut table = Table {
             slots: vec![(BLANK, empty); slot_count],
             shift: 64 - slot_count.trailing_zeros(),
@@ -64,19 +71,22 @@ impl Table {
         for row in rows() {
             let (id, component) = parse_row(row);
             let slot = table.slot(id);
-            assert!(table.slots[slot].0 == BLANK, "component {row:?} is twice");
+            assert!(
+                table.slots[slot].0 == BLANK,
+                "component {row:?} occurs twice"
+            );
             table.slots[slot] = (id, component);
         }
         table
     }
 
-    fn get(&self, id: [u8; 8]) -> Option<Component> {
+    fn get(&self, id: Text8) -> Option<Component> {
         let (found, component) = self.slots[self.slot(id)];
         (found == id && id != BLANK).then_some(component)
     }
 
-    /// The slot that holds `id`, or the free one where it belongs.
-    fn slot(&self, id: [u8; 8]) -> usize {
+    /// The slot that holds `id`, or the free one for it.
+    fn slot(&self, id: Text8) -> usize {
         let hash = u64::from_le_bytes(id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut slot = (hash >> self.shift) as usize;
         while self.slots[slot].0 != id && self.slots[slot].0 != BLANK {
@@ -86,19 +96,19 @@ impl Table {
     }
 }
 
-fn parse_row(row: &str) -> ([u8; 8], Component) {
+fn parse_row(row: &str) -> (Text8, Component) {
     let mut columns = row.split('\t');
     let mut next = || columns.next().unwrap_or_default();
-    let id = padded(next());
+    let id = text8(next().as_bytes());
     let kind = match next() {
         "A" => Kind::Amino,
         "N" => Kind::Nucleotide,
         "C" => Kind::Cap,
         other => panic!("components.tsv: unknown kind {other:?} in {row:?}"),
     };
-    let parent = padded(next());
+    let parent = text8(next().as_bytes());
     let aa = next().as_bytes().first().copied().unwrap_or(b'X');
-    let template = Templates::table().id_of(if parent == BLANK { id } else { parent });
+    let template = ResidueTemplates::table().id_of(if parent == BLANK { id } else { parent });
     let component = Component {
         kind,
         parent,
@@ -108,18 +118,12 @@ fn parse_row(row: &str) -> ([u8; 8], Component) {
     (id, component)
 }
 
-fn padded(id: &str) -> [u8; 8] {
-    let mut out = BLANK;
-    out[..id.len()].copy_from_slice(id.as_bytes());
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn find(id: &str) -> Option<Component> {
-        lookup(padded(id))
+        lookup(text8(id.as_bytes()))
     }
 
     #[test]
@@ -127,16 +131,16 @@ mod tests {
         let mse = find("MSE").unwrap();
         assert_eq!(
             (mse.kind, mse.parent, mse.aa),
-            (Kind::Amino, padded("MET"), b'M')
+            (Kind::Amino, *b"MET     ", b'M')
         );
-        assert_eq!(find("ALA").unwrap().parent, padded("ALA"));
+        assert_eq!(find("ALA").unwrap().parent, *b"ALA     ");
         assert_eq!(find("UNK").unwrap().aa, b'X');
         assert_eq!(find("DA").unwrap().kind, Kind::Nucleotide);
         assert_eq!(find("ACE").unwrap().kind, Kind::Cap);
     }
 
     #[test]
-    fn water_ligands_and_blank_are_no_polymer_units() {
+    fn water_ligands_and_the_blank_id_are_not_components() {
         for id in ["HOH", "HEM", "NA", "TIP", "", "ZZZZZZZZ"] {
             assert_eq!(find(id), None, "{id}");
         }

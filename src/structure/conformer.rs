@@ -1,20 +1,21 @@
-//! One conformer a site.
+//! Chooses one conformer for each site.
 //!
-//! A conformer is an altloc of a residue; where a site holds several residues
-//! (microheterogeneity), one without altlocs is a conformer too. The one with
-//! the highest summed occupancy wins, the first in the file among equals. Of
-//! its residue, every atom name is then taken once: from the atoms without an
-//! altloc, else from the winner, else from the next best that has it.
+//! A conformer is an altloc of a residue. If a site holds several residues (microheterogeneity), a
+//! residue without altlocs is a conformer too. The conformer with the highest summed occupancy is
+//! chosen, and the first in the file among equals. Each atom name of its residue is then taken
+//! once: from the atoms without an altloc, else from the chosen conformer, else from the conformer
+//! of the next highest occupancy that has it.
 
+use super::atom_table::{Atom, Text8};
 use super::element::HYDROGEN;
-use super::table::{Atom, Text8};
 
-/// Reusable memory of the choice.
+/// Chooses conformers. The memory is for reuse.
 #[derive(Default)]
 pub(super) struct Conformers {
-    /// The heavy atoms of the site, and which of its residues they belong to.
+    /// The heavy atoms of the site, each after the number of its residue.
     atoms: Vec<(usize, Atom)>,
     conformers: Vec<Conformer>,
+    /// Name, rank of the conformer, and index of atoms of the chosen residue.
     ranked: Vec<(Text8, u8, usize)>,
     chosen: Vec<Atom>,
 }
@@ -33,49 +34,45 @@ impl Conformers {
         self.atoms.clear();
     }
 
-    /// Adds atoms of the site's residue number `residue`.
+    /// Adds the atoms of residue `residue` of the site.
     pub(super) fn add<'a>(&mut self, residue: usize, atoms: impl Iterator<Item = &'a Atom>) {
         let heavy = atoms.filter(|atom| atom.element != HYDROGEN);
         self.atoms.extend(heavy.map(|atom| (residue, *atom)));
     }
 
-    /// The residue that is chosen, and its atoms in file order. `None` where the
-    /// site has none but hydrogen.
+    /// The chosen residue, and its chosen atoms in file order; `None` if the site has only
+    /// hydrogen.
     pub(super) fn choose(&mut self) -> Option<(usize, &[Atom])> {
         self.chosen.clear();
         let &(first, _) = self.atoms.first()?;
-        if self
-            .atoms
-            .iter()
-            .all(|(residue, atom)| *residue == first && atom.altloc == 0)
-        {
+        let is_plain = |(residue, atom): &(usize, Atom)| *residue == first && atom.altloc == 0;
+        if self.atoms.iter().all(is_plain) {
             self.chosen.extend(self.atoms.iter().map(|(_, atom)| atom));
             return Some((first, &self.chosen));
         }
         self.sum_occupancies();
         // The sort is stable: the first in the file stays first among equals.
-        self.conformers
-            .sort_by_key(|conformer| std::cmp::Reverse(conformer.occupancy));
-        let residue = self.conformers.first()?.residue;
-        let mut rank = [0u8; 256];
-        let ours = self
-            .conformers
+        let conformers = &mut self.conformers;
+        conformers.sort_by_key(|conformer| std::cmp::Reverse(conformer.occupancy));
+        let residue = conformers.first()?.residue;
+        // Atoms without an altloc rank first, at 0.
+        let mut rank_of_altloc = [0u8; 256];
+        let ours = conformers
             .iter()
             .filter(|conformer| conformer.residue == residue);
-        for (conformer, place) in ours.zip((1..=u8::MAX).chain(std::iter::repeat(u8::MAX))) {
-            rank[usize::from(conformer.altloc)] = place;
+        for (conformer, rank) in ours.zip((1..=u8::MAX).chain(std::iter::repeat(u8::MAX))) {
+            rank_of_altloc[usize::from(conformer.altloc)] = rank;
         }
-        rank[0] = 0;
+        rank_of_altloc[0] = 0;
         self.ranked.clear();
-        let atoms = self
-            .atoms
-            .iter()
-            .enumerate()
-            .filter(|(_, (of, _))| *of == residue);
-        self.ranked
-            .extend(atoms.map(|(at, (_, atom))| (atom.name, rank[usize::from(atom.altloc)], at)));
+        let atoms = self.atoms.iter().enumerate();
+        let atoms = atoms.filter(|(_, (of, _))| *of == residue);
+        let ranked = |(at, (_, atom)): (usize, &(usize, Atom))| {
+            (atom.name, rank_of_altloc[usize::from(atom.altloc)], at)
+        };
+        self.ranked.extend(atoms.map(ranked));
         self.ranked.sort_unstable();
-        // By name, the best rank; what repeats within a rank is kept.
+        // Keep the atoms of the best rank of each name, even if there are several.
         let mut best = None;
         self.ranked.retain(|&(name, rank, _)| {
             if best.is_none_or(|(of, _)| of != name) {
@@ -92,15 +89,10 @@ impl Conformers {
     /// Lists the conformers in file order.
     fn sum_occupancies(&mut self) {
         self.conformers.clear();
-        for &(
-            residue,
-            Atom {
-                altloc, occupancy, ..
-            },
-        ) in &self.atoms
-        {
+        for &(residue, atom) in &self.atoms {
+            let altloc = atom.altloc;
             let is = |known: &&mut Conformer| known.residue == residue && known.altloc == altloc;
-            let occupancy = i64::from(occupancy);
+            let occupancy = i64::from(atom.occupancy);
             match self.conformers.iter_mut().find(is) {
                 Some(known) => known.occupancy += occupancy,
                 None => self.conformers.push(Conformer {
@@ -112,11 +104,9 @@ impl Conformers {
         }
         // Atoms without an altloc belong to all conformers of their residue.
         for at in (0..self.conformers.len()).rev() {
-            let Conformer {
-                residue, altloc, ..
-            } = self.conformers[at];
-            let has_altlocs = |other: &Conformer| other.residue == residue && other.altloc != 0;
-            if altloc == 0 && self.conformers.iter().any(has_altlocs) {
+            let this = self.conformers[at];
+            let has_altloc = |other: &Conformer| other.residue == this.residue && other.altloc != 0;
+            if this.altloc == 0 && self.conformers.iter().any(has_altloc) {
                 self.conformers.remove(at);
             }
         }
@@ -126,21 +116,19 @@ impl Conformers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::table::text8;
+    use crate::structure::atom_table::text8;
 
     fn atom(name: &str, altloc: u8, occupancy: f64, element: u8) -> Atom {
         Atom {
-            xyz: [0; 3],
-            b_factor: 0.0,
             occupancy: (occupancy * 1e6) as i32,
             name: text8(name.as_bytes()),
             element,
             altloc,
-            rounded: false,
+            ..Atom::default()
         }
     }
 
-    /// The chosen residue, and which of the site's atoms it has.
+    /// The chosen residue, and the indices of its chosen atoms in the site.
     fn choose(site: &[(usize, Atom)]) -> Option<(usize, Vec<usize>)> {
         let mut conformers = Conformers::default();
         conformers.clear();
@@ -152,14 +140,12 @@ mod tests {
             conformers.add(*residue, std::iter::once(&numbered));
         }
         let (residue, atoms) = conformers.choose()?;
-        Some((
-            residue,
-            atoms.iter().map(|atom| atom.xyz[0] as usize).collect(),
-        ))
+        let indices = atoms.iter().map(|atom| atom.xyz[0] as usize);
+        Some((residue, indices.collect()))
     }
 
     #[test]
-    fn the_highest_summed_occupancy_wins_with_the_blank_atoms() {
+    fn the_highest_summed_occupancy_is_chosen_with_the_atoms_without_altloc() {
         let site = [
             (0, atom("N", 0, 1.0, 7)),
             (0, atom("CA", b'A', 0.4, 6)),
@@ -171,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn equals_go_to_the_first_in_the_file() {
+    fn of_equal_occupancies_the_first_in_the_file_is_chosen() {
         let site = [(0, atom("CA", b'B', 0.5, 6)), (0, atom("CA", b'A', 0.5, 6))];
         assert_eq!(choose(&site), Some((0, vec![0])));
     }
 
     #[test]
-    fn atoms_that_the_winner_lacks_come_from_the_next() {
+    fn atoms_that_the_chosen_conformer_lacks_come_from_the_next() {
         let site = [
             (0, atom("CA", b'A', 0.3, 6)),
             (0, atom("CA", b'B', 0.5, 6)),
@@ -195,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_residues_one_is_there() {
+    fn of_several_residues_one_is_chosen() {
         let site = [
             (0, atom("N", b'A', 0.4, 7)),
             (0, atom("CA", b'A', 0.4, 6)),
@@ -211,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn hydrogen_neither_counts_nor_stays() {
+    fn hydrogen_does_not_count_and_is_dropped() {
         let site = [
             (0, atom("CA", b'A', 0.5, 6)),
             (0, atom("CA", b'B', 0.4, 6)),

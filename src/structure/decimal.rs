@@ -1,52 +1,51 @@
-//! Decimal text to integers, exactly.
+//! Converts decimal text to integers, exactly.
 //!
-//! Coordinates become i32 in 0.001 A. Text with more decimals rounds half away
-//! from zero; that is decided on the digits, so no binary fraction gets in
-//! between.
+//! Coordinates become i32 in 0.001 A. Text with more decimals is rounded half away from zero, on its
+//! decimal digits, so that no binary fraction affects the result.
 
 use std::fmt;
 
-/// Coordinates beyond this many 0.001 A (100,000 A) are rejected.
+/// The largest coordinate, in 0.001 A: 100,000 A.
 pub(super) const LIMIT_MILLI: i32 = 100_000_000;
 
 const SPACES: u64 = u64::from_le_bytes(*b"        ");
 
-/// Reads fields of eight columns of the form `  -1.234`: three decimals,
-/// right-aligned. `None` says only that one is of another form.
+/// Reads fields of eight columns of the form `  -1.234`: three decimals, right-aligned. Returns
+/// `None` if any field has another form, which may be a number as well.
 ///
-/// Nearly every coordinate of every file takes this way, so it has one branch
-/// for all fields and none that depends on a digit or a sign.
+/// Nearly every coordinate of every file has this form, so there is one branch for all fields and
+/// none that depends on a digit or a sign.
 #[inline(always)]
 pub(super) fn fixed8<const N: usize>(fields: [u64; N]) -> Option<[i32; N]> {
     let mut values = [0; N];
-    let mut odd = 0;
+    let mut malformed = 0;
     for (value, columns) in values.iter_mut().zip(fields) {
-        let (number, oddness) = fixed8_unchecked(columns);
+        let (number, bits) = fixed8_unchecked(columns);
         *value = number;
-        odd |= oddness;
+        malformed |= bits;
     }
-    (odd == 0).then_some(values)
+    (malformed == 0).then_some(values)
 }
 
-/// The value of a field, and what is not zero where it is of another form.
+/// Returns (value in 0.001 A, nonzero if malformed).
 #[inline(always)]
 fn fixed8_unchecked(columns: u64) -> (i32, u64) {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let digits = columns ^ u64::from_le_bytes(*b"00000000");
-    // The high bit of each byte that is no digit. What carries over from a byte
-    // beyond ASCII can only add to them.
+    // The high bit of each byte that is not a digit. Carries out of bytes beyond ASCII can only
+    // set more high bits.
     let other = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGH;
-    // All ones in those of the first four bytes. They must be the leading ones:
-    // blanks, the last one perhaps a minus.
+    // All bits of those among the first four bytes. They must come before the digits and be
+    // blanks, of which the last may be a minus.
     let lead = other & 0x8080_8080;
     let blank = (lead << 1) - (lead >> 7);
     let gaps = blank & (blank + 1);
     let sign = (columns ^ SPACES) & blank;
     let minus = u64::from(b'-' ^ b' ') * ((blank >> 8) + 1);
     let bad_sign = if sign == minus { 0 } else { sign };
-    // Of the last four, the point and only the point is no digit.
+    // Of the last four bytes, the first must be the point and the others digits.
     let bad_point = u64::from((columns >> 32) as u8 ^ b'.') | (other >> 32 ^ 0x80);
-    // Close the gap that the point leaves, then pair digits up three times.
+    // Remove the point, then combine pairs of digits three times.
     let eight = (digits & !blank & 0xffff_ffff) << 8 | digits >> 40 << 40;
     let two = eight.wrapping_mul(2561) >> 8 & 0x00ff_00ff_00ff_00ff;
     let four = two.wrapping_mul(6_553_601) >> 16 & 0x0000_ffff_0000_ffff;
@@ -55,8 +54,8 @@ fn fixed8_unchecked(columns: u64) -> (i32, u64) {
     ((value ^ -negative) + negative, gaps | bad_sign | bad_point)
 }
 
-/// Thousandths as a float: the one nearest, because the product is off by far
-/// less than any number of thousandths is from the middle between two floats.
+/// The float nearest to a number of thousandths. The error of the product is far smaller than the
+/// distance of any number of thousandths to the middle between two floats.
 #[inline]
 pub(super) fn thousandths_to_f32(value: i32) -> f32 {
     (f64::from(value) * 0.001) as f32
@@ -64,18 +63,18 @@ pub(super) fn thousandths_to_f32(value: i32) -> f32 {
 
 /// A number as decimal digits and a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Decimal {
+struct Decimal {
     negative: bool,
     digits: u64,
     exponent: i32,
-    /// Whether digits that are not zero were left out, past the 19th.
+    /// Whether digits other than zero were dropped after the 19th.
     inexact: bool,
 }
 
 impl Decimal {
-    /// Reads `-12.5`, `+.5`, `1e-3` and, with the standard uncertainty that CIF
-    /// allows, `12.345(6)`. Anything else, NaN and infinities too, is `None`.
-    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+    /// Reads `-12.5`, `+.5`, `1e-3` and `12.345(6)`, which has a standard uncertainty as CIF
+    /// allows. Returns `None` for anything else, NaN and infinities included.
+    fn parse(text: &[u8]) -> Option<Self> {
         let (negative, mut rest) = match text {
             [b'-', rest @ ..] => (true, rest),
             [b'+', rest @ ..] => (false, rest),
@@ -101,12 +100,9 @@ impl Decimal {
             rest = tail;
         }
         if let [b'e' | b'E', tail @ ..] = rest {
-            let end = tail
-                .iter()
-                .position(|&byte| byte == b'(')
-                .unwrap_or(tail.len());
+            let end = without_uncertainty(tail).len();
             let power = int(&tail[..end])?;
-            // Anything larger overflows or vanishes all the same.
+            // Larger powers overflow or round to zero all the same.
             number.exponent += power.clamp(-1000, 1000);
             rest = &tail[end..];
         }
@@ -120,11 +116,8 @@ impl Decimal {
     }
 
     fn push(&mut self, digit: u8, in_fraction: bool) {
-        match self
-            .digits
-            .checked_mul(10)
-            .and_then(|d| d.checked_add(u64::from(digit)))
-        {
+        let more = |digits: u64| digits.checked_add(u64::from(digit));
+        match self.digits.checked_mul(10).and_then(more) {
             Some(digits) if !self.inexact => {
                 self.digits = digits;
                 self.exponent -= i32::from(in_fraction);
@@ -136,23 +129,19 @@ impl Decimal {
         }
     }
 
-    /// The number times 10^`places` as an integer, rounded half away from zero,
-    /// and whether that changed it. `None` where it does not fit.
-    pub(super) fn scaled(self, places: i32) -> Option<(i32, bool)> {
+    /// The number times 10^`places` as an integer, rounded half away from zero, and whether
+    /// rounding changed it. `None` if it does not fit.
+    fn scaled(self, places: i32) -> Option<(i32, bool)> {
         let power = self.exponent + places;
         let (magnitude, exact) = if self.digits == 0 {
             (0, true)
         } else if power >= 0 {
-            (
-                10u64.checked_pow(power as u32)?.checked_mul(self.digits)?,
-                true,
-            )
+            let unit = 10u64.checked_pow(power as u32)?;
+            (unit.checked_mul(self.digits)?, true)
         } else if let Some(unit) = 10u64.checked_pow(power.unsigned_abs()) {
             let rest = self.digits % unit;
-            (
-                self.digits / unit + u64::from(rest >= unit - rest),
-                rest == 0,
-            )
+            let up = u64::from(rest >= unit - rest);
+            (self.digits / unit + up, rest == 0)
         } else {
             (0, false)
         };
@@ -162,12 +151,12 @@ impl Decimal {
     }
 }
 
-/// Why text is no coordinate.
+/// Why text is not a coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadCoordinate {
     /// It is not a finite number.
     NotANumber,
-    /// It is farther out than [`LIMIT_MILLI`].
+    /// Its magnitude exceeds [`LIMIT_MILLI`].
     TooFar,
 }
 
@@ -181,7 +170,7 @@ impl fmt::Display for BadCoordinate {
 }
 
 /// A coordinate in 0.001 A, and whether it was rounded.
-pub(super) fn milli(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
+fn milli(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
     let number = Decimal::parse(text).ok_or(BadCoordinate::NotANumber)?;
     match number.scaled(3) {
         Some((value, rounded)) if value.abs() <= LIMIT_MILLI => Ok((value, rounded)),
@@ -189,8 +178,19 @@ pub(super) fn milli(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
     }
 }
 
-/// An occupancy in millionths, 1 where the text is no finite number. What does
-/// not fit is as large as it gets: occupancies are only ever compared.
+/// Three coordinates in 0.001 A, and whether one was rounded. The error names the axis.
+pub(super) fn coordinates(texts: [&[u8]; 3]) -> Result<([i32; 3], bool), (usize, BadCoordinate)> {
+    let (mut xyz, mut any_rounded) = ([0; 3], false);
+    for (axis, text) in texts.into_iter().enumerate() {
+        let (value, rounded) = milli(text).map_err(|bad| (axis, bad))?;
+        xyz[axis] = value;
+        any_rounded |= rounded;
+    }
+    Ok((xyz, any_rounded))
+}
+
+/// An occupancy in millionths; 1 if the text is not a finite number. An occupancy that does not
+/// fit becomes the largest that does, because occupancies are only compared.
 pub(super) fn occupancy(text: &[u8]) -> i32 {
     match Decimal::parse(text) {
         Some(number) => number.scaled(6).map_or(i32::MAX, |(value, _)| value),
@@ -201,33 +201,32 @@ pub(super) fn occupancy(text: &[u8]) -> i32 {
 /// The occupancy 1.
 pub(super) const OCCUPANCY_ONE: i32 = 1_000_000;
 
-/// A temperature factor, NaN where the text is no finite number.
+/// A B factor; NaN if the text is not a finite number.
 pub(super) fn b_factor(text: &[u8]) -> f32 {
     let Some(number) = Decimal::parse(text) else {
         return f32::NAN;
     };
-    // Both operands are exact in f32 up to 2^24 and 10^10, so the quotient is
-    // the float nearest to the text.
+    // Up to 2^24 and 10^10 both operands are exact in f32, so the quotient is the float nearest to
+    // the text.
     if number.digits < 1 << 24 && (-10..=0).contains(&number.exponent) && !number.inexact {
         let value = number.digits as f32 / 10f32.powi(-number.exponent);
         return if number.negative { -value } else { value };
     }
-    let end = text
-        .iter()
-        .position(|&byte| byte == b'(')
-        .unwrap_or(text.len());
-    std::str::from_utf8(&text[..end])
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(f32::NAN)
+    let text = std::str::from_utf8(without_uncertainty(text)).ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(f32::NAN)
 }
 
-/// A number as the nearest float, `None` where the text is none.
+/// The text of a number before the `(` of its standard uncertainty.
+fn without_uncertainty(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == b'(').next().unwrap_or_default()
+}
+
+/// The float nearest to a number; `None` if the text is not one.
 pub(super) fn float(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// An integer with an optional sign, `None` where it is none or does not fit.
+/// An integer with an optional sign; `None` if the text is not one or it does not fit.
 #[inline]
 pub(super) fn int(text: &[u8]) -> Option<i32> {
     let (negative, digits) = match text {
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_another_form_are_left_to_the_general_reader() {
+    fn fixed_columns_refuse_any_other_form() {
         for text in [
             b"  +1.234",
             b" - 1.234",
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_columns_agree_with_the_general_reader_on_every_value() {
+    fn fixed_columns_agree_with_the_general_parser_on_every_value() {
         for value in (-999_999..=9_999_999).step_by(37) {
             let text = format!("{:8.3}", f64::from(value) / 1000.0);
             let columns: [u8; 8] = text.as_bytes().try_into().unwrap();
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_coordinate() {
+    fn text_that_is_not_a_coordinate() {
         for text in [
             "", "-", ".", "nan", "inf", "1.2.3", "1e", "12(3", "1()", "0x1", "1,5", "1 2",
         ] {

@@ -1,4 +1,6 @@
-//! Atomic numbers from element symbols and, where a file has none, from names.
+//! Atomic numbers from element symbols, and from atom names if a file has no symbols.
+
+use super::atom_table::Text8;
 
 /// Symbols by atomic number, from 1.
 const SYMBOLS: [&str; 118] = [
@@ -12,8 +14,7 @@ const SYMBOLS: [&str; 118] = [
     "FL", "MC", "LV", "TS", "OG",
 ];
 
-/// Atomic numbers by the low five bits of two letters, 0 for none. Deuterium
-/// is hydrogen.
+/// Atomic numbers by the low five bits of two letters; 0 for none. Deuterium is hydrogen.
 static NUMBERS: [u8; 1024] = {
     let mut table = [0; 1024];
     let mut number = 0;
@@ -34,12 +35,12 @@ const fn index(first: u8, second: u8) -> usize {
     (first & 31) as usize * 32 + (second & 31) as usize
 }
 
-/// The atomic number of a symbol in either case and either alignment
-/// (`b" C"`, `b"C "`, `b"Cl"`), 0 where it is none.
+/// The atomic number of a symbol in either case and either alignment (`b" C"`, `b"C "`, `b"Cl"`); 0
+/// if it is not a symbol.
 #[inline]
 pub(super) fn from_symbol([first, second]: [u8; 2]) -> u8 {
     let plain = |byte: u8| byte.is_ascii_alphabetic() | (byte == b' ');
-    // A blank has no low bits, so " C" and "C " differ in the order only.
+    // The low bits of a blank are 0, so " C" with its columns exchanged is "C ".
     let (first, second, plain) = if first == b' ' {
         (second, first, plain(second))
     } else {
@@ -48,15 +49,19 @@ pub(super) fn from_symbol([first, second]: [u8; 2]) -> u8 {
     NUMBERS[index(first, second)] * u8::from(plain)
 }
 
-/// The atomic number that the name of an atom of a polymer suggests.
+/// As [`from_name_columns`], of a name without leading blanks.
+pub(super) fn from_name([a, b, c, d, ..]: Text8) -> u8 {
+    from_name_columns([a, b, c, d])
+}
+
+/// The atomic number that the name of a polymer atom implies; 0 for none.
 ///
-/// `name` is the four name columns of a PDB line, where an element of one letter
-/// stands in the second column. Simulation programs start all names in the first
-/// column, so a letter of an amino acid or nucleotide and a remoteness letter
-/// (`CA`, `CD`, `HG`, `NE`, ...) are carbon, hydrogen, nitrogen, oxygen or sulfur
-/// in either column, and never calcium, cadmium, mercury or neon: ions are no
-/// polymer atoms.
-pub(super) fn from_name(name: [u8; 4]) -> u8 {
+/// `name` is the four name columns of a PDB line, in which an element of one letter is in the second
+/// column. Simulation programs start all names in the first column. So an element of amino acids or
+/// nucleotides before a remoteness letter (`CA`, `CD`, `HG`, `NE`, ...) is carbon, hydrogen,
+/// nitrogen, oxygen or sulfur in either column, and never calcium, cadmium, mercury or neon, which
+/// are not in polymers.
+pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
     let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
     if first == b' ' || first.is_ascii_digit() {
         return from_symbol([second, b' ']);
@@ -76,12 +81,7 @@ pub(super) fn from_name(name: [u8; 4]) -> u8 {
 }
 
 fn is_remoteness(element: u8, letter: u8) -> bool {
-    matches!(element, b'C' | b'H' | b'N' | b'O' | b'S' | b'D')
-        && matches!(
-            letter,
-            b'A' | b'B' | b'G' | b'D' | b'E' | b'Z' | b'H' | b'O'
-        )
-        && [element, letter] != *b"SE"
+    b"CHNOSD".contains(&element) && b"ABGDEZHO".contains(&letter) && [element, letter] != *b"SE"
 }
 
 #[cfg(test)]
@@ -112,12 +112,8 @@ mod tests {
             (b"C210", 6),
             (b" P  ", 15),
         ] {
-            assert_eq!(
-                from_name(*name),
-                number,
-                "{}",
-                String::from_utf8_lossy(name)
-            );
+            let text = String::from_utf8_lossy(name);
+            assert_eq!(from_name_columns(*name), number, "{text}");
         }
     }
 
@@ -127,22 +123,18 @@ mod tests {
             b"1HB ", b" HA ", b"HA  ", b"HG11", b"HH12", b"2HD1", b" D  ", b"DD22", b"HG  ",
             b"HE1 ",
         ] {
-            assert_eq!(
-                from_name(*name),
-                HYDROGEN,
-                "{}",
-                String::from_utf8_lossy(name)
-            );
+            let text = String::from_utf8_lossy(name);
+            assert_eq!(from_name_columns(*name), HYDROGEN, "{text}");
         }
     }
 
     #[test]
     fn selenium_and_halogens_are_not_taken_for_sulfur_or_carbon() {
-        assert_eq!(from_name(*b"SE  "), 34);
-        assert_eq!(from_name(*b"BR  "), 35);
-        assert_eq!(from_name(*b"CL  "), 17);
+        assert_eq!(from_name_columns(*b"SE  "), 34);
+        assert_eq!(from_name_columns(*b"BR  "), 35);
+        assert_eq!(from_name_columns(*b"CL  "), 17);
         for none in [b"    ", b" X  ", b" 1  ", b"****"] {
-            assert_eq!(from_name(*none), 0);
+            assert_eq!(from_name_columns(*none), 0);
         }
     }
 }

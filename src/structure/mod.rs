@@ -1,49 +1,46 @@
 //! The protein model and its readers.
 //!
-//! A [`Reader`] turns a PDB or mmCIF file, plain or gzipped, into one
-//! [`Structure`] a model: the heavy atoms of its polymers, one conformer a
-//! residue, with one row an amino acid.
+//! A [`Reader`] turns a file, plain or gzipped, into one [`Structure`] for each model: the heavy
+//! atoms of the polymers, one conformer for each residue, and one row for each amino acid.
 //!
-//! A format is a module that fills an atom table (`table`): `pdb`, and `mmcif`
-//! with `atom_site` and `cif_lexer`. What the atoms mean is decided after that,
-//! in one place for all formats: `select` says what is polymer, `conformer`
-//! which of several conformers is there, `build` lays the structure out with
-//! what `template` knows of atom names and `references` of UniProt, and
-//! `assembly` copies its chains where a biological assembly is wanted, as
-//! `oper_list` or `remark350` says.
+//! The reader of a format (`formats`) fills an atom table (`atom_table`). It knows nothing of
+//! polymers, conformers or links, which are decided afterwards, in one place for all formats:
+//! `residue_runs` gathers atoms into residues, `polymer` decides which residues are polymer,
+//! `conformer` chooses among conformers, and `structure_builder` builds the structure with what
+//! `residue_template` knows of atom names and `references` of UniProt. `assembly` copies the chains
+//! if a biological assembly is wanted.
 //!
-//! Time and memory are linear in the file, whatever it holds, and `limits` says how much
-//! a file may take.
+//! Time and memory are linear in the size of the file, whatever it contains, and `read_limits`
+//! bounds what a file may hold.
 
 mod assembly;
-mod atom_site;
-mod budget;
-mod build;
-mod cif_lexer;
-mod class;
+mod atom_class;
+mod atom_table;
+mod b_factor_fields;
 mod components;
 mod conformer;
 mod decimal;
 mod element;
-mod limits;
-mod mmcif;
+mod formats;
+pub(crate) mod gzip;
 mod model;
-mod oper_list;
-mod pdb;
-mod places;
+mod polymer;
+mod read_budget;
+mod read_limits;
 mod reader;
 mod references;
-mod remark350;
-mod select;
-mod table;
-mod template;
+mod residue_runs;
+mod residue_template;
+mod structure_builder;
+mod text;
 
-pub use budget::ReadBudget;
-pub use class::AtomClass;
-pub use limits::ReadLimits;
+pub use atom_class::AtomClass;
+pub use b_factor_fields::{BFactorField, BFactorFields, ResidueBFactors};
+pub use formats::Format;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Truncation,
     Uniprot,
 };
-pub use places::{BFactorPlace, BFactorPlaces, ResiduePlaces};
-pub use reader::{Format, Models, ReadOptions, Reader, text_of};
+pub use read_budget::ReadBudget;
+pub use read_limits::ReadLimits;
+pub use reader::{Models, ReadOptions, Reader, text_of};

@@ -1,88 +1,84 @@
-//! One model of one structure: heavy polymer atoms, one conformer a residue.
+//! The protein model: heavy polymer atoms, one conformer for each residue.
 
-use super::class::AtomClass;
-use super::limits::reserve;
+use super::atom_class::AtomClass;
+use super::read_limits::reserve;
 use crate::Result;
 use std::fmt;
 use std::sync::Arc;
 
-/// The atom index that says that a residue lacks the atom.
+/// The atom index of an atom that a residue lacks.
 pub const MISSING: u32 = u32::MAX;
 
-/// One model of one structure, as columns.
+/// One model of a file, as columns.
 ///
-/// Atoms come in the order of [`Structure::residues`]: residue `r` owns atoms
-/// `atom_start[r]..atom_start[r + 1]`. Polymer atoms that belong to no row
-/// (nucleotides, caps) follow after the last residue's, up to the end, in the
-/// spans of [`Structure::loose`].
+/// Atoms come in the order of [`Structure::residues`]: residue `r` has the atoms
+/// `atom_start[r]..atom_start[r + 1]`. Polymer atoms without a row (nucleotides, caps) follow after
+/// those of the last residue, in the spans of [`Structure::loose`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Structure {
-    /// The entry's id as the file gives it (`1ABC`), if it does.
+    /// The entry's id (`1ABC`); `None` if the file has none.
     pub entry_id: Option<Arc<str>>,
-    /// The model's number as the file gives it, 1 where it gives none.
+    /// The model's number in the file; 1 if the file gives none.
     pub model: i32,
-    /// What the chains are: deposited, too, where the assembly that was asked
-    /// for is not in the file.
+    /// Whether the chains are those of the assembly. They are the deposited ones if the file does
+    /// not define the assembly that was wanted.
     pub assembly: Assembly,
-    /// Atom positions in 0.001 A.
+    /// Positions in 0.001 A, `[atoms, 3]`, each from -100,000 A to 100,000 A.
     pub xyz: Vec<[i32; 3]>,
-    /// Atomic numbers; 0 where the file's element is unknown.
+    /// Atomic numbers, `[atoms]`; 0 if the element is unknown.
     pub element: Vec<u8>,
-    /// Radius and kind of each atom.
+    /// Radius and part of the surface, `[atoms]`.
     pub class: Vec<AtomClass>,
-    /// The file's B factors, NaN where it gives none: temperature factors in
-    /// A^2, or pLDDT from 0 to 100.
+    /// B factors, `[atoms]`: temperature factors in A^2, or pLDDT from 0 to 100. NaN if the file
+    /// gives none.
     pub b_factor: Vec<f32>,
     /// What the B factors are.
     pub b_factor_kind: BFactorKind,
-    /// Whether the file's pLDDT went from 0 to 1, and was taken times 100.
+    /// Whether the file's pLDDT is from 0 to 1, and was multiplied by 100.
     pub plddt_scaled: bool,
-    /// Amino-acid residues, one a row of the output, in file order.
+    /// Amino-acid residues in file order, each a row of the output: `[residues]`.
     pub residues: Vec<Residue>,
-    /// First atom of each residue, and one past the last residue's last atom:
-    /// `residues.len() + 1` entries.
+    /// Index of the first atom of each residue, then the end of the last residue's atoms:
+    /// `[residues + 1]`.
     pub atom_start: Vec<u32>,
-    /// The atoms after the last residue's, as spans of one chain each.
+    /// The atoms after those of the last residue, as spans of one chain each.
     pub loose: Vec<LooseSpan>,
-    /// Chains in order of first appearance, first those that have rows, then
-    /// those of loose atoms alone. [`Residue::chain`] and [`LooseSpan::chain`]
-    /// index them.
+    /// Chains in order of first appearance: those with rows, then those of loose atoms only.
+    /// [`Residue::chain`] and [`LooseSpan::chain`] index them.
     pub chains: Vec<Chain>,
-    /// UniProt accessions that residues refer to.
+    /// UniProt accessions, which [`Uniprot::accession`] indexes.
     pub uniprot: Vec<Arc<str>>,
-    /// Deposited atoms whose coordinates had more than three decimals and were
-    /// rounded.
+    /// How many deposited atoms had coordinates of more than three decimals, which were rounded.
     pub rounded_atoms: u32,
     /// Why the file may be cut short, if it may.
     pub truncation: Option<Truncation>,
-    /// Annotations of residues from elsewhere, such as conservation. Readers give
-    /// none.
+    /// Annotations of residues from other files, such as conservation. Readers add none.
     pub channels: Vec<Channel>,
 }
 
 /// An annotation of residues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Channel {
-    /// Its name, part of a column's: `conservation`.
+    /// The name, which is part of a column's name: `conservation`.
     pub name: String,
-    /// A value for each of [`Structure::residues`], NaN for none.
+    /// A value for each of [`Structure::residues`]; NaN for none.
     pub values: Vec<f32>,
 }
 
-/// Which chains a structure is made of.
+/// Which chains a structure has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Assembly {
-    /// Those that the file deposits.
+    /// The chains of the file's atoms.
     #[default]
     Deposited,
-    /// Those of the biological assembly `1`, as mmCIF's
-    /// `_pdbx_struct_assembly_gen` or PDB's REMARK 350 says. The first copy of a
-    /// chain keeps its names, the second of `A` is `A-2`.
+    /// The chains of biological assembly 1, which mmCIF's `_pdbx_struct_assembly_gen` or PDB's
+    /// REMARK 350 defines. The first copy of a chain keeps its names, the second copy of `A` is
+    /// `A-2`.
     First,
 }
 
-/// Why a PDB file may be cut short. An mmCIF file that is cut within a row is an error;
-/// one that is cut between two rows cannot be recognised.
+/// Why a PDB file may be cut short. An mmCIF file that is cut within a row is an error; a cut between
+/// two rows cannot be recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truncation {
     /// Neither END nor ENDMDL follows the last atom.
@@ -107,33 +103,33 @@ impl fmt::Display for Truncation {
     }
 }
 
-/// What the column of the B factors holds.
+/// What B factors are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BFactorKind {
-    /// Temperature factors, of a structure by experiment.
+    /// Temperature factors of an experimental structure, in A^2.
     #[default]
     Temperature,
-    /// The confidence of a predicted model, by residue or by atom.
+    /// The confidence of a predicted model for each residue or atom, from 0 to 100.
     Plddt,
 }
 
-/// A chain's names. The models of a file share them.
+/// The names of a chain. The models of a file share their memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// The author's id; where the file lacks it, the label id.
+    /// The author's id; the label id if the file has no author's id.
     pub auth_asym_id: Arc<str>,
-    /// `label_asym_id`, which only mmCIF has.
+    /// `label_asym_id`; `None` in a PDB file.
     pub label_asym_id: Option<Arc<str>>,
-    /// `label_entity_id`, which only mmCIF has.
+    /// `label_entity_id`; `None` in a PDB file.
     pub entity_id: Option<Arc<str>>,
 }
 
-/// A stretch of atoms that belong to no row, all of one chain.
+/// Consecutive atoms without a row, all of one chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LooseSpan {
     /// Index into [`Structure::chains`].
     pub chain: u32,
-    /// How many atoms.
+    /// Number of atoms.
     pub atom_count: u32,
 }
 
@@ -142,22 +138,22 @@ pub struct LooseSpan {
 pub struct Residue {
     /// Index into [`Structure::chains`].
     pub chain: u32,
-    /// The author's residue number; where the file lacks it, the label's.
+    /// The author's residue number; `label_seq_id` if the file has no author's number.
     pub auth_seq_id: i32,
     /// Insertion code, 0 for none.
     pub ins_code: u8,
-    /// `label_seq_id`, which only mmCIF has.
+    /// `label_seq_id`; `None` in a PDB file.
     pub label_seq_id: Option<i32>,
-    /// Component id (residue name), space-padded: `b"MSE     "`.
+    /// Component id (residue name), padded with spaces: `b"MSE     "`.
     pub comp_id: [u8; 8],
-    /// The standard component that this one is a variant of (MSE: MET), itself
-    /// where it is standard, blank where none is known.
+    /// The standard component that this one is a variant of (MET for MSE), or the component itself if
+    /// it is standard; blank if none is known.
     pub parent_comp_id: [u8; 8],
-    /// One-letter code of the parent, `X` where there is none.
+    /// One-letter code of the parent; `X` for none.
     pub aa: u8,
-    /// Whether the residue is not linked to the row before it. True at the
-    /// first residue of a chain. Linked: C(i-1)-N(i) under 2.0 A or, where
-    /// either is missing, CA-CA under 4.3 A, within one chain.
+    /// Whether the residue is not linked to the previous row, as the first residue of a chain is not.
+    /// Two residues of a chain are linked if C and N are closer than 2.0 A or, if either is missing,
+    /// if the two CA are closer than 4.3 A.
     pub break_before: bool,
     /// Index of the atom N, or [`MISSING`].
     pub n: u32,
@@ -169,7 +165,7 @@ pub struct Residue {
     pub o: u32,
     /// Index of the atom CB, or [`MISSING`].
     pub cb: u32,
-    /// The UniProt residue, where the file says.
+    /// The UniProt residue, if the file names it.
     pub uniprot: Option<Uniprot>,
 }
 
@@ -183,12 +179,12 @@ pub struct Uniprot {
 }
 
 impl Structure {
-    /// The position of an atom index, `None` for [`MISSING`].
+    /// The position of an atom in 0.001 A; `None` for [`MISSING`].
     pub fn position(&self, atom: u32) -> Option<[i32; 3]> {
         self.xyz.get(atom as usize).copied()
     }
 
-    /// Makes room for so many atoms.
+    /// Makes room for atoms.
     pub(super) fn reserve_atoms(&mut self, atoms: usize) -> Result<()> {
         reserve(&mut self.xyz, atoms)?;
         reserve(&mut self.element, atoms)?;
@@ -196,7 +192,7 @@ impl Structure {
         reserve(&mut self.b_factor, atoms)
     }
 
-    /// The chains that have rows: the first of [`Structure::chains`].
+    /// The chains with rows, which are the first of [`Structure::chains`].
     pub fn row_chains(&self) -> &[Chain] {
         let last = self.residues.iter().map(|residue| residue.chain).max();
         let count = last.map_or(0, |last| last as usize + 1);

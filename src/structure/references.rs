@@ -1,20 +1,20 @@
-//! Which residue of a UniProt sequence a residue is, by the references of its file.
+//! Finds the UniProt residue of a residue by the references of its file.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::table::{NO_NAME, NameId, RawChain, Reference, Run};
+use super::atom_table::{NO_NAME, NameId, RawChain, Reference, Run};
 
-/// The references of a file, by chain and number. Where several cover a residue, the
-/// first in the file counts.
+/// The references of a file by chain and number. If several cover a residue, the first in the file
+/// counts.
 #[derive(Default)]
 pub(super) struct References {
     all: Vec<Reference>,
-    /// By the author's chain id and the entity, each [`NO_NAME`] for any.
+    /// Keys are the author's chain id and the entity, each [`NO_NAME`] for any.
     stretches: HashMap<[NameId; 2], Vec<Stretch>>,
 }
 
-/// Numbers that belong to a reference. The stretches of a chain are disjoint and sorted.
+/// Residue numbers that belong to a reference. The stretches of a key are disjoint and ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stretch {
     first: i32,
@@ -23,9 +23,9 @@ struct Stretch {
     reference: u32,
 }
 
-/// The stretches that may cover the residues of a chain.
+/// The stretches of the keys that match a chain.
 #[derive(Clone, Copy, Default)]
-pub(super) struct OfChain<'a>([&'a [Stretch]; 4]);
+pub(super) struct ChainReferences<'a>([&'a [Stretch]; 4]);
 
 impl References {
     pub(super) fn new(all: &[Reference]) -> Self {
@@ -49,9 +49,9 @@ impl References {
         }
     }
 
-    pub(super) fn of_chain(&self, chain: &RawChain) -> OfChain<'_> {
+    pub(super) fn of_chain(&self, chain: &RawChain) -> ChainReferences<'_> {
         if self.all.is_empty() {
-            return OfChain::default();
+            return ChainReferences::default();
         }
         let keys = [
             [NO_NAME, NO_NAME],
@@ -59,12 +59,12 @@ impl References {
             [chain.auth, NO_NAME],
             [chain.auth, chain.entity],
         ];
-        OfChain(keys.map(|key| self.stretches.get(&key).map_or(&[][..], Vec::as_slice)))
+        ChainReferences(keys.map(|key| self.stretches.get(&key).map_or(&[][..], Vec::as_slice)))
     }
 
-    /// The accession and the position of a residue, by the first reference that has it.
-    pub(super) fn find(&self, of_chain: OfChain, run: &Run) -> Option<(u32, i32)> {
-        // A file's references all count in the same numbers.
+    /// The accession and the position of a residue by the first reference that covers it.
+    pub(super) fn find(&self, chain: ChainReferences, run: &Run) -> Option<(u32, i32)> {
+        // The references of a file all use the same kind of number.
         let number = if self.all.first()?.label_numbers {
             run.label_seq?
         } else if run.ins_code == 0 {
@@ -72,21 +72,19 @@ impl References {
         } else {
             return None;
         };
-        let covering = of_chain.0.into_iter().filter_map(|stretches| {
+        let covering = chain.0.into_iter().filter_map(|stretches| {
             let at = stretches.partition_point(|stretch| stretch.last < number);
             let stretch = stretches.get(at)?;
             (stretch.first <= number).then_some(stretch.reference)
         });
         let reference = &self.all[covering.min()? as usize];
         let offset = number.saturating_sub(reference.first);
-        Some((
-            reference.accession,
-            reference.position.saturating_add(offset),
-        ))
+        let position = reference.position.saturating_add(offset);
+        Some((reference.accession, position))
     }
 }
 
-/// Cuts stretches that overlap: each number is left to the first reference that has it.
+/// Cuts overlapping stretches, so that each number belongs to the first reference that covers it.
 fn disjoint(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     if let [_] = stretches[..] {
         return stretches;
@@ -126,14 +124,12 @@ mod tests {
     #[test]
     fn the_first_of_several_stretches_that_cover_a_number_keeps_it() {
         let spans = [(5, 9), (1, 20), (8, 30), (25, 25), (i32::MAX, i32::MAX)];
-        let stretches: Vec<Stretch> = (0..)
-            .zip(spans)
-            .map(|(reference, (first, last))| Stretch {
-                first,
-                last,
-                reference,
-            })
-            .collect();
+        let stretch = |(reference, (first, last))| Stretch {
+            first,
+            last,
+            reference,
+        };
+        let stretches: Vec<Stretch> = (0..).zip(spans).map(stretch).collect();
         let cut = disjoint(stretches.clone());
         assert!(cut.is_sorted_by(|a, b| a.last < b.first));
         for number in (-2..40).chain([i32::MAX]) {

@@ -1,16 +1,13 @@
-//! Files that ask for more than a structure can: each is refused by the limit that it
-//! meets, and what is read costs time and memory in proportion to the file.
-#![cfg(all(feature = "structure", unix))]
+//! Files that exceed a limit are refused with the limit's name.
 
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tapeloop::structure::{
-    Assembly, Format, Models, ReadBudget, ReadLimits, ReadOptions, Reader, Structure, Truncation,
+    Assembly, Models, ReadBudget, ReadLimits, ReadOptions, Reader, Structure,
 };
 use tapeloop::{Error, ErrorKind, Result};
 
@@ -18,7 +15,11 @@ const ATOM_SITE: &str = "loop_\n_atom_site.label_atom_id\n_atom_site.label_comp_
     _atom_site.label_asym_id\n_atom_site.label_seq_id\n_atom_site.pdbx_PDB_model_num\n\
     _atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site.Cartn_z\n";
 
-fn everything() -> ReadOptions {
+/// An atom line of a PDB file.
+pub(super) const LINE: &str =
+    "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\n";
+
+pub(super) fn everything() -> ReadOptions {
     ReadOptions {
         models: Models::All,
         assembly: Assembly::First,
@@ -26,7 +27,7 @@ fn everything() -> ReadOptions {
     }
 }
 
-fn mmcif(before: &str, rows: &str) -> String {
+pub(super) fn mmcif(before: &str, rows: &str) -> String {
     format!("data_x\n{before}{ATOM_SITE}{rows}")
 }
 
@@ -61,7 +62,7 @@ fn sample() -> String {
 }
 
 /// The operators 1 to `count`, each of which moves by its number.
-fn operators(count: usize) -> String {
+pub(super) fn operators(count: usize) -> String {
     let mut text = "loop_\n_pdbx_struct_oper_list.id\n".to_owned();
     for row in 1..=3 {
         for column in 1..=3 {
@@ -75,43 +76,8 @@ fn operators(count: usize) -> String {
     text
 }
 
-/// The time that this thread has used a processor: other work on the machine adds nothing.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Compares two reading times, since a lone time depends on the machine and the build: 16 times the
-/// input may take at most 64 times as long. Linear work takes 16 times as long, quadratic work 256.
-/// Noise of the machine only adds time, so one of three comparisons has to hold.
-fn is_linear(name: &str, text: impl Fn(usize) -> String) {
-    let time = |size: usize| {
-        let text = text(size);
-        let mut reader = Reader::new(everything());
-        let rounds = (0..3).map(|_| {
-            let start = thread_time();
-            let _ = reader.read_auto("a.cif", text.as_bytes());
-            thread_time() - start
-        });
-        rounds.min().unwrap()
-    };
-    let mut size = 500;
-    while time(size) < Duration::from_millis(5) && size < 32_000 {
-        size *= 2;
-    }
-    let mut seen = Vec::new();
-    while seen.len() < 3 {
-        let (once, more) = (time(size), time(16 * size));
-        if more < 64 * once {
-            return;
-        }
-        seen.push((once, more));
-    }
-    panic!("{name}: times for {size} and {} are {seen:?}", 16 * size);
-}
-
 #[test]
-fn each_limit_is_met_exactly_and_names_its_key() {
+fn a_file_may_reach_each_limit_and_exceeding_it_is_an_error_with_its_key() {
     let text = sample();
     let size = text.len() as u32;
     type Set = fn(&mut ReadLimits, u32);
@@ -184,7 +150,7 @@ fn a_reader_keeps_its_limits_from_file_to_file() {
 }
 
 #[test]
-fn names_over_the_limit_are_refused_by_line_and_cut_in_the_message() {
+fn names_over_the_limit_are_refused_by_line_and_shortened_in_the_message() {
     let long = "x\u{1b}".repeat(1000);
     let row = "CA ALA A 1 1 1 2 3\n";
     let files = [
@@ -307,93 +273,6 @@ fn readers_that_share_a_budget_of_a_byte_read_all_files() {
 }
 
 #[test]
-fn reading_is_linear_in_the_file() {
-    let row = |chain: &str, number: usize, model: usize| {
-        format!("CA ALA {chain} {number} {model} {number} 2 3\n")
-    };
-    is_linear("residue numbers that alternate", |n| {
-        mmcif("", &[row("A", 2, 1), row("A", 1, 1)].concat().repeat(n))
-    });
-    is_linear(
-        "models of one residue, and chains of the first model",
-        |n| {
-            let chains: String = (0..n)
-                .map(|chain| row(&format!("A{chain}"), 1, 1))
-                .collect();
-            let models: String = (2..n).map(|model| row("A0", 1, model)).collect();
-            mmcif("", &format!("{chains}{models}"))
-        },
-    );
-    is_linear("models that come again", |n| {
-        let models = || (0..n).map(|model| row("A", 1, model));
-        mmcif("", &models().chain(models().rev()).collect::<String>())
-    });
-    is_linear("struct_ref by struct_ref_seq", |n| {
-        let mut references = "loop_\n_struct_ref.id\n_struct_ref.entity_id\n_struct_ref.db_name\n\
-            _struct_ref.pdbx_db_accession\n"
-            .to_owned();
-        let mut aligned = "loop_\n_struct_ref_seq.ref_id\n_struct_ref_seq.pdbx_strand_id\n\
-            _struct_ref_seq.seq_align_beg\n_struct_ref_seq.seq_align_end\n\
-            _struct_ref_seq.db_align_beg\n_struct_ref_seq.db_align_end\n"
-            .to_owned();
-        for id in 0..n {
-            let _ = writeln!(references, "{id} . UNP P{id}");
-            // All cover the chain's first residue, and none another.
-            let _ = writeln!(aligned, "{} A -{id} 0 1 {}", n - 1 - id, id + 1);
-        }
-        let rows: String = (1..n).map(|number| row("A", number, 1)).collect();
-        mmcif(&format!("{references}{aligned}"), &rows)
-    });
-    is_linear("components that the file defines", |n| {
-        let components: String = (0..n).map(|id| format!("Q{id} other\n")).collect();
-        let rows: String = (0..n)
-            .map(|id| format!("CA Q{id} A {id} 1 0 0 0\n"))
-            .collect();
-        let polymer = "_entity.id 1\n_entity.type polymer\n_struct_asym.id A\n\
-            _struct_asym.entity_id 1\nloop_\n_chem_comp.id\n_chem_comp.type\n";
-        mmcif(&format!("{polymer}{components}"), &rows)
-    });
-    is_linear("generators of one operator each", |n| {
-        let generators: String = (1..=n).map(|id| format!("1 {id} A{id}\n")).collect();
-        let rows: String = (1..=n)
-            .map(|chain| row(&format!("A{chain}"), 1, 1))
-            .collect();
-        let generators = format!(
-            "loop_\n_pdbx_struct_assembly_gen.assembly_id\n\
-             _pdbx_struct_assembly_gen.oper_expression\n_pdbx_struct_assembly_gen.asym_id_list\n\
-             {generators}"
-        );
-        mmcif(&format!("{}{generators}", operators(n)), &rows)
-    });
-    is_linear("generators that copy nothing, and models", |n| {
-        let generators = "1 1 B\n".repeat(n);
-        let models: String = (0..n).map(|model| row("A", 1, model)).collect();
-        let generators = format!(
-            "loop_\n_pdbx_struct_assembly_gen.assembly_id\n\
-             _pdbx_struct_assembly_gen.oper_expression\n_pdbx_struct_assembly_gen.asym_id_list\n\
-             1 1 A\n{generators}"
-        );
-        mmcif(&format!("{}{generators}", operators(1)), &models)
-    });
-    is_linear("generators of a name that many chains have", |n| {
-        let generators = "1 1 A\n".repeat(n);
-        let rows: String = (0..n)
-            .map(|chain| row("A", 1, 1).replace('\n', &format!(" A{chain}\n")))
-            .collect();
-        let generators = format!(
-            "loop_\n_pdbx_struct_assembly_gen.assembly_id\n\
-             _pdbx_struct_assembly_gen.oper_expression\n_pdbx_struct_assembly_gen.asym_id_list\n\
-             {generators}"
-        );
-        let text = mmcif(&format!("{}{generators}", operators(1)), &rows);
-        text.replace(
-            "_atom_site.Cartn_z\n",
-            "_atom_site.Cartn_z\n_atom_site.auth_asym_id\n",
-        )
-    });
-}
-
-#[test]
 fn products_of_many_factors_count_as_operators() {
     let text = sample().replace(
         "(1)(1)",
@@ -409,7 +288,7 @@ fn products_of_many_factors_count_as_operators() {
 }
 
 #[test]
-fn chains_that_generators_list_count_once_each_whether_the_file_has_them_or_not() {
+fn each_chain_that_generators_list_counts_once_even_if_the_file_lacks_it() {
     let remarks = "REMARK 350 BIOMOLECULE: 1\n\
         REMARK 350 APPLY THE FOLLOWING TO CHAINS: A, A\n\
         REMARK 350                    AND CHAINS: A, B, C\n\
@@ -436,7 +315,7 @@ fn chains_that_generators_list_count_once_each_whether_the_file_has_them_or_not(
 }
 
 #[test]
-fn loops_have_a_thousand_tags_at_most() {
+fn loops_have_at_most_a_thousand_tags() {
     let with = |tags: usize| {
         let tags: String = (0..tags).map(|tag| format!("_odd.x{tag}\n")).collect();
         mmcif(&format!("loop_\n{tags}"), "CA ALA A 1 1 0 0 0\n")
@@ -469,7 +348,7 @@ fn the_models_of_a_file_share_its_names() {
 }
 
 #[test]
-fn rows_beyond_those_of_any_entry_are_refused_before_they_are_kept() {
+fn categories_with_too_many_rows_are_refused() {
     for (tag, key) in [
         ("_struct_ref_seq.ref_id", "chains_max"),
         ("_pdbx_struct_oper_list.id", "operators_max"),
@@ -480,84 +359,4 @@ fn rows_beyond_those_of_any_entry_are_refused_before_they_are_kept() {
         let wanted = format!("has too many rows: limits.{key} is 100000");
         assert!(error.message().ends_with(&wanted), "{error}");
     }
-}
-
-// ---- Files that are cut short.
-
-const LINE: &str =
-    "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\n";
-
-fn truncation_of(text: &str) -> Option<Truncation> {
-    let options = ReadOptions {
-        models: Models::All,
-        ..ReadOptions::default()
-    };
-    let read = Reader::new(options)
-        .read_bytes(text.as_bytes(), Format::Pdb)
-        .unwrap();
-    let found = read[0].truncation;
-    assert!(read.iter().all(|structure| structure.truncation == found));
-    let strict = ReadOptions {
-        strict: true,
-        ..options
-    };
-    match Reader::new(strict).read_bytes(text.as_bytes(), Format::Pdb) {
-        Ok(again) => assert_eq!((again, found), (read, None)),
-        Err(error) => {
-            let wanted = format!("the file may be cut short: {}", found.unwrap());
-            assert_eq!(
-                (error.kind(), error.message()),
-                (ErrorKind::Input, &wanted[..])
-            );
-            assert!(error.fix_text().unwrap().contains("strict"));
-        }
-    }
-    found
-}
-
-#[test]
-fn pdb_files_that_may_be_cut_short_say_so() {
-    let master = |atoms| format!("MASTER{:44}{atoms:5}\n", "");
-    let missing = |master, read| Some(Truncation::AtomsMissing { master, read });
-    let files = [
-        (format!("{LINE}END\n"), None),
-        (format!("{LINE}TER\nEND"), None),
-        (format!("{LINE}END\r\n"), None),
-        (format!("MODEL        1\n{LINE}ENDMDL\n"), None),
-        (format!("{LINE}{}END\n", master(1)), None),
-        // The wwPDB leaves hydrogens and some altlocs out of the count.
-        (format!("{LINE}{LINE}{}END\n", master(1)), None),
-        (format!("{LINE}MASTER\nEND\n"), None),
-        (LINE.to_owned(), Some(Truncation::NoEnd)),
-        (format!("{LINE}CONECT    1    2\n"), Some(Truncation::NoEnd)),
-        (
-            format!("MODEL        1\n{LINE}ENDMDL\nMODEL        2\n{LINE}"),
-            Some(Truncation::NoEnd),
-        ),
-        (format!("{LINE}{}END\n", master(3)), missing(3, 1)),
-    ];
-    for (text, wanted) in files {
-        assert_eq!(truncation_of(&text), wanted, "{text}");
-    }
-}
-
-#[test]
-fn every_cut_in_the_atoms_of_a_pdb_file_is_noticed() {
-    let text = format!("{}END\n", LINE.repeat(5));
-    let strict = ReadOptions {
-        strict: true,
-        ..ReadOptions::default()
-    };
-    for end in 0..LINE.len() * 5 {
-        let cut = &text.as_bytes()[..end];
-        assert!(
-            Reader::new(strict).read_bytes(cut, Format::Pdb).is_err(),
-            "{end}"
-        );
-    }
-    assert!(
-        Reader::new(strict)
-            .read_bytes(text.as_bytes(), Format::Pdb)
-            .is_ok()
-    );
 }

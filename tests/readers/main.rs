@@ -1,12 +1,15 @@
-//! Reading PDB and mmCIF files.
+//! Reading structure files.
 #![cfg(feature = "structure")]
 
 mod assemblies;
-mod broken;
+mod damaged_files;
+mod hand_made_files;
 mod limits;
+#[cfg(unix)]
+mod linear_time;
 mod mmcif;
 mod pdb;
-mod predicted;
-mod select;
-mod small_files;
-mod structures;
+mod polymers;
+mod predicted_models;
+mod real_files;
+mod truncation;

@@ -12,6 +12,7 @@ mod list;
 use super::files::kind_of;
 use super::names::path_of;
 use crate::error::Error;
+use crate::structure::{Format, gzip};
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
 use globs::{Glob, Part};
 use list::List;
@@ -300,8 +301,10 @@ impl Sources {
     /// The item that is being walked, without any file.
     fn nothing_found(&mut self) -> Source {
         let path = self.current.0.clone();
-        let problem = Error::input("no structure file is found here")
-            .fix("of directories, .pdb, .ent, .cif and .mmcif files are taken, plain or with .gz");
+        let endings = Format::all_endings();
+        let problem = Error::input("no structure file is found here").fix(format!(
+            "name files, or directories with {endings} files, plain or with .gz"
+        ));
         self.source(path, Some(problem))
     }
 }
@@ -309,11 +312,7 @@ impl Sources {
 /// The name of the structure that a source holds: the file's, without `.gz` and
 /// without the ending before it.
 pub(super) fn structure_name(source: &str) -> &str {
-    let gz = source.len().saturating_sub(".gz".len());
-    let packed = source
-        .get(gz..)
-        .is_some_and(|end| end.eq_ignore_ascii_case(".gz"));
-    let plain = if packed { &source[..gz] } else { source };
+    let plain = gzip::unpacked_name(source).unwrap_or(source);
     let stem = Path::new(plain).file_stem();
     stem.and_then(OsStr::to_str).unwrap_or(source)
 }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result, printable};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
 };
-use crate::structure::{BFactorPlaces, ReadLimits, Structure, text_of};
+use crate::structure::{BFactorFields, ReadLimits, Structure, text_of};
 use crate::workload::Completion;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -232,8 +232,8 @@ impl Painter {
                 structure,
             };
             let models: Vec<Model> = models.into_iter().map(values).collect();
-            let places = BFactorPlaces::find(&text, format, self.limits)?;
-            let painted = text::paint(&text, format, &places, &models, self.null);
+            let fields = BFactorFields::find(&text, format, self.limits)?;
+            let painted = text::paint(&text, format, &fields, &models, self.null);
             let column = &self.columns[at];
             products.push(Product {
                 path: to,

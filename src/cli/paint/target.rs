@@ -3,7 +3,7 @@
 use super::super::files::{self, FileId, check_name};
 use super::super::names::shown;
 use crate::error::{Context, Error, Result};
-use crate::structure::Format;
+use crate::structure::{Format, gzip};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::collections::{HashMap, HashSet};
@@ -153,13 +153,10 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
     if named.is_none_or(|named| named == format) {
         return Ok(());
     }
-    let (is, ending) = match format {
-        Format::Pdb => ("PDB", ".pdb"),
-        Format::Mmcif => ("mmCIF", ".cif"),
-    };
+    let (is, ending) = (format.name(), format.endings()[0]);
     let error = Error::usage(format!("the input is {is}, and painting keeps the format"));
     Err(error
-        .fix(format!("name the output {ending}, or {ending}.gz"))
+        .fix(format!("name the output .{ending}, or .{ending}.gz"))
         .within(shown(path)))
 }
 
@@ -169,9 +166,7 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
 /// It cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let place = || shown(path);
-    let packed = path
-        .extension()
-        .is_some_and(|end| end.eq_ignore_ascii_case("gz"));
+    let packed = gzip::unpacked_name(&path.to_string_lossy()).is_some();
     let packed = packed.then(|| pack(bytes)).transpose().within(place)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).within(place)?;

@@ -1,7 +1,7 @@
 //! A file's text with other B factors, and everything else as it was.
 
 use super::values::{Writing, range};
-use crate::structure::{BFactorPlace, BFactorPlaces, Chain, Format, ResiduePlaces, Structure};
+use crate::structure::{BFactorField, BFactorFields, Chain, Format, ResidueBFactors, Structure};
 use std::collections::{HashMap, VecDeque};
 
 /// A painted text and what is in it.
@@ -27,7 +27,7 @@ pub(super) struct Model {
 pub(super) fn paint(
     text: &[u8],
     format: Format,
-    places: &BFactorPlaces,
+    fields: &BFactorFields,
     models: &[Model],
     null: f64,
 ) -> Painted {
@@ -35,24 +35,24 @@ pub(super) fn paint(
     let range = range(values.chain([Some(null)])).unwrap_or((null, null));
     let writing = Writing::of(format, range);
     let mut rows: Vec<RowsByName<'_>> = models.iter().map(rows_by_name).collect();
-    let mut edits: Vec<(&BFactorPlace, Option<f64>)> = Vec::new();
-    for residue in &places.residues {
+    let mut edits: Vec<(&BFactorField, Option<f64>)> = Vec::new();
+    for residue in &fields.residues {
         let value = rows.get_mut(residue.model).and_then(|rows| {
             let row = rows.get_mut(&Name::of_text(residue)?)?.pop_front()?;
             models[residue.model].values[row]
         });
-        edits.extend(residue.atoms.iter().map(|place| (place, value)));
+        edits.extend(residue.atoms.iter().map(|field| (field, value)));
     }
-    edits.sort_by_key(|(place, _)| place.bytes.start);
+    edits.sort_by_key(|(field, _)| field.bytes.start);
     let atoms = edits.iter().filter(|(_, value)| value.is_some()).count();
-    let mut out = Output::new(text, format, edits.len());
-    let mut items = places.items_missing_at.iter().peekable();
-    for &(place, value) in &edits {
-        while let Some(&&at) = items.peek().filter(|&&&at| at <= place.bytes.start) {
+    let mut out = Output::new(text, edits.len());
+    let mut items = fields.items_missing_at.iter().peekable();
+    for &(field, value) in &edits {
+        while let Some(&&at) = items.peek().filter(|&&&at| at <= field.bytes.start) {
             out.insert(at, b"\n_atom_site.B_iso_or_equiv");
             items.next();
         }
-        out.replace(place, &writing.text(value.unwrap_or(null)));
+        out.replace(field, &writing.text(value.unwrap_or(null)));
     }
     Painted {
         text: out.finish(),
@@ -72,7 +72,7 @@ struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    fn of_text(residue: &'a ResiduePlaces) -> Option<Self> {
+    fn of_text(residue: &'a ResidueBFactors) -> Option<Self> {
         Some(Name {
             chain: names(&residue.chain),
             auth_seq_id: residue.auth_seq_id?,
@@ -109,16 +109,14 @@ struct Output<'a> {
     old: &'a [u8],
     at: usize,
     new: Vec<u8>,
-    format: Format,
 }
 
 impl<'a> Output<'a> {
-    fn new(old: &'a [u8], format: Format, edits: usize) -> Self {
+    fn new(old: &'a [u8], edits: usize) -> Self {
         Output {
             old,
             at: 0,
             new: Vec::with_capacity(old.len() + 8 * edits),
-            format,
         }
     }
 
@@ -128,23 +126,13 @@ impl<'a> Output<'a> {
         self.at = at;
     }
 
-    fn replace(&mut self, place: &BFactorPlace, value: &str) {
-        self.insert(place.bytes.start, b"");
-        self.at = place.bytes.end;
-        match self.format {
-            Format::Pdb => {
-                let columns = self.new.len() + place.columns_missing;
-                self.new.resize(columns, b' ');
-                self.new.extend_from_slice(value.as_bytes());
-            }
-            Format::Mmcif if place.bytes.is_empty() => {
-                self.new.push(b' ');
-                self.new.extend_from_slice(value.as_bytes());
-            }
-            Format::Mmcif => {
-                self.new.extend_from_slice(value.as_bytes());
-                self.align(place.bytes.len(), value.len());
-            }
+    fn replace(&mut self, field: &BFactorField, value: &str) {
+        self.insert(field.bytes.start, b"");
+        self.at = field.bytes.end;
+        self.new.resize(self.new.len() + field.blanks_before, b' ');
+        self.new.extend_from_slice(value.as_bytes());
+        if !field.bytes.is_empty() {
+            self.align(field.bytes.len(), value.len());
         }
     }
 

@@ -36,30 +36,27 @@ pub(super) struct Writing {
     max: f64,
 }
 
-/// Columns of a PDB line that a B factor has.
-const PDB_WIDTH: usize = 6;
-
 /// Decimals of a B factor, and those that values below 1 need to be told apart.
 const DECIMALS: usize = 2;
 const SMALL_DECIMALS: usize = 4;
 
 impl Writing {
     /// How to write values between `min` and `max`: with two decimals, with more
-    /// where all are below 1, and with fewer where six columns need that.
+    /// where all are below 1, and with fewer where the format's columns need that.
     pub(super) fn of(format: Format, (min, max): (f64, f64)) -> Self {
         let is_small = min > -1.0 && max < 1.0 && (min, max) != (0.0, 0.0);
         let wanted = if is_small { SMALL_DECIMALS } else { DECIMALS };
-        if format == Format::Mmcif {
+        let Some(width) = format.b_factor_width() else {
             return Writing {
                 width: 0,
                 decimals: wanted,
                 min: f64::MIN,
                 max: f64::MAX,
             };
-        }
+        };
         let with = |decimals: usize| {
             let step = 10f64.powi(-(decimals as i32));
-            let digits = PDB_WIDTH - decimals - usize::from(decimals > 0);
+            let digits = width - decimals - usize::from(decimals > 0);
             // A sign takes a digit's place, and one digit must be left.
             let below = if digits > 1 {
                 10f64.powi(digits as i32 - 1)
@@ -67,7 +64,7 @@ impl Writing {
                 step
             };
             Writing {
-                width: PDB_WIDTH,
+                width,
                 decimals,
                 min: step - below,
                 max: 10f64.powi(digits as i32) - step,

@@ -1,22 +1,20 @@
-//! How much a reader takes from one file.
+//! Limits of what a file may hold.
 
 use std::fmt::Display;
 
-use super::table::quoted;
+use super::text::quoted;
 use crate::{Error, ErrorKind, Result};
 
-/// The most that a reader takes from one file. A file beyond a limit is rejected while it
-/// is read, with an [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) that names the
-/// field.
+/// The most that a file may hold. A file that exceeds a limit is rejected while it is read, with an
+/// [`ErrorKind::Capacity`] that names the field.
 ///
-/// No entry of the Protein Data Bank reaches a default, except assemblies of the largest
-/// viruses; `docs/LIMITS.md` gives the reason of each.
+/// No entry of the Protein Data Bank reaches a default, except assemblies of the largest viruses.
+/// `docs/LIMITS.md` gives the reason for each default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadLimits {
-    /// Bytes of a file, and of its text once it is unpacked.
+    /// Bytes of a file, and of its unpacked text.
     pub text_bytes_max: u32,
-    /// Bytes of text that a byte of gzip data may unpack to. The first
-    /// 4 MiB of text are free.
+    /// Bytes of text that a byte of gzip data may unpack to. The first 4 MiB of text do not count.
     pub unpack_ratio_max: u32,
     /// Bytes of a name: an entry, a chain, an entity, a component, an accession.
     pub name_bytes_max: u32,
@@ -26,10 +24,10 @@ pub struct ReadLimits {
     pub residues_max: u32,
     /// Models that are read.
     pub models_max: u32,
-    /// Chains of a file or of an assembly, and rows of each mmCIF category that describes
-    /// chains, entities, components or references.
+    /// Chains of a file or of an assembly, and rows of each mmCIF category that describes chains,
+    /// entities, components or references.
     pub chains_max: u32,
-    /// Operators that are evaluated for an assembly, products and their factors included.
+    /// Operators that are evaluated for an assembly, including products and their factors.
     pub operators_max: u32,
     /// Atoms of an assembly.
     pub assembly_atoms_max: u32,
@@ -54,8 +52,7 @@ impl Default for ReadLimits {
     }
 }
 
-/// Text that gzip data may unpack to whatever its size: short files of a single repeated
-/// residue compress well.
+/// Text that gzip data of any size may unpack to: short files that repeat one residue compress well.
 const UNPACK_FREE_BYTES: u64 = 4 << 20;
 
 impl ReadLimits {
@@ -73,19 +70,15 @@ impl ReadLimits {
         check("text_bytes_max", self.text_bytes_max, bytes, what)
     }
 
-    /// Refuses a name over the limit. `what` says what it names.
+    /// Refuses a name over the limit. `what` is what has the name, for the message.
     pub(super) fn check_name(&self, what: &str, name: &[u8]) -> Result<()> {
-        let text = || format!("{what} {} has {} bytes", quoted(name), name.len());
-        check(
-            "name_bytes_max",
-            self.name_bytes_max,
-            name.len() as u64,
-            text,
-        )
+        let (max, len) = (self.name_bytes_max, name.len());
+        let what = || format!("{what} {} has {len} bytes", quoted(name));
+        check("name_bytes_max", max, len as u64, what)
     }
 }
 
-/// Refuses a `count` over the limit `max` of the field `field`.
+/// Refuses a `count` over `max`, which is the limit `field`. `what` begins the message.
 #[inline]
 pub(super) fn check<T: Display>(
     field: &str,
@@ -99,7 +92,7 @@ pub(super) fn check<T: Display>(
     Err(exceeded(field, max, what()))
 }
 
-/// The error for what is over the limit `max` of the field `field`.
+/// The error for exceeding `max`, which is the limit `field`. `what` begins the message.
 #[cold]
 pub(super) fn exceeded(field: &str, max: u32, what: impl Display) -> Error {
     let message = format!("{what}: limits.{field} is {max}");
@@ -111,7 +104,7 @@ pub(super) fn exceeded(field: &str, max: u32, what: impl Display) -> Error {
 /// Makes room for `more` items.
 ///
 /// # Errors
-/// [`ErrorKind::Capacity`] if the memory is not there.
+/// [`ErrorKind::Capacity`] if there is no memory for them.
 pub(super) fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<()> {
     items.try_reserve_exact(more).map_err(|_| {
         let bytes = more.saturating_mul(size_of::<T>());

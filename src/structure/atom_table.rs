@@ -1,26 +1,26 @@
-//! What a reader takes from a file, before anything is chosen.
+//! The atoms of a file as its reader found them, before polymers and conformers are chosen.
 //!
-//! Every reader fills one [`AtomTable`]; [`super::select`] turns it into
-//! structures. Atoms come in *runs*: stretches of lines that name the same
+//! The reader of every format fills one [`AtomTable`], and [`super::polymer`] turns the table
+//! into structures. Atoms come in *runs*: a run is a stretch of atom lines that name the same
 //! residue. What all atoms of a run share is stored, and decoded, once.
 
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::assembly::Generators;
 use super::components::Kind;
+use super::decimal::OCCUPANCY_ONE;
 use super::element::HYDROGEN;
-use super::limits::{ReadLimits, check, exceeded, reserve};
-use super::model::Truncation;
-use crate::error::excerpt;
-use crate::{Error, Result};
+use super::model::{Chain, Truncation};
+use super::read_limits::{ReadLimits, check, exceeded, reserve};
+use crate::Result;
 
 /// Short text, padded with spaces: names of atoms and components.
 pub(super) type Text8 = [u8; 8];
 
-/// Pads `text` to eight bytes. What is longer is cut: the dictionaries know no
-/// polymer component, and no atom of one, with such a name.
+/// Pads `text` to eight bytes. Longer text is cut: no polymer component of the wwPDB
+/// dictionary, and no atom of one, has such a name.
 #[inline]
 pub(super) fn text8(text: &[u8]) -> Text8 {
     let mut out = *b"        ";
@@ -32,54 +32,72 @@ pub(super) fn text8(text: &[u8]) -> Text8 {
 /// One atom line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Atom {
+    /// In 0.001 A.
     pub xyz: [i32; 3],
-    /// NaN where the file gives none.
+    /// In A^2, or pLDDT; NaN if the file gives none.
     pub b_factor: f32,
     /// In millionths.
     pub occupancy: i32,
     pub name: Text8,
+    /// Atomic number; 0 if unknown.
     pub element: u8,
     /// 0 for none.
     pub altloc: u8,
-    /// Whether a coordinate had to be rounded to 0.001 A.
+    /// Whether a coordinate had more than three decimals and was rounded to 0.001 A.
     pub rounded: bool,
 }
 
+impl Default for Atom {
+    fn default() -> Self {
+        Atom {
+            xyz: [0; 3],
+            b_factor: f32::NAN,
+            occupancy: OCCUPANCY_ONE,
+            name: text8(b""),
+            element: 0,
+            altloc: 0,
+            rounded: false,
+        }
+    }
+}
+
 /// A stretch of atoms of one residue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
-    pub atoms: Range<u32>,
     /// Index into [`AtomTable::models`].
     pub model: u32,
     /// Index into [`AtomTable::chains`].
     pub chain: u32,
-    /// The author's number, else the label's; `None` where neither is one.
+    /// The author's residue number, else the label's; `None` if the file has neither.
     pub seq: Option<i32>,
     pub label_seq: Option<i32>,
     /// 0 for none.
     pub ins_code: u8,
     pub comp: Text8,
-    /// A HETATM that nothing else in the file marks as part of a polymer.
+    /// Whether the atoms are HETATM and nothing else in the file marks the residue as part of
+    /// a polymer.
     pub hetero: bool,
     /// The UniProt residue that the atom lines themselves name: an index into
-    /// [`AtomTable::accessions`] and the position.
+    /// [`AtomTable::accessions`] and the position in the sequence.
     pub uniprot: Option<(u32, i32)>,
     /// Where the run starts in the text.
     pub offset: u32,
-    /// Whether no atom is a hydrogen or has an altloc: all are taken as they
-    /// are. Set when the run ends.
+    /// Indices into [`AtomTable::atoms`], which the table sets.
+    pub atoms: Range<u32>,
+    /// Whether no atom is a hydrogen or has an altloc, so that all atoms are kept. The table
+    /// sets it when the run ends.
     pub plain: bool,
 }
 
-/// What the file says about an entity.
+/// What the file states about an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Entity {
-    /// Nothing: the component decides.
+    /// Nothing: the component decides what is polymer.
     #[default]
     Unknown,
-    /// A polymer; the kind of its units where they are not in the table.
+    /// A polymer; the kind of those of its components that the component table lacks.
     Polymer(Option<Kind>),
-    /// Water, ligands, sugars.
+    /// Water, a ligand or a sugar.
     Other,
 }
 
@@ -92,21 +110,21 @@ pub(super) struct RawChain {
     pub entity_type: Entity,
 }
 
-/// A stretch of a chain that is a stretch of a UniProt sequence.
+/// A range of a chain that is a range of a UniProt sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     /// The author's chain id; [`NO_NAME`] for any.
     pub chain: NameId,
     /// The entity; [`NO_NAME`] for any.
     pub entity: NameId,
-    /// Whether `first..=last` are label numbers, else the author's. All references of a
-    /// file agree in this.
+    /// Whether `first..=last` are label numbers, else the author's. All references of a file
+    /// agree in this.
     pub label_numbers: bool,
     pub first: i32,
     pub last: i32,
     /// Index into [`AtomTable::accessions`].
     pub accession: u32,
-    /// The position of `first` in the sequence.
+    /// The position of residue `first` in the sequence.
     pub position: i32,
 }
 
@@ -116,7 +134,7 @@ pub(super) type NameId = u32;
 /// The empty text.
 pub(super) const NO_NAME: NameId = 0;
 
-/// The distinct texts of a file, numbered; number 0 is the empty one.
+/// The distinct texts of a file by number; number 0 is the empty one.
 #[derive(Default)]
 pub(super) struct Names {
     text: Vec<Arc<str>>,
@@ -124,7 +142,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number of `text`, new if it has none yet.
+    /// The number of `text`, which is added if it is new.
     pub(super) fn intern(&mut self, text: &[u8]) -> NameId {
         if text.is_empty() {
             return NO_NAME;
@@ -138,7 +156,7 @@ impl Names {
         id
     }
 
-    /// The text, with a replacement character for what is not UTF-8. All structures of a
+    /// The text, with a replacement character for bytes that are not UTF-8. All structures of a
     /// file share it.
     pub(super) fn get(&self, id: NameId) -> Arc<str> {
         match id.checked_sub(1) {
@@ -146,14 +164,9 @@ impl Names {
             None => Arc::default(),
         }
     }
-
-    fn clear(&mut self) {
-        self.text.clear();
-        self.index.clear();
-    }
 }
 
-/// Everything that the readers take from one file.
+/// What a reader takes from one file.
 #[derive(Default)]
 pub(super) struct AtomTable {
     pub limits: ReadLimits,
@@ -161,7 +174,7 @@ pub(super) struct AtomTable {
     /// Model numbers in order of first appearance.
     pub models: Vec<i32>,
     pub atoms: Vec<Atom>,
-    /// In file order; one model's runs may stand between another's.
+    /// In file order. The runs of several models may alternate.
     pub runs: Vec<Run>,
     pub chains: Vec<RawChain>,
     pub names: Names,
@@ -170,43 +183,45 @@ pub(super) struct AtomTable {
     pub references: Vec<Reference>,
     /// Kinds that the file itself gives to components.
     pub components: HashMap<Text8, Kind>,
-    /// Whether the file says that its B factors are pLDDT.
+    /// Whether the file declares its B factors to be pLDDT.
     pub plddt: bool,
-    /// What makes assembly 1, where it is asked for and the file has it.
+    /// The generators of assembly 1, if it is wanted and the file has it.
     pub generators: Generators,
     /// Why the file may be cut short, if it may.
     pub truncation: Option<Truncation>,
     model_index: HashMap<i32, u32>,
     chain_index: HashMap<[NameId; 3], u32>,
     accession_index: HashMap<NameId, u32>,
-    /// Of the last run's atoms so far: any altloc, any hydrogen.
+    /// Whether the atoms of the last run so far have any altloc (not 0) or any hydrogen.
     altlocs: u8,
     hydrogens: bool,
 }
 
 impl AtomTable {
-    /// Forgets the file and keeps the memory. The next file is read within `limits`.
+    /// Empties the table for the next file, which is read within `limits`, and keeps the memory
+    /// of atoms and runs.
     pub(super) fn clear(&mut self, limits: ReadLimits) {
-        self.limits = limits;
-        self.entry_id = None;
-        self.models.clear();
-        self.atoms.clear();
-        self.runs.clear();
-        self.chains.clear();
-        self.names.clear();
-        self.accessions.clear();
-        self.references.clear();
-        self.components.clear();
-        self.plddt = false;
-        self.generators.clear();
-        self.truncation = None;
-        self.model_index.clear();
-        self.chain_index.clear();
-        self.accession_index.clear();
-        (self.altlocs, self.hydrogens) = (0, false);
+        let (mut atoms, mut runs) = (
+            std::mem::take(&mut self.atoms),
+            std::mem::take(&mut self.runs),
+        );
+        atoms.clear();
+        runs.clear();
+        *self = AtomTable {
+            limits,
+            atoms,
+            runs,
+            ..AtomTable::default()
+        };
     }
 
-    /// The chain of three names, new if there is none yet.
+    /// Sets the entry's id unless `id` is empty.
+    pub(super) fn set_entry_id(&mut self, id: &[u8]) {
+        self.entry_id = (!id.is_empty()).then(|| String::from_utf8_lossy(id).into());
+    }
+
+    /// The index of the chain of three names, which is added if it is new. Names that the
+    /// format does not have are empty.
     pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> Result<u32> {
         let names = [auth, label, entity].map(|text| self.names.intern(text));
         if let Some(&chain) = self.chain_index.get(&names) {
@@ -224,6 +239,22 @@ impl AtomTable {
         let chain = self.chains.len() as u32 - 1;
         self.chain_index.insert(names, chain);
         Ok(chain)
+    }
+
+    /// The names of a chain, for a structure.
+    pub(super) fn chain_names(&self, chain: u32) -> Chain {
+        let RawChain {
+            auth,
+            label,
+            entity,
+            ..
+        } = self.chains[chain as usize];
+        let given = |name| (name != NO_NAME).then(|| self.names.get(name));
+        Chain {
+            auth_asym_id: self.names.get(auth),
+            label_asym_id: given(label),
+            entity_id: given(entity),
+        }
     }
 
     /// The index of the model that the file numbers `number`, if it has been added.
@@ -244,7 +275,7 @@ impl AtomTable {
         Ok(model)
     }
 
-    /// The index of a UniProt accession, new if there is none yet.
+    /// The index of a UniProt accession, which is added if it is new.
     pub(super) fn accession(&mut self, accession: &[u8]) -> u32 {
         let name = self.names.intern(accession);
         *self.accession_index.entry(name).or_insert_with(|| {
@@ -253,14 +284,43 @@ impl AtomTable {
         })
     }
 
-    /// Starts a run; the atoms pushed from now on are its.
+    /// Adds a reference from residues `numbers` of a chain or entity to `positions` of a UniProt
+    /// sequence. References whose ranges differ in length are left out: gaps and insertions make
+    /// it unknown which residue is which.
+    pub(super) fn add_reference(
+        &mut self,
+        [chain, entity]: [NameId; 2],
+        label_numbers: bool,
+        numbers: RangeInclusive<i32>,
+        accession: &[u8],
+        positions: RangeInclusive<i32>,
+    ) {
+        let length =
+            |range: &RangeInclusive<i32>| i64::from(*range.end()) - i64::from(*range.start());
+        if accession.is_empty() || length(&numbers) != length(&positions) {
+            return;
+        }
+        let accession = self.accession(accession);
+        self.references.push(Reference {
+            chain,
+            entity,
+            label_numbers,
+            first: *numbers.start(),
+            last: *numbers.end(),
+            accession,
+            position: *positions.start(),
+        });
+    }
+
+    /// Starts a run. The atoms pushed from now on belong to it.
     pub(super) fn start_run(&mut self, run: Run) -> Result<()> {
         self.end_run();
         if self.runs.len() == self.runs.capacity() {
             let max = self.limits.residues_max;
             grow(&mut self.runs, "residues_max", max, "residues")?;
         }
-        self.runs.push(run);
+        let atoms = self.atoms.len() as u32..0;
+        self.runs.push(Run { atoms, ..run });
         Ok(())
     }
 
@@ -292,8 +352,8 @@ impl AtomTable {
     }
 }
 
-/// Doubles the memory of `items` up to `max` of them, the limit of the field `field`: so
-/// the limit is looked at only where memory has run out.
+/// Doubles the memory of `items`, up to the limit `max` of the field `field`. The limit is
+/// checked here only, so that adding an item does not check it.
 #[cold]
 #[inline(never)]
 fn grow<T>(items: &mut Vec<T>, field: &str, max: u32, what: &str) -> Result<()> {
@@ -301,26 +361,8 @@ fn grow<T>(items: &mut Vec<T>, field: &str, max: u32, what: &str) -> Result<()> 
     let len = items.len();
     let room = (max as usize).saturating_sub(len).min(len.max(LEAST));
     if room == 0 {
-        return Err(exceeded(
-            field,
-            max,
-            format_args!("the file has too many {what}"),
-        ));
+        let what = format_args!("the file has too many {what}");
+        return Err(exceeded(field, max, what));
     }
     reserve(items, room)
-}
-
-/// Text of the file in quotes, for a message.
-pub(super) fn quoted(text: &[u8]) -> String {
-    format!("\"{}\"", excerpt(text))
-}
-
-/// The line, from 1, that an offset into the text is on.
-pub(super) fn line_of(text: &[u8], offset: usize) -> usize {
-    memchr::memchr_iter(b'\n', &text[..offset.min(text.len())]).count() + 1
-}
-
-/// An input error that names a line.
-pub(super) fn at_line(text: &[u8], offset: usize, message: &str) -> Error {
-    Error::input(format!("line {}: {message}", line_of(text, offset)))
 }

@@ -1,77 +1,43 @@
-//! Fills a [`Structure`] residue by residue.
+//! Builds a [`Structure`] residue by residue.
 
+use super::atom_table::{Atom, AtomTable, Run};
 use super::components::Component;
-use super::limits::reserve;
-use super::model::{BFactorKind, Chain, LooseSpan, MISSING, Residue, Structure, Uniprot};
-use super::references::{OfChain, References};
-use super::select::{LINK, is_within};
-use super::table::{Atom, AtomTable, NO_NAME, Run};
-use super::template::Templates;
+use super::model::{BFactorKind, LooseSpan, MISSING, Residue, Structure, Uniprot};
+use super::polymer::{LINK, is_within};
+use super::read_limits::reserve;
+use super::references::{ChainReferences, References};
+use super::residue_runs::PerModel;
+use super::residue_template::ResidueTemplates;
 use crate::Result;
 
-/// Where C and N are not both there, alpha carbons closer than this are linked,
-/// in 0.001 A.
+/// Residues without both C and N are linked if their alpha carbons are closer than this, in
+/// 0.001 A.
 const CA_LINK: i64 = 4_300;
 
-/// A structure in the making: rows first, then [`Builder::end_rows`], then the
-/// atoms that have none.
-pub(super) struct Builder<'a> {
+/// Builds a structure: first the residues with rows, then [`StructureBuilder::end_rows`], then the
+/// atoms without a row.
+pub(super) struct StructureBuilder<'a> {
     table: &'a AtomTable,
-    templates: &'static Templates,
+    templates: &'static ResidueTemplates,
     structure: Structure,
     in_rows: bool,
     references: &'a References,
-    /// The chain of the last row in the file's numbering, and the references of it.
+    /// The chain of the last row, as an index into the file's, and its references.
     chain: Option<u32>,
-    of_chain: OfChain<'a>,
-    /// The structure's index of each chain and accession of the file, once used.
+    chain_references: ChainReferences<'a>,
+    /// For each chain and each accession of the file, its index in the structure once it is used.
     chains: PerModel<u32>,
     accessions: PerModel<u32>,
 }
 
-/// A value for some chains or accessions of a file, forgotten from model to model at a
-/// cost that does not grow with the file.
-#[derive(Default)]
-pub(super) struct PerModel<T> {
-    /// The model that set a value, and the value.
-    values: Vec<(u32, T)>,
-    model: u32,
-}
-
-impl<T: Copy + Default> PerModel<T> {
-    /// Makes room for `len` values, none of them set.
-    pub(super) fn resize(&mut self, len: usize) {
-        self.values.clear();
-        self.values.resize(len, (0, T::default()));
-        self.model = 1;
-    }
-
-    /// Forgets all values.
-    pub(super) fn clear(&mut self) {
-        self.model += 1;
-    }
-
-    /// The value at `at`, if it is set.
-    #[inline]
-    pub(super) fn get(&self, at: u32) -> Option<T> {
-        let (model, value) = self.values[at as usize];
-        (model == self.model).then_some(value)
-    }
-
-    #[inline]
-    pub(super) fn set(&mut self, at: u32, value: T) {
-        self.values[at as usize] = (self.model, value);
-    }
-}
-
-impl<'a> Builder<'a> {
-    /// A structure without residues. `places` are those of the chains and of the
-    /// accessions, and come back from [`Builder::finish`].
+impl<'a> StructureBuilder<'a> {
+    /// A structure without residues. `indices` is memory for the indices of chains and of
+    /// accessions, which [`StructureBuilder::finish`] returns.
     pub(super) fn new(
         table: &'a AtomTable,
         references: &'a References,
         model: u32,
-        places: [PerModel<u32>; 2],
+        indices: [PerModel<u32>; 2],
     ) -> Self {
         let structure = Structure {
             entry_id: table.entry_id.clone(),
@@ -79,23 +45,23 @@ impl<'a> Builder<'a> {
             truncation: table.truncation,
             ..Structure::default()
         };
-        let [mut chains, mut accessions] = places;
+        let [mut chains, mut accessions] = indices;
         chains.clear();
         accessions.clear();
-        Builder {
+        StructureBuilder {
             table,
-            templates: Templates::table(),
+            templates: ResidueTemplates::table(),
             structure,
             in_rows: true,
             references,
             chain: None,
-            of_chain: OfChain::default(),
+            chain_references: ChainReferences::default(),
             chains,
             accessions,
         }
     }
 
-    /// Makes room for so many residues and atoms.
+    /// Makes room for residues and atoms.
     pub(super) fn reserve(&mut self, residues: usize, atoms: usize) -> Result<()> {
         let structure = &mut self.structure;
         reserve(&mut structure.residues, residues)?;
@@ -105,18 +71,19 @@ impl<'a> Builder<'a> {
 
     /// Adds a residue with its atoms, none of them hydrogen.
     pub(super) fn add(&mut self, run: &Run, component: Component, atoms: &[Atom]) {
-        let start = self.structure.xyz.len() as u32;
-        self.structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
-        self.structure
+        let structure = &mut self.structure;
+        let start = structure.xyz.len() as u32;
+        structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
+        structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
         let template = self.templates.of(component.template);
-        let backbone = template.apply(atoms, &mut self.structure.class);
-        self.structure
+        let backbone = template.apply(atoms, &mut structure.class);
+        structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
-        self.structure.rounded_atoms += rounded.sum::<u32>();
+        structure.rounded_atoms += rounded.sum::<u32>();
         if atoms.is_empty() {
             return;
         }
@@ -124,8 +91,8 @@ impl<'a> Builder<'a> {
             self.add_loose(run.chain, atoms.len() as u32);
             return;
         }
-        let place = |at: u32| if at == MISSING { MISSING } else { start + at };
-        let [n, ca, c, o, cb] = backbone.map(place);
+        let index = |at: u32| if at == MISSING { MISSING } else { start + at };
+        let [n, ca, c, o, cb] = backbone.map(index);
         if self.chain != Some(run.chain) {
             self.start_chain(run.chain);
         }
@@ -150,7 +117,7 @@ impl<'a> Builder<'a> {
         self.structure.atom_start.push(start);
     }
 
-    /// Counts atoms without a row to their chain.
+    /// Adds atoms without a row to the last span, or to a new one if their chain is another.
     fn add_loose(&mut self, chain: u32, atom_count: u32) {
         let chain = self.chain_index(chain);
         match self.structure.loose.last_mut() {
@@ -159,22 +126,20 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What is added from now on has no row.
+    /// Residues that are added from now on have no row.
     pub(super) fn end_rows(&mut self) {
-        self.structure
-            .atom_start
-            .push(self.structure.xyz.len() as u32);
+        let end = self.structure.xyz.len() as u32;
+        self.structure.atom_start.push(end);
         self.in_rows = false;
     }
 
-    /// The structure, whose B factors are what `kind` says or, where it leaves
-    /// that open, the file.
+    /// The structure, and the memory that [`StructureBuilder::new`] took. `None` for `kind` leaves
+    /// it to the file what the B factors are.
     pub(super) fn finish(mut self, kind: Option<BFactorKind>) -> (Structure, [PerModel<u32>; 2]) {
         if kind.map_or(self.table.plddt, |kind| kind == BFactorKind::Plddt) {
             self.take_as_plddt();
         }
-        // Hydrogens and other conformers were counted in; a queue of structures
-        // should not hold on to that.
+        // Memory was reserved for hydrogens and all conformers. Structures may wait in a queue.
         let structure = &mut self.structure;
         structure.xyz.shrink_to_fit();
         structure.element.shrink_to_fit();
@@ -188,7 +153,7 @@ impl<'a> Builder<'a> {
     fn take_as_plddt(&mut self) {
         let structure = &mut self.structure;
         structure.b_factor_kind = BFactorKind::Plddt;
-        // NaN is no maximum, but where nothing else is there.
+        // `max` ignores NaN unless all values are NaN, and then nothing is scaled.
         let most = structure.b_factor.iter().copied().fold(f32::NAN, f32::max);
         structure.plddt_scaled = most <= 1.0;
         if structure.plddt_scaled {
@@ -215,7 +180,7 @@ impl<'a> Builder<'a> {
 
     fn start_chain(&mut self, chain: u32) {
         let raw = &self.table.chains[chain as usize];
-        self.of_chain = self.references.of_chain(raw);
+        self.chain_references = self.references.of_chain(raw);
         self.chain = Some(chain);
     }
 
@@ -223,21 +188,15 @@ impl<'a> Builder<'a> {
         if let Some(index) = self.chains.get(chain) {
             return index;
         }
-        let (table, structure) = (self.table, &mut self.structure);
-        let raw = &table.chains[chain as usize];
-        let given = |name| (name != NO_NAME).then(|| table.names.get(name));
-        structure.chains.push(Chain {
-            auth_asym_id: table.names.get(raw.auth),
-            label_asym_id: given(raw.label),
-            entity_id: given(raw.entity),
-        });
+        let structure = &mut self.structure;
+        structure.chains.push(self.table.chain_names(chain));
         let index = structure.chains.len() as u32 - 1;
         self.chains.set(chain, index);
         index
     }
 
     fn uniprot(&mut self, run: &Run) -> Option<Uniprot> {
-        let by_reference = || self.references.find(self.of_chain, run);
+        let by_reference = || self.references.find(self.chain_references, run);
         let (accession, position) = run.uniprot.or_else(by_reference)?;
         let index = self.accessions.get(accession).unwrap_or_else(|| {
             let name = self.table.accessions[accession as usize];

@@ -1,13 +1,19 @@
 //! The memory that readers on several threads share.
 
+use std::io::Read;
+
 use parking_lot::{Condvar, Mutex};
 
-/// How many bytes of files and of their text several [`Reader`](super::Reader)s may hold at
-/// once. A reader takes bytes before it fills them, waits while there are too few, and gives
-/// all back when the file is read.
+use super::read_limits::reserve;
+use crate::{Error, Result};
+
+/// How many bytes of files and of their unpacked text several [`Reader`](super::Reader)s may
+/// hold at once.
 ///
-/// One reader always goes on: a file that is larger than the whole budget is read while all
-/// others wait. So the readers never hold more than the budget and one file.
+/// A reader takes bytes from the budget before it reads them, waits while there are too few,
+/// and returns all of them once the file is read. One reader never waits: if a file is larger
+/// than the whole budget, that reader reads it while all others wait. So the readers hold at
+/// most the budget and one file.
 pub struct ReadBudget {
     bytes_max: u64,
     state: Mutex<State>,
@@ -16,6 +22,7 @@ pub struct ReadBudget {
 
 #[derive(Default)]
 struct State {
+    /// Bytes that the readers hold.
     bytes: u64,
     /// Readers that hold a share and do not wait for more.
     active: usize,
@@ -32,20 +39,23 @@ impl ReadBudget {
     }
 }
 
-/// What one reader holds of a budget, if there is one, until it is dropped.
-pub(super) struct Share<'a> {
+/// The bytes that one reader holds of a budget until the share is dropped. Without a budget a
+/// share has no bounds.
+pub(super) struct BudgetShare<'a> {
     budget: Option<&'a ReadBudget>,
     bytes: u64,
 }
 
-impl<'a> Share<'a> {
+/// The least number of bytes that is read at once from a source larger than its stated size.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+
+impl<'a> BudgetShare<'a> {
     pub(super) fn new(budget: Option<&'a ReadBudget>) -> Self {
-        Share { budget, bytes: 0 }
+        BudgetShare { budget, bytes: 0 }
     }
 
-    /// Takes `more` bytes, at least one, and waits for them unless no other reader is
-    /// active.
-    pub(super) fn grow(&mut self, more: u64) {
+    /// Takes `more` bytes, at least one. Waits for them while any other reader is active.
+    fn grow(&mut self, more: u64) {
         let Some(budget) = self.budget else {
             return;
         };
@@ -60,9 +70,37 @@ impl<'a> Share<'a> {
         state.bytes += more;
         self.bytes += more;
     }
+
+    /// Replaces `bytes` by the content of `source`, which has `size` bytes unless that is
+    /// wrong. Returns false after `max` bytes and one more. `refused` makes the error if
+    /// `source` cannot be read.
+    pub(super) fn fill(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        mut source: impl Read,
+        size: u64,
+        max: u64,
+        refused: impl Fn(std::io::Error) -> Error,
+    ) -> Result<bool> {
+        bytes.clear();
+        let mut step = size.min(max) + 1;
+        loop {
+            self.grow(step);
+            reserve(bytes, step as usize)?;
+            let read = source.by_ref().take(step).read_to_end(bytes);
+            if (read.map_err(&refused)? as u64) < step {
+                return Ok(true);
+            }
+            let len = bytes.len() as u64;
+            if len > max {
+                return Ok(false);
+            }
+            step = len.max(STEP_BYTES_MIN).min(max + 1 - len);
+        }
+    }
 }
 
-impl Drop for Share<'_> {
+impl Drop for BudgetShare<'_> {
     fn drop(&mut self) {
         if let Some(budget) = self.budget
             && self.bytes > 0
@@ -90,7 +128,7 @@ mod tests {
                 scope.spawn(move || {
                     for file in 0..200 {
                         let steps = [20 + thread, 30, 200 * u64::from(file % 50 == thread)];
-                        let mut share = Share::new(Some(budget));
+                        let mut share = BudgetShare::new(Some(budget));
                         for bytes in steps.into_iter().filter(|&bytes| bytes > 0) {
                             share.grow(bytes);
                             let now = held.fetch_add(bytes, SeqCst) + bytes;

@@ -1,45 +1,42 @@
-//! The assembly of an mmCIF file: `_pdbx_struct_assembly_gen` and
-//! `_pdbx_struct_oper_list`.
+//! The assembly of an mmCIF file: `_pdbx_struct_assembly_gen` and `_pdbx_struct_oper_list`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
-use super::assembly::{FIX, Generators, Operator};
-use super::decimal;
-use super::limits::{ReadLimits, check};
-use super::mmcif::on_line;
-use super::table::{at_line, quoted};
+use crate::structure::assembly::{FIX, Generators, Operator, check_operators};
+use crate::structure::decimal;
+use crate::structure::read_limits::ReadLimits;
+use crate::structure::text::{at_line, on_line, quoted};
 use crate::{Error, Result};
 
-/// A row of `_pdbx_struct_assembly_gen`: where it starts, then the items of
-/// [`GENERATOR_ITEMS`].
+/// A row of `_pdbx_struct_assembly_gen`: where it starts, then [`GENERATOR_ITEMS`].
 pub(super) type GeneratorRow<'a> = (u32, [&'a [u8]; 3]);
 
 /// The items that are read of `_pdbx_struct_assembly_gen`.
-pub(super) const GENERATOR_ITEMS: &[&[u8]] = &[b"assembly_id", b"oper_expression", b"asym_id_list"];
+pub(super) const GENERATOR_ITEMS: &[&str] = &["assembly_id", "oper_expression", "asym_id_list"];
 
-/// A row of `_pdbx_struct_oper_list`: where it starts, then the items of
-/// [`OPERATOR_ITEMS`].
+/// A row of `_pdbx_struct_oper_list`: where it starts, then [`OPERATOR_ITEMS`].
 pub(super) type OperatorRow<'a> = (u32, [&'a [u8]; 13]);
 
 /// The items that are read of `_pdbx_struct_oper_list`.
-pub(super) const OPERATOR_ITEMS: &[&[u8]] = &[
-    b"id",
-    b"matrix[1][1]",
-    b"matrix[1][2]",
-    b"matrix[1][3]",
-    b"vector[1]",
-    b"matrix[2][1]",
-    b"matrix[2][2]",
-    b"matrix[2][3]",
-    b"vector[2]",
-    b"matrix[3][1]",
-    b"matrix[3][2]",
-    b"matrix[3][3]",
-    b"vector[3]",
+pub(super) const OPERATOR_ITEMS: &[&str] = &[
+    "id",
+    "matrix[1][1]",
+    "matrix[1][2]",
+    "matrix[1][3]",
+    "vector[1]",
+    "matrix[2][1]",
+    "matrix[2][2]",
+    "matrix[2][3]",
+    "vector[2]",
+    "matrix[3][1]",
+    "matrix[3][2]",
+    "matrix[3][3]",
+    "vector[3]",
 ];
 
-/// Adds the generators of assembly 1 to `out`; none where the file does not have it.
+/// Adds the generators of assembly 1 to `out`, if the file defines it.
 pub(super) fn generators(
     text: &[u8],
     limits: &ReadLimits,
@@ -52,14 +49,16 @@ pub(super) fn generators(
         rows.entry(*id).or_insert((*offset, values));
     }
     let mut evaluated = 0;
-    for &(offset, [_, expression, chains]) in generators.iter().filter(|(_, [id, ..])| *id == b"1")
-    {
-        let expression = Expression {
+    for &(offset, [id, expression, chains]) in generators {
+        if id != b"1" {
+            continue;
+        }
+        let expression = OperatorExpression {
             text,
             offset,
             expression: &without_blanks(expression),
             operators: &rows,
-            max: limits.operators_max,
+            limits,
         };
         out.add(expression.evaluate(&mut evaluated)?);
         let chains = without_blanks(chains);
@@ -69,24 +68,21 @@ pub(super) fn generators(
     Ok(())
 }
 
-/// An expression of a generator: a list of operators (`1,2`, `1-60`, `P`), or
-/// lists in parentheses, one behind the other, whose operators are multiplied.
-/// Of a product the last is applied first.
-struct Expression<'a> {
+/// The expression of a generator: a list of operators (`1,2`, `1-60`, `P`), or lists in
+/// parentheses, one behind the other, whose operators are multiplied. Of a product the last
+/// operator is applied first.
+struct OperatorExpression<'a> {
     text: &'a [u8],
-    /// Where the generator is.
+    /// Where the generator starts.
     offset: u32,
     expression: &'a str,
-    operators: &'a OperatorIndex<'a>,
-    /// The most operators that are evaluated.
-    max: u32,
+    /// By id, where the operator's row starts and its numbers.
+    operators: &'a HashMap<&'a [u8], (u32, &'a [&'a [u8]; 12])>,
+    limits: &'a ReadLimits,
 }
 
-/// By id, where a row starts and its numbers.
-type OperatorIndex<'a> = HashMap<&'a [u8], (u32, &'a [&'a [u8]; 12])>;
-
-impl Expression<'_> {
-    /// The operators, each of which `evaluated` counts, and each factor of a product.
+impl OperatorExpression<'_> {
+    /// The operators of the expression. `evaluated` counts them and the factors of products.
     fn evaluate(&self, evaluated: &mut usize) -> Result<Vec<Operator>> {
         let lists = lists(self.expression).ok_or_else(|| self.malformed())?;
         let mut lists = lists.into_iter();
@@ -103,15 +99,11 @@ impl Expression<'_> {
     fn list(&self, list: &str, evaluated: &mut usize) -> Result<Vec<Operator>> {
         let mut operators = Vec::new();
         for item in list.split(',') {
-            let range = item.split_once('-');
-            let range =
-                range.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-            if let Some((first, last)) = range {
-                let range: std::ops::RangeInclusive<u32> = first..=last;
-                if range.is_empty() {
+            if let Some(ids) = id_range(item) {
+                if ids.is_empty() {
                     return Err(self.malformed());
                 }
-                for id in range {
+                for id in ids {
                     self.count(evaluated, 1)?;
                     operators.push(self.find(&id.to_string())?);
                 }
@@ -127,14 +119,16 @@ impl Expression<'_> {
 
     fn malformed(&self) -> Error {
         let expression = quoted(self.expression.as_bytes());
-        let message = format!("oper_expression {expression} is malformed");
-        self.error(self.offset, &message)
+        self.error(
+            self.offset,
+            &format!("oper_expression {expression} is malformed"),
+        )
     }
 
     fn find(&self, id: &str) -> Result<Operator> {
+        let name = || quoted(id.as_bytes());
         let Some((offset, values)) = self.operators.get(id.as_bytes()) else {
-            let id = quoted(id.as_bytes());
-            let message = format!("operator {id} is not in _pdbx_struct_oper_list");
+            let message = format!("operator {} is not in _pdbx_struct_oper_list", name());
             return Err(self.error(self.offset, &message));
         };
         let mut rows = [[f64::NAN; 4]; 3];
@@ -142,17 +136,15 @@ impl Expression<'_> {
             *value = decimal::float(text).unwrap_or(f64::NAN);
         }
         Operator::new(rows).ok_or_else(|| {
-            let id = quoted(id.as_bytes());
-            let message = format!("operator {id} is no rotation and shift");
+            let message = format!("operator {} is not a rotation and a shift", name());
             self.error(*offset, &message)
         })
     }
 
-    /// Counts operators that are about to be evaluated.
+    /// Counts `more` operators before they are evaluated.
     fn count(&self, evaluated: &mut usize, more: usize) -> Result<()> {
         *evaluated += more;
-        let what = || "assembly 1 has too many operators";
-        check("operators_max", self.max, *evaluated as u64, what)
+        check_operators(*evaluated, self.limits)
             .map_err(|error| on_line(self.text, self.offset as usize, error))
     }
 
@@ -161,7 +153,13 @@ impl Expression<'_> {
     }
 }
 
-/// The lists of an expression, `None` where its parentheses do not match.
+/// The ids of a range (`1-60`).
+fn id_range(item: &str) -> Option<RangeInclusive<u32>> {
+    let (first, last) = item.split_once('-')?;
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
+/// The lists of an expression; `None` if its parentheses do not match.
 fn lists(expression: &str) -> Option<Vec<&str>> {
     if !expression.contains(['(', ')']) {
         return Some(vec![expression]);
@@ -172,7 +170,7 @@ fn lists(expression: &str) -> Option<Vec<&str>> {
     (!nested).then_some(lists)
 }
 
-/// Long lists may go over several lines.
+/// Text without blanks and line breaks: long lists may take several lines.
 fn without_blanks(text: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(text).into_owned();
     text.retain(|letter| !letter.is_ascii_whitespace());

@@ -1,13 +1,16 @@
-//! The rows of mmCIF's `_atom_site`.
+//! The rows of mmCIF's `_atom_site` category.
 
-use super::cif_lexer::Rows;
-use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
-use super::mmcif::{not_null, on_line, strip_prefix};
-use super::table::{Atom, AtomTable, Run, Text8, at_line, quoted};
-use super::{Models, element};
+use std::ops::Range;
+
+use super::rows::Rows;
+use super::{not_null, strip_prefix};
+use crate::structure::atom_table::{Atom, AtomTable, Run, Text8};
+use crate::structure::decimal::{self, OCCUPANCY_ONE, fixed8, int};
+use crate::structure::text::{at_line, on_line, quoted};
+use crate::structure::{Models, element};
 use crate::{Error, Result};
 
-/// The items that are read. What all atoms of a residue share comes first.
+/// The items that are read, first those that all atoms of a residue share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Item {
     Comp,
@@ -32,44 +35,57 @@ enum Item {
     DbNumber,
 }
 
+/// How many items all atoms of a residue share.
 const RESIDUE_ITEMS: usize = Item::Model as usize + 1;
-/// Those of the chain.
-const CHAIN_ITEMS: std::ops::Range<usize> = Item::Label as usize..Item::Entity as usize + 1;
+/// Those that all atoms of a chain share.
+const CHAIN_ITEMS: Range<usize> = Item::Label as usize..Item::Entity as usize + 1;
 const ITEM_COUNT: usize = Item::DbNumber as usize + 1;
 
-/// Each item's names; where a file has several, the earliest.
-const NAMES: [(Item, &[&[u8]]); ITEM_COUNT] = [
-    (Item::Comp, &[b"label_comp_id", b"auth_comp_id"]),
-    (Item::Label, &[b"label_asym_id"]),
-    (Item::Auth, &[b"auth_asym_id"]),
-    (Item::Entity, &[b"label_entity_id"]),
-    (Item::LabelSeq, &[b"label_seq_id"]),
-    (Item::AuthSeq, &[b"auth_seq_id"]),
-    (Item::InsCode, &[b"pdbx_PDB_ins_code"]),
-    (Item::Model, &[b"pdbx_PDB_model_num"]),
-    (Item::Group, &[b"group_PDB"]),
-    (Item::Symbol, &[b"type_symbol"]),
-    (Item::Name, &[b"label_atom_id", b"auth_atom_id"]),
-    (Item::AltId, &[b"label_alt_id"]),
-    (Item::X, &[b"Cartn_x"]),
-    (Item::Y, &[b"Cartn_y"]),
-    (Item::Z, &[b"Cartn_z"]),
-    (Item::Occupancy, &[b"occupancy"]),
-    (Item::BFactor, &[b"B_iso_or_equiv"]),
-    (Item::DbName, &[b"pdbx_sifts_xref_db_name"]),
-    (Item::DbAccession, &[b"pdbx_sifts_xref_db_acc"]),
-    (Item::DbNumber, &[b"pdbx_sifts_xref_db_num"]),
+/// The names of each item; the first that a file has counts.
+const NAMES: [(Item, &[&str]); ITEM_COUNT] = [
+    (Item::Comp, &["label_comp_id", "auth_comp_id"]),
+    (Item::Label, &["label_asym_id"]),
+    (Item::Auth, &["auth_asym_id"]),
+    (Item::Entity, &["label_entity_id"]),
+    (Item::LabelSeq, &["label_seq_id"]),
+    (Item::AuthSeq, &["auth_seq_id"]),
+    (Item::InsCode, &["pdbx_PDB_ins_code"]),
+    (Item::Model, &["pdbx_PDB_model_num"]),
+    (Item::Group, &["group_PDB"]),
+    (Item::Symbol, &["type_symbol"]),
+    (Item::Name, &["label_atom_id", "auth_atom_id"]),
+    (Item::AltId, &["label_alt_id"]),
+    (Item::X, &["Cartn_x"]),
+    (Item::Y, &["Cartn_y"]),
+    (Item::Z, &["Cartn_z"]),
+    (Item::Occupancy, &["occupancy"]),
+    (Item::BFactor, &["B_iso_or_equiv"]),
+    (Item::DbName, &["pdbx_sifts_xref_db_name"]),
+    (Item::DbAccession, &["pdbx_sifts_xref_db_acc"]),
+    (Item::DbNumber, &["pdbx_sifts_xref_db_num"]),
 ];
 
-/// Whether a tag belongs to `_atom_site`.
+/// Whether a tag is an item of `_atom_site`.
 pub(super) fn is_item(tag: &[u8]) -> bool {
     strip_prefix(tag, b"_atom_site.").is_some()
 }
 
-/// Whether a tag is the B factor's.
+/// Whether a tag is the item of the B factor.
 pub(super) fn is_b_factor(tag: &[u8]) -> bool {
-    let name = NAMES[Item::BFactor as usize].1[0];
-    strip_prefix(tag, b"_atom_site.").is_some_and(|item| item.eq_ignore_ascii_case(name))
+    is_named(tag, Item::BFactor.name())
+}
+
+/// Whether a tag is the item `name` of `_atom_site`.
+fn is_named(tag: &[u8], name: &str) -> bool {
+    let item = strip_prefix(tag, b"_atom_site.");
+    item.is_some_and(|item| item.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+impl Item {
+    /// The first of its names.
+    fn name(self) -> &'static str {
+        NAMES[self as usize].1[0]
+    }
 }
 
 /// Start and end in the text.
@@ -80,46 +96,43 @@ pub(super) struct AtomSite<'a> {
     text: &'a [u8],
     table: &'a mut AtomTable,
     models: Models,
-    /// By item, where in a row its edges start.
+    /// For each item, the index of its start in the edges of a row.
     columns: [usize; ITEM_COUNT],
-    /// The residue of the atom before.
-    last: Key,
-    /// Whether there is one.
+    /// The residue of the previous atom.
+    last: ResidueKey,
+    /// Whether there is a previous atom.
     has_last: bool,
 }
 
-/// What tells residues apart: the first bytes of their items, which nearly
-/// always is all, and where the items are, for those that are longer.
+/// The items that all atoms of a residue share: their first eight bytes, which are nearly always
+/// the whole value, and the whole value's position.
 #[derive(Clone, Copy, Default)]
-struct Key {
+struct ResidueKey {
     words: [u64; RESIDUE_ITEMS],
     spans: [Span; RESIDUE_ITEMS],
+    /// Whether a value has more than eight bytes.
     is_long: bool,
 }
 
 impl<'a> AtomSite<'a> {
-    /// For rows of the items `tags`.
+    /// Reads rows of the items `tags` into `table`.
+    ///
+    /// # Errors
+    /// The items lack a coordinate, the atom's name or the component.
     pub(super) fn new(
         text: &'a [u8],
         tags: &[&[u8]],
         models: Models,
         table: &'a mut AtomTable,
     ) -> Result<Self> {
-        let column = |name: &[u8]| {
-            let is = |tag: &&[u8]| {
-                strip_prefix(tag, b"_atom_site.")
-                    .is_some_and(|item| item.eq_ignore_ascii_case(name))
-            };
-            tags.iter().position(is)
-        };
-        // The range after the last column is always empty.
+        let column = |name: &&str| tags.iter().position(|tag| is_named(tag, name));
+        // Items that the file lacks take the empty range after the last column.
         let mut columns = [2 * tags.len(); ITEM_COUNT];
         for (item, names) in NAMES {
-            if let Some(at) = names.iter().find_map(|name| column(name)) {
+            if let Some(at) = names.iter().find_map(column) {
                 columns[item as usize] = 2 * at;
             } else if matches!(item, Item::X | Item::Y | Item::Z | Item::Name | Item::Comp) {
-                let name = String::from_utf8_lossy(names[0]);
-                return Err(Error::input(format!("_atom_site has no {name}")));
+                return Err(Error::input(format!("_atom_site has no {}", names[0])));
             }
         }
         Ok(AtomSite {
@@ -127,7 +140,7 @@ impl<'a> AtomSite<'a> {
             table,
             models,
             columns,
-            last: Key::default(),
+            last: ResidueKey::default(),
             has_last: false,
         })
     }
@@ -139,19 +152,15 @@ impl<'a> AtomSite<'a> {
         Ok(())
     }
 
-    /// Adds the atom of a row: `edges` holds start and end of each value, and
-    /// one empty range.
+    /// Adds the atom of a row. `edges` is [`Rows::edges`].
     #[inline]
     pub(super) fn row(&mut self, edges: &[u32]) -> Result<()> {
         let (text, columns) = (self.text, self.columns);
-        let span = |item: Item| {
-            let at = columns[item as usize];
-            (edges[at] as usize, edges[at + 1] as usize)
-        };
+        let span = |item: Item| span_at(edges, columns[item as usize]);
         let mut words = [0; RESIDUE_ITEMS];
         let mut is_long = false;
         for (word, &at) in words.iter_mut().zip(&columns) {
-            let span = (edges[at] as usize, edges[at + 1] as usize);
+            let span = span_at(edges, at);
             *word = first8(text, span);
             is_long |= span.1 - span.0 > 8;
         }
@@ -162,7 +171,7 @@ impl<'a> AtomSite<'a> {
         }
         let (xyz, rounded) = match usual_coordinates(text, [Item::X, Item::Y, Item::Z].map(span)) {
             Some(xyz) => (xyz, false),
-            None => self.odd_coordinates(edges)?,
+            None => self.any_coordinates(edges)?,
         };
         let name = padded8(text, span(Item::Name));
         self.table.push(Atom {
@@ -176,16 +185,16 @@ impl<'a> AtomSite<'a> {
         })
     }
 
-    /// Goes to the residue of a row that seems to be another than the last;
-    /// false when the row is of a model that is not wanted.
+    /// Starts a run if the row is of another residue than the last one, as the first bytes of its
+    /// items suggest. Returns false if the row's model is not wanted.
     #[inline(never)]
     fn enter_residue(&mut self, words: [u64; RESIDUE_ITEMS], edges: &[u32]) -> Result<bool> {
-        let mut key = Key {
+        let mut key = ResidueKey {
             words,
-            ..Key::default()
+            ..ResidueKey::default()
         };
         for (span, &at) in key.spans.iter_mut().zip(&self.columns) {
-            *span = (edges[at] as usize, edges[at + 1] as usize);
+            *span = span_at(edges, at);
             key.is_long |= span.1 - span.0 > 8;
         }
         if self.has_last && self.is_last(&key, 0..RESIDUE_ITEMS) {
@@ -194,8 +203,8 @@ impl<'a> AtomSite<'a> {
         self.start_run(key, edges)
     }
 
-    /// Whether the items `items` of a residue are those of the last.
-    fn is_last(&self, key: &Key, items: std::ops::Range<usize>) -> bool {
+    /// Whether a residue has the same `items` as the last one.
+    fn is_last(&self, key: &ResidueKey, items: Range<usize>) -> bool {
         let value = |(start, end): Span| &self.text[start..end];
         key.words[items.clone()] == self.last.words[items.clone()]
             && key.is_long == self.last.is_long
@@ -205,7 +214,7 @@ impl<'a> AtomSite<'a> {
                     .all(|item| value(key.spans[item]) == value(self.last.spans[item])))
     }
 
-    fn start_run(&mut self, key: Key, edges: &[u32]) -> Result<bool> {
+    fn start_run(&mut self, key: ResidueKey, edges: &[u32]) -> Result<bool> {
         let Some(model) = self.model(edges)? else {
             return Ok(false);
         };
@@ -217,13 +226,9 @@ impl<'a> AtomSite<'a> {
                 let auth = self.value(edges, Item::Auth);
                 let auth = if auth.is_empty() { label } else { auth };
                 let entity = self.value(edges, Item::Entity);
-                for (item, name) in [
-                    (Item::Label, label),
-                    (Item::Auth, auth),
-                    (Item::Entity, entity),
-                ] {
-                    self.check_name(item, name, edges)?;
-                }
+                self.check_name(Item::Label, label, edges)?;
+                self.check_name(Item::Auth, auth, edges)?;
+                self.check_name(Item::Entity, entity, edges)?;
                 self.table.chain(auth, label, entity)?
             }
         };
@@ -232,7 +237,6 @@ impl<'a> AtomSite<'a> {
         let ins_code = self.value(edges, Item::InsCode).first();
         let group = self.value(edges, Item::Group).first();
         let run = Run {
-            atoms: self.table.atoms.len() as u32..0,
             model,
             chain,
             seq: seq.or(label_seq),
@@ -242,20 +246,20 @@ impl<'a> AtomSite<'a> {
             hetero: group.is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
             uniprot: self.uniprot(edges)?,
             offset: edges[0],
-            plain: false,
+            ..Run::default()
         };
         self.table.start_run(run)?;
         (self.last, self.has_last) = (key, true);
         Ok(true)
     }
 
-    /// The index of a row's model, `None` where it is not wanted.
+    /// The index of a row's model; `None` if the model is not wanted.
     fn model(&mut self, edges: &[u32]) -> Result<Option<u32>> {
         let number = match self.value(edges, Item::Model) {
             b"" => 1,
             text => int(text).ok_or_else(|| {
                 let message = format!("model number {} is not a number", quoted(text));
-                at_line(self.text, edges[0] as usize, &message)
+                at_line(self.text, edges[0] as usize, message)
             })?,
         };
         if let Some(known) = self.table.model(number) {
@@ -282,38 +286,35 @@ impl<'a> AtomSite<'a> {
 
     /// Refuses a name that is over its limit.
     fn check_name(&self, item: Item, name: &[u8], edges: &[u32]) -> Result<()> {
-        let what = String::from_utf8_lossy(NAMES[item as usize].1[0]);
-        let checked = self.table.limits.check_name(&what, name);
+        let checked = self.table.limits.check_name(item.name(), name);
         checked.map_err(|error| on_line(self.text, edges[0] as usize, error))
     }
 
     /// The value of an item, empty for null.
     fn value(&self, edges: &[u32], item: Item) -> &'a [u8] {
-        let at = self.columns[item as usize];
-        not_null(&self.text[edges[at] as usize..edges[at + 1] as usize])
+        let (start, end) = span_at(edges, self.columns[item as usize]);
+        not_null(&self.text[start..end])
     }
 
-    /// Coordinates that are not all of the usual form, and whether one was
-    /// rounded.
+    /// Coordinates of any form, and whether one was rounded.
     #[inline(never)]
-    fn odd_coordinates(&self, edges: &[u32]) -> Result<([i32; 3], bool)> {
-        let (mut xyz, mut rounded) = ([0; 3], false);
-        for (axis, item) in [Item::X, Item::Y, Item::Z].into_iter().enumerate() {
-            let at = self.columns[item as usize];
-            let text = &self.text[edges[at] as usize..edges[at + 1] as usize];
-            let (value, changed) = decimal::milli(text).map_err(|bad| {
-                let name = String::from_utf8_lossy(NAMES[item as usize].1[0]);
-                let message = format!("{name} {} {bad}", quoted(text));
-                at_line(self.text, edges[at] as usize, &message)
-            })?;
-            xyz[axis] = value;
-            rounded |= changed;
-        }
-        Ok((xyz, rounded))
+    fn any_coordinates(&self, edges: &[u32]) -> Result<([i32; 3], bool)> {
+        let items = [Item::X, Item::Y, Item::Z];
+        let spans = items.map(|item| span_at(edges, self.columns[item as usize]));
+        let texts = spans.map(|(start, end)| &self.text[start..end]);
+        decimal::coordinates(texts).map_err(|(axis, bad)| {
+            let message = format!("{} {} {bad}", items[axis].name(), quoted(texts[axis]));
+            at_line(self.text, spans[axis].0, message)
+        })
     }
 }
 
-/// The first eight bytes of a value, zeros where it is shorter.
+#[inline(always)]
+fn span_at(edges: &[u32], at: usize) -> Span {
+    (edges[at] as usize, edges[at + 1] as usize)
+}
+
+/// The first eight bytes of a value, padded with zeros.
 #[inline(always)]
 fn first8(text: &[u8], (start, end): Span) -> u64 {
     let len = end - start;
@@ -328,7 +329,7 @@ fn first8(text: &[u8], (start, end): Span) -> u64 {
     }
 }
 
-/// The first eight bytes of a value, spaces where it is shorter.
+/// The first eight bytes of a value, padded with spaces.
 #[inline]
 fn padded8(text: &[u8], span: Span) -> Text8 {
     let len = (span.1 - span.0).min(8);
@@ -337,8 +338,8 @@ fn padded8(text: &[u8], span: Span) -> Text8 {
     (first8(text, span) | padding).to_le_bytes()
 }
 
-/// A short decimal with one to three decimals, as the eight columns that
-/// [`fixed8`] reads; `None` where it is of another form.
+/// A number of three to eight characters with one to three decimals, as the eight columns that
+/// [`fixed8`] reads; `None` for values of another length.
 #[inline(always)]
 fn eight_columns(text: &[u8], (start, end): Span) -> Option<u64> {
     let len = end - start;
@@ -389,7 +390,7 @@ fn b_factor(text: &[u8], span: Span) -> f32 {
     }
 }
 
-/// The element of the symbol or, where there is none, of the atom's name.
+/// The atomic number of the symbol or, without a known symbol, of the atom's name.
 #[inline]
 fn element(text: &[u8], (start, end): Span, name: Text8) -> u8 {
     let number = match text[start..end] {
@@ -398,14 +399,14 @@ fn element(text: &[u8], (start, end): Span, name: Text8) -> u8 {
         _ => 0,
     };
     if number == 0 {
-        element::from_name([name[0], name[1], name[2], name[3]])
+        element::from_name(name)
     } else {
         number
     }
 }
 
-/// The author's residue number, and the insertion code that old files write
-/// behind it (`15A`), 0 for none.
+/// The author's residue number, and the insertion code that old files append to it (`15A`); 0 for
+/// none.
 fn author_number(text: &[u8]) -> (Option<i32>, u8) {
     match text {
         [number @ .., letter] if letter.is_ascii_alphabetic() => (int(number), *letter),

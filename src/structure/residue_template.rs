@@ -1,64 +1,64 @@
-//! What the atoms of known components are, by name.
+//! The classes of atoms and the backbone atoms of known components.
 //!
-//! Nearly every residue has the atoms of its component in the same order, but
-//! for the last ones. Such a residue is compared with the template once, and all
-//! that depends on names comes from there; only of others is every atom looked
-//! up. The templates are the rows of `protor.tsv`, made by
-//! `scripts/make_protor.py` from what FreeSASA has of the ProtOr radii.
+//! Nearly every residue has the first atoms of its component in the order of the component's
+//! template. One comparison of the whole residue then yields what depends on atom names. The atoms
+//! of all other residues are looked up one by one. The templates are the rows of `protor.tsv`, which
+//! `scripts/make_protor.py` makes from the ProtOr radii of FreeSASA.
 
 use std::sync::OnceLock;
 
-use super::class::AtomClass;
+use super::atom_class::AtomClass;
+use super::atom_table::{Atom, Text8, text8};
 use super::element;
 use super::model::MISSING;
-use super::table::{Atom, Text8, text8};
 
 const TSV: &str = include_str!("protor.tsv");
 
-/// Index of a component in [`Templates`]; 0 for a component without.
+/// Index of a component in [`ResidueTemplates`]; 0 for a component without a template.
 pub(super) type TemplateId = u8;
 
-/// The templates by component; the first component is blank and has no atoms.
-pub(super) struct Templates(Vec<(Text8, Template)>);
+/// The templates by component. The first one has a blank component and no atoms.
+pub(super) struct ResidueTemplates(Vec<(Text8, ResidueTemplate)>);
 
-impl Templates {
+impl ResidueTemplates {
     pub(super) fn table() -> &'static Self {
-        static TABLE: OnceLock<Templates> = OnceLock::new();
+        static TABLE: OnceLock<ResidueTemplates> = OnceLock::new();
         TABLE.get_or_init(|| {
-            let none = (text8(b""), Template::parse(""));
-            let rows = rows().map(|(id, atoms)| (text8(id.as_bytes()), Template::parse(atoms)));
-            Templates(std::iter::once(none).chain(rows).collect())
+            let none = (text8(b""), ResidueTemplate::parse(""));
+            let rows =
+                rows().map(|(id, atoms)| (text8(id.as_bytes()), ResidueTemplate::parse(atoms)));
+            ResidueTemplates(std::iter::once(none).chain(rows).collect())
         })
     }
 
-    /// Where a component is, 0 where it has no template.
+    /// The template of a component; 0 if it has none.
     pub(super) fn id_of(&self, comp_id: Text8) -> TemplateId {
         let at = self.0.iter().position(|(id, _)| *id == comp_id);
         at.unwrap_or(0) as TemplateId
     }
 
-    pub(super) fn of(&self, component: TemplateId) -> &Template {
+    pub(super) fn of(&self, component: TemplateId) -> &ResidueTemplate {
         &self.0[usize::from(component)].1
     }
 }
 
-/// The atoms of a component in the order that files have them in.
-pub(super) struct Template {
+/// The atoms of a component in the order of files.
+pub(super) struct ResidueTemplate {
     /// Names and elements.
     atoms: Vec<(u64, u8)>,
     classes: Vec<AtomClass>,
-    /// Where N, CA, C, O and CB are, or [`MISSING`].
+    /// Indices of N, CA, C, O and CB, or [`MISSING`].
     backbone: [u32; 5],
 }
 
-impl Template {
-    /// Of names and radii in turn.
+impl ResidueTemplate {
+    /// Parses names and radii, which alternate.
     fn parse(row: &str) -> Self {
         let words: Vec<&str> = row.split_whitespace().collect();
         let atoms = words.chunks(2).map(|pair| {
             let name = text8(pair[0].as_bytes());
             let radius = pair[1].parse().expect("protor.tsv: a radius is a number");
-            (name, element::from_name(first4(name)), radius)
+            (name, element::from_name(name), radius)
         });
         let class = |(name, element, radius)| AtomClass::known(radius, name, element);
         let classes = atoms.clone().map(class).collect();
@@ -66,37 +66,31 @@ impl Template {
             .map(|(name, element, _)| (u64::from_le_bytes(name), element))
             .collect();
         let backbone = backbone(atoms.iter().copied());
-        Template {
+        ResidueTemplate {
             atoms,
             classes,
             backbone,
         }
     }
 
-    /// Adds the classes of a residue's atoms, and returns which are N, CA, C, O
-    /// and CB, or [`MISSING`], of each the first.
+    /// Adds the classes of a residue's atoms to `classes`, and returns the indices of the first N,
+    /// CA, C, O and CB, or [`MISSING`].
     #[inline]
     pub(super) fn apply(&self, atoms: &[Atom], classes: &mut Vec<AtomClass>) -> [u32; 5] {
         if let Some(known) = self.fit(atoms) {
             classes.extend_from_slice(known);
-            let there = |at: u32| {
-                if (at as usize) < atoms.len() {
-                    at
-                } else {
-                    MISSING
-                }
+            let present = |at: u32| match (at as usize) < atoms.len() {
+                true => at,
+                false => MISSING,
             };
-            return self.backbone.map(there);
+            return self.backbone.map(present);
         }
         classes.extend(atoms.iter().map(|atom| self.class(atom.name, atom.element)));
-        backbone(
-            atoms
-                .iter()
-                .map(|atom| (u64::from_le_bytes(atom.name), atom.element)),
-        )
+        let word = |atom: &Atom| (u64::from_le_bytes(atom.name), atom.element);
+        backbone(atoms.iter().map(word))
     }
 
-    /// The classes of the template's first atoms, if these are they.
+    /// The classes of `atoms` if they are the first atoms of the template.
     #[inline]
     fn fit(&self, atoms: &[Atom]) -> Option<&[AtomClass]> {
         let known = self.classes.get(..atoms.len())?;
@@ -117,8 +111,7 @@ impl Template {
     }
 }
 
-/// Which of atoms, names and elements, are N, CA, C, O and CB, or [`MISSING`], of
-/// each the first.
+/// The indices of the first N, CA, C, O and CB, or [`MISSING`]. Atoms are names and elements.
 fn backbone(atoms: impl Iterator<Item = (u64, u8)>) -> [u32; 5] {
     const NAMES: [u64; 5] = [
         u64::from_le_bytes(*b"N       "),
@@ -130,13 +123,13 @@ fn backbone(atoms: impl Iterator<Item = (u64, u8)>) -> [u32; 5] {
     let mut found = [MISSING; 5];
     let mut missing = found.len();
     for (at, (name, element)) in (0..).zip(atoms) {
-        let Some(place) = NAMES.iter().position(|&known| known == name) else {
+        let Some(which) = NAMES.iter().position(|&known| known == name) else {
             continue;
         };
-        // Calcium has the same name but for the column.
-        let is_calcium = place == 1 && !matches!(element, 0 | 6);
-        if found[place] == MISSING && !is_calcium {
-            found[place] = at;
+        // The name of calcium differs from CA only in its column, which is not kept.
+        let is_calcium = which == 1 && !matches!(element, 0 | 6);
+        if found[which] == MISSING && !is_calcium {
+            found[which] = at;
             missing -= 1;
             if missing == 0 {
                 break;
@@ -144,10 +137,6 @@ fn backbone(atoms: impl Iterator<Item = (u64, u8)>) -> [u32; 5] {
         }
     }
     found
-}
-
-fn first4([a, b, c, d, ..]: Text8) -> [u8; 4] {
-    [a, b, c, d]
 }
 
 /// The rows of the table: component and atoms.
@@ -174,13 +163,9 @@ mod tests {
 
     fn atom(name: Text8) -> Atom {
         Atom {
-            xyz: [0; 3],
-            b_factor: 0.0,
-            occupancy: 0,
             name,
-            element: element::from_name(first4(name)),
-            altloc: 0,
-            rounded: false,
+            element: element::from_name(name),
+            ..Atom::default()
         }
     }
 
@@ -194,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn atoms_in_any_order_are_what_each_is_alone() {
+    fn atoms_in_any_order_have_the_classes_that_each_has_alone() {
         for (id, _) in rows() {
             let id = text8(id.as_bytes());
             let names = entries().filter(|entry| entry.0 == id);
             let mut atoms: Vec<Atom> = names.map(|entry| atom(entry.1)).collect();
             let check = |atoms: &[Atom]| {
-                let (templates, mut classes) = (Templates::table(), Vec::new());
+                let (templates, mut classes) = (ResidueTemplates::table(), Vec::new());
                 let found = templates.of(templates.id_of(id)).apply(atoms, &mut classes);
                 let class = |atom: &Atom| AtomClass::of(id, atom.name, atom.element);
                 assert_eq!(classes, atoms.iter().map(class).collect::<Vec<_>>());

@@ -1,26 +1,38 @@
-//! The reader for PDB files: fixed columns, one pass.
+//! The reader for PDB files, which passes over the text once.
 //!
-//! Columns are those of format 3.3 and the customs around it that gemmi follows
-//! too: chain ids of two characters (columns 21 and 22), hybrid-36 residue
-//! numbers, MODEL records left out, and everything after the coordinates left
-//! out. Serial numbers are not read at all, so they may be anything.
+//! It reads the columns of format 3.3, and four customs that gemmi reads too: chain ids of two
+//! characters (columns 21 and 22), hybrid-36 residue numbers, files without MODEL records, and files
+//! that end after the coordinates. Serial numbers are not read, so they may be anything.
+
+mod remark350;
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::decimal::{self, OCCUPANCY_ONE, fixed8, int};
-use super::model::Truncation;
-use super::remark350::Remark350;
-use super::table::{Atom, AtomTable, NO_NAME, Reference, Run, Text8, at_line, quoted, text8};
-use super::{Assembly, Models, ReadOptions, components, element};
+use self::remark350::Remark350;
+use crate::structure::atom_table::{Atom, AtomTable, NO_NAME, NameId, Run, Text8, text8};
+use crate::structure::b_factor_fields::{BFactorField, FieldsOfAtoms};
+use crate::structure::decimal::{self, OCCUPANCY_ONE, fixed8, int};
+use crate::structure::model::{Assembly, Truncation};
+use crate::structure::text::{at_line, quoted};
+use crate::structure::{Models, ReadOptions, components, element};
 use crate::{Error, Result};
 
-/// The columns that are read.
+/// Whether a line is a record that a PDB file may start with.
+pub(super) fn is_record(line: &[u8]) -> bool {
+    const RECORDS: [&[u8]; 14] = [
+        b"ATOM", b"HETATM", b"HEADER", b"REMARK", b"TITLE", b"COMPND", b"CRYST1", b"MODEL",
+        b"OBSLTE", b"SPLIT", b"CAVEAT", b"AUTHOR", b"SEQRES", b"EXPDTA",
+    ];
+    RECORDS.iter().any(|record| line.starts_with(record))
+}
+
+/// The columns of a line that are read.
 type Columns = [u8; 80];
 
-/// Component, chain, number and insertion code: columns 18 to 27.
+/// Component, chain, residue number and insertion code: columns 18 to 27.
 type ResidueKey = [u8; 10];
 
 /// Reads the text of a PDB file into `table`.
@@ -42,14 +54,13 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     let mut at = 0;
     let mut has_end = false;
     while at < text.len() && !has_end {
-        let end = memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len);
+        let end = line_end(text, at);
         has_end = !reader.line(at, end)?;
         at = end + 1;
     }
     if let Some(assembly) = reader.assembly {
         reader.table.generators = assembly.finish()?;
     }
-    reader.table.end_run();
     if reader.table.atoms.is_empty() {
         return Err(Error::input("no ATOM or HETATM records"));
     }
@@ -62,37 +73,59 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     Ok(())
 }
 
+/// Finds the B factors of the atoms that [`read`] reads from all models.
+pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
+    const COLUMNS: Range<usize> = 60..66;
+    let mut fields = FieldsOfAtoms::default();
+    let mut at = 0;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let line = &text[at..end];
+        if is_atom(line) {
+            let len = line.len() - usize::from(line.last() == Some(&b'\r'));
+            fields.atoms.push(BFactorField {
+                bytes: at + COLUMNS.start.min(len)..at + COLUMNS.end.min(len),
+                blanks_before: COLUMNS.start.saturating_sub(len),
+            });
+        } else if is_word(line, b"END") {
+            break;
+        }
+        at = end + 1;
+    }
+    Ok(fields)
+}
+
 struct PdbReader<'a> {
     text: &'a [u8],
     table: &'a mut AtomTable,
     models: Models,
-    /// The assembly, where it is wanted.
+    /// The assembly, if it is wanted.
     assembly: Option<Remark350<'a>>,
-    /// Coordinate records of the file, as its MASTER record counts them. The wwPDB leaves
-    /// hydrogens and some altlocs out of the count.
+    /// How many coordinate records the MASTER record counts. The wwPDB does not count hydrogens and
+    /// some altlocs.
     master_atoms: Option<u32>,
     /// Whether atoms of the current model have been read.
     in_model: bool,
     /// The number on the last MODEL record, until its first atom.
     model_number: Option<i32>,
-    /// The residue of the last atom, in this model.
+    /// The residue of the last atom of this model.
     key: Option<ResidueKey>,
     /// Residues named by MODRES.
     modified: HashSet<ResidueKey>,
-    /// Chain, range and UniProt name of a DBREF1 that waits for its DBREF2.
-    half_reference: Option<(u32, i32, i32)>,
+    /// Chain and residue numbers of a DBREF1 whose DBREF2 has not been read.
+    half_reference: Option<(NameId, i32, i32)>,
 }
 
 impl<'a> PdbReader<'a> {
-    /// Reads one line; false when the rest is of no interest.
+    /// Reads the line from `at` to `end`; false if the rest of the file is not needed.
     #[inline]
     fn line(&mut self, at: usize, end: usize) -> Result<bool> {
         let line = &self.text[at..end];
         let Some(first4) = line.first_chunk::<4>() else {
             return Ok(!is_word(line, b"END"));
         };
-        // The two records that make up nearly all of a file, in either case.
-        match u32::from_le_bytes(*first4) & 0xdfdf_dfdf {
+        // Nearly all lines of a file are of these two records, which may be in lower case.
+        match upper_case(first4) {
             ATOM => self.atom(line, at, false).map(|()| true),
             HETATM => self.atom(line, at, true).map(|()| true),
             _ => self.other_record(line, at),
@@ -108,15 +141,15 @@ impl<'a> PdbReader<'a> {
                 at_line(self.text, at, message).fix("fetch the file again, or drop the line")
             );
         }
-        // Columns beyond a short line are those of the next one: no copy, but
-        // nothing may look there.
+        // Columns after the end of a short line are those of the next line. That saves a copy, but
+        // they must not be read.
         match self.text[at..].first_chunk::<80>() {
             Some(columns) => self.atom_columns(columns, len, at, hetero),
             None => self.atom_columns(&padded(line), len, at, hetero),
         }
     }
 
-    /// `columns` from `len` on are not of this line.
+    /// Adds an atom. The line ends after `len` columns.
     #[inline]
     fn atom_columns(
         &mut self,
@@ -132,7 +165,7 @@ impl<'a> PdbReader<'a> {
         let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
         let (xyz, rounded) = match fixed8(fields) {
             Some(xyz) => (xyz, false),
-            None => self.odd_coordinates(columns, at)?,
+            None => self.any_coordinates(columns, at)?,
         };
         let name: [u8; 4] = take(columns, 12);
         let mut element = match len {
@@ -141,7 +174,7 @@ impl<'a> PdbReader<'a> {
             _ => 0,
         };
         if element == 0 {
-            element = element::from_name(name);
+            element = element::from_name_columns(name);
         }
         self.table.push(Atom {
             xyz,
@@ -154,25 +187,17 @@ impl<'a> PdbReader<'a> {
         })
     }
 
-    /// Coordinates that are not all of the usual form, and whether one was
-    /// rounded.
+    /// Coordinates of any form, and whether one was rounded.
     #[cold]
-    fn odd_coordinates(&self, columns: &Columns, at: usize) -> Result<([i32; 3], bool)> {
-        let (mut xyz, mut rounded) = ([0; 3], false);
-        for (axis, first) in [30, 38, 46].into_iter().enumerate() {
-            let text = trimmed(&columns[first..first + 8]);
-            let (value, changed) = decimal::milli(text).map_err(|bad| {
-                let name = ["x", "y", "z"][axis];
-                let text = quoted(text);
-                at_line(self.text, at, &format!("{name} coordinate {text} {bad}"))
-            })?;
-            xyz[axis] = value;
-            rounded |= changed;
-        }
-        Ok((xyz, rounded))
+    fn any_coordinates(&self, columns: &Columns, at: usize) -> Result<([i32; 3], bool)> {
+        let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+        decimal::coordinates(texts).map_err(|(axis, bad)| {
+            let (name, text) = (["x", "y", "z"][axis], quoted(texts[axis]));
+            at_line(self.text, at, format!("{name} coordinate {text} {bad}"))
+        })
     }
 
-    /// Starts the run of the residue `key`. Once a residue, so off the hot path.
+    /// Starts the run of the residue `key`. Not inlined: it runs once for each residue.
     #[inline(never)]
     fn start_run(&mut self, key: ResidueKey, at: usize, hetero: bool) -> Result<()> {
         if !self.in_model {
@@ -184,34 +209,29 @@ impl<'a> PdbReader<'a> {
         let (comp, chain_id) = names(&key);
         let chain = match self.table.runs.last() {
             Some(run) if self.key.is_some_and(|last| names(&last).1 == chain_id) => run.chain,
-            _ => self.table.chain(trimmed(chain_id), b"", b"")?,
+            _ => self.table.chain(chain_id.trim_ascii(), b"", b"")?,
         };
         self.key = Some(key);
-        let comp = text8(trimmed(comp));
+        let comp = text8(comp.trim_ascii());
         let run = Run {
-            atoms: self.table.atoms.len() as u32..0,
             model: self.table.models.len() as u32 - 1,
             chain,
             seq: residue_number(&key[5..9]),
-            label_seq: None,
             ins_code: if key[9] == b' ' { 0 } else { key[9] },
             comp,
             hetero: hetero && !self.modified.contains(&key),
-            uniprot: None,
             offset: at as u32,
-            plain: false,
+            ..Run::default()
         };
         self.table.start_run(run)
     }
 
-    /// Reads a record that is no atom; false when the rest is of no interest.
+    /// Reads a record other than an atom; false if the rest of the file is not needed.
     fn other_record(&mut self, line: &'a [u8], at: usize) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match line.first_chunk::<6>().unwrap_or(b"      ") {
             b"HEADER" if self.table.entry_id.is_none() => {
-                let columns = padded(line);
-                let id = trimmed(&columns[62..66]);
-                self.table.entry_id = (!id.is_empty()).then(|| String::from_utf8_lossy(id).into());
+                self.table.set_entry_id(padded(line)[62..66].trim_ascii());
             }
             b"MODRES" => {
                 let columns = padded(line);
@@ -225,13 +245,13 @@ impl<'a> PdbReader<'a> {
                 self.table.plddt |= memmem::find(&title, b"ALPHAFOLD").is_some();
             }
             b"MASTER" => {
-                let count = int(trimmed(&padded(line)[50..55]));
+                let count = int(padded(line)[50..55].trim_ascii());
                 self.master_atoms = count.and_then(|count| u32::try_from(count).ok());
             }
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
                 (self.in_model, self.key) = (false, None);
-                self.model_number = int(trimmed(&padded(line)[6..14]));
+                self.model_number = int(padded(line)[6..14].trim_ascii());
                 return Ok(self.models == Models::All || self.table.atoms.is_empty());
             }
             b"REMARK" => {
@@ -245,11 +265,9 @@ impl<'a> PdbReader<'a> {
         Ok(true)
     }
 
-    /// DBREF, or the halves DBREF1 and DBREF2 that hold longer names. A range
-    /// counts only where it is as long in the chain as in the sequence: gaps and
-    /// insertions leave open which residue is which.
+    /// Reads DBREF, or DBREF1 and DBREF2, which together hold longer names.
     fn reference(&mut self, columns: &Columns) {
-        let field = |range: Range<usize>| trimmed(&columns[range]);
+        let field = |range: Range<usize>| columns[range].trim_ascii();
         let half = match columns[5] {
             b'2' => self.half_reference.take(),
             _ if field(26..32) == b"UNP" => {
@@ -267,34 +285,33 @@ impl<'a> PdbReader<'a> {
             b'2' => (18..40, 45..55, 57..67),
             _ => (33..41, 55..60, 62..67),
         };
-        let range = int(field(position)).zip(int(field(end)));
-        let (Some((chain, first, last)), Some((position, end))) = (half, range) else {
-            return;
-        };
-        let lengths = [(first, last), (position, end)].map(|(a, b)| i64::from(b) - i64::from(a));
-        if field(accession.clone()).is_empty() || lengths[0] != lengths[1] {
-            return;
+        if let (Some((chain, first, last)), Some(position), Some(end)) =
+            (half, int(field(position)), int(field(end)))
+        {
+            let (names, accession) = ([chain, NO_NAME], field(accession));
+            self.table
+                .add_reference(names, false, first..=last, accession, position..=end);
         }
-        let accession = self.table.accession(field(accession));
-        self.table.references.push(Reference {
-            chain,
-            entity: NO_NAME,
-            label_numbers: false,
-            first,
-            last,
-            accession,
-            position,
-        });
     }
 }
 
-/// Whether a line is read as an atom.
-pub(super) fn is_atom(line: &[u8]) -> bool {
-    let word = |first4: &[u8; 4]| u32::from_le_bytes(*first4) & 0xdfdf_dfdf;
-    matches!(line.first_chunk().map(word), Some(ATOM | HETATM))
+/// The four letters of a record's name in upper case.
+fn upper_case(first4: &[u8; 4]) -> u32 {
+    u32::from_le_bytes(*first4) & 0xdfdf_dfdf
 }
 
-/// The columns of a line that may be shorter or longer.
+/// Whether a line is an atom.
+fn is_atom(line: &[u8]) -> bool {
+    matches!(line.first_chunk().map(upper_case), Some(ATOM | HETATM))
+}
+
+/// Where the line that starts at `at` ends.
+#[inline]
+fn line_end(text: &[u8], at: usize) -> usize {
+    memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len)
+}
+
+/// The columns of a line, filled up with blanks or cut off.
 fn padded(line: &[u8]) -> Columns {
     let mut columns = [b' '; 80];
     let len = line.len().min(80);
@@ -308,8 +325,8 @@ const COORDINATES_END: usize = 54;
 const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
 const HETATM: u32 = u32::from_le_bytes(*b"HETA");
 
-/// Two decimals of six columns (`  1.00`) as if they were three of eight. The
-/// columns before and after the field come along, to read all as one word.
+/// Reads a field of six columns with two decimals (`  1.00`) in 0.001. `columns` has one more column
+/// on either side, so that it is one word.
 #[inline]
 fn hundredths(columns: [u8; 8]) -> Option<i32> {
     const FIELD: u64 = 0x00ff_ffff_ffff_ff00;
@@ -317,34 +334,34 @@ fn hundredths(columns: [u8; 8]) -> Option<i32> {
     fixed8([u64::from_le_bytes(columns) & FIELD | AROUND]).map(|[value]| value)
 }
 
-/// Occupancy: columns 55 to 60.
+/// Occupancy in millionths: columns 55 to 60.
 #[inline(always)]
 fn occupancy(columns: &Columns, len: usize) -> i32 {
     if len < 60 {
-        return decimal::occupancy(trimmed(&columns[54..len]));
+        return decimal::occupancy(columns[54..len].trim_ascii());
     }
     if take(columns, 54) == *b"  1.00" {
         return OCCUPANCY_ONE;
     }
     match hundredths(take(columns, 53)) {
         Some(value) => value * (OCCUPANCY_ONE / 1000),
-        None => decimal::occupancy(trimmed(&columns[54..60])),
+        None => decimal::occupancy(columns[54..60].trim_ascii()),
     }
 }
 
-/// Temperature factor: columns 61 to 66.
+/// B factor: columns 61 to 66.
 #[inline(always)]
 fn b_factor(columns: &Columns, len: usize) -> f32 {
     if len < 66 {
-        return decimal::b_factor(trimmed(&columns[60.min(len)..len]));
+        return decimal::b_factor(columns[60.min(len)..len].trim_ascii());
     }
     match hundredths(take(columns, 59)) {
         Some(value) => decimal::thousandths_to_f32(value),
-        None => decimal::b_factor(trimmed(&columns[60..66])),
+        None => decimal::b_factor(columns[60..66].trim_ascii()),
     }
 }
 
-/// The name without the blanks before it.
+/// An atom's name without leading blanks.
 #[inline]
 fn atom_name(columns: [u8; 4]) -> Text8 {
     const SPACES: u64 = u64::from_le_bytes(*b"        ");
@@ -352,18 +369,18 @@ fn atom_name(columns: [u8; 4]) -> Text8 {
     let word = (u64::from(u32::from_le_bytes(columns)) | SPACES << 32) >> shift;
     let name = word | (SPACES & !(!0 >> shift));
     if name as u8 == b' ' {
-        text8(trimmed(&columns))
+        text8(columns.trim_ascii())
     } else {
         name.to_le_bytes()
     }
 }
 
-/// Component and chain id. Column 21 is the first of a chain id of two, or the
-/// fourth of a component id that simulation packages write (`LYSH`, `TIP3`):
-/// that, where the id is known or no chain id follows.
+/// Component and chain id. Column 21 is either the first character of a chain id of two, or the
+/// fourth of a component id that simulation packages write (`LYSH`, `TIP3`). It is the component's
+/// if that id is known or column 22 is blank.
 fn names(key: &ResidueKey) -> (&[u8], &[u8]) {
     let four = key[3] != b' '
-        && (key[4] == b' ' || components::lookup(text8(trimmed(&key[..4]))).is_some());
+        && (key[4] == b' ' || components::lookup(text8(key[..4].trim_ascii())).is_some());
     if four {
         (&key[..4], &key[4..5])
     } else {
@@ -371,12 +388,12 @@ fn names(key: &ResidueKey) -> (&[u8], &[u8]) {
     }
 }
 
-/// A residue number: decimal, or hybrid-36 beyond 9999.
+/// A residue number: decimal, or hybrid-36 above 9999.
 fn residue_number(field: &[u8]) -> Option<i32> {
     match field.first()? {
         b'A'..=b'Z' => base36(field, b'A').map(|n| n - 10 * 36i32.pow(3) + 10_000),
         b'a'..=b'z' => base36(field, b'a').map(|n| n + 16 * 36i32.pow(3) + 10_000),
-        _ => int(trimmed(field)),
+        _ => int(field.trim_ascii()),
     }
 }
 
@@ -400,11 +417,7 @@ fn take<const N: usize>(columns: &Columns, first: usize) -> [u8; N] {
     out
 }
 
-fn trimmed(field: &[u8]) -> &[u8] {
-    field.trim_ascii()
-}
-
-/// Whether `line` is `word` and no longer word.
+/// Whether the first word of `line` is `word`.
 fn is_word(line: &[u8], word: &[u8]) -> bool {
     line.strip_prefix(word)
         .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))

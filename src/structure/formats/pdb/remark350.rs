@@ -1,30 +1,29 @@
 //! The assembly of a PDB file: REMARK 350.
 //!
-//! A BIOMOLECULE line starts an assembly, APPLY THE FOLLOWING TO CHAINS a
-//! generator, which AND CHAINS goes on with, and three BIOMT lines are an
-//! operator. Assembly 1 is read, everything else passed over.
+//! A BIOMOLECULE line starts an assembly. APPLY THE FOLLOWING TO CHAINS starts a generator, whose
+//! list of chains AND CHAINS continues. Three BIOMT lines are an operator. Only assembly 1 is
+//! read.
 
 use std::borrow::Cow;
 
-use super::assembly::{FIX, Generators, Operator};
-use super::decimal::float;
-use super::limits::{ReadLimits, check};
-use super::mmcif::on_line;
-use super::table::at_line;
+use crate::structure::assembly::{FIX, Generators, Operator, check_operators};
+use crate::structure::decimal::float;
+use crate::structure::read_limits::ReadLimits;
+use crate::structure::text::{at_line, on_line};
 use crate::{Error, Result};
 
-/// The remarks as far as they have been read.
+/// The remarks that have been read so far.
 pub(super) struct Remark350<'a> {
     text: &'a [u8],
-    /// Whether the lines are of assembly 1.
+    /// Whether the lines belong to assembly 1.
     wanted: bool,
     limits: ReadLimits,
     /// How many operators have been read.
-    operators: u64,
+    operators: usize,
     generators: Generators,
     /// Where the last generator starts.
     generator_at: usize,
-    /// The operator's rows so far, and its number.
+    /// The rows of the operator so far, and its number.
     rows: Vec<[f64; 4]>,
     serial: &'a [u8],
 }
@@ -43,7 +42,7 @@ impl<'a> Remark350<'a> {
         }
     }
 
-    /// Reads what stands behind `REMARK 350` on the line at `at`.
+    /// Reads `line`, which is the rest of a line after `REMARK 350`. The line starts at `at`.
     pub(super) fn line(&mut self, line: &'a [u8], at: usize) -> Result<()> {
         let line = line.trim_ascii();
         let mut words = line.split(u8::is_ascii_whitespace);
@@ -61,9 +60,6 @@ impl<'a> Remark350<'a> {
             self.generators.add(Vec::new());
             self.list(chains, at)?;
         } else if let Some(chains) = line.strip_prefix(b"AND CHAINS:") {
-            if self.generators.is_empty() {
-                return Err(self.error(at, NO_CHAINS));
-            }
             self.list(chains, at)?;
         } else if let Some(row) = words.next().and_then(|word| word.strip_prefix(b"BIOMT")) {
             self.row(row, words.filter(|word| !word.is_empty()), at)?;
@@ -71,7 +67,7 @@ impl<'a> Remark350<'a> {
         Ok(())
     }
 
-    /// The generators of assembly 1; none where the file does not have it.
+    /// The generators of assembly 1; none if the file does not define it.
     pub(super) fn finish(mut self) -> Result<Generators> {
         self.end_generator()?;
         Ok(self.generators)
@@ -79,31 +75,30 @@ impl<'a> Remark350<'a> {
 
     /// Adds the chains of a list to the last generator.
     fn list(&mut self, chains: &[u8], at: usize) -> Result<()> {
+        self.check_generator(at)?;
         let listed = self
             .generators
             .list(chain_ids(chains), self.limits.chains_max);
         listed.map_err(|error| on_line(self.text, at, error))
     }
 
-    /// Reads a row of an operator.
+    /// Reads a row of an operator: its number, the operator's, and four more.
     fn row(
         &mut self,
         row: &[u8],
         mut words: impl Iterator<Item = &'a [u8]>,
         at: usize,
     ) -> Result<()> {
+        self.check_generator(at)?;
         let serial = words.next().unwrap_or_default();
         let expected = self.rows.len() + 1;
-        if self.generators.is_empty() {
-            return Err(self.error(at, NO_CHAINS));
-        }
         if row != expected.to_string().as_bytes() || (expected > 1 && serial != self.serial) {
             let message = format!("BIOMT{expected} of an operator should be here");
             return Err(self.error(at, &message));
         }
         let values: Vec<f64> = words.map_while(float).collect();
         let Ok(values) = values.try_into() else {
-            return Err(self.error(at, "BIOMT has no four numbers"));
+            return Err(self.error(at, "BIOMT does not have four numbers"));
         };
         self.serial = serial;
         self.rows.push(values);
@@ -112,19 +107,22 @@ impl<'a> Remark350<'a> {
         };
         self.rows.clear();
         let Some(operator) = Operator::new(rows) else {
-            return Err(self.error(at, "the operator that ends here is no rotation and shift"));
+            let message = "the operator that ends here is not a rotation and a shift";
+            return Err(self.error(at, message));
         };
         self.operators += 1;
-        let what = || "assembly 1 has too many operators";
-        check(
-            "operators_max",
-            self.limits.operators_max,
-            self.operators,
-            what,
-        )?;
+        check_operators(self.operators, &self.limits)?;
         let operators = self.generators.operators();
         operators.expect("there is a generator").push(operator);
         Ok(())
+    }
+
+    /// Refuses a line that belongs to a generator before the first one.
+    fn check_generator(&self, at: usize) -> Result<()> {
+        match self.generators.is_empty() {
+            true => Err(self.error(at, "no APPLY THE FOLLOWING TO CHAINS before this")),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a generator without an operator, or with a part of one.
@@ -144,15 +142,13 @@ impl<'a> Remark350<'a> {
     }
 }
 
-const NO_CHAINS: &str = "no APPLY THE FOLLOWING TO CHAINS before this";
-
-/// The items of a list; a comma that ends the line has none behind it.
+/// The items of a list. A comma may end the line.
 fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let items = list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
     items.filter(|item| !item.is_empty())
 }
 
-/// Chain ids; `NULL` is the blank one.
+/// Chain ids; `NULL` stands for the blank one.
 fn chain_ids(list: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
     items(list).map(|id| match id {
         b"NULL" => Cow::default(),

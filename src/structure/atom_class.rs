@@ -1,16 +1,16 @@
-//! Atom classes: the radius of an atom, and what part of the surface it makes.
+//! The class of an atom: its radius and its part of the surface.
 //!
-//! The radii are ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol.
-//! 290, 253) by residue and atom name, see [`super::template`].
+//! The radii are ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol. 290, 253) by residue
+//! and atom name; see [`super::residue_template`].
 
-use super::table::Text8;
-use super::template::Templates;
+use super::atom_table::Text8;
+use super::residue_template::ResidueTemplates;
 
-/// Radius, side chain or not, polar or not: all that a solvent-accessible
-/// surface asks of an atom, in one byte.
+/// What the solvent-accessible surface needs to know of an atom, in one byte: its radius, whether it
+/// is of the side chain, and whether it is polar.
 ///
-/// The low four bits index [`AtomClass::RADII_MILLI_ANGSTROM`]; the next two are
-/// flags. No atom has the class 0, so it can stand for none.
+/// The low four bits index [`AtomClass::RADII_MILLI_ANGSTROM`]; the next two are flags. The class 0
+/// means no atom.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct AtomClass(u8);
@@ -20,27 +20,26 @@ const SIDE: u8 = 1 << 4;
 const POLAR: u8 = 1 << 5;
 
 impl AtomClass {
-    /// The radii that atoms have, in 0.001 A; 0 where no atom has the index.
+    /// The radii of the classes in 0.001 A; 0 for an index that no class has.
     pub const RADII_MILLI_ANGSTROM: [u32; 16] = [
         0, 1420, 1460, 1500, 1610, 1640, 1760, 1770, 1800, 1880, 1900, 0, 0, 0, 0, 0,
     ];
 
-    /// The class of an atom of a component: its parent's id
-    /// ([`Residue::parent_comp_id`]) or, where it has none, its own. Both texts
-    /// are space-padded; `element` is the atomic number.
+    /// The class of the atom `name` of a component. `comp_id` is the id of the component's parent
+    /// ([`Residue::parent_comp_id`]), or its own id if it has no parent. Both texts are padded with
+    /// spaces; `element` is the atomic number, 0 if unknown.
     ///
-    /// The radius is ProtOr's where the component has an atom of that name, else
-    /// the element's: C 1.88, N 1.64, O 1.46, P 1.80, S 1.77, Se 1.90 A, any
-    /// other 1.80 A. Side is any name but N, CA, C, O and OXT; polar are N, O, P,
-    /// S and Se.
+    /// The radius is ProtOr's if ProtOr has an atom of that name in the component, else the
+    /// element's: C 1.88, N 1.64, O 1.46, P 1.80, S 1.77, Se 1.90, any other 1.80 A. Side-chain
+    /// atoms have any name but N, CA, C, O and OXT; N, O, P, S and Se are polar.
     ///
     /// [`Residue::parent_comp_id`]: super::Residue::parent_comp_id
     pub fn of(comp_id: [u8; 8], name: [u8; 8], element: u8) -> Self {
-        let templates = Templates::table();
+        let templates = ResidueTemplates::table();
         templates.of(templates.id_of(comp_id)).class(name, element)
     }
 
-    /// The class of an atom that ProtOr has with this radius.
+    /// The class of an atom of this radius.
     pub(super) fn known(milli_angstrom: u32, name: Text8, element: u8) -> Self {
         let backbone = matches!(
             &name,
@@ -51,7 +50,7 @@ impl AtomClass {
         AtomClass(radius_index(milli_angstrom) | side | if polar { POLAR } else { 0 })
     }
 
-    /// The class of an atom that ProtOr does not have.
+    /// The class of an atom that ProtOr does not have, by its element.
     pub(super) fn unknown(name: Text8, element: u8) -> Self {
         let milli_angstrom = match element {
             6 => 1880,
@@ -69,7 +68,7 @@ impl AtomClass {
         Self::RADII_MILLI_ANGSTROM[usize::from(self.0 & RADIUS)]
     }
 
-    /// Whether the atom is none of the backbone's N, CA, C, O and OXT.
+    /// Whether the atom's name is not N, CA, C, O or OXT.
     pub fn is_side(self) -> bool {
         self.0 & SIDE != 0
     }
@@ -90,7 +89,10 @@ impl std::fmt::Debug for AtomClass {
     }
 }
 
-/// The index of a radius that atoms have.
+/// The index of a radius.
+///
+/// # Panics
+/// If no class has it.
 fn radius_index(milli_angstrom: u32) -> u8 {
     let mut radii = AtomClass::RADII_MILLI_ANGSTROM.iter();
     let at = radii.position(|&radius| radius == milli_angstrom);
@@ -100,19 +102,16 @@ fn radius_index(milli_angstrom: u32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::table::text8;
+    use crate::structure::atom_table::text8;
 
     fn of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
         let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);
-        (
-            class.radius_milli_angstrom(),
-            class.is_side(),
-            class.is_polar(),
-        )
+        let radius = class.radius_milli_angstrom();
+        (radius, class.is_side(), class.is_polar())
     }
 
     #[test]
-    fn the_element_decides_where_protor_does_not() {
+    fn atoms_that_protor_lacks_have_the_radius_of_their_element() {
         assert_eq!(of("MET", "SE", 34).0, 1900, "selenomethionine");
         assert_eq!(of("SER", "P", 15).0, 1800, "phosphoserine");
         assert_eq!(of("", "C", 6), (1880, false, false));
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn side_goes_by_the_name_and_polar_by_the_element() {
+    fn side_depends_on_the_name_and_polar_on_the_element() {
         assert_eq!(of("ALA", "N", 7), (1640, false, true));
         assert_eq!(of("ALA", "CA", 6), (1880, false, false));
         assert_eq!(of("ALA", "C", 6), (1610, false, false));
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_zero_is_no_atom() {
+    fn class_zero_means_no_atom() {
         assert_eq!(AtomClass::default().radius_milli_angstrom(), 0);
         for element in 0..=u8::MAX {
             assert_ne!(of("XXX", "C", element).0, 0);

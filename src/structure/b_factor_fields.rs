@@ -1,0 +1,115 @@
+//! Where the text of a file holds its B factors, for programs that replace them and keep the rest
+//! of the file.
+
+use std::ops::Range;
+
+use super::ReadLimits;
+use super::atom_table::AtomTable;
+use super::formats::Format;
+use super::model::Chain;
+use super::reader::{Models, ReadOptions};
+use super::residue_runs::{ModelRuns, ResidueRuns};
+use crate::{Error, Result};
+
+/// The B factors in the text of a file, of all residues, polymer or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BFactorFields {
+    /// One model after the other; the residues of a model in the order of their first atoms.
+    pub residues: Vec<ResidueBFactors>,
+    /// Offsets where an mmCIF file needs the item `_atom_site.B_iso_or_equiv`, because its atoms
+    /// have no B factors. Their fields are then at the ends of the rows.
+    pub items_missing_at: Vec<usize>,
+}
+
+/// A residue and the B factors of its atoms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResidueBFactors {
+    /// Index of the model in the file, from 0.
+    pub model: usize,
+    /// The chain's names.
+    pub chain: Chain,
+    /// As [`Residue::auth_seq_id`](super::Residue::auth_seq_id); `None` if the file gives no
+    /// number.
+    pub auth_seq_id: Option<i32>,
+    /// Insertion code, 0 for none.
+    pub ins_code: u8,
+    /// Component id, padded with spaces.
+    pub comp_id: [u8; 8],
+    /// The field of each atom, in file order.
+    pub atoms: Vec<BFactorField>,
+}
+
+/// Where the B factor of an atom is, or is to be inserted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BFactorField {
+    /// Bytes of the text; empty if the atom has no B factor.
+    pub bytes: Range<usize>,
+    /// Blanks to insert before a new value, because the line is too short or to separate values.
+    pub blanks_before: usize,
+}
+
+/// What a format finds: a field for each atom, in file order.
+#[derive(Default)]
+pub(super) struct FieldsOfAtoms {
+    pub atoms: Vec<BFactorField>,
+    /// As [`BFactorFields::items_missing_at`].
+    pub items_missing_at: Vec<usize>,
+}
+
+impl BFactorFields {
+    /// Finds the B factors of all models in the text of a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the text is malformed or its format has no
+    /// B factors, [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if it exceeds `limits`.
+    pub fn find(text: &[u8], format: Format, limits: ReadLimits) -> Result<Self> {
+        limits.check_text(text.len() as u64)?;
+        let mut table = AtomTable::default();
+        table.clear(limits);
+        let options = ReadOptions {
+            models: Models::All,
+            ..ReadOptions::default()
+        };
+        format.read(text, options, &mut table)?;
+        let found = format.b_factors(text).unwrap_or_else(|| {
+            let message = format!("{} files have no B factors", format.name());
+            Err(Error::input(message).fix("give the structure in another format"))
+        })?;
+        assert_eq!(
+            found.atoms.len(),
+            table.atoms.len(),
+            "a field for each atom"
+        );
+        Ok(BFactorFields {
+            residues: by_residue(&mut table, &found.atoms),
+            items_missing_at: found.items_missing_at,
+        })
+    }
+}
+
+fn by_residue(table: &mut AtomTable, fields: &[BFactorField]) -> Vec<ResidueBFactors> {
+    table.runs.sort_by_key(|run| run.model);
+    let table = &*table;
+    let mut gathered = ResidueRuns::default();
+    gathered.start_file(table.chains.len());
+    let mut out = Vec::new();
+    for runs in table.runs.chunk_by(|a, b| a.model == b.model) {
+        let model = ModelRuns { table, runs };
+        gathered.gather(model, |_| Some(()));
+        for residue in &gathered.residues {
+            let head = &runs[residue.head as usize];
+            let runs = gathered.runs(model, residue);
+            let fields =
+                runs.flat_map(|run| &fields[run.atoms.start as usize..run.atoms.end as usize]);
+            out.push(ResidueBFactors {
+                model: head.model as usize,
+                chain: table.chain_names(head.chain),
+                auth_seq_id: head.seq,
+                ins_code: head.ins_code,
+                comp_id: head.comp,
+                atoms: fields.cloned().collect(),
+            });
+        }
+    }
+    out
+}

@@ -1,0 +1,307 @@
+//! The categories of a data block that describe its atoms.
+
+use std::collections::HashMap;
+
+use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
+use super::rows::Rows;
+use super::{atom_site, not_null};
+use crate::Result;
+use crate::structure::assembly::Generators;
+use crate::structure::atom_table::{AtomTable, Entity, NO_NAME, text8};
+use crate::structure::components::{self, Kind};
+use crate::structure::decimal::int;
+use crate::structure::read_limits::{ReadLimits, check};
+use crate::structure::text::on_line;
+
+/// The categories that are kept, with their items.
+const CATEGORIES: [(&str, &[&str]); 10] = [
+    ("entity", &["id", "type"]),
+    ("entity_poly", &["entity_id", "type"]),
+    ("struct_asym", &["id", "entity_id"]),
+    ("chem_comp", &["id", "type"]),
+    (
+        "struct_ref",
+        &["id", "entity_id", "db_name", "pdbx_db_accession"],
+    ),
+    (
+        "struct_ref_seq",
+        &[
+            "ref_id",
+            "pdbx_strand_id",
+            "pdbx_db_accession",
+            "seq_align_beg",
+            "seq_align_end",
+            "db_align_beg",
+            "db_align_end",
+        ],
+    ),
+    (
+        "ma_target_ref_db_details",
+        &[
+            "target_entity_id",
+            "db_name",
+            "db_accession",
+            "seq_db_align_begin",
+            "seq_db_align_end",
+        ],
+    ),
+    ("ma_qa_metric", &["name", "type"]),
+    ("pdbx_struct_assembly_gen", GENERATOR_ITEMS),
+    ("pdbx_struct_oper_list", OPERATOR_ITEMS),
+];
+const ENTITY: usize = 0;
+const ENTITY_POLY: usize = 1;
+const STRUCT_ASYM: usize = 2;
+const CHEM_COMP: usize = 3;
+const STRUCT_REF: usize = 4;
+const STRUCT_REF_SEQ: usize = 5;
+const MODEL_TARGET: usize = 6;
+const QUALITY_METRIC: usize = 7;
+const ASSEMBLY_GEN: usize = 8;
+const OPER_LIST: usize = 9;
+
+/// What is kept of a data block.
+#[derive(Default)]
+pub(super) struct DataBlock<'a> {
+    name: &'a [u8],
+    pub has_atoms: bool,
+    /// The items of an `_atom_site` without a loop, each with the start and end of its value.
+    pub atom: Vec<(&'a [u8], [u32; 2])>,
+    entry_id: &'a [u8],
+    /// By category, the values of its items, row by row; empty for null.
+    values: [Vec<&'a [u8]>; CATEGORIES.len()],
+    /// By category, where each of its rows starts in the text.
+    offsets: [Vec<u32>; CATEGORIES.len()],
+}
+
+impl<'a> DataBlock<'a> {
+    pub(super) fn new(name: &'a [u8]) -> Self {
+        DataBlock {
+            name,
+            ..DataBlock::default()
+        }
+    }
+
+    /// Keeps an item outside of loops; `span` is the start and end of its value.
+    pub(super) fn item(
+        &mut self,
+        tag: &'a [u8],
+        value: &'a [u8],
+        span: [usize; 2],
+        limits: &ReadLimits,
+    ) -> Result<()> {
+        let span = span.map(|at| at as u32);
+        if tag.eq_ignore_ascii_case(b"_entry.id") {
+            limits.check_name("_entry.id", value)?;
+            self.entry_id = value;
+        } else if atom_site::is_item(tag) {
+            self.atom.push((tag, span));
+            self.has_atoms = true;
+        } else if let Some((category, Some(item))) = find_item(tag) {
+            check_value(category, item, value, limits)?;
+            let values = &mut self.values[category];
+            values.resize(CATEGORIES[category].1.len(), b"");
+            values[item] = value;
+            self.offsets[category].resize(1, span[0]);
+        }
+        Ok(())
+    }
+
+    /// Keeps the rows of a loop if its first item is of a category that is kept.
+    pub(super) fn rows(
+        &mut self,
+        text: &'a [u8],
+        tags: &[&[u8]],
+        rows: &mut Rows,
+        limits: &ReadLimits,
+    ) -> Result<()> {
+        let Some((category, _)) = find_item(tags[0]) else {
+            while rows.next()? {}
+            return Ok(());
+        };
+        let items = CATEGORIES[category].1.len();
+        let item_of = |tag: &&[u8]| find_item(tag).filter(|(of, _)| *of == category)?.1;
+        let columns: Vec<Option<usize>> = tags.iter().map(item_of).collect();
+        let (values, offsets) = (&mut self.values[category], &mut self.offsets[category]);
+        while rows.next()? {
+            let row = values.len();
+            values.resize(row + items, b"");
+            offsets.push(rows.edges()[0]);
+            check_rows(category, offsets.len(), limits)?;
+            for (column, item) in columns.iter().enumerate() {
+                if let &Some(item) = item {
+                    let span = rows.value(column);
+                    let value = not_null(&text[span.clone()]);
+                    check_value(category, item, value, limits)
+                        .map_err(|error| on_line(text, span.start, error))?;
+                    values[row + item] = value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a category.
+    fn table<const N: usize>(&self, category: usize) -> impl Iterator<Item = [&'a [u8]; N]> {
+        assert_eq!(CATEGORIES[category].1.len(), N);
+        self.values[category].as_chunks::<N>().0.iter().copied()
+    }
+
+    /// The rows of a category, each after its start in the text.
+    fn located_table<const N: usize>(&self, category: usize) -> Vec<(u32, [&'a [u8]; N])> {
+        let offsets = self.offsets[category].iter().copied();
+        offsets.zip(self.table::<N>(category)).collect()
+    }
+
+    /// Adds the generators of assembly 1 to `out`.
+    pub(super) fn generators(
+        &self,
+        text: &[u8],
+        limits: &ReadLimits,
+        out: &mut Generators,
+    ) -> Result<()> {
+        let rows = self.located_table(ASSEMBLY_GEN);
+        oper_list::generators(text, limits, &rows, &self.located_table(OPER_LIST), out)
+    }
+
+    /// Adds to the table what the categories state about its atoms.
+    pub(super) fn describe_atoms(&self, table: &mut AtomTable) {
+        table.set_entry_id(match self.entry_id {
+            b"" => self.name,
+            id => id,
+        });
+        self.set_entities(table);
+        for [id, kind] in self.table::<2>(CHEM_COMP) {
+            if let Some(kind) = component_kind(kind)
+                && components::lookup(text8(id)).is_none()
+            {
+                table.components.entry(text8(id)).or_insert(kind);
+            }
+        }
+        let mut metrics = self.table::<2>(QUALITY_METRIC).flatten();
+        table.plddt = metrics.any(|text| contains(text, b"plddt"));
+        // The UniProt residues that atoms themselves name take precedence over references.
+        if table.runs.iter().all(|run| run.uniprot.is_none()) {
+            self.add_references(table);
+            self.add_model_target(table);
+        }
+    }
+
+    fn set_entities(&self, table: &mut AtomTable) {
+        let mut types = HashMap::new();
+        for [id, kind] in self.table::<2>(ENTITY) {
+            let entity = match kind {
+                b"" => continue,
+                _ if kind.eq_ignore_ascii_case(b"polymer") => Entity::Polymer(None),
+                _ => Entity::Other,
+            };
+            types.insert(table.names.intern(id), entity);
+        }
+        for [id, kind] in self.table::<2>(ENTITY_POLY) {
+            let entity = types.get_mut(&table.names.intern(id));
+            if let Some(Entity::Polymer(units)) = entity {
+                *units = match kind {
+                    _ if contains(kind, b"peptide") => Some(Kind::Amino),
+                    _ if contains(kind, b"nucleotide") => Some(Kind::Nucleotide),
+                    _ => None,
+                };
+            }
+        }
+        let mut entity_of = HashMap::new();
+        for [id, entity] in self.table::<2>(STRUCT_ASYM) {
+            let id = table.names.intern(id);
+            entity_of.insert(id, table.names.intern(entity));
+        }
+        for chain in &mut table.chains {
+            if chain.entity == NO_NAME
+                && let Some(&entity) = entity_of.get(&chain.label)
+            {
+                chain.entity = entity;
+            }
+            chain.entity_type = types.get(&chain.entity).copied().unwrap_or_default();
+        }
+    }
+
+    /// `_struct_ref` and `_struct_ref_seq`, of entries of the Protein Data Bank.
+    fn add_references(&self, table: &mut AtomTable) {
+        let mut targets = HashMap::new();
+        for [id, target @ ..] in self.table::<4>(STRUCT_REF) {
+            targets.entry(id).or_insert(target);
+        }
+        for [id, chain, accession, numbers @ ..] in self.table::<7>(STRUCT_REF_SEQ) {
+            let numbers = numbers.map(int);
+            if let Some(&[entity, db_name, db_accession]) = targets.get(id)
+                && db_name.eq_ignore_ascii_case(b"UNP")
+                && let [Some(first), Some(last), Some(position), Some(end)] = numbers
+            {
+                let names = [chain, entity].map(|name| table.names.intern(name));
+                let accession = match accession {
+                    b"" => db_accession,
+                    _ => accession,
+                };
+                table.add_reference(names, true, first..=last, accession, position..=end);
+            }
+        }
+    }
+
+    /// ModelCIF's `_ma_target_ref_db_details`: residue 1 of the target is the first of the range.
+    fn add_model_target(&self, table: &mut AtomTable) {
+        for [entity, db_name, accession, begin, end] in self.table::<5>(MODEL_TARGET) {
+            if let (Some(position), Some(end)) = (int(begin), int(end))
+                && db_name.eq_ignore_ascii_case(b"UNP")
+            {
+                let names = [NO_NAME, table.names.intern(entity)];
+                let last = end.saturating_sub(position).saturating_add(1);
+                table.add_reference(names, true, 1..=last, accession, position..=end);
+            }
+        }
+    }
+}
+
+/// Refuses a name over its limit. The lists of an assembly's generators are not names.
+fn check_value(category: usize, item: usize, value: &[u8], limits: &ReadLimits) -> Result<()> {
+    if category == ASSEMBLY_GEN || value.len() <= limits.name_bytes_max as usize {
+        return Ok(());
+    }
+    let (category, items) = CATEGORIES[category];
+    limits.check_name(&format!("_{category}.{}", items[item]), value)
+}
+
+/// Refuses rows of a category beyond its limit.
+fn check_rows(category: usize, count: usize, limits: &ReadLimits) -> Result<()> {
+    let (field, max) = match category {
+        ASSEMBLY_GEN | OPER_LIST => ("operators_max", limits.operators_max),
+        _ => ("chains_max", limits.chains_max),
+    };
+    let what = || format!("_{} has too many rows", CATEGORIES[category].0);
+    check(field, max, count as u64, what)
+}
+
+/// The category of a tag if it is kept, and the item if that is kept too.
+fn find_item(tag: &[u8]) -> Option<(usize, Option<usize>)> {
+    let dot = tag.iter().position(|&byte| byte == b'.')?;
+    let (category, item) = (&tag[1..dot], &tag[dot + 1..]);
+    let is = |name: &str, text: &[u8]| text.eq_ignore_ascii_case(name.as_bytes());
+    let at = CATEGORIES.iter().position(|(name, _)| is(name, category))?;
+    let items = CATEGORIES[at].1;
+    Some((at, items.iter().position(|name| is(name, item))))
+}
+
+/// The kind that `_chem_comp.type` gives to a component of a polymer.
+fn component_kind(kind: &[u8]) -> Option<Kind> {
+    if kind.is_empty() {
+        None
+    } else if contains(kind, b"peptide") && !contains(kind, b"peptide-like") {
+        Some(Kind::Amino)
+    } else if contains(kind, b"rna ") || contains(kind, b"dna ") {
+        Some(Kind::Nucleotide)
+    } else {
+        Some(Kind::Cap)
+    }
+}
+
+/// Whether `text` contains `word`, in either case.
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len())
+        .any(|part| part.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,196 @@
+//! The reader for mmCIF files.
+//!
+//! It passes over the text once. The rows of `_atom_site` go straight into the table
+//! ([`atom_site`]). The few categories that describe the atoms may come before or after them, so
+//! they are kept ([`data_block`]) and applied at the end.
+
+mod atom_site;
+mod data_block;
+mod lexer;
+mod oper_list;
+mod rows;
+
+use std::ops::Range;
+
+use self::atom_site::AtomSite;
+use self::data_block::DataBlock;
+use self::lexer::{Lexer, Token};
+use self::rows::Rows;
+use crate::structure::ReadOptions;
+use crate::structure::atom_table::AtomTable;
+use crate::structure::b_factor_fields::{BFactorField, FieldsOfAtoms};
+use crate::structure::model::Assembly;
+use crate::structure::text::{at_line, on_line};
+use crate::{Error, Result};
+
+/// Whether a line starts a data block.
+pub(super) fn starts_data_block(line: &[u8]) -> bool {
+    strip_prefix(line, b"data_").is_some()
+}
+
+/// Reads the text of an mmCIF file into `table`: its first data block with atoms.
+pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
+    let limits = table.limits;
+    let mut lexer = Lexer::new(text);
+    let mut edges = Vec::new();
+    let mut block = DataBlock::default();
+    let mut content = OtherContent::default();
+    let mut in_block = false;
+    loop {
+        let (span, token) = lexer.next()?;
+        match token {
+            Token::End => break,
+            Token::Tag(_) | Token::Loop | Token::Value(_) if !in_block => {
+                return Err(
+                    at_line(text, span.start, "there is no data block before this")
+                        .fix("give an mmCIF file; if this is one, its start is missing"),
+                );
+            }
+            Token::Data(_) if block.has_atoms => break,
+            Token::Data(name) => {
+                let checked = limits.check_name("the name of the data block", name);
+                checked.map_err(|error| on_line(text, span.start, error))?;
+                in_block = true;
+                block = DataBlock::new(name);
+            }
+            Token::Tag(tag) => {
+                let (value_span, Token::Value(value)) = lexer.next()? else {
+                    return Err(at_line(text, span.start, "a tag has no value")
+                        .fix("fetch the file again: it seems to be cut short"));
+                };
+                content.note(tag);
+                let item = block.item(tag, value, [value_span.start, value_span.end], &limits);
+                item.map_err(|error| on_line(text, value_span.start, error))?;
+            }
+            Token::Loop => {
+                let tags = lexer.tags(span.start)?;
+                content.note(tags[0]);
+                let mut rows = Rows::new(text, lexer.pos(), tags.len(), &mut edges);
+                if atom_site::is_item(tags[0]) {
+                    AtomSite::new(text, &tags, options.models, table)?.read(&mut rows)?;
+                    block.has_atoms = true;
+                } else {
+                    block.rows(text, &tags, &mut rows, &limits)?;
+                }
+                lexer.seek(rows.pos());
+            }
+            Token::Other => {}
+            Token::Value(_) => return Err(at_line(text, span.start, "a value has no tag")),
+        }
+    }
+    if !block.atom.is_empty() {
+        let (tags, mut edges): (Vec<_>, Vec<_>) = block.atom.iter().copied().unzip();
+        edges.push([0, 0]);
+        let mut atoms = AtomSite::new(text, &tags, options.models, table)?;
+        atoms.row(edges.as_flattened())?;
+    }
+    if table.atoms.is_empty() {
+        return Err(content.error());
+    }
+    block.describe_atoms(table);
+    match options.assembly {
+        Assembly::Deposited => Ok(()),
+        Assembly::First => block.generators(text, &limits, &mut table.generators),
+    }
+}
+
+/// Finds the B factors of the atoms that [`read`] reads from all models.
+pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
+    let mut lexer = Lexer::new(text);
+    let mut fields = FieldsOfAtoms::default();
+    let mut edges = Vec::new();
+    // Of an atom_site without a loop: the end of its last value, and its B factor.
+    let mut single: Option<(usize, Option<Range<usize>>)> = None;
+    // A new value needs a blank before it.
+    let field = |bytes: Range<usize>| BFactorField {
+        blanks_before: usize::from(bytes.is_empty()),
+        bytes,
+    };
+    loop {
+        let (span, token) = lexer.next()?;
+        match token {
+            Token::End => break,
+            Token::Data(_) if !fields.atoms.is_empty() || single.is_some() => break,
+            Token::Tag(tag) => {
+                let (value, _) = lexer.next()?;
+                if atom_site::is_item(tag) {
+                    let known = single.take().and_then(|(_, b_factor)| b_factor);
+                    let own = atom_site::is_b_factor(tag).then_some(value);
+                    single = Some((lexer.pos(), own.or(known)));
+                }
+            }
+            Token::Loop => {
+                let tags = lexer.tags(span.start)?;
+                let mut rows = Rows::new(text, lexer.pos(), tags.len(), &mut edges);
+                let is_atoms = atom_site::is_item(tags[0]);
+                let column = tags.iter().position(|tag| atom_site::is_b_factor(tag));
+                if is_atoms && column.is_none() {
+                    fields.items_missing_at.push(lexer.pos());
+                }
+                while rows.next()? {
+                    if is_atoms {
+                        let end = rows.end();
+                        fields.atoms.push(field(match column {
+                            Some(column) => rows.value(column),
+                            None => end..end,
+                        }));
+                    }
+                }
+                lexer.seek(rows.pos());
+            }
+            Token::Data(_) | Token::Other | Token::Value(_) => {}
+        }
+    }
+    if let Some((end, b_factor)) = single {
+        if b_factor.is_none() {
+            fields.items_missing_at.push(end);
+        }
+        fields.atoms.push(field(b_factor.unwrap_or(end..end)));
+    }
+    Ok(fields)
+}
+
+/// What a file without atoms holds, for the error.
+#[derive(Default)]
+struct OtherContent {
+    reflections: bool,
+    small_molecule: bool,
+    components: bool,
+}
+
+impl OtherContent {
+    fn note(&mut self, tag: &[u8]) {
+        let is = |prefix: &[u8]| strip_prefix(tag, prefix).is_some();
+        self.reflections |= is(b"_refln.") || is(b"_diffrn_refln.");
+        self.small_molecule |= is(b"_atom_site_");
+        self.components |= is(b"_chem_comp_atom.");
+    }
+
+    fn error(&self) -> Error {
+        let error = Error::input("no _atom_site category with coordinates");
+        if self.small_molecule {
+            error.fix("this is a small-molecule CIF; give a macromolecular mmCIF")
+        } else if self.reflections {
+            error.fix("this file holds reflections; give the coordinate file of the entry")
+        } else if self.components {
+            error.fix("this file describes a chemical component; give an entry")
+        } else {
+            error
+        }
+    }
+}
+
+/// `value`, or nothing for the nulls `?` and `.`.
+#[inline]
+fn not_null(value: &[u8]) -> &[u8] {
+    match value {
+        b"?" | b"." => b"",
+        _ => value,
+    }
+}
+
+/// `text` after `prefix`, which matches in either case.
+fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}

@@ -1,0 +1,157 @@
+//! The file formats: one row of a table each. `docs/CONTRIBUTING.md` shows how to add one.
+
+mod mmcif;
+mod pdb;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::ReadOptions;
+use super::atom_table::AtomTable;
+use super::b_factor_fields::FieldsOfAtoms;
+use super::gzip;
+use crate::Result;
+
+/// What the rest of the program knows of a format.
+struct FormatRow {
+    /// The name in messages.
+    name: &'static str,
+    /// Endings of file names, in lower case and without the dot; the usual one first.
+    endings: &'static [&'static str],
+    /// Whether text is of this format, by its first line that is neither blank nor a comment
+    /// (`#`). The line comes without the blanks around it.
+    has_first_line: fn(&[u8]) -> bool,
+    /// Whether such a first line counts more than the ending of the file's name.
+    overrides_name: bool,
+    /// Reads text into an empty table.
+    read: fn(&[u8], ReadOptions, &mut AtomTable) -> Result<()>,
+    /// Where text of this format holds B factors, if programs that colour by B factor read it.
+    b_factors: Option<BFactorColumn>,
+}
+
+/// How a format writes B factors.
+struct BFactorColumn {
+    /// Finds the B factors of the atoms that `read` reads.
+    find: fn(&[u8]) -> Result<FieldsOfAtoms>,
+    /// Characters of a value; `None` where values may have any length.
+    width: Option<usize>,
+}
+
+/// Makes the enum of all formats, and its table, of one row each.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $variant:ident: $row:expr,)+) => {
+        /// A file format of structures.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])* $variant),+
+        }
+
+        impl Format {
+            /// All formats.
+            pub const ALL: &[Format] = &[$(Format::$variant),+];
+
+            fn row(self) -> &'static FormatRow {
+                match self {
+                    $(Format::$variant => const { &$row }),+
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    /// The fixed columns of the Protein Data Bank, version 3.3, and PDBQT.
+    Pdb: FormatRow {
+        name: "PDB",
+        endings: &["pdb", "ent", "pdb1", "pdbqt"],
+        has_first_line: pdb::is_record,
+        overrides_name: false,
+        read: pdb::read,
+        b_factors: Some(BFactorColumn { find: pdb::b_factor_fields, width: Some(6) }),
+    },
+    /// mmCIF, of which PDBx and ModelCIF are dictionaries.
+    Mmcif: FormatRow {
+        name: "mmCIF",
+        endings: &["cif", "mmcif"],
+        has_first_line: mmcif::starts_data_block,
+        overrides_name: true,
+        read: mmcif::read,
+        b_factors: Some(BFactorColumn { find: mmcif::b_factor_fields, width: None }),
+    },
+}
+
+impl Format {
+    /// The name in messages: `PDB`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Endings of file names, in lower case and without the dot; the usual one first.
+    pub fn endings(self) -> &'static [&'static str] {
+        self.row().endings
+    }
+
+    /// The endings of all formats, for messages: `.pdb, .ent or .cif`.
+    pub fn all_endings() -> String {
+        let endings = Self::ALL.iter().flat_map(|format| format.endings());
+        let mut endings: Vec<String> = endings.map(|ending| format!(".{ending}")).collect();
+        let last = endings.pop().unwrap_or_default();
+        format!("{} or {last}", endings.join(", "))
+    }
+
+    /// The format with the ending of a file name, in either case and with or without `.gz`
+    /// after it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = gzip::unpacked_name(name).unwrap_or(name);
+        let ending = Path::new(name).extension().and_then(OsStr::to_str)?;
+        let is = |known: &&str| known.eq_ignore_ascii_case(ending);
+        Self::find(|format| format.endings().iter().any(|known| is(&known)))
+    }
+
+    /// The format that text has by its first line that is neither blank nor a comment (`#`).
+    pub fn from_text(text: &[u8]) -> Option<Self> {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let line = lines.find(|line| !line.is_empty() && line[0] != b'#')?;
+        Self::find(|format| (format.row().has_first_line)(line))
+    }
+
+    /// The format of a file: the one that its text must have, else its name's, else the one
+    /// that its text may have.
+    pub(super) fn of_file(name: &str, text: &[u8]) -> Option<Self> {
+        let by_text = Self::from_text(text);
+        let certain = by_text.filter(|format| format.row().overrides_name);
+        certain.or_else(|| Self::from_name(name)).or(by_text)
+    }
+
+    fn find(is: impl Fn(Self) -> bool) -> Option<Self> {
+        Self::ALL.iter().copied().find(|&format| is(format))
+    }
+
+    /// Reads text of this format into an empty table.
+    pub(super) fn read(
+        self,
+        text: &[u8],
+        options: ReadOptions,
+        table: &mut AtomTable,
+    ) -> Result<()> {
+        (self.row().read)(text, options, table)?;
+        table.end_run();
+        Ok(())
+    }
+
+    /// Finds the B factors of the atoms that [`Format::read`] reads from all models; `None`
+    /// where the format has no B factors that programs colour by.
+    pub(super) fn b_factors(self, text: &[u8]) -> Option<Result<FieldsOfAtoms>> {
+        self.row()
+            .b_factors
+            .as_ref()
+            .map(|column| (column.find)(text))
+    }
+
+    /// Characters that a B factor has in this format; `None` where it may have any number.
+    pub fn b_factor_width(self) -> Option<usize> {
+        self.row().b_factors.as_ref()?.width
+    }
+}

@@ -1,0 +1,276 @@
+//! Selects the polymer atoms of a file and turns them into structures.
+//!
+//! The rules, in the order in which they apply to each model:
+//!
+//! 1. *Residues.* Runs are gathered into residues; see [`super::residue_runs`].
+//! 2. *Polymer.* `_entity.type` decides if the file has it. Otherwise the component table decides,
+//!    and a HETATM residue that no MODRES record names must also be linked to its neighbour in the
+//!    file (C-N, or O3'-P for nucleotides, under 2.0 A); selenomethionine need not.
+//! 3. *Sites.* Consecutive residues that differ only in the component, and share no altloc, are one
+//!    site: the molecule has one of them at a time (microheterogeneity).
+//! 4. *Conformer.* One for each site; see [`super::conformer`].
+//! 5. *Rows.* Amino acids in file order, then the atoms of all other residues; see
+//!    [`super::structure_builder`].
+//!
+//! Atoms are of one chain if the author's id, the label id and the entity agree: if one of the ids
+//! is missing, or the same everywhere, the others still separate the chains. In PDB files all lines
+//! with one chain id are one chain, wherever they are.
+
+use std::ops::Range;
+
+use super::ReadOptions;
+use super::atom_table::{AtomTable, Entity, Run, Text8};
+use super::components::{self, Component, Kind};
+use super::conformer::Conformers;
+use super::element::HYDROGEN;
+use super::model::Structure;
+use super::references::References;
+use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
+use super::structure_builder::StructureBuilder;
+use super::text::at_line;
+use crate::{Error, Result};
+
+/// Atoms closer than this are linked, in 0.001 A.
+pub(super) const LINK: i64 = 2_000;
+
+/// The most residues in a row that are compared because they have the same number.
+const SITE_RESIDUES_MAX: usize = 8;
+
+/// Selects polymers. The memory is for reuse.
+#[derive(Default)]
+pub(super) struct PolymerSelector {
+    /// The residues that may be polymer.
+    candidates: ResidueRuns<Candidate>,
+    /// For each chain and each accession of the file, its index in the structure once it is used.
+    indices: [PerModel<u32>; 2],
+    conformers: Conformers,
+}
+
+struct Candidate {
+    component: Component,
+    /// Whether the residue is polymer only if it is linked to a neighbour.
+    needs_link: bool,
+}
+
+impl PolymerSelector {
+    /// The structures of a file, one for each model. `text` is the file's, for errors.
+    pub(super) fn select(
+        &mut self,
+        table: &mut AtomTable,
+        text: &[u8],
+        options: ReadOptions,
+    ) -> Result<Vec<Structure>> {
+        // The sort is stable: a model whose lines are scattered keeps their order.
+        if !table.runs.is_sorted_by_key(|run| run.model) {
+            table.runs.sort_by_key(|run| run.model);
+        }
+        let table = &*table;
+        self.candidates.start_file(table.chains.len());
+        self.indices[0].resize(table.chains.len());
+        self.indices[1].resize(table.accessions.len());
+        let references = References::new(&table.references);
+        let mut structures = Vec::with_capacity(table.models.len());
+        let mut has_polymer = false;
+        for runs in table.runs.chunk_by(|a, b| a.model == b.model) {
+            let model = ModelRuns { table, runs };
+            self.candidates.gather(model, |run| classify(table, run));
+            self.drop_unlinked(model);
+            let residues = self.candidates.residues.iter();
+            let mut heads = residues.map(|residue| &runs[residue.head as usize]);
+            if let Some(run) = heads.find(|run| run.seq.is_none()) {
+                let message = "a polymer residue has no number";
+                return Err(at_line(text, run.offset as usize, message));
+            }
+            has_polymer |= self.has_heavy_atoms(model);
+            structures.push(self.build(model, &references, options)?);
+        }
+        if !has_polymer {
+            let message = "no polymer residues: only water, ligands or unknown components";
+            return Err(Error::input(message));
+        }
+        Ok(structures)
+    }
+
+    fn has_heavy_atoms(&self, model: ModelRuns) -> bool {
+        let residues = self.candidates.residues.iter();
+        let mut atoms = residues.flat_map(|residue| self.candidates.atoms(model, residue));
+        atoms.any(|atom| atom.element != HYDROGEN)
+    }
+
+    /// Drops candidates that need a link and have none.
+    fn drop_unlinked(&mut self, model: ModelRuns) {
+        let residues = &self.candidates.residues;
+        if !residues.iter().any(|residue| residue.data.needs_link) {
+            return;
+        }
+        let keep = |at: usize| !residues[at].data.needs_link || self.is_linked(model, at);
+        let kept: Vec<bool> = (0..residues.len()).map(keep).collect();
+        let mut kept = kept.into_iter();
+        let residues = &mut self.candidates.residues;
+        residues.retain(|_| kept.next().unwrap_or(false));
+    }
+
+    fn is_linked(&self, model: ModelRuns, at: usize) -> bool {
+        let before = self.neighbours(model, at, (0..at).rev());
+        let after = self.neighbours(model, at, at + 1..self.candidates.residues.len());
+        before.iter().any(|&other| self.is_bonded(model, other, at))
+            || after.iter().any(|&other| self.is_bonded(model, at, other))
+    }
+
+    /// The candidates of the same chain with the number that follows in `order`. There are several
+    /// if they differ only in the component.
+    fn neighbours(
+        &self,
+        model: ModelRuns,
+        at: usize,
+        order: impl Iterator<Item = usize>,
+    ) -> Vec<usize> {
+        let number_of = |at: usize| self.candidates.number(model, at);
+        let this = number_of(at);
+        let mut others = order
+            .take(SITE_RESIDUES_MAX)
+            .take_while(|&other| number_of(other).0 == this.0)
+            .skip_while(|&other| number_of(other) == this)
+            .peekable();
+        let next = others.peek().map(|&other| number_of(other));
+        others
+            .take_while(|&other| Some(number_of(other)) == next)
+            .collect()
+    }
+
+    /// Whether a backbone bond joins the end of one candidate to the start of another.
+    fn is_bonded(&self, model: ModelRuns, from: usize, to: usize) -> bool {
+        const BONDS: [(Text8, Text8); 3] = [
+            (*b"C       ", *b"N       "),
+            (*b"O3'     ", *b"P       "),
+            (*b"O3*     ", *b"P       "),
+        ];
+        let named = |at: usize, name: Text8| {
+            let atoms = self.candidates.atoms(model, &self.candidates.residues[at]);
+            let atoms = atoms.take(RESIDUE_ATOMS_MAX);
+            atoms.filter(move |atom| atom.name == name)
+        };
+        BONDS.iter().any(|&(end, start)| {
+            named(from, end).any(|a| named(to, start).any(|b| is_within(a.xyz, b.xyz, LINK)))
+        })
+    }
+
+    /// Builds the structure of a model from the candidates that are left.
+    fn build(
+        &mut self,
+        model: ModelRuns,
+        references: &References,
+        options: ReadOptions,
+    ) -> Result<Structure> {
+        let residues = &self.candidates.residues;
+        let count = residues.len();
+        let atoms = residues.iter().map(|residue| residue.atoms).sum();
+        let number = model.runs[0].model;
+        let indices = std::mem::take(&mut self.indices);
+        let mut builder = StructureBuilder::new(model.table, references, number, indices);
+        builder.reserve(count, atoms)?;
+        for rows in [true, false] {
+            let mut at = 0;
+            while at < count {
+                let site = self.site(model, at);
+                at = site.end;
+                let wanted = match self.candidates.residues[site.start].data.component.kind {
+                    Kind::Amino => rows,
+                    Kind::Nucleotide => !rows && options.nucleic,
+                    Kind::Cap => !rows,
+                };
+                if wanted {
+                    self.add_site(model, site, &mut builder);
+                }
+            }
+            if rows {
+                builder.end_rows();
+            }
+        }
+        let (structure, indices) = builder.finish(options.b_factor_kind);
+        self.indices = indices;
+        Ok(structure)
+    }
+
+    /// The candidates of the site that starts with candidate `at`.
+    fn site(&self, model: ModelRuns, at: usize) -> Range<usize> {
+        let number = self.candidates.number(model, at);
+        let same_number = (at + 1..self.candidates.residues.len())
+            .take(SITE_RESIDUES_MAX)
+            .take_while(|&other| self.candidates.number(model, other) == number)
+            .count();
+        let mut end = at + 1;
+        if same_number > 0 {
+            let mut taken = self.altlocs(model, at);
+            while end <= at + same_number {
+                let altlocs = self.altlocs(model, end);
+                if taken
+                    .iter()
+                    .zip(altlocs)
+                    .any(|(taken, more)| taken & more != 0)
+                {
+                    break;
+                }
+                for (taken, more) in taken.iter_mut().zip(altlocs) {
+                    *taken |= more;
+                }
+                end += 1;
+            }
+        }
+        at..end
+    }
+
+    /// The altlocs of a candidate's atoms, one bit each. No altloc counts as one.
+    fn altlocs(&self, model: ModelRuns, at: usize) -> [u64; 4] {
+        let mut bits = [0; 4];
+        for atom in self.candidates.atoms(model, &self.candidates.residues[at]) {
+            bits[usize::from(atom.altloc / 64)] |= 1 << (atom.altloc % 64);
+        }
+        bits
+    }
+
+    /// Adds the conformer of a site that is chosen.
+    fn add_site(&mut self, model: ModelRuns, site: Range<usize>, builder: &mut StructureBuilder) {
+        let residues = &self.candidates.residues;
+        let first = &residues[site.start];
+        let run = &model.runs[first.head as usize];
+        if site.len() == 1 && first.is_one_run() && run.plain {
+            builder.add(run, first.data.component, model.table.atoms_of(run));
+            return;
+        }
+        self.conformers.clear();
+        for (at, residue) in residues[site.clone()].iter().enumerate() {
+            let atoms = self.candidates.atoms(model, residue);
+            self.conformers.add(at, atoms);
+        }
+        if let Some((at, atoms)) = self.conformers.choose() {
+            let chosen = &residues[site.start + at];
+            let run = &model.runs[chosen.head as usize];
+            builder.add(run, chosen.data.component, atoms);
+        }
+    }
+}
+
+/// The component of a run that may be polymer; `None` for any other run.
+fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
+    let known = components::lookup(run.comp);
+    let (component, needs_link) = match table.chains[run.chain as usize].entity_type {
+        Entity::Other => return None,
+        Entity::Unknown => (known?, run.hetero && run.comp != *b"MSE     "),
+        Entity::Polymer(units) => {
+            let given = || table.components.get(&run.comp).copied();
+            let unknown = || Component::unknown(given().or(units).unwrap_or(Kind::Cap));
+            (known.unwrap_or_else(unknown), false)
+        }
+    };
+    Some(Candidate {
+        component,
+        needs_link,
+    })
+}
+
+/// Whether two positions are closer than `distance`, all in 0.001 A. Exact.
+pub(super) fn is_within(a: [i32; 3], b: [i32; 3], distance: i64) -> bool {
+    let square = |axis: usize| (i64::from(a[axis]) - i64::from(b[axis])).pow(2);
+    square(0) + square(1) + square(2) < distance * distance
+}
