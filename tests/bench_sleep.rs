@@ -2,9 +2,11 @@
 //! count as its own.
 #![cfg(feature = "bench")]
 
-#[path = "support/measured/mod.rs"]
+#[path = "support/forward.rs"]
+mod forward;
+#[path = "support/measured.rs"]
 mod measured;
-#[path = "support/tamper/mod.rs"]
+#[path = "support/tamper.rs"]
 mod tamper;
 
 use measured::{figures, measure, session, small};

@@ -2,9 +2,9 @@
 //! device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/give/mod.rs"]
+#[path = "support/give.rs"]
 mod give;
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use give::Give;

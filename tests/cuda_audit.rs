@@ -3,9 +3,9 @@
 //! builds. Without a device these tests say "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/gather/mod.rs"]
+#[path = "support/gather.rs"]
 mod gather;
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gather::{Gather, Params, Slot, policies};

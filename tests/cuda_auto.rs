@@ -1,7 +1,7 @@
 //! Mode auto on the card. Without a device this says "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::*;

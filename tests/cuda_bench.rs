@@ -2,7 +2,7 @@
 //! device".
 #![cfg(all(feature = "bench", feature = "cuda"))]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::device;

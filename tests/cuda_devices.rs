@@ -3,7 +3,7 @@
 //! its own. Without a device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::*;

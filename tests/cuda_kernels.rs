@@ -2,7 +2,7 @@
 //! refused. Without a device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::*;

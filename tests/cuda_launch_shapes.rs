@@ -3,12 +3,12 @@
 //! Without a device, the GPU's part says "skipped: no device".
 
 #[cfg(feature = "cuda")]
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
-#[path = "support/seeds/mod.rs"]
-mod seeds;
+#[path = "support/random.rs"]
+mod random;
 
-use seeds::Random;
+use random::Random;
 use std::sync::Arc;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};

@@ -2,7 +2,7 @@
 //! at the device's free memory. Without a device it says "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::*;

@@ -3,9 +3,9 @@
 //! "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
-#[path = "support/mix/mod.rs"]
+#[path = "support/mix.rs"]
 mod mix;
 
 use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};

@@ -3,7 +3,7 @@
 //! tests say "skipped: no device".
 #![cfg(feature = "cuda")]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::*;

@@ -4,7 +4,7 @@
 //! and children are this very program. Without a device these say "skipped: no device".
 #![cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::say;

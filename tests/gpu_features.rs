@@ -4,11 +4,13 @@
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 #![cfg(all(feature = "features", feature = "cuda"))]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
-#[path = "support/made_up/mod.rs"]
+#[path = "support/made_up.rs"]
 mod made_up;
-#[path = "support/tables/mod.rs"]
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/tables.rs"]
 mod tables;
 
 use half::{bf16, f16};

@@ -1,7 +1,7 @@
 //! NVTX ranges do no harm, whether their library is there or not.
 #![cfg(feature = "nvtx")]
 
-#[path = "support/scale/mod.rs"]
+#[path = "support/scale.rs"]
 mod scale;
 
 use rayon::ThreadPoolBuilder;

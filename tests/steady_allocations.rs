@@ -1,7 +1,7 @@
 //! From submission to its result, a batch allocates nothing: counted on all threads,
 //! on a device that does nothing. One test alone, since it counts for the process.
 
-#[path = "support/empty/mod.rs"]
+#[path = "support/empty.rs"]
 mod empty;
 
 use empty::{EmptyBackend, Nothing};

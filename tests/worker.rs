@@ -3,14 +3,18 @@
 //! run twins; on a GPU see `gpu_faults`.
 #![cfg(all(feature = "supervise", target_os = "linux"))]
 
-#[path = "support/scale/mod.rs"]
+#[path = "support/forward.rs"]
+mod forward;
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/scale.rs"]
 mod scale;
 #[path = "support/seeds/mod.rs"]
 mod seeds;
 
+use random::Random;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, doubled, vectors};
-use seeds::Random;
 use seeds::program::{Input, Program, auto_policies, policies};
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -3,7 +3,7 @@
 //! other. The workers are this very test program, and run twins.
 #![cfg(all(feature = "supervise", target_os = "linux"))]
 
-#[path = "support/give/mod.rs"]
+#[path = "support/give.rs"]
 mod give;
 
 use give::Give;

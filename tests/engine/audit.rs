@@ -3,8 +3,9 @@
 
 use crate::gather;
 
+use crate::forward::BackendHooks;
 use crate::gather::{Gather, Slot, devices};
-use crate::tamper::{Change, Tamper, Tampering};
+use crate::tamper::{Change, Tamper};
 use std::sync::Arc;
 use tapeloop::backend::{AllocationView, Backend, Op};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Rung};
@@ -138,7 +139,7 @@ const CHANGES: &[(Change, &[&str])] = &[
 
 fn tampered(gather: &Gather, backend: Arc<dyn Backend>, policy: &Policy) -> (Slot, Arc<Tamper>) {
     let tamper = Arc::new(Tamper::default());
-    let backend: Arc<dyn Backend> = Arc::new(Tampering::new(backend, &tamper));
+    let backend = Arc::clone(&tamper).around(backend);
     (gather.slot(&backend, policy), tamper)
 }
 

@@ -1,12 +1,14 @@
 //! Mode auto: what is fastest is chosen with the first batch of a bucket, and what is
 //! left of the trial is what one replay leaves.
 
+use crate::forward::BackendHooks;
+use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
+use crate::seeds::each_seed;
 use crate::seeds::program::{
     CAPACITIES, Input, Program, assert_clean, auto_policies, device, device_with,
 };
-use crate::seeds::{Random, each_seed};
-use crate::tamper::{Call, Price, Tamper, Tampering};
+use crate::tamper::{Call, Price, Tamper};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,8 +38,7 @@ fn devices() -> [Arc<dyn Backend>; 2] {
 fn priced(inner: Arc<dyn Backend>, price: Price) -> (Arc<Tamper>, Arc<dyn Backend>) {
     let tamper = Arc::new(Tamper::default());
     tamper.charge(price);
-    let backend = Tampering::new(inner, &tamper);
-    (tamper, Arc::new(backend))
+    (Arc::clone(&tamper), tamper.around(inner))
 }
 
 /// Launches of graphs are slow.

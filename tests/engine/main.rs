@@ -1,14 +1,18 @@
 //! The engine and what it is made of, on the CPU backend and on the simulated device.
 
-#[path = "../support/gather/mod.rs"]
+#[path = "../support/forward.rs"]
+mod forward;
+#[path = "../support/gather.rs"]
 mod gather;
-#[path = "../support/give/mod.rs"]
+#[path = "../support/give.rs"]
 mod give;
-#[path = "../support/scale/mod.rs"]
+#[path = "../support/random.rs"]
+mod random;
+#[path = "../support/scale.rs"]
 mod scale;
 #[path = "../support/seeds/mod.rs"]
 mod seeds;
-#[path = "../support/tamper/mod.rs"]
+#[path = "../support/tamper.rs"]
 mod tamper;
 
 mod alive;

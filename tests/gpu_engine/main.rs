@@ -4,14 +4,18 @@
 //! on it say "skipped: no device".
 
 mod bytes;
+#[path = "../support/forward.rs"]
+mod forward;
 mod fronts;
 #[cfg(feature = "cuda")]
-#[path = "../support/gpu/mod.rs"]
+#[path = "../support/gpu.rs"]
 mod gpu;
 mod live;
 mod memory;
-#[path = "../support/mix/mod.rs"]
+#[path = "../support/mix.rs"]
 mod mix;
+#[path = "../support/random.rs"]
+mod random;
 mod sampled;
 #[path = "../support/seeds/mod.rs"]
 mod seeds;

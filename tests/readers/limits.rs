@@ -2,6 +2,7 @@
 //! meets, and what is read costs time and memory in proportion to the file.
 #![cfg(all(feature = "structure", unix))]
 
+use crate::thread_time::thread_time;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
@@ -73,12 +74,6 @@ fn operators(count: usize) -> String {
         let _ = writeln!(text, "{id} 1 0 0 {id} 0 1 0 0 0 0 1 0");
     }
     text
-}
-
-/// The time that this thread has used a processor: other work on the machine adds nothing.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Compares two reading times, since a lone time depends on the machine and the build: 16 times the

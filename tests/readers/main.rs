@@ -1,6 +1,11 @@
 //! Reading PDB and mmCIF files.
 #![cfg(feature = "structure")]
 
+#[path = "../support/random.rs"]
+mod random;
+#[path = "../support/thread_time.rs"]
+mod thread_time;
+
 mod assemblies;
 mod broken;
 mod limits;

@@ -2,8 +2,9 @@
 //! forbids, who holds allocations, what a loss of the device does.
 
 use crate::give::Give;
+use crate::random::Random;
+use crate::seeds::each_seed;
 use crate::seeds::program::{Handles, Input, Program, assert_clean, device, device_with};
-use crate::seeds::{Random, each_seed};
 use std::cell::Cell;
 use std::sync::Arc;
 use tapeloop::ErrorKind;

@@ -3,9 +3,10 @@
 //! What threads do between calls is not the seed's choice, so a seed is not the
 //! same run every time here; the rules hold for each of them.
 
+use crate::random::Random;
 use crate::scale::{READ_FAILS, Scale, WRITE_FAILS, doubled, vectors};
+use crate::seeds::each_seed;
 use crate::seeds::program::{assert_clean, device, policies};
-use crate::seeds::{Random, each_seed};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};

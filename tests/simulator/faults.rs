@@ -1,9 +1,10 @@
 //! Faults at every step: whatever fails, each item comes back once, nothing hangs
 //! and nothing is kept.
 
+use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
+use crate::seeds::each_seed;
 use crate::seeds::program::{BLOCK, Input, Program, device_with, policies};
-use crate::seeds::{Random, each_seed};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -4,9 +4,10 @@
 use crate::give;
 
 use crate::give::Give;
+use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug};
+use crate::seeds::each_seed;
 use crate::seeds::program::{BLOCK, Input, Program, assert_clean, device, device_with};
-use crate::seeds::{Random, each_seed};
 use std::sync::Arc;
 use tapeloop::Result;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};

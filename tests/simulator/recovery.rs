@@ -3,9 +3,10 @@
 
 use crate::seeds;
 
+use crate::random::Random;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
+use crate::seeds::each_seed;
 use crate::seeds::program::{assert_clean, auto_policies, device_with};
-use crate::seeds::{Random, each_seed};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,11 @@
 //! Random walks over the ladder of updates: other memory, values, grids, lengths
 //! and mappings for a graph that exists, against a plain model.
 
+use crate::random::Random;
+use crate::seeds::each_seed;
 use crate::seeds::program::{
     BLOCK, CAPACITIES, Input, Program, assert_clean, device_with, policies,
 };
-use crate::seeds::{Random, each_seed};
 use std::mem::discriminant;
 use std::sync::Arc;
 use tapeloop::backend::sim::{Fault, SimOptions};

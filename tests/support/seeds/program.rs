@@ -1,7 +1,7 @@
 //! A small program with something of everything: two independent outputs, scratch
 //! that stays on the device, and buffers that can and cannot be mapped.
 
-use super::Random;
+use crate::random::Random;
 use std::sync::Arc;
 use tapeloop::backend::DeviceSlot;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};

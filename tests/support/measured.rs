@@ -1,6 +1,7 @@
 //! A session on a CPU that may be tampered with, and small points.
 
-use crate::tamper::{Tamper, Tampering};
+use crate::forward::BackendHooks;
+use crate::tamper::Tamper;
 use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
@@ -15,7 +16,7 @@ use tapeloop::bench::synthetic::Synthetic;
 pub(crate) fn session(tamper: &Arc<Tamper>) -> Session {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let inner: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
-    let backend: Arc<dyn Backend> = Arc::new(Tampering::new(inner, tamper));
+    let backend = Arc::clone(tamper).around(inner);
     let run = describe(&*backend, "# none\n".to_owned());
     Session {
         machine: Machine {

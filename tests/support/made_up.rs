@@ -1,26 +1,11 @@
 //! Structures that no file holds, from a seed.
 
+use crate::random::Random;
 use tapeloop::structure::{AtomClass, Chain, LooseSpan, MISSING, Residue, Structure};
 
-/// SplitMix64: the tests need numbers that do not repeat, not good ones.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    fn step(&mut self, milli: u64) -> [i32; 3] {
-        std::array::from_fn(|_| self.below(2 * milli + 1) as i32 - milli as i32)
-    }
+/// A step of at most `milli` along each axis.
+fn step(random: &mut Random, milli: usize) -> [i32; 3] {
+    std::array::from_fn(|_| random.below(2 * milli + 1) as i32 - milli as i32)
 }
 
 pub(crate) fn moved(p: [i32; 3], by: [i32; 3]) -> [i32; 3] {
@@ -30,21 +15,21 @@ pub(crate) fn moved(p: [i32; 3], by: [i32; 3]) -> [i32; 3] {
 /// A random walk of residues in interleaved chains, some without C-alpha, some
 /// breaks, some glycines, some atoms that belong to no residue.
 pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut s = Structure {
         atom_start: vec![0],
         chains: vec![Chain::default(); 3],
         ..Structure::default()
     };
-    let mut at = random.step(50_000);
+    let mut at = step(&mut random, 50_000);
     for index in 0..residues {
-        at = moved(at, random.step(2200));
+        at = moved(at, step(&mut random, 2200));
         let has_ca = random.below(17) != 0;
-        let mut atom = |random: &mut Random, name: &[u8; 8], by: u64, there: bool| {
+        let mut atom = |random: &mut Random, name: &[u8; 8], by: usize, there: bool| {
             if !there {
                 return MISSING;
             }
-            s.xyz.push(moved(at, random.step(by)));
+            s.xyz.push(moved(at, step(random, by)));
             s.element.push(6);
             s.class.push(AtomClass::of(*b"ALA     ", *name, 6));
             s.b_factor.push(random.below(10_000) as f32 / 100.0);
@@ -84,7 +69,7 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
         });
     }
     for _ in 0..loose {
-        s.xyz.push(moved(at, random.step(9000)));
+        s.xyz.push(moved(at, step(&mut random, 9000)));
         s.element.push(7);
         s.class.push(AtomClass::of(*b"DA      ", *b"N3      ", 7));
         s.b_factor.push(f32::NAN);

@@ -2,6 +2,7 @@
 //! a report has to show, the same each time.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use crate::random::Random;
 use tapeloop::bench::record::{
     Amounts, FORMAT, Figures, Latency, Limits, Open, Outcome, PointFacts, Record, Reference, Run,
     Share, SpanFacts, Stages,
@@ -14,21 +15,9 @@ const FMA: f64 = 30.4e12;
 
 pub(crate) const REPETITIONS: usize = 9;
 
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn around(&mut self, median: f64, noise: f64) -> Vec<f64> {
-        let mut one = || median * (1.0 + noise * (self.unit() + self.unit() - 1.0));
-        (0..REPETITIONS).map(|_| one()).collect()
-    }
+fn around(random: &mut Random, median: f64, noise: f64) -> Vec<f64> {
+    let mut one = || median * (1.0 + noise * (random.unit() + random.unit() - 1.0));
+    (0..REPETITIONS).map(|_| one()).collect()
 }
 
 fn run() -> Run {
@@ -156,7 +145,7 @@ fn figures(random: &mut Random, facts: &PointFacts, noise: f64) -> Figures {
     ];
     shares.sort_by(|one, other| other.share.total_cmp(&one.share));
     Figures {
-        period_ns: random.around(period, noise),
+        period_ns: around(random, period, noise),
         batches: 90_000,
         amounts: Amounts {
             upload_bytes: up,
@@ -165,7 +154,7 @@ fn figures(random: &mut Random, facts: &PointFacts, noise: f64) -> Figures {
         },
         closed: latency(period * 3.4, 0.6, 90_000),
         open: Vec::new(),
-        host_ns: random.around(host, noise),
+        host_ns: around(random, host, noise),
         calls: if facts.mode == "stream" {
             facts.kernels as f64 + 3.0
         } else {
@@ -229,7 +218,7 @@ fn spans(facts: &PointFacts) -> Vec<SpanFacts> {
 fn reference(random: &mut Random, name: &str, period: f64, agrees: Option<bool>) -> Reference {
     Reference {
         name: name.to_owned(),
-        period_ns: random.around(period, 0.03),
+        period_ns: around(random, period, 0.03),
         agrees,
         note: String::new(),
     }
@@ -268,7 +257,7 @@ fn features(random: &mut Random, mode: &str, residues: u64) -> (PointFacts, Figu
     (point.upload_bytes, point.download_bytes) = (residues * 117, residues * 52);
     let period = 48_000.0 + atoms / 0.86 + if mode == "stream" { 55_000.0 } else { 0.0 };
     let mut measured = figures(random, &point, 0.02);
-    measured.period_ns = random.around(period, 0.02);
+    measured.period_ns = around(random, period, 0.02);
     measured.amounts.structures = residues as f64 / 310.0;
     measured.amounts.residues = residues as f64 * 0.96;
     measured.amounts.atoms = atoms;
@@ -326,7 +315,7 @@ fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
                 .map(|(name, rate)| reference(random, name, period(*rate), None));
             let references = references.collect();
             let measured = Figures {
-                period_ns: random.around(period(own), 0.02),
+                period_ns: around(random, period(own), 0.02),
                 batches: 9,
                 amounts: Amounts {
                     structures: 460.0,
@@ -344,7 +333,7 @@ fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
 
 /// All of it: points in the order that they would be measured in.
 pub(crate) fn full() -> Vec<Record> {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut points = Vec::new();
     for mode in ["graph", "stream", "auto"] {
         let mut base = facts("launch", mode);
@@ -397,7 +386,7 @@ pub(crate) fn full() -> Vec<Record> {
         let fma = point.batch as f64 * 24.0 * f64::from(1 << (2 * step));
         let link = period(&point);
         let period = (link.powi(4) + (fma / (FMA * 0.93) * 1e9).powi(4)).powf(0.25);
-        measured.period_ns = random.around(period, 0.01);
+        measured.period_ns = around(&mut random, period, 0.01);
         measured.amounts.fma = fma;
         points.push((point, measured));
     }
