@@ -13,5 +13,6 @@ mod random;
 mod tamper;
 
 mod points;
+mod references;
 mod report;
 mod screenshot;

@@ -15,17 +15,17 @@ mod seeds;
 #[path = "../support/tamper.rs"]
 mod tamper;
 
-mod alive;
 mod audit;
 mod auto;
 mod contract;
 mod dot;
+mod errors;
 mod executor;
 mod pipeline;
+mod soundness;
 mod statistics;
 mod structs;
 mod threads;
 mod timeline;
 mod timestamps;
 mod verify;
-mod vouched;

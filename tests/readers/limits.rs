@@ -2,6 +2,8 @@
 //! meets, and what is read costs time and memory in proportion to the file.
 #![cfg(all(feature = "structure", unix))]
 
+mod truncation;
+
 use crate::thread_time::thread_time;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -463,6 +465,9 @@ fn the_models_of_a_file_share_its_names() {
     assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
 }
 
+const LINE: &str =
+    "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\n";
+
 #[test]
 fn rows_beyond_those_of_any_entry_are_refused_before_they_are_kept() {
     for (tag, key) in [
@@ -478,81 +483,3 @@ fn rows_beyond_those_of_any_entry_are_refused_before_they_are_kept() {
 }
 
 // ---- Files that are cut short.
-
-const LINE: &str =
-    "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\n";
-
-fn truncation_of(text: &str) -> Option<Truncation> {
-    let options = ReadOptions {
-        models: Models::All,
-        ..ReadOptions::default()
-    };
-    let read = Reader::new(options)
-        .read_bytes(text.as_bytes(), Format::Pdb)
-        .unwrap();
-    let found = read[0].truncation;
-    assert!(read.iter().all(|structure| structure.truncation == found));
-    let strict = ReadOptions {
-        strict: true,
-        ..options
-    };
-    match Reader::new(strict).read_bytes(text.as_bytes(), Format::Pdb) {
-        Ok(again) => assert_eq!((again, found), (read, None)),
-        Err(error) => {
-            let wanted = format!("the file may be cut short: {}", found.unwrap());
-            assert_eq!(
-                (error.kind(), error.message()),
-                (ErrorKind::Input, &wanted[..])
-            );
-            assert!(error.fix_text().unwrap().contains("strict"));
-        }
-    }
-    found
-}
-
-#[test]
-fn pdb_files_that_may_be_cut_short_say_so() {
-    let master = |atoms| format!("MASTER{:44}{atoms:5}\n", "");
-    let missing = |master, read| Some(Truncation::AtomsMissing { master, read });
-    let files = [
-        (format!("{LINE}END\n"), None),
-        (format!("{LINE}TER\nEND"), None),
-        (format!("{LINE}END\r\n"), None),
-        (format!("MODEL        1\n{LINE}ENDMDL\n"), None),
-        (format!("{LINE}{}END\n", master(1)), None),
-        // The wwPDB leaves hydrogens and some altlocs out of the count.
-        (format!("{LINE}{LINE}{}END\n", master(1)), None),
-        (format!("{LINE}MASTER\nEND\n"), None),
-        (LINE.to_owned(), Some(Truncation::NoEnd)),
-        (format!("{LINE}CONECT    1    2\n"), Some(Truncation::NoEnd)),
-        (
-            format!("MODEL        1\n{LINE}ENDMDL\nMODEL        2\n{LINE}"),
-            Some(Truncation::NoEnd),
-        ),
-        (format!("{LINE}{}END\n", master(3)), missing(3, 1)),
-    ];
-    for (text, wanted) in files {
-        assert_eq!(truncation_of(&text), wanted, "{text}");
-    }
-}
-
-#[test]
-fn every_cut_in_the_atoms_of_a_pdb_file_is_noticed() {
-    let text = format!("{}END\n", LINE.repeat(5));
-    let strict = ReadOptions {
-        strict: true,
-        ..ReadOptions::default()
-    };
-    for end in 0..LINE.len() * 5 {
-        let cut = &text.as_bytes()[..end];
-        assert!(
-            Reader::new(strict).read_bytes(cut, Format::Pdb).is_err(),
-            "{end}"
-        );
-    }
-    assert!(
-        Reader::new(strict)
-            .read_bytes(text.as_bytes(), Format::Pdb)
-            .is_ok()
-    );
-}
