@@ -1,5 +1,5 @@
-//! An engine that sleeps is flagged. In a process of its own, as others' work would
-//! count as its own.
+//! An engine that sleeps is flagged. A process of its own, since processor time is measured of the
+//! whole process.
 #![cfg(feature = "bench")]
 
 #[path = "support/forward.rs"]

@@ -1,6 +1,6 @@
-//! The engine in a process whose other code uses CUDA too: captures of mode global on
-//! other threads, and contexts of the caller's. Without a device, each test says
-//! "skipped: no device".
+//! The engine in a process whose other code uses CUDA too: captures of mode global on other
+//! threads, and contexts of the caller's. A process of its own, as such captures disturb all other
+//! tests. Without a device, each test says "skipped: no device".
 #![cfg(feature = "cuda")]
 
 #[path = "support/gpu.rs"]

@@ -1,4 +1,5 @@
-//! NVTX ranges do no harm, whether their library is there or not.
+//! NVTX ranges do no harm, whether their library is there or not. A process of its own, since its
+//! subscriber listens to the whole process.
 #![cfg(feature = "nvtx")]
 
 #[path = "support/scale.rs"]

@@ -1,5 +1,5 @@
-//! The spans that a program sees that listens. One test alone, as there is one
-//! listener a process.
+//! The spans that a subscriber receives. A process of its own, since its subscriber listens to the
+//! whole process.
 
 #[path = "support/forward.rs"]
 mod forward;

@@ -1,6 +1,6 @@
-//! A device in a process of its own: the same results, and items that take the
-//! process down are found and left out. The workers are this very test program, and
-//! run twins; on a GPU see `gpu_faults`.
+//! A device in a worker process: the same results, and items that end the process are found and
+//! left out. A process of its own: the workers are this program, started again by the name of a
+//! test. They run on the CPU; for a GPU see `gpu_faults`.
 #![cfg(all(feature = "supervise", target_os = "linux"))]
 
 #[path = "../support/forward.rs"]

@@ -1,6 +1,6 @@
 //! Memory that is shared with a worker process: it is touched by one process at a time,
 //! whatever is dropped, killed or given up in between, and device slots do not wait for each
-//! other. The workers are this very test program, and run twins.
+//! other. The workers run on the CPU.
 
 use crate::give::Give;
 use std::panic::{AssertUnwindSafe, catch_unwind};

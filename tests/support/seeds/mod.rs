@@ -4,7 +4,18 @@
 pub(crate) mod broken;
 pub(crate) mod program;
 
+use crate::random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use tapeloop::pipeline::Wait;
+
+/// How an engine on the simulated device waits. It blocks for few seeds, since a thread that
+/// blocks sleeps between two looks at the device, while the device's time passes only by looks.
+pub(crate) fn wait(random: &mut Random) -> Wait {
+    match random.below(16) {
+        0 => Wait::Block,
+        _ => Wait::Spin,
+    }
+}
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
