@@ -235,7 +235,7 @@ fn run_copies(backend: &Arc<dyn Backend>, after: &dyn Fn(&str)) {
     after("the pool's drop");
 }
 
-/// A device slot that is opened, used and dropped.
+/// A slot that is opened, used and dropped.
 fn run_slot(backend: &Arc<dyn Backend>, streams: Streams) {
     let saxpy = saxpy();
     let buffers = saxpy.recording.buffers();

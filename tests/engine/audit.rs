@@ -1,4 +1,4 @@
-//! What a graph holds is what was lowered, and only the device slot's own addresses: on
+//! What a graph holds is what was lowered, and only the slot's own addresses: on
 //! the CPU and on the simulated device, in both builds.
 
 use crate::gather;
@@ -195,7 +195,7 @@ fn a_struct_with_a_foreign_pointer_is_refused_before_anything_is_given() {
     let gather = Gather::new();
     for backend in devices() {
         for policy in ways() {
-            // Of the device, and of nobody that this device slot knows.
+            // Of the device, and of nobody that this slot knows.
             let undeclared = gather.table(&*backend, 1.0);
             let mut slot = gather.slot(&backend, &policy);
             let (recording, ..) = gather.recording(undeclared.address());

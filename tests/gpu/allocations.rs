@@ -179,7 +179,7 @@ fn the_host_s_turn_and_the_device_s_exclude_each_other() {
         let (x, expected) = expected(0, 1);
         bytemuck::cast_slice_mut(&mut bound.x.write().unwrap()).copy_from_slice(&x);
         replay(&mut *bound.device_slot, &mut bound.executor);
-        // Whatever the device has done by now, the device slot has not seen it done.
+        // Whatever the device has done by now, the slot has not seen it done.
         assert!(bound.x.read().is_ok(), "both read it");
         is_usage(&bound.x.write().err().unwrap());
         is_usage(&bound.out.read().err().unwrap());
@@ -294,7 +294,7 @@ fn a_graph_keeps_allocations_whose_handles_are_gone() {
         assert!(*out.read().unwrap() == *bytemuck::cast_slice::<f32, u8>(&expected));
         assert!(read_all(&backend, &other).iter().all(|byte| *byte == 0xFF));
     }
-    // In flight without any handle but the device slot's, and then without the device slot.
+    // In flight without any handle but the slot's, and then without the slot.
     replay(&mut *device_slot, &mut executor);
     drop((host, out, executor));
     drop(device_slot);

@@ -287,7 +287,7 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
                         .all(|v| *v == 0.0)
                 );
             }
-            // Back to the device slot's own memory.
+            // Back to the slot's own memory.
             let recording = Arc::clone(
                 ladder
                     .executor

@@ -68,7 +68,7 @@ fn a_declaration_that_its_code_does_not_fit_is_named() {
     assert!(error.message().contains("dynamic shared memory"), "{error}");
     let once = backend.load(&saxpy_kernel(&image)).unwrap();
     assert_eq!(once, backend.load(&saxpy_kernel(&image)).unwrap());
-    // What a device slot checks and leases follows from the declaration.
+    // What a slot checks and leases follows from the declaration.
     let updating = Kernel::new("saxpy")
         .reads::<f32>("x")
         .reads::<i32>("base")

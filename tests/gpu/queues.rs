@@ -1,4 +1,4 @@
-//! Streams, threads and several device slots at once on a real device. Without one,
+//! Streams, threads and several slots at once on a real device. Without one,
 //! each test says "skipped: no device".
 
 use crate::give::Give;
@@ -18,7 +18,7 @@ fn per_stage(mode: Mode, build: Build) -> Policy {
         build,
         streams: Streams::PerStage,
         scope: Scope::Kernels,
-        // Graphs are made while other device slots work, and waiting would spoil that.
+        // Graphs are made while other slots work, and waiting would spoil that.
         verify: Verify::Off,
         ..Policy::default()
     }
@@ -55,7 +55,7 @@ fn slots_on_shared_streams_give_the_expected_bytes_with_all_in_flight() {
                     device_slot.wait().unwrap();
                     assert!(out(&saxpy, &**device_slot) == expected(index, round - 1).1);
                 }
-                // Made while the other device slots are in flight, which a capture must
+                // Made while the other slots are in flight, which a capture must
                 // not take down.
                 if round % 60 == 0 {
                     let made = ready_with(&backend, &saxpy.recording, &mut **device_slot, &policy);

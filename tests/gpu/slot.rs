@@ -1,4 +1,4 @@
-//! Device slots on a real device. Without one, each test says "skipped: no device".
+//! Slots on a real device. Without one, each test says "skipped: no device".
 
 use crate::give::Give;
 use crate::gpu::*;
@@ -73,7 +73,7 @@ fn slots_run_side_by_side_and_move_between_threads() {
                 });
             }
         });
-        // The next round of threads gets other device slots.
+        // The next round of threads gets other slots.
         device_slots.rotate_left(1);
     }
 }
@@ -214,7 +214,7 @@ fn a_slot_dropped_in_flight_or_in_a_capture_takes_nothing_with_it() {
     capturing.begin_capture().unwrap();
     drop(capturing);
     let mut device_slot = one_slot(&backend, &saxpy.recording);
-    // The device slot outlives its backend.
+    // The slot outlives its backend.
     let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
     drop(backend);
     round(&saxpy, &mut *device_slot, &mut executor, 0, 1);

@@ -42,7 +42,7 @@ fn memset(device: u64, byte: u8, bytes: usize) -> Op {
     }
 }
 
-/// A round trip of `x` through the device's scratch, on one device slot.
+/// A round trip of `x` through the device's scratch, on one slot.
 fn trip(handles: &Handles, device_slot: &mut dyn DeviceSlot, byte: u8) {
     let device = device_slot.addresses(handles.y.id()).device;
     let host = device_slot.addresses(handles.y.id()).host.unwrap();

@@ -18,7 +18,7 @@ use tapeloop::replay::{
 const CAPACITY: usize = CAPACITIES[0];
 const BYTES: usize = CAPACITY * 4;
 
-/// Where a buffer's host side is; the device slot's own memory if nowhere else.
+/// Where a buffer's host side is; the slot's own memory if nowhere else.
 type Bound = Option<(Allocation, usize)>;
 
 /// What a batch will do, as far as results tell.

@@ -46,7 +46,7 @@ fn no_allocations<T>() -> Result<T> {
     ))
 }
 
-// SAFETY: no kernel runs on it, and device slots have the buffers that were asked for.
+// SAFETY: no kernel runs on it, and slots have the buffers that were asked for.
 unsafe impl Backend for EmptyBackend {
     fn id(&self) -> BackendId {
         self.id

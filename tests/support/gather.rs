@@ -68,7 +68,7 @@ pub(crate) struct Gather {
     pub(crate) y: Buffer<f32>,
 }
 
-/// A device slot with what runs on it, and the table.
+/// A slot with what runs on it, and the table.
 pub(crate) struct Slot {
     pub(crate) device_slot: Box<dyn DeviceSlot>,
     pub(crate) executor: Executor,

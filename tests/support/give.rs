@@ -1,10 +1,10 @@
-//! Operations that a test gives to a device slot itself, without a recording.
+//! Operations that a test gives to a slot itself, without a recording.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use tapeloop::Result;
 use tapeloop::backend::{Built, DeviceSlot, GraphId, Node, Op, Queue};
 
-/// The unsafe calls of a device slot, for tests.
+/// The unsafe calls of a slot, for tests.
 pub(crate) trait Give {
     /// [`DeviceSlot::enqueue`].
     fn give(&mut self, queue: Queue, op: &Op) -> Result<()>;
@@ -19,7 +19,7 @@ impl<L: DeviceSlot + ?Sized> Give for L {
     fn give(&mut self, queue: Queue, op: &Op) -> Result<()> {
         // SAFETY: the tests launch twins, which are safe code, and kernels with as many
         // elements as there are behind the addresses that they pass. Other addresses are
-        // there to be refused by the device slot.
+        // there to be refused by the slot.
         unsafe { self.enqueue(queue, op) }
     }
 
@@ -38,9 +38,9 @@ impl<L: DeviceSlot + ?Sized> Give for L {
     }
 }
 
-/// The only graph of a device slot, which any executor of the device slot may have made.
+/// The only graph of a slot, which any executor of the slot may have made.
 pub(crate) fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
-    // SAFETY: the device slot is the test's.
+    // SAFETY: the slot is the test's.
     let mut ids = (0..1 << 20).map(|number| unsafe { GraphId::from_number(number) });
     ids.find(|&id| device_slot.graph_ops(id).is_ok())
         .expect("the device slot has a graph")

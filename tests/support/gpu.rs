@@ -139,7 +139,7 @@ pub(crate) fn saxpy() -> Saxpy {
     }
 }
 
-/// What replay `round` on device slot `device slot` computes, and from what.
+/// What replay `round` on slot `device_slot` computes, and from what.
 pub(crate) fn expected(device_slot: usize, round: usize) -> (Vec<f32>, Vec<f32>) {
     let x = (0..LEN).map(|i| (i * 7 + device_slot * 1_000 + round) as f32 * 0.37);
     let x: Vec<f32> = x.collect();

@@ -1,5 +1,5 @@
 //! Memory that is shared with a worker process: it is touched by one process at a time,
-//! whatever is dropped, killed or given up in between, and device slots do not wait for each
+//! whatever is dropped, killed or given up in between, and slots do not wait for each
 //! other. The workers run on the CPU.
 
 use crate::give::Give;
@@ -175,7 +175,7 @@ fn slots_come_and_go_in_flight() {
         let (device_slot, _) = &mut slots[1];
         device_slot.wait().unwrap();
         program.check(&**device_slot, 8 + round % 5);
-        // In flight or not: the next round's device slots have the numbers of these.
+        // In flight or not: the next round's slots have the numbers of these.
         program.submit(&mut slots[1], 20);
     }
     assert!(worker.process_id().is_some(), "nothing was lost");
@@ -190,7 +190,7 @@ fn a_short_batch_is_answered_before_a_long_one_that_was_given_first() {
         unreachable!("two were opened");
     };
     program.submit(long, 500);
-    // Until the worker computes, and more work for the device slot that does.
+    // Until the worker computes, and more work for the slot that does.
     std::thread::sleep(Duration::from_millis(50));
     long.1.replay(&mut *long.0, 0, [N].into()).unwrap();
     program.submit(short, 5);
@@ -256,7 +256,7 @@ fn a_loss_is_reported_when_the_process_has_ended() {
         let process = worker.process_id().unwrap();
         signal(process, name);
         if name == "-STOP" {
-            // As a deadline does; the other device slot is told.
+            // As a deadline does; the other slot is told.
             slots[1]
                 .0
                 .abandon(&Error::new(ErrorKind::Deadline, "given up"));
@@ -286,7 +286,7 @@ fn a_lost_batch_is_not_forgotten_when_the_slot_is_given_the_next() {
     signal(worker.process_id().unwrap(), "-KILL");
     while !backend.revive().unwrap() {
         let (device_slot, _) = &mut slots[0];
-        // Not asked about its work: another device slot of the device would notice.
+        // Not asked about its work: another slot of the device would notice.
         let _ = device_slot.graph_ops(GraphId::unique());
     }
     let (device_slot, executor) = &mut slots[0];

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// One kernel of two buffers, in a device slot of its own.
+/// One kernel of two buffers, in a slot of its own.
 fn small(
     backend: &Arc<dyn Backend>,
     record: impl FnOnce(&mut Recorder) -> [Buffer<i32>; 2],

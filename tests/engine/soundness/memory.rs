@@ -87,7 +87,7 @@ fn memory_is_bound_or_declared_and_never_both() {
     }
 }
 
-/// What the refusal above is for: a device slot that is given such a graph runs both kernels
+/// What the refusal above is for: a slot that is given such a graph runs both kernels
 /// side by side, and the simulated device reports it.
 #[test]
 fn a_graph_without_the_edge_between_both_names_is_reported() {

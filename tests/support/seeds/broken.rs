@@ -14,9 +14,9 @@ pub(crate) enum Bug {
     None,
     /// Batches count as done at once.
     DoneTooEarly,
-    /// A device slot that was done once says so ever after.
+    /// A slot that was done once says so ever after.
     DoneEver,
-    /// Every launch is of the device slot's first graph.
+    /// Every launch is of the slot's first graph.
     FirstGraph,
     /// Batches are not marked.
     NoFence,
@@ -24,7 +24,7 @@ pub(crate) enum Bug {
     NoJoin(Queue),
     /// A graph built by hand lacks one edge; which of them, counted over all nodes.
     NoEdge(usize),
-    /// All device slots use one buffer of the first.
+    /// All slots use one buffer of the first.
     Shared(BufferId),
     /// Updates of graphs do nothing.
     NoUpdate,
@@ -37,7 +37,7 @@ pub(crate) struct Broken {
     watch: Arc<Watch>,
 }
 
-/// Batches on their way through all device slots, by the marks.
+/// Batches on their way through all slots, by the marks.
 #[derive(Default)]
 pub(crate) struct Watch {
     given: AtomicUsize,
@@ -62,7 +62,7 @@ impl Watch {
         self.peak.load(Relaxed)
     }
 
-    /// Those that a device slot was given before the one before was seen done.
+    /// Those that a slot was given before the one before was seen done.
     pub(crate) fn twice(&self) -> usize {
         self.twice.load(Relaxed)
     }
@@ -80,7 +80,7 @@ impl Watch {
 
 pub(crate) struct BrokenSlot {
     bug: Bug,
-    /// The shared buffer of the first device slot.
+    /// The shared buffer of the first slot.
     shared: Option<Addresses>,
     late: Vec<Option<GraphId>>,
     watch: Arc<Watch>,
