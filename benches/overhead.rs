@@ -8,7 +8,7 @@
 //! cargo bench --no-default-features --bench overhead -- empty/engine
 //! ```
 
-#[path = "../tests/support/empty/mod.rs"]
+#[path = "../tests/support/empty.rs"]
 mod empty;
 
 use criterion::measurement::WallTime;

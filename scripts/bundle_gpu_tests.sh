@@ -1,7 +1,7 @@
 #!/bin/sh
 # Packs the release test binaries for a machine that has a GPU and no Rust.
 #
-#   scripts/bundle_gpu_tests.sh FOLDER [cargo options, such as --test cuda_slot]
+#   scripts/bundle_gpu_tests.sh FOLDER [cargo options, such as --test gpu]
 #
 # There, FOLDER/run.sh runs them all, and FOLDER/run.sh --sanitize runs them once
 # more under compute-sanitizer (memcheck, then racecheck). Benches (--bench replay)
@@ -62,7 +62,7 @@ git ls-files -z | xargs -0 cp --parents -t "$folder/tree"
 cat >"$folder/run.sh" <<RUN
 #!/bin/sh
 # Runs the test binaries; with --sanitize, also under compute-sanitizer.
-# TESTS names some of them: TESTS="cuda_slot cuda_kernels" ./run.sh
+# TESTS names some of them: TESTS="gpu gpu_engine" ./run.sh
 set -u
 cd "\$(dirname "\$0")"
 link() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Lints every feature set that the crate promises, warnings denied. The CUDA
-# versions exclude each other, so `--all-features` is not among them.
+# Lints every feature set that the crate promises, warnings denied: the library of each set, and
+# all targets of the default set. The CUDA versions exclude each other, so `--all-features` is not
+# among them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,13 +18,17 @@ sets=(
     "features,cuda-13000"
     "bench,cuda-12040"          # benchmarks, without the program
     "cli"                       # the program, without CUDA
-    "cli,cuda-12040"            # the default
     "cli,nvtx,cuda-12040"
 )
 for set in "${sets[@]}"; do
     echo "== features: ${set:-none}"
-    cargo clippy --quiet --locked --all-targets --no-default-features --features "$set" -- -D warnings
+    cargo clippy --quiet --locked --lib --no-default-features --features "$set" -- -D warnings
 done
+
+echo "== all targets of the default set"
+cargo clippy --quiet --locked --all-targets -- -D warnings
+# The one test that no default feature compiles.
+cargo clippy --quiet --locked --test nvtx --features nvtx -- -D warnings
 
 versions=(12040 12050 12060 12080 12090 13000)
 for version in "${versions[@]}"; do

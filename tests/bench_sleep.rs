@@ -1,10 +1,12 @@
-//! An engine that sleeps is flagged. In a process of its own, as others' work would
-//! count as its own.
+//! An engine that sleeps is flagged. A process of its own, since processor time is measured of the
+//! whole process.
 #![cfg(feature = "bench")]
 
-#[path = "support/measured/mod.rs"]
+#[path = "support/forward.rs"]
+mod forward;
+#[path = "support/measured.rs"]
 mod measured;
-#[path = "support/tamper/mod.rs"]
+#[path = "support/tamper.rs"]
 mod tamper;
 
 use measured::{figures, measure, session, small};

@@ -1,10 +1,10 @@
-//! Faults on a real device: an item that reaches out of bounds, traps or never ends,
-//! with supervision and without; and a card that another process has filled. Each
-//! device is in a process of its own, since a fault ends CUDA for its process: workers
-//! and children are this very program. Without a device these say "skipped: no device".
+//! Faults on a real device: an item that reaches out of bounds, traps or never ends, with
+//! supervision and without; and a card that another process has filled. A process of its own: a
+//! fault ends CUDA for its process, so this program starts itself as worker and child. Without a
+//! device these say "skipped: no device".
 #![cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
 
-#[path = "support/gpu/mod.rs"]
+#[path = "support/gpu.rs"]
 mod gpu;
 
 use gpu::say;

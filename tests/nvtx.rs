@@ -1,7 +1,8 @@
-//! NVTX ranges do no harm, whether their library is there or not.
+//! NVTX ranges do no harm, whether their library is there or not. A process of its own, since its
+//! subscriber listens to the whole process.
 #![cfg(feature = "nvtx")]
 
-#[path = "support/scale/mod.rs"]
+#[path = "support/scale.rs"]
 mod scale;
 
 use rayon::ThreadPoolBuilder;

@@ -1,7 +1,11 @@
-//! The spans that a program sees that listens. One test alone, as there is one
-//! listener a process.
+//! The spans that a subscriber receives. A process of its own, since its subscriber listens to the
+//! whole process.
 
-#[path = "support/scale/mod.rs"]
+#[path = "support/forward.rs"]
+mod forward;
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/scale.rs"]
 mod scale;
 #[path = "support/seeds/mod.rs"]
 mod seeds;

@@ -1,7 +1,7 @@
-//! From submission to its result, a batch allocates nothing: counted on all threads,
-//! on a device that does nothing. One test alone, since it counts for the process.
+//! From submission to its result, a batch allocates nothing, on a device that does nothing. A
+//! process of its own, since its allocator counts all threads.
 
-#[path = "support/empty/mod.rs"]
+#[path = "support/empty.rs"]
 mod empty;
 
 use empty::{EmptyBackend, Nothing};

@@ -16,13 +16,16 @@
 //!
 //! Before anything is timed on a GPU, every result is compared with the CPU's.
 
+#[path = "../../tests/support/forward.rs"]
+mod forward;
 mod launches;
 mod run;
 mod sample;
 
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
 use criterion::{criterion_group, criterion_main};
-use launches::{Launches, Noting};
+use forward::BackendHooks;
+use launches::Launches;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use run::{Run, assert_agree};
 use sample::{again, atoms, batches, peptide, structures, tiled};
@@ -182,11 +185,10 @@ fn twin(c: &mut Criterion, bench: &Bench) {
     let mut timed = BTreeSet::new();
     for config in &of_all_kernels() {
         let launches = Arc::new(Launches::default());
-        let noting = Noting::new(Arc::clone(&bench.cpu), &launches);
-        let noting: Arc<dyn Backend> = Arc::new(noting);
+        let timed_cpu = Arc::clone(&launches).around(Arc::clone(&bench.cpu));
         let policy = Policy::of(Mode::Stream);
         let batch = vec![again(&filled)];
-        let mut run = Run::open(&noting, &bench.pool, config, &policy, SMALL.1, batch);
+        let mut run = Run::open(&timed_cpu, &bench.pool, config, &policy, SMALL.1, batch);
         for kernel in launches.kernels() {
             if !timed.insert(kernel.clone()) {
                 continue;

@@ -1,13 +1,18 @@
 //! `tapeloop bench`: what it measures, refuses and draws.
 #![cfg(feature = "bench")]
 
-#[path = "../support/made_up_run/mod.rs"]
+#[path = "../support/forward.rs"]
+mod forward;
+#[path = "../support/made_up_run.rs"]
 mod made_up_run;
-#[path = "../support/measured/mod.rs"]
+#[path = "../support/measured.rs"]
 mod measured;
-#[path = "../support/tamper/mod.rs"]
+#[path = "../support/random.rs"]
+mod random;
+#[path = "../support/tamper.rs"]
 mod tamper;
 
 mod points;
+mod references;
 mod report;
 mod screenshot;

@@ -1,5 +1,7 @@
 //! Annotations from tables.
 
+mod refused;
+
 use super::results::{integers, numbers, read, texts};
 use super::*;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
@@ -327,6 +329,10 @@ fn a_value_again_is_told_with_rows_of_no_value_between() {
     );
 }
 
+fn text_of(output: &Output) -> String {
+    text(&output.stderr)
+}
+
 #[test]
 fn what_is_likely_wrong_is_said_with_its_line_and_the_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -350,195 +356,4 @@ fn what_is_likely_wrong_is_said_with_its_line_and_the_run_goes_on() {
     assert_eq!(matched["residues"], 1);
     assert_eq!(matched["rows_unmatched"], 2);
     assert_eq!(matched["structures_without"], 23);
-}
-
-fn text_of(output: &Output) -> String {
-    text(&output.stderr)
-}
-
-#[test]
-fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let table = folder.path().join("x.tsv");
-    let out = folder.path().join("out");
-    let place = table.display().to_string();
-    let fails = |settings: &[&str], expected: &[&str]| refuses("smooth", settings, expected);
-    let annotations = format!("annotations={place}");
-    let set = [annotations.as_str(), "smooth.channels=x"];
-    let head = "structure\tchain\tresidue\tx\n";
-    let tables = [
-        (String::new(), "it is empty"),
-        (
-            "structure\tresidue\tx\n".to_owned(),
-            "line 1: there is no column `auth_asym_id` or `chain`",
-        ),
-        (
-            "chain\tresidue\tx\tx\n".to_owned(),
-            "line 1: column \"x\" is there twice",
-        ),
-        (
-            "chain\tresidue\txx\n".to_owned(),
-            "no table has a column \"x\" (did you mean \"xx\"?)",
-        ),
-        (
-            format!("{head}1ubi\tA\t1\t1\n1ubi\tA\t2\n"),
-            "line 3: it has 3 fields, not 4",
-        ),
-        (
-            format!("{head}1ubi\tA\tone\t1\n"),
-            "line 2: \"one\" is no residue number",
-        ),
-        (
-            format!("{head}1ubi\tA\t5.5\t1\n"),
-            "line 2: \"5.5\" is no residue number",
-        ),
-        (
-            format!("{head}\n1ubi\tA\t1\thigh\n"),
-            "line 3: \"high\" is no number",
-        ),
-        (
-            format!("{head}1ubi\tA\t1\tNaN\n1ubi\tA\t2\tinf\n"),
-            "line 3: \"inf\" is beyond the numbers of 32 bits",
-        ),
-        (
-            format!("{head}1ubi\tA\t1\t-1e300\n"),
-            "line 2: \"-1e300\" is beyond the numbers of 32 bits",
-        ),
-        (
-            format!("{head}1ubi\tA\t1\t1\n\tA\t2\t1\n"),
-            "line 3: the structure's name is empty",
-        ),
-        (
-            "chain\tresidue\tmodel\tx\nA\t1\tone\t1\n".to_owned(),
-            "line 2: \"one\" is no model's number",
-        ),
-        (
-            "chain\tresidue\tins_code\tx\nA\t1\tAB\t1\n".to_owned(),
-            "line 2: \"AB\" is no insertion code",
-        ),
-    ];
-    for (text, expected) in tables {
-        fs::write(&table, text).unwrap();
-        fails(&set, &[expected, &place]);
-    }
-    fails(
-        &["smooth.channels=x"],
-        &["`smooth.channels` names \"x\"", "`annotations` is not set"],
-    );
-    fails(
-        &[&annotations],
-        &["`smooth.channels` names none of its columns"],
-    );
-    let other = |name: &str| format!("annotations={}", folder.path().join(name).display());
-    fails(&[&other("no.tsv"), set[1]], &["no.tsv", "No such file"]);
-    fs::write(folder.path().join("x.xlsx"), "").unwrap();
-    fails(
-        &[&other("x.xlsx"), set[1]],
-        &["x.xlsx", "no table by its name"],
-    );
-    fs::create_dir(folder.path().join("empty")).unwrap();
-    fails(&[&other("empty"), set[1]], &["the folder has no table"]);
-    fs::write(folder.path().join("x.parquet"), "no Parquet").unwrap();
-    fails(&[&other("x.parquet"), set[1]], &["x.parquet"]);
-    fs::write(folder.path().join("x.csv.gz"), "not packed").unwrap();
-    fails(&[&other("x.csv.gz"), set[1]], &["x.csv.gz"]);
-    let quoted = "chain,residue,name,x\nA,1,\"a,b\",1\n";
-    fs::write(folder.path().join("quoted.csv"), quoted).unwrap();
-    fails(
-        &[&other("quoted.csv"), set[1]],
-        &["line 2: it has 5 fields", "inside quotes is not supported"],
-    );
-    let unused = "smooth, which alone uses it, is not among `features`";
-    refuses(
-        "dssp",
-        &[&other("no.tsv")],
-        &["`annotations` is set", unused],
-    );
-    run_well(&[
-        "-i",
-        &format!("{SAMPLES}/1ubi.pdb"),
-        "-o",
-        str_of(&out),
-        "--features",
-        "dssp",
-    ]);
-    let own = format!("annotations={}", out.join("residues").display());
-    fails(
-        &[&own, "smooth.channels=ss8"],
-        &["column \"ss8\" holds text and no numbers"],
-    );
-}
-
-#[test]
-fn a_parquet_column_that_cannot_be_used_is_told_with_its_row() {
-    let folder = tempfile::tempdir().unwrap();
-    let table = folder.path().join("x.parquet");
-    let set = format!("annotations={}", table.display());
-    let words = |words: [Option<&str>; 2]| -> ArrayRef { Arc::new(StringArray::from_iter(words)) };
-    let reals = |reals: [Option<f64>; 2]| -> ArrayRef { Arc::new(Float64Array::from_iter(reals)) };
-    let halves: ArrayRef = Arc::new(Float32Array::from(vec![f32::NAN, f32::NEG_INFINITY]));
-    let cases = [
-        (
-            "structure",
-            words([Some("1ubi"), None]),
-            "row 2: the structure's name is empty",
-        ),
-        (
-            "structure",
-            words([Some(""), None]),
-            "row 1: the structure's name is empty",
-        ),
-        (
-            "model",
-            words([Some("1"), None]),
-            "row 1: the model is text and no number",
-        ),
-        ("model", reals([None, Some(1.5)]), "row 2: 1.5 is no model"),
-        (
-            "chain",
-            reals([None, Some(1.0)]),
-            "row 2: the chain is a number and no text",
-        ),
-        (
-            "residue",
-            reals([Some(5.0), Some(5.5)]),
-            "row 2: 5.5 is no residue number",
-        ),
-        (
-            "residue",
-            reals([Some(5.0), None]),
-            "row 2: there is no residue number",
-        ),
-        (
-            "residue",
-            words([Some("5A"), Some("5.5")]),
-            "row 2: \"5.5\" is no residue number",
-        ),
-        (
-            "ins_code",
-            words([Some("A"), Some("AB")]),
-            "row 2: \"AB\" is no insertion code",
-        ),
-        (
-            "x",
-            reals([None, Some(1e300)]),
-            "row 2: column \"x\": 1e300 is beyond the numbers",
-        ),
-        (
-            "x",
-            halves,
-            "row 2: column \"x\": -inf is beyond the numbers of 32 bits",
-        ),
-    ];
-    for (name, values, expected) in cases {
-        let mut columns = two_rows();
-        let own = columns.iter_mut().find(|(own, _)| *own == name);
-        own.unwrap().1 = values;
-        write_parquet(&table, columns, Compression::UNCOMPRESSED);
-        refuses(
-            "smooth",
-            &[&set, "smooth.channels=x"],
-            &["x.parquet", expected],
-        );
-    }
 }

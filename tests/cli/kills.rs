@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use super::*;
+use crate::random::Random;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
@@ -14,20 +15,6 @@ const KILLS: u64 = 12;
 
 const INPUTS: usize = 48;
 const INPUTS_PER_PART: usize = 4;
-
-/// Numbers that look random, the same in every run of the test.
-struct Random(u64);
-
-impl Random {
-    /// A number below `limit`: SplitMix64.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
 
 fn command(input: &Path, out: &Path) -> Command {
     let mut command = tapeloop(["run", "--backend", "cpu", "-q", "--features", "rg"]);
@@ -153,7 +140,7 @@ fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
     let whole = parts(&reference);
     let (earlier_parts, earlier_record) = (parts(&earlier), record(&earlier));
 
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut states: BTreeMap<String, u64> = BTreeMap::new();
     for kill in 0..kills {
         let out = folder.path().join("out");
@@ -167,12 +154,12 @@ fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
         let moment = if kill % 4 == 3 {
             // While the results are moved, which takes about a hundredth of the run.
             while record(&out) == earlier_record && child.try_wait().unwrap().is_none() {}
-            random.below(usual.as_micros() as u64 / 50)
+            random.below(usual.as_micros() as usize / 50) as u64
         } else {
-            usual.as_micros() as u64 * random.below(1400) / 1000
+            usual.as_micros() as u64 * random.below(1400) as u64 / 1000
         };
         std::thread::sleep(Duration::from_micros(moment));
-        let signal = ["-KILL", "-KILL", "-KILL", "-TERM", "-INT", "-HUP"][random.below(6) as usize];
+        let signal = ["-KILL", "-KILL", "-KILL", "-TERM", "-INT", "-HUP"][random.below(6)];
         let id = child.id().to_string();
         // The run may have ended before.
         let mut sent = Command::new("kill");

@@ -1,6 +1,9 @@
 //! The program, run as a user runs it.
 #![cfg(feature = "cli")]
 
+#[path = "../support/random.rs"]
+mod random;
+
 mod annotations;
 mod bench;
 mod devices;

@@ -1,5 +1,7 @@
 //! What a run writes.
 
+mod timeline;
+
 use super::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Int32Type};
@@ -472,50 +474,4 @@ fn memory_does_not_grow_with_the_number_of_inputs() {
     };
     assert!(many < 300 << 20, "{many} bytes");
     assert!(many < few + (32 << 20), "{few} bytes, then {many}");
-}
-
-#[test]
-fn a_timeline_is_a_trace_and_a_drawing_that_say_what_bounds() {
-    let out = tempfile::tempdir().unwrap();
-    let [results, plain, timeline] = ["results", "plain", "timeline"].map(|it| out.path().join(it));
-    let args = [
-        "--input",
-        SAMPLES,
-        "--features",
-        "wcn",
-        "--set",
-        "batch.residues=256",
-    ];
-    run_well(&[&args[..], &["--output", str_of(&plain)]].concat());
-    let asked = format!("timeline={}", timeline.display());
-    let with = ["--output", str_of(&results), "--set", &asked];
-    let output = run_well(&[&args[..], &with].concat());
-    assert_eq!(parts(&results), parts(&plain), "the tables are the same");
-
-    let record = record(&results);
-    let statistics = &record["statistics"];
-    let sentence = statistics["sentence"].as_str().unwrap();
-    assert!(text(&output.stdout).contains(sentence));
-    let stages = statistics["stages"].as_object().unwrap();
-    assert!(
-        stages
-            .values()
-            .all(|stage| stage["share"].as_f64().unwrap() <= 1.01)
-    );
-    let items = statistics["latency_seconds"]["item"]["count"].as_u64();
-    assert_eq!(items, record["counts"]["inputs"].as_u64());
-
-    let trace = json(&timeline.join("timeline.json"));
-    let events = trace["traceEvents"].as_array().unwrap();
-    let spans: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
-    assert!(spans.iter().any(|span| span["name"] == "kernels"));
-    assert!(
-        spans
-            .iter()
-            .all(|span| span["dur"].as_f64().unwrap() >= 0.0)
-    );
-    let svg = fs::read_to_string(timeline.join("timeline.svg")).unwrap();
-    assert!(svg.starts_with("<svg") && svg.contains(&sentence[1..]));
-    assert!(!svg.contains("<script") && svg.contains("prefers-color-scheme: dark"));
-    assert!(!record["config"]["timeline"].is_null());
 }

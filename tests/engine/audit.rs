@@ -1,10 +1,11 @@
-//! What a graph holds is what was lowered, and only the device slot's own addresses: on
+//! What a graph holds is what was lowered, and only the slot's own addresses: on
 //! the CPU and on the simulated device, in both builds.
 
 use crate::gather;
 
+use crate::forward::BackendHooks;
 use crate::gather::{Gather, Slot, devices};
-use crate::tamper::{Change, Tamper, Tampering};
+use crate::tamper::{Change, Tamper};
 use std::sync::Arc;
 use tapeloop::backend::{AllocationView, Backend, Op};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Rung};
@@ -138,7 +139,7 @@ const CHANGES: &[(Change, &[&str])] = &[
 
 fn tampered(gather: &Gather, backend: Arc<dyn Backend>, policy: &Policy) -> (Slot, Arc<Tamper>) {
     let tamper = Arc::new(Tamper::default());
-    let backend: Arc<dyn Backend> = Arc::new(Tampering::new(backend, &tamper));
+    let backend = Arc::clone(&tamper).around(backend);
     (gather.slot(&backend, policy), tamper)
 }
 
@@ -194,7 +195,7 @@ fn a_struct_with_a_foreign_pointer_is_refused_before_anything_is_given() {
     let gather = Gather::new();
     for backend in devices() {
         for policy in ways() {
-            // Of the device, and of nobody that this device slot knows.
+            // Of the device, and of nobody that this slot knows.
             let undeclared = gather.table(&*backend, 1.0);
             let mut slot = gather.slot(&backend, &policy);
             let (recording, ..) = gather.recording(undeclared.address());

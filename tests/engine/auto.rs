@@ -1,12 +1,17 @@
 //! Mode auto: what is fastest is chosen with the first batch of a bucket, and what is
 //! left of the trial is what one replay leaves.
 
+mod declared;
+mod engines;
+
+use crate::forward::BackendHooks;
+use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
+use crate::seeds::each_seed;
 use crate::seeds::program::{
     CAPACITIES, Input, Program, assert_clean, auto_policies, device, device_with,
 };
-use crate::seeds::{Random, each_seed};
-use crate::tamper::{Call, Price, Tamper, Tampering};
+use crate::tamper::{Call, Price, Tamper};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,8 +41,7 @@ fn devices() -> [Arc<dyn Backend>; 2] {
 fn priced(inner: Arc<dyn Backend>, price: Price) -> (Arc<Tamper>, Arc<dyn Backend>) {
     let tamper = Arc::new(Tamper::default());
     tamper.charge(price);
-    let backend = Tampering::new(inner, &tamper);
-    (tamper, Arc::new(backend))
+    (Arc::clone(&tamper), tamper.around(inner))
 }
 
 /// Launches of graphs are slow.
@@ -461,171 +465,4 @@ fn the_slots_of_a_device_share_what_the_first_of_them_chose() {
             assert_eq!(tamper.graphs(), 3 * graphs.count(), "no other is kept");
         }
     }
-}
-
-/// One kernel of two buffers, in a device slot of its own.
-fn small(
-    backend: &Arc<dyn Backend>,
-    record: impl FnOnce(&mut Recorder) -> [Buffer<i32>; 2],
-    policy: &Policy,
-) -> (Box<dyn DeviceSlot>, Executor, [Buffer<i32>; 2]) {
-    let mut recorder = Recorder::new(&[4]);
-    let handles = record(&mut recorder);
-    let recording: Recording = recorder.finish().unwrap();
-    let buffers = recording.buffers().to_vec();
-    let device_slots = backend.open_slots(&buffers, 1, policy.streams);
-    let mut device_slot = device_slots.unwrap().remove(0);
-    let buckets = Arc::new(Buckets::single(recording));
-    let executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
-    (device_slot, executor, handles)
-}
-
-#[test]
-fn inputs_that_kernels_change_are_as_from_one_replay() {
-    fn in_place(launch: &mut TwinLaunch<'_>) {
-        let (x, y): (&mut [i32], &mut [i32]) = (launch.write(), launch.write());
-        (0..4).for_each(|i| {
-            assert!(x[i] < 10, "an input as another replay left it");
-            x[i] += 10;
-            y[i] = x[i];
-        });
-    }
-    for policy in auto_policies() {
-        for (price, backend) in devices().map(|backend| (slow_graphs as Price, backend)) {
-            let (_, backend) = priced(backend, price);
-            let record = |recorder: &mut Recorder| {
-                let kernel = Kernel::new("in_place");
-                let kernel = kernel.updates::<i32>("x").writes::<i32>("y").twin(in_place);
-                let x = recorder.upload_buffer::<i32>("x", 0, 1);
-                let y = recorder.download_buffer::<i32>("y", 0, 1);
-                recorder.upload(x);
-                recorder.launch(&kernel, 1, &[x.into(), y.into()]);
-                recorder.download(y);
-                [x, y]
-            };
-            let (mut device_slot, mut executor, [x, y]) = small(&backend, record, &policy);
-            for batch in 0..3_i32 {
-                let values = [batch, 1, 2, 3];
-                device_slot.host_mut(&[x.id()])[0].copy_from_slice(bytemuck::cast_slice(&values));
-                let replay = executor
-                    .replay(&mut *device_slot, 0, Extent::from([4]))
-                    .unwrap();
-                device_slot.wait().unwrap();
-                assert_eq!(replay.tried, usize::from(batch == 0));
-                let out: &[i32] = bytemuck::cast_slice(device_slot.host(y.id()));
-                assert_eq!(out, values.map(|value| value + 10), "{policy:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn kernels_that_write_declared_memory_are_not_tried() {
-    fn count(launch: &mut TwinLaunch<'_>) {
-        let [_]: [u64; 1] = launch.structure();
-        let total: &mut [i32] = launch.write();
-        let (x, y): (&[i32], &mut [i32]) = (launch.read(), launch.write());
-        total[0] += x[0];
-        y[0] = total[0];
-    }
-    for inner in devices() {
-        let (tamper, backend) = priced(inner, slow_graphs);
-        let allocation = backend.allocate(Space::Device, 4).unwrap();
-        backend.write(&[0; 4], &allocation, 0).unwrap();
-        let record = |recorder: &mut Recorder| {
-            let kernel = Kernel::new("count")
-                .structure("total", 8, &[(0, Access::ReadWrite, DType::I32)])
-                .reads::<i32>("x")
-                .writes::<i32>("y")
-                .twin(count);
-            let x = recorder.upload_buffer::<i32>("x", 0, 1);
-            let y = recorder.download_buffer::<i32>("y", 0, 1);
-            recorder.upload(x);
-            // SAFETY: the twin touches the one element of the allocation.
-            let total = unsafe { StructArg::new(&[0; 8]).address(allocation.address()) };
-            recorder.launch(&kernel, 1, &[total.into(), x.into(), y.into()]);
-            recorder.download(y);
-            [x, y]
-        };
-        let (mut device_slot, mut executor, [x, y]) = small(&backend, record, &auto());
-        let view = AllocationView::new(&allocation, 0, 4).unwrap();
-        executor.declare(&mut *device_slot, view).unwrap();
-        for batch in 1..=3_i32 {
-            device_slot.host_mut(&[x.id()])[0][..4].copy_from_slice(&5_i32.to_le_bytes());
-            let replay = executor
-                .replay(&mut *device_slot, 0, Extent::from([4]))
-                .unwrap();
-            device_slot.wait().unwrap();
-            assert_eq!((replay.tried, replay.trial_ns), (0, 0));
-            assert_eq!(device_slot.host(y.id())[..4], (5 * batch).to_le_bytes());
-        }
-        let chosen = executor.chosen().remove(0);
-        assert_eq!((chosen.way, chosen.tried.len()), (GRAPH, 0));
-        assert_eq!(tamper.launches(), 3);
-    }
-}
-
-fn engine_config(mode: Mode) -> EngineConfig {
-    let mut config = EngineConfig::new([64, 8]);
-    config.buckets = [[16, 8], [64, 8]].map(Extent::from).to_vec();
-    config.policy.mode = mode;
-    config
-}
-
-#[test]
-fn an_engine_chooses_once_a_device_and_bucket_and_says_so() {
-    for devices in [1, 2] {
-        let backends: Vec<_> = (0..devices)
-            .map(|_| priced(self::devices()[0].clone(), slow_graphs))
-            .collect();
-        let each: Vec<Arc<dyn Backend>> = backends.iter().map(|(_, it)| Arc::clone(it)).collect();
-        let config = engine_config(Mode::Auto);
-        let mut engine = Engine::new(Scale::new(2.0), &each, pool(), &config).unwrap();
-        assert_eq!(engine.chosen(), []);
-        let items = vectors(400);
-        let mut seen = 0;
-        let mut sink = |done: Completion<Scale>| {
-            assert_eq!(done.result?.0, doubled(&items[seen]));
-            seen += 1;
-            Ok(())
-        };
-        engine.run(items.iter().cloned(), &mut sink).unwrap();
-        assert_eq!(seen, items.len());
-        let chosen = engine.chosen();
-        let places: Vec<_> = chosen.iter().map(|it| (it.device, it.bucket)).collect();
-        assert!(places.is_sorted() && !places.is_empty());
-        assert!(places.iter().all(|place| place.0 < devices), "{places:?}");
-        assert!(chosen.iter().all(|it| it.way.mode == Mode::Stream));
-        assert_eq!(engine.counters().tried_batches, chosen.len() as u64);
-        drop(engine);
-        assert!(backends.iter().all(|(tamper, _)| tamper.graphs() == 0));
-    }
-}
-
-#[test]
-fn what_a_trial_takes_is_in_no_statistic() {
-    // Under a second of trial, and a hundredth of that for the batch.
-    let (_, backend) = priced(devices()[0].clone(), slow_calls);
-    let config = engine_config(Mode::Auto);
-    let start = Instant::now();
-    let mut engine = Engine::new(Scale::new(2.0), &[backend], pool(), &config).unwrap();
-    let mut sink = |done: Completion<Scale>| done.result.map(drop);
-    engine.run(vectors(1).into_iter(), &mut sink).unwrap();
-    let (counters, statistics) = (engine.counters(), engine.statistics());
-    let elapsed_ns = start.elapsed().as_nanos() as u64;
-    assert_eq!((counters.batches, counters.tried_batches), (1, 1));
-    assert!(counters.trial_ns > 0);
-    for (what, ns) in [
-        ("wall", statistics.wall_ns),
-        ("device", statistics.device.busy_ns),
-        ("submit", counters.submit_ns),
-        ("compute", counters.compute_ns),
-        ("latency", statistics.batch_latency.max_ns()),
-    ] {
-        // Together they are part of what went by; the trial is most of that.
-        assert!(counters.trial_ns + ns <= elapsed_ns, "{what}: {ns} ns");
-    }
-    // What was replayed for it is of no batch.
-    let mode = engine.chosen()[0].way;
-    assert_eq!((mode, counters.driver_calls), (GRAPH, 2));
 }

@@ -1,22 +1,18 @@
 //! The engine against backends that finish in any order, and that fail.
 
+use crate::forward::{BackendHooks, SlotHooks};
 use crate::scale::{Scale, doubled, vectors};
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use tapeloop::backend::{
-    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
-    cpu::CpuBackend,
-};
+use tapeloop::backend::{Backend, Built, DeviceSlot, GraphId, Op, Queue, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
-use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::replay::Mode;
 use tapeloop::workload::Completion;
 use tapeloop::{Error, ErrorKind, Result};
 
-/// What the device slots of a [`Wrapped`] backend do beside the CPU's work.
+/// When the slots of a CPU backend are done, and which of their calls fails.
 struct Script {
     /// Batches are not done before so many polls, by their number, or until a
     /// later one is.
@@ -56,176 +52,58 @@ impl Script {
     }
 }
 
-struct Wrapped {
-    cpu: CpuBackend,
-    script: Arc<Script>,
+impl BackendHooks for Arc<Script> {
+    type Slot = ScriptSlot;
+
+    fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> ScriptSlot {
+        ScriptSlot {
+            script: Arc::clone(self),
+            batch: 0,
+            polls: 0,
+        }
+    }
 }
 
-struct WrappedSlot {
-    cpu: Box<dyn DeviceSlot>,
+struct ScriptSlot {
     script: Arc<Script>,
     batch: usize,
     polls: usize,
 }
 
-// SAFETY: it passes every call on to a backend that keeps the contract, with its kernels.
-unsafe impl Backend for Wrapped {
-    fn id(&self) -> BackendId {
-        self.cpu.id()
-    }
-
-    fn device(&self) -> &DeviceInfo {
-        self.cpu.device()
-    }
-
-    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        self.cpu.load(kernel)
-    }
-
-    fn open_slots(
-        &self,
-        buffers: &[BufferDecl],
-        device_slots: usize,
-        streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let wrap = |cpu| -> Box<dyn DeviceSlot> {
-            let script = Arc::clone(&self.script);
-            Box::new(WrappedSlot {
-                cpu,
-                script,
-                batch: 0,
-                polls: 0,
-            })
-        };
-        Ok(self
-            .cpu
-            .open_slots(buffers, device_slots, streams)?
-            .into_iter()
-            .map(wrap)
-            .collect())
-    }
-
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
-        self.cpu.allocate(space, bytes)
-    }
-
-    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        self.cpu.write(from, to, to_offset)
-    }
-
-    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
-        self.cpu.read(from, from_offset, to)
-    }
-
-    fn copy(
-        &self,
-        from: &Allocation,
-        from_offset: usize,
-        to: &Allocation,
-        to_offset: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        self.cpu.copy(from, from_offset, to, to_offset, bytes)
-    }
-
-    fn driver_calls(&self) -> DriverCalls {
-        self.cpu.driver_calls()
-    }
-}
-
-// SAFETY: every call goes on to a device slot that keeps the contract.
-unsafe impl DeviceSlot for WrappedSlot {
-    fn id(&self) -> &DeviceSlotId {
-        self.cpu.id()
-    }
-
-    fn streams(&self) -> Option<tapeloop::backend::Streams> {
-        self.cpu.streams()
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.cpu.is_quiet()
-    }
-
-    fn buffer_count(&self) -> usize {
-        self.cpu.buffer_count()
-    }
-
-    fn addresses(&self, buffer: BufferId) -> Addresses {
-        self.cpu.addresses(buffer)
-    }
-
-    fn host(&self, buffer: BufferId) -> &[u8] {
-        self.cpu.host(buffer)
-    }
-
-    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
-        self.cpu.host_mut(buffers)
-    }
-
-    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        self.cpu.adopt(allocation)
-    }
-
-    fn disown(&mut self, allocation: &Allocation) {
-        self.cpu.disown(allocation);
-    }
-
-    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+impl SlotHooks for ScriptSlot {
+    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
         self.script.call("enqueue")?;
-        // SAFETY: as the caller vouches for it.
-        unsafe { self.cpu.enqueue(queue, op) }
+        // SAFETY: the caller keeps the same contract.
+        unsafe { inner.enqueue(queue, op) }
     }
 
-    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.cpu.join(earlier, later)
+    fn begin_capture(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
+        self.script.call("begin_capture")?;
+        inner.begin_capture()
     }
 
-    unsafe fn build_graph(
+    fn end_capture(
         &mut self,
-        nodes: &[Node<'_>],
+        inner: &mut dyn DeviceSlot,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        // SAFETY: as the caller vouches for it.
-        unsafe { self.cpu.build_graph(nodes, into) }
-    }
-
-    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        // SAFETY: as the caller vouches for it.
-        unsafe { self.cpu.set_params(graph, node, op) }
-    }
-
-    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        self.cpu.graph_ops(graph)
-    }
-
-    fn drop_graph(&mut self, graph: GraphId) {
-        self.cpu.drop_graph(graph);
-    }
-
-    fn begin_capture(&mut self) -> Result<()> {
-        self.script.call("begin_capture")?;
-        self.cpu.begin_capture()
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         self.script.call("end_capture")?;
-        self.cpu.end_capture(into)
+        inner.end_capture(into)
     }
 
-    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+    fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
         self.script.call("launch_graph")?;
-        self.cpu.launch_graph(graph)
+        inner.launch_graph(graph)
     }
 
-    fn fence(&mut self) -> Result<()> {
+    fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         self.script.call("fence")?;
         self.batch = self.script.batches.fetch_add(1, Relaxed);
         self.polls = (self.script.polls)(self.batch);
-        self.cpu.fence()
+        inner.fence()
     }
 
-    fn is_done(&mut self) -> Result<bool> {
+    fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {
         self.script.call("is_done")?;
         if self.batch == 0 && self.script.held.load(Relaxed) {
             return Ok(false);
@@ -241,19 +119,7 @@ unsafe impl DeviceSlot for WrappedSlot {
             return Ok(false);
         }
         self.script.done.lock().push(self.batch);
-        self.cpu.is_done()
-    }
-
-    fn wait(&mut self) -> Result<()> {
-        self.cpu.wait()
-    }
-
-    fn abandon(&mut self, error: &tapeloop::Error) {
-        self.cpu.abandon(error);
-    }
-
-    fn timestamps(&self) -> Result<Timestamps> {
-        self.cpu.timestamps()
+        inner.is_done()
     }
 }
 
@@ -261,16 +127,10 @@ fn pool() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap())
 }
 
-fn wrapped(script: Script, pool: &Arc<ThreadPool>) -> (Arc<dyn Backend>, Arc<Script>) {
+fn scripted(script: Script, pool: &Arc<ThreadPool>) -> (Arc<dyn Backend>, Arc<Script>) {
     let script = Arc::new(script);
-    let cpu = CpuBackend::new(Arc::clone(pool));
-    (
-        Arc::new(Wrapped {
-            cpu,
-            script: Arc::clone(&script),
-        }),
-        script,
-    )
+    let cpu = Arc::new(CpuBackend::new(Arc::clone(pool)));
+    (Arc::clone(&script).around(cpu), script)
 }
 
 fn config(mode: Mode) -> EngineConfig {
@@ -287,7 +147,7 @@ fn uneven() -> Script {
 #[test]
 fn a_run_restores_the_order_of_batches_that_finish_in_another() {
     let pool = pool();
-    let (backend, script) = wrapped(uneven(), &pool);
+    let (backend, script) = scripted(uneven(), &pool);
     let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph)).unwrap();
     let items = vectors(1500);
     let mut seen = 0;
@@ -306,7 +166,7 @@ fn a_run_restores_the_order_of_batches_that_finish_in_another() {
 #[test]
 fn tickets_need_not_wait_for_earlier_batches() {
     let pool = pool();
-    let (backend, script) = wrapped(Script::new(|_| 0), &pool);
+    let (backend, script) = scripted(Script::new(|_| 0), &pool);
     script.held.store(true, Relaxed);
     let engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph)).unwrap();
     let first = engine.submit(vec![1.0; 200]).unwrap();
@@ -321,8 +181,8 @@ fn tickets_need_not_wait_for_earlier_batches() {
 #[test]
 fn several_backends_share_the_work() {
     let pool = pool();
-    let (first, first_script) = wrapped(uneven(), &pool);
-    let (second, second_script) = wrapped(uneven(), &pool);
+    let (first, first_script) = scripted(uneven(), &pool);
+    let (second, second_script) = scripted(uneven(), &pool);
     let mut engine = Engine::new(
         Scale::new(2.0),
         &[first, second],
@@ -355,7 +215,7 @@ fn a_call_that_fails_while_building_fails_the_build_and_ends_the_capture() {
             fails: Some((call, 0)),
             ..uneven()
         };
-        let (backend, script) = wrapped(script, &pool);
+        let (backend, script) = scripted(script, &pool);
         let built = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph));
         let error = built.err().expect("the build fails");
         assert!(error.to_string().starts_with(place), "{error}");
@@ -384,7 +244,7 @@ fn a_call_that_fails_in_a_batch_answers_every_ticket_once() {
     ] {
         for at in [0, 1, 7] {
             let pool = pool();
-            let (backend, _) = wrapped(
+            let (backend, _) = scripted(
                 Script {
                     fails: Some((call, at)),
                     ..uneven()
@@ -424,7 +284,7 @@ fn a_call_that_fails_in_a_batch_answers_every_ticket_once() {
 fn the_counter_of_driver_calls_is_what_slots_were_given() {
     for mode in [Mode::Graph, Mode::Stream] {
         let pool = pool();
-        let (backend, script) = wrapped(Script::new(|_| 0), &pool);
+        let (backend, script) = scripted(Script::new(|_| 0), &pool);
         let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(mode)).unwrap();
         // What building took, captures among it, is not of a batch.
         script.calls.lock().clear();
@@ -451,7 +311,7 @@ fn the_counter_of_driver_calls_is_what_slots_were_given() {
 #[test]
 fn a_panic_of_the_sink_stops_an_endless_source() {
     let pool = pool();
-    let (backend, _) = wrapped(Script::new(|_| 0), &pool);
+    let (backend, _) = scripted(Script::new(|_| 0), &pool);
     let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph)).unwrap();
     let endless = std::iter::repeat(vec![1.0; 50]);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

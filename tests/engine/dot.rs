@@ -1,8 +1,9 @@
 //! The drawing of what a bucket replays.
 
+use crate::forward::BackendHooks;
 use crate::gather::{Gather, devices};
 use crate::seeds::program::Program;
-use crate::tamper::{Tamper, Tampering};
+use crate::tamper::Tamper;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, Op};
@@ -109,7 +110,7 @@ fn a_captured_graph_is_a_line_and_copies_beside_it_are_drawn_so() {
 fn what_is_drawn_is_what_the_device_holds() {
     let tamper = Arc::new(Tamper::default());
     let [cpu, _] = devices();
-    let backend: Arc<dyn Backend> = Arc::new(Tampering::new(cpu, &tamper));
+    let backend = Arc::clone(&tamper).around(cpu);
     let gather = Gather::new();
     let policy = Policy {
         warm_up: false,

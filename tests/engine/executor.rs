@@ -57,7 +57,7 @@ fn buckets_that_would_not_fit_their_memory_are_refused() {
     assert!(refused(other_capacity).contains("of another capacity"));
     let strangers = vec![one(2, 4), one(4, 4)];
     assert!(refused(strangers).contains("of another recorder"));
-    // Device slots of smaller buffers.
+    // Slots of smaller buffers.
     let backend = cpu();
     let (small, large) = (one(4, 4), one(4, 1_000));
     let mut device_slots = backend
@@ -69,7 +69,7 @@ fn buckets_that_would_not_fit_their_memory_are_refused() {
     };
     let error = executor(&mut *device_slots[0], &large).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    // Another device slot than the executor's own.
+    // Another slot than the executor's own.
     let small = Arc::new(Buckets::new(vec![small]).unwrap());
     let mut own = executor(&mut *device_slots[0], &small).unwrap();
     let error = own

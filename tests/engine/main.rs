@@ -1,27 +1,31 @@
 //! The engine and what it is made of, on the CPU backend and on the simulated device.
 
-#[path = "../support/gather/mod.rs"]
+#[path = "../support/forward.rs"]
+mod forward;
+#[path = "../support/gather.rs"]
 mod gather;
-#[path = "../support/give/mod.rs"]
+#[path = "../support/give.rs"]
 mod give;
-#[path = "../support/scale/mod.rs"]
+#[path = "../support/random.rs"]
+mod random;
+#[path = "../support/scale.rs"]
 mod scale;
 #[path = "../support/seeds/mod.rs"]
 mod seeds;
-#[path = "../support/tamper/mod.rs"]
+#[path = "../support/tamper.rs"]
 mod tamper;
 
-mod alive;
 mod audit;
 mod auto;
 mod contract;
 mod dot;
+mod errors;
 mod executor;
 mod pipeline;
+mod soundness;
 mod statistics;
 mod structs;
 mod threads;
 mod timeline;
 mod timestamps;
 mod verify;
-mod vouched;

@@ -1,8 +1,9 @@
 //! Timelines of the fronts, on the CPU and on the simulated device.
 
+use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
+use crate::seeds::each_seed;
 use crate::seeds::program::{assert_clean, device, policies};
-use crate::seeds::{Random, each_seed};
 use rayon::ThreadPoolBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

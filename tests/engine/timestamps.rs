@@ -1,8 +1,9 @@
 //! Batches with their times, on the CPU and on the simulated device.
 
 use crate::give::Give;
+use crate::random::Random;
+use crate::seeds::each_seed;
 use crate::seeds::program::{Input, Program, assert_clean, device, device_with, policies};
-use crate::seeds::{Random, each_seed};
 use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::ErrorKind;

@@ -1,8 +1,9 @@
 //! A batch as launches and as a graph: the same, or an error that says where not.
 
-use crate::seeds::Random;
+use crate::forward::BackendHooks;
+use crate::random::Random;
 use crate::seeds::program::{CAPACITIES, Input, Program, policies};
-use crate::tamper::{Tamper, Tampering};
+use crate::tamper::Tamper;
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -193,7 +194,7 @@ fn a_graph_that_does_something_else_than_it_holds_is_caught() {
     for inner in devices() {
         for &build in Build::ALL {
             let tamper = Arc::new(Tamper::default());
-            let backend: Arc<dyn Backend> = Arc::new(Tampering::new(Arc::clone(&inner), &tamper));
+            let backend = Arc::clone(&tamper).around(Arc::clone(&inner));
             tamper.run(|ops| {
                 let launch = ops.iter_mut().find_map(|op| match op {
                     Op::Launch { args, .. } => Some(args),

@@ -1,11 +1,13 @@
 //! The features of structures against their definitions and other programs.
 #![cfg(feature = "features")]
 
-#[path = "../support/made_up/mod.rs"]
+#[path = "../support/made_up.rs"]
 mod made_up;
-#[path = "../support/samples/mod.rs"]
+#[path = "../support/random.rs"]
+mod random;
+#[path = "../support/samples.rs"]
 mod samples;
-#[path = "../support/tables/mod.rs"]
+#[path = "../support/tables.rs"]
 mod tables;
 
 mod backbone;

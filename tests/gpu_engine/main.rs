@@ -1,22 +1,40 @@
-//! The engine, the pipeline, the ring and the memory pool on a real device, against
-//! the CPU's bytes. The same tests run on the CPU backend and on the simulated
-//! device, so that a mistake in them shows without a card. Without a device those
-//! on it say "skipped: no device".
+//! The engine, the pipeline, the ring and the memory pool on a real device, against the CPU's
+//! bytes. A process of its own, and one test at a time: they look at times and at the memory of
+//! the process and of the card.
+//!
+//! Most tests run on the CPU backend and on the simulated device as well, so that a mistake in
+//! them shows without a card. Without a device those on it say "skipped: no device".
 
-mod bytes;
-mod fronts;
+#[path = "../support/forward.rs"]
+mod forward;
 #[cfg(feature = "cuda")]
-#[path = "../support/gpu/mod.rs"]
+#[path = "../support/give.rs"]
+mod give;
+#[cfg(feature = "cuda")]
+#[path = "../support/gpu.rs"]
 mod gpu;
-mod live;
-mod memory;
-#[path = "../support/mix/mod.rs"]
+#[path = "../support/mix.rs"]
 mod mix;
-mod sampled;
+#[path = "../support/random.rs"]
+mod random;
 #[path = "../support/seeds/mod.rs"]
 mod seeds;
+
+#[cfg(feature = "cuda")]
+mod auto;
+#[cfg(feature = "cuda")]
+mod batch;
+#[cfg(all(feature = "cuda", feature = "bench"))]
+mod bench;
+mod bytes;
+mod fronts;
+mod live;
+mod memory;
+mod sampled;
 mod steady;
 mod target;
+#[cfg(feature = "cuda")]
+mod timestamps;
 
 /// Each test on every kind of device.
 macro_rules! on_every_device {

@@ -25,7 +25,7 @@ pub(crate) struct Target {
 }
 
 /// Tests look at the memory of the process and of the card, so each is alone.
-fn turn() -> MutexGuard<'static, ()> {
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

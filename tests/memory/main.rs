@@ -1,5 +1,8 @@
 //! The memory of embedders: pools, buffers and their parts, on the CPU backend.
 
+#[path = "../support/forward.rs"]
+mod forward;
+
 mod buffers;
 mod graphs;
 mod knobs;

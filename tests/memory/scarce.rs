@@ -1,19 +1,15 @@
 //! A backend whose memory runs out.
 
 use super::{SPACES, backend, roomy, stats, take};
+use crate::forward::{BackendHooks, SlotHooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use tapeloop::backend::{
-    Allocation, Backend, BackendId, DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Home, Region,
-    Space, Streams,
-};
+use tapeloop::backend::{Allocation, Backend, DeviceSlot, Home, Region, Space};
 use tapeloop::memory::Pool;
-use tapeloop::record::{BufferDecl, Kernel};
 use tapeloop::{Error, ErrorKind, Result};
 
 /// Lends so many bytes and no more; both kinds are one memory.
 struct Scarce {
-    cpu: Arc<dyn Backend>,
     home: Home,
     bytes_max: usize,
     used: Arc<AtomicUsize>,
@@ -40,30 +36,14 @@ impl Drop for Part {
     }
 }
 
-// SAFETY: it has no device slots, and allocations of as many bytes as were asked for.
-unsafe impl Backend for Scarce {
-    fn id(&self) -> BackendId {
-        self.cpu.id()
+impl BackendHooks for Scarce {
+    type Slot = Unused;
+
+    fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> Unused {
+        Unused
     }
 
-    fn device(&self) -> &DeviceInfo {
-        self.cpu.device()
-    }
-
-    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        self.cpu.load(kernel)
-    }
-
-    fn open_slots(
-        &self,
-        _: &[BufferDecl],
-        _: usize,
-        _: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        Ok(Vec::new())
-    }
-
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
+    fn allocate(&self, _: &dyn Backend, space: Space, bytes: usize) -> Result<Allocation> {
         if self.used.load(SeqCst) + bytes > self.bytes_max {
             let error = Error::new(
                 ErrorKind::OutOfMemory,
@@ -84,42 +64,22 @@ unsafe impl Backend for Scarce {
             Box::new(part),
         ))
     }
-
-    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        self.cpu.write(from, to, to_offset)
-    }
-
-    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
-        self.cpu.read(from, from_offset, to)
-    }
-
-    fn copy(
-        &self,
-        from: &Allocation,
-        at: usize,
-        to: &Allocation,
-        to_at: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        self.cpu.copy(from, at, to, to_at, bytes)
-    }
-
-    fn driver_calls(&self) -> DriverCalls {
-        self.cpu.driver_calls()
-    }
 }
+
+struct Unused;
+
+impl SlotHooks for Unused {}
 
 #[test]
 fn memory_that_the_backend_refuses_is_asked_for_again_without_the_caches() {
     for (space, other) in [(SPACES[0], SPACES[1]), (SPACES[1], SPACES[0])] {
         let used = Arc::new(AtomicUsize::new(0));
         let scarce = Scarce {
-            cpu: backend(),
             home: Home::new(),
             bytes_max: 8192,
             used: Arc::clone(&used),
         };
-        let pool = Pool::new(Arc::new(scarce), roomy());
+        let pool = Pool::new(scarce.around(backend()), roomy());
         let held = take(&pool, space, 1024, "held").unwrap();
         drop(take(&pool, space, 2048, "free").unwrap());
         drop(take(&pool, other, 4096, "free").unwrap());

@@ -1,6 +1,7 @@
 //! Formats are recognised, and broken input is an error, never a panic, and leaves the reader
 //! usable.
 
+use crate::random::Random;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -161,18 +162,6 @@ fn files_that_cannot_be_opened_are_io_errors() {
     assert_eq!(reader().read_path(&path).unwrap().len(), 2);
 }
 
-/// A small generator of random numbers, so that failures can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
-
 /// The first run of bytes of this kind that begins at `at` or later.
 fn span(text: &[u8], at: usize, is_of_it: fn(&u8) -> bool) -> Range<usize> {
     let skipped = text[at..].iter().take_while(|byte| !is_of_it(byte));
@@ -227,7 +216,7 @@ fn mutate(text: &mut Vec<u8>, random: &mut Random) {
 
 #[test]
 fn mutated_text_never_panics_and_leaves_no_trace() {
-    let mut random = Random(0x7461_7065_6c6f_6f70);
+    let mut random = Random::new(0x7461_7065_6c6f_6f70);
     for (format, text) in fixtures() {
         let mut reader = reader();
         let wanted = reader.read_bytes(text.as_bytes(), format).unwrap();
@@ -266,7 +255,7 @@ fn every_cut_of_a_file_is_read_or_refused() {
 
 #[test]
 fn random_bytes_never_panic() {
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut random = Random::new(0x2545_f491_4f6c_dd1d);
     let mut reader = reader();
     for _ in 0..2_000 {
         let bytes: Vec<u8> = (0..random.below(600))

@@ -1,17 +1,12 @@
 //! Reading takes time in proportion to the file.
 
+use crate::thread_time::thread_time;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use tapeloop::structure::Reader;
 
 use super::limits::{everything, mmcif, operators};
-
-/// The CPU time of this thread, to which other work on the machine adds nothing.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
 
 /// Checks that 16 times the input takes at most 64 times as long. Linear work takes 16 times as long,
 /// quadratic work 256 times. Noise of the machine only adds time, so one of three comparisons has to

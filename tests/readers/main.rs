@@ -1,6 +1,12 @@
 //! Reading structure files.
 #![cfg(feature = "structure")]
 
+#[path = "../support/random.rs"]
+mod random;
+#[cfg(unix)]
+#[path = "../support/thread_time.rs"]
+mod thread_time;
+
 mod assemblies;
 mod damaged_files;
 mod hand_made_files;

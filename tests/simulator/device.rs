@@ -2,8 +2,9 @@
 //! forbids, who holds allocations, what a loss of the device does.
 
 use crate::give::Give;
+use crate::random::Random;
+use crate::seeds::each_seed;
 use crate::seeds::program::{Handles, Input, Program, assert_clean, device, device_with};
-use crate::seeds::{Random, each_seed};
 use std::cell::Cell;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
@@ -41,7 +42,7 @@ fn memset(device: u64, byte: u8, bytes: usize) -> Op {
     }
 }
 
-/// A round trip of `x` through the device's scratch, on one device slot.
+/// A round trip of `x` through the device's scratch, on one slot.
 fn trip(handles: &Handles, device_slot: &mut dyn DeviceSlot, byte: u8) {
     let device = device_slot.addresses(handles.y.id()).device;
     let host = device_slot.addresses(handles.y.id()).host.unwrap();

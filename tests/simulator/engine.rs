@@ -3,12 +3,13 @@
 //! What threads do between calls is not the seed's choice, so a seed is not the
 //! same run every time here; the rules hold for each of them.
 
+use crate::random::Random;
 use crate::scale::{READ_FAILS, Scale, WRITE_FAILS, doubled, vectors};
 use crate::seeds::program::{assert_clean, device, policies};
-use crate::seeds::{Random, each_seed};
+use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
-use tapeloop::pipeline::{Engine, EngineConfig, Wait};
+use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::replay::Policy;
 use tapeloop::workload::{Completion, Extent};
 
@@ -21,7 +22,7 @@ fn config(random: &mut Random, policy: &Policy) -> EngineConfig {
     config.buckets = [[16, 8], [64, 8]].map(Extent::from).to_vec();
     config.slots = 1 + random.below(4);
     config.policy = *policy;
-    config.wait = *random.pick(&[Wait::Spin, Wait::Block]);
+    config.wait = wait(random);
     config
 }
 

@@ -1,8 +1,9 @@
 //! The executor on the simulated device, driven by hand from one thread, so that
 //! a seed is the same run every time.
 
+use crate::random::Random;
+use crate::seeds::each_seed;
 use crate::seeds::program::{CAPACITIES, Input, Program, assert_clean, device, policies};
-use crate::seeds::{Random, each_seed};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{AllocationView, DeviceSlot, Space};
 use tapeloop::replay::{Executor, Policy};

@@ -1,9 +1,10 @@
 //! Graphs that the device refuses: where their batches go, and when they are tried
 //! again.
 
+use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
+use crate::seeds::each_seed;
 use crate::seeds::program::{Input, Program, assert_clean, device_with, policies};
-use crate::seeds::{Random, each_seed};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};

@@ -1,14 +1,15 @@
 //! Faults at every step: whatever fails, each item comes back once, nothing hangs
 //! and nothing is kept.
 
+use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
 use crate::seeds::program::{BLOCK, Input, Program, device_with, policies};
-use crate::seeds::{Random, each_seed};
+use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::sim::{Fault, Live, SimOptions};
-use tapeloop::pipeline::{Engine, EngineConfig, Ticket, Wait};
+use tapeloop::pipeline::{Engine, EngineConfig, Ticket};
 use tapeloop::replay::Policy;
 use tapeloop::workload::{Completion, Extent};
 use tapeloop::{Error, ErrorKind, Result};
@@ -49,7 +50,7 @@ fn tickets(seed: u64, policy: &Policy, fault: Fault, pool: &Arc<ThreadPool>) -> 
     config.slots = 1 + random.below(3);
     config.policy = *policy;
     config.batch_wait = Duration::ZERO;
-    config.wait = *random.pick(&[Wait::Spin, Wait::Block]);
+    config.wait = wait(&mut random);
     let engine = Engine::new(Scale::new(2.0), &[backend], Arc::clone(pool), &config);
     let mut failed = false;
     match engine {

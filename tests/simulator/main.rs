@@ -1,10 +1,14 @@
 //! The engine on the simulated device, under faults and in every order of completion.
 
-#[path = "../support/give/mod.rs"]
+#[path = "../support/forward.rs"]
+mod forward;
+#[path = "../support/give.rs"]
 mod give;
-#[path = "../support/mix/mod.rs"]
+#[path = "../support/mix.rs"]
 mod mix;
-#[path = "../support/scale/mod.rs"]
+#[path = "../support/random.rs"]
+mod random;
+#[path = "../support/scale.rs"]
 mod scale;
 #[path = "../support/seeds/mod.rs"]
 mod seeds;

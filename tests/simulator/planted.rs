@@ -4,9 +4,10 @@
 use crate::give;
 
 use crate::give::Give;
+use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug};
+use crate::seeds::each_seed;
 use crate::seeds::program::{BLOCK, Input, Program, assert_clean, device, device_with};
-use crate::seeds::{Random, each_seed};
 use std::sync::Arc;
 use tapeloop::Result;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
@@ -273,7 +274,7 @@ fn rebinding_by_an_executor_whose_updates_are_dropped() {
     let run = each_seed(SEEDS, |seed| {
         let (sim, backend) = device(seed);
         let backend = Broken::backend(backend, Bug::NoUpdate);
-        // The first replay still goes to the device slot's own memory.
+        // The first replay still goes to the slot's own memory.
         let ran = rebound(seed, &backend, rung(seed), false);
         let outcome = Outcome::new(&sim, ran);
         caught.set(caught.get() + u64::from(outcome.failed || outcome.wrong > 0));
@@ -334,14 +335,14 @@ fn an_update_that_reaches_a_launch_in_flight() {
     assert_eq!(caught.get(), run);
 }
 
-/// One graph of the first of two device slots for both, with the parameters of each.
+/// One graph of the first of two slots for both, with the parameters of each.
 fn shared_exec(program: &Program, seed: u64, backend: &Arc<dyn Backend>) -> Result<usize> {
     let mut device_slots = program.open(backend, 2, Streams::PerSlot)?;
     let policy = policy(Mode::Graph, Build::Explicit, Streams::PerSlot);
     let mut nodes = Vec::new();
     let mut graphs: Vec<GraphId> = Vec::new();
     for device_slot in &mut device_slots {
-        // The graph is the device slot's, and stays when the executor is dropped.
+        // The graph is the slot's, and stays when the executor is dropped.
         let _executor = Executor::new(backend, &mut **device_slot, &program.buckets, &policy)?;
         let graph = give::only_graph(&**device_slot);
         graphs.push(graph);

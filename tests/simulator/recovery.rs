@@ -3,9 +3,10 @@
 
 use crate::seeds;
 
+use crate::random::Random;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
 use crate::seeds::program::{assert_clean, auto_policies, device_with};
-use crate::seeds::{Random, each_seed};
+use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -40,7 +41,7 @@ fn config(random: &mut Random, policy: Policy) -> EngineConfig {
     config.slots = 1 + random.below(3);
     config.policy = policy;
     config.batch_wait = Duration::MAX;
-    config.wait = *random.pick(&[Wait::Spin, Wait::Block]);
+    config.wait = wait(random);
     config
 }
 

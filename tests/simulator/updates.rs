@@ -1,10 +1,11 @@
 //! Random walks over the ladder of updates: other memory, values, grids, lengths
 //! and mappings for a graph that exists, against a plain model.
 
+use crate::random::Random;
+use crate::seeds::each_seed;
 use crate::seeds::program::{
     BLOCK, CAPACITIES, Input, Program, assert_clean, device_with, policies,
 };
-use crate::seeds::{Random, each_seed};
 use std::mem::discriminant;
 use std::sync::Arc;
 use tapeloop::backend::sim::{Fault, SimOptions};
@@ -17,7 +18,7 @@ use tapeloop::replay::{
 const CAPACITY: usize = CAPACITIES[0];
 const BYTES: usize = CAPACITY * 4;
 
-/// Where a buffer's host side is; the device slot's own memory if nowhere else.
+/// Where a buffer's host side is; the slot's own memory if nowhere else.
 type Bound = Option<(Allocation, usize)>;
 
 /// What a batch will do, as far as results tell.

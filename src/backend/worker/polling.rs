@@ -57,10 +57,14 @@ fn add<L>(at_work: &mut Vec<Arc<L>>, device_slot: Arc<L>) {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/support/thread_time.rs"]
+mod thread_time;
+
+#[cfg(test)]
 mod tests {
+    use super::thread_time::thread_time;
     use super::*;
     use crossbeam_channel::{Sender, unbounded};
-    use rustix::time::{ClockId, clock_gettime};
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::time::Duration;
 
@@ -132,11 +136,6 @@ mod tests {
             assert_eq!(outcomes.recv().unwrap(), "long");
             drop(given);
         });
-    }
-
-    fn thread_time() -> Duration {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     }
 
     /// The processor time of waiting for three device slots that take `wall`.

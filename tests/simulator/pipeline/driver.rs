@@ -2,7 +2,7 @@
 //! that a run is the same run again.
 
 use crate::mix::{Fate, Item, Log, Mix, Output};
-use crate::seeds::Random;
+use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug, Watch};
 use crate::seeds::program::device_with;
 use rayon::ThreadPool;

@@ -1,8 +1,9 @@
 //! A `Ring` stepped by a seed: slots in every state at once, in any order.
 
+use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug};
+use crate::seeds::each_seed;
 use crate::seeds::program::{CAPACITIES, Input, Program, device_with, policies};
-use crate::seeds::{Random, each_seed};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use tapeloop::backend::sim::{Fault, Live, SimOptions};

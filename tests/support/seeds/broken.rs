@@ -1,13 +1,11 @@
 //! A backend with a bug: what an engine, or a layer under it, may get wrong.
 
+use crate::forward::{BackendHooks, SlotHooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
-use tapeloop::backend::{
-    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
-};
-use tapeloop::record::{BufferDecl, BufferId, Kernel};
+use tapeloop::backend::{Addresses, Backend, Built, DeviceSlot, GraphId, Node, Op, Queue};
+use tapeloop::record::BufferId;
 
 /// A bug of a [`Broken`] backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +14,9 @@ pub(crate) enum Bug {
     None,
     /// Batches count as done at once.
     DoneTooEarly,
-    /// A device slot that was done once says so ever after.
+    /// A slot that was done once says so ever after.
     DoneEver,
-    /// Every launch is of the device slot's first graph.
+    /// Every launch is of the slot's first graph.
     FirstGraph,
     /// Batches are not marked.
     NoFence,
@@ -26,7 +24,7 @@ pub(crate) enum Bug {
     NoJoin(Queue),
     /// A graph built by hand lacks one edge; which of them, counted over all nodes.
     NoEdge(usize),
-    /// All device slots use one buffer of the first.
+    /// All slots use one buffer of the first.
     Shared(BufferId),
     /// Updates of graphs do nothing.
     NoUpdate,
@@ -35,12 +33,11 @@ pub(crate) enum Bug {
 }
 
 pub(crate) struct Broken {
-    inner: Arc<dyn Backend>,
     bug: Bug,
     watch: Arc<Watch>,
 }
 
-/// Batches on their way through all device slots, by the marks.
+/// Batches on their way through all slots, by the marks.
 #[derive(Default)]
 pub(crate) struct Watch {
     given: AtomicUsize,
@@ -65,7 +62,7 @@ impl Watch {
         self.peak.load(Relaxed)
     }
 
-    /// Those that a device slot was given before the one before was seen done.
+    /// Those that a slot was given before the one before was seen done.
     pub(crate) fn twice(&self) -> usize {
         self.twice.load(Relaxed)
     }
@@ -81,10 +78,9 @@ impl Watch {
     }
 }
 
-struct BrokenSlot {
-    inner: Box<dyn DeviceSlot>,
+pub(crate) struct BrokenSlot {
     bug: Bug,
-    /// The shared buffer of the first device slot.
+    /// The shared buffer of the first slot.
     shared: Option<Addresses>,
     late: Vec<Option<GraphId>>,
     watch: Arc<Watch>,
@@ -102,88 +98,39 @@ impl Broken {
     pub(crate) fn watched(inner: Arc<dyn Backend>, bug: Bug) -> (Arc<Watch>, Arc<dyn Backend>) {
         let watch = Arc::new(Watch::default());
         let broken = Broken {
-            inner,
             bug,
             watch: Arc::clone(&watch),
         };
-        (watch, Arc::new(broken))
+        (watch, broken.around(inner))
     }
 }
 
-// SAFETY: it passes every call on to a backend that keeps the contract, with its kernels.
-unsafe impl Backend for Broken {
-    fn id(&self) -> BackendId {
-        self.inner.id()
-    }
+impl BackendHooks for Broken {
+    type Slot = BrokenSlot;
 
-    fn device(&self) -> &DeviceInfo {
-        self.inner.device()
-    }
-
-    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        self.inner.load(kernel)
-    }
-
-    fn open_slots(
-        &self,
-        buffers: &[BufferDecl],
-        device_slots: usize,
-        streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let device_slots = self.inner.open_slots(buffers, device_slots, streams)?;
+    fn slot(&self, opened: &[Box<dyn DeviceSlot>]) -> BrokenSlot {
         let shared = match self.bug {
-            Bug::Shared(buffer) => Some(device_slots[0].addresses(buffer)),
+            Bug::Shared(buffer) => Some(opened[0].addresses(buffer)),
             _ => None,
         };
-        let wrap = |inner| -> Box<dyn DeviceSlot> {
-            Box::new(BrokenSlot {
-                inner,
-                bug: self.bug,
-                shared,
-                late: Vec::new(),
-                watch: Arc::clone(&self.watch),
-                busy: false,
-                was_done: false,
-                first_graph: None,
-            })
-        };
-        Ok(device_slots.into_iter().map(wrap).collect())
-    }
-
-    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
-        self.inner.allocate(space, bytes)
-    }
-
-    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        self.inner.write(from, to, to_offset)
-    }
-
-    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
-        self.inner.read(from, from_offset, to)
-    }
-
-    fn copy(
-        &self,
-        from: &Allocation,
-        from_offset: usize,
-        to: &Allocation,
-        to_offset: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        self.inner.copy(from, from_offset, to, to_offset, bytes)
-    }
-
-    fn driver_calls(&self) -> DriverCalls {
-        self.inner.driver_calls()
+        BrokenSlot {
+            bug: self.bug,
+            shared,
+            late: Vec::new(),
+            watch: Arc::clone(&self.watch),
+            busy: false,
+            was_done: false,
+            first_graph: None,
+        }
     }
 }
 
 impl BrokenSlot {
-    fn catch_up(&mut self) -> Result<()> {
+    fn catch_up(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         for late in std::mem::take(&mut self.late) {
             match late {
-                Some(graph) => self.inner.launch_graph(graph)?,
-                None => self.inner.fence()?,
+                Some(graph) => inner.launch_graph(graph)?,
+                None => inner.fence()?,
             }
         }
         Ok(())
@@ -202,77 +149,39 @@ impl Drop for BrokenSlot {
     }
 }
 
-// SAFETY: every call that is passed on goes to a device slot of the simulated device, where kernels
-// are safe code.
-unsafe impl DeviceSlot for BrokenSlot {
-    fn id(&self) -> &DeviceSlotId {
-        self.inner.id()
-    }
-
-    fn streams(&self) -> Option<tapeloop::backend::Streams> {
-        self.inner.streams()
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.inner.is_quiet()
-    }
-
-    fn buffer_count(&self) -> usize {
-        self.inner.buffer_count()
-    }
-
-    fn addresses(&self, buffer: BufferId) -> Addresses {
+impl SlotHooks for BrokenSlot {
+    fn addresses(&self, inner: &dyn DeviceSlot, buffer: BufferId) -> Addresses {
         match (self.bug, self.shared) {
             (Bug::Shared(shared), Some(addresses)) if shared.index() == buffer.index() => addresses,
-            _ => self.inner.addresses(buffer),
+            _ => inner.addresses(buffer),
         }
     }
 
-    fn host(&self, buffer: BufferId) -> &[u8] {
-        self.inner.host(buffer)
-    }
-
-    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
-        self.inner.host_mut(buffers)
-    }
-
-    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        self.inner.adopt(allocation)
-    }
-
-    fn disown(&mut self, allocation: &Allocation) {
-        self.inner.disown(allocation);
-    }
-
-    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        // SAFETY: as the caller vouches for it.
-        unsafe { self.inner.enqueue(queue, op) }
-    }
-
-    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+    fn join(&mut self, inner: &mut dyn DeviceSlot, earlier: Queue, later: Queue) -> Result<()> {
         match self.bug == Bug::NoJoin(earlier) {
             true => Ok(()),
-            false => self.inner.join(earlier, later),
+            false => inner.join(earlier, later),
         }
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.inner.begin_capture()
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+    fn end_capture(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
         match (self.bug, into) {
             (Bug::NoUpdate, Some(graph)) => {
-                let (unused, _) = self.inner.end_capture(None)?;
-                self.inner.drop_graph(unused);
+                let (unused, _) = inner.end_capture(None)?;
+                inner.drop_graph(unused);
                 Ok((graph, Built::Updated))
             }
-            _ => self.inner.end_capture(into),
+            _ => inner.end_capture(into),
         }
     }
 
     unsafe fn build_graph(
         &mut self,
+        inner: &mut dyn DeviceSlot,
         nodes: &[Node<'_>],
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
@@ -280,8 +189,8 @@ unsafe impl DeviceSlot for BrokenSlot {
             return Ok((graph, Built::Updated));
         }
         let Bug::NoEdge(missing) = self.bug else {
-            // SAFETY: as the caller vouches for it.
-            return unsafe { self.inner.build_graph(nodes, into) };
+            // SAFETY: the caller keeps the same contract.
+            return unsafe { inner.build_graph(nodes, into) };
         };
         let edges: usize = nodes.iter().map(|node| node.after.len()).sum();
         let mut before = 0;
@@ -301,27 +210,25 @@ unsafe impl DeviceSlot for BrokenSlot {
         let nodes: Vec<Node<'_>> = pairs
             .map(|(node, after)| Node { op: node.op, after })
             .collect();
-        // SAFETY: as the caller vouches for it.
-        unsafe { self.inner.build_graph(&nodes, into) }
+        // SAFETY: the caller keeps the same contract.
+        unsafe { inner.build_graph(&nodes, into) }
     }
 
-    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+    unsafe fn set_params(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        graph: GraphId,
+        node: usize,
+        op: &Op,
+    ) -> Result<()> {
         match self.bug == Bug::NoUpdate {
             true => Ok(()),
-            // SAFETY: as the caller vouches for it.
-            false => unsafe { self.inner.set_params(graph, node, op) },
+            // SAFETY: the caller keeps the same contract.
+            false => unsafe { inner.set_params(graph, node, op) },
         }
     }
 
-    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        self.inner.graph_ops(graph)
-    }
-
-    fn drop_graph(&mut self, graph: GraphId) {
-        self.inner.drop_graph(graph);
-    }
-
-    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+    fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
         if self.bug == Bug::LateLaunch {
             self.late.push(Some(graph));
             return Ok(());
@@ -330,10 +237,10 @@ unsafe impl DeviceSlot for BrokenSlot {
             Bug::FirstGraph => *self.first_graph.get_or_insert(graph),
             _ => graph,
         };
-        self.inner.launch_graph(graph)
+        inner.launch_graph(graph)
     }
 
-    fn fence(&mut self) -> Result<()> {
+    fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         self.watch.give(self.busy);
         self.busy = true;
         match self.bug {
@@ -342,16 +249,16 @@ unsafe impl DeviceSlot for BrokenSlot {
                 self.late.push(None);
                 Ok(())
             }
-            _ => self.inner.fence(),
+            _ => inner.fence(),
         }
     }
 
-    fn is_done(&mut self) -> Result<bool> {
-        self.catch_up()?;
+    fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {
+        self.catch_up(inner)?;
         let done = match self.bug {
             Bug::DoneTooEarly => Ok(true),
             Bug::DoneEver if self.was_done => Ok(true),
-            _ => self.inner.is_done(),
+            _ => inner.is_done(),
         };
         if !matches!(done, Ok(false)) {
             self.was_done = true;
@@ -360,24 +267,16 @@ unsafe impl DeviceSlot for BrokenSlot {
         done
     }
 
-    fn wait(&mut self) -> Result<()> {
-        self.catch_up()?;
+    fn wait(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
+        self.catch_up(inner)?;
         self.seen();
         match self.bug {
             Bug::DoneTooEarly => Ok(()),
             Bug::DoneEver if self.was_done => Ok(()),
             _ => {
                 self.was_done = true;
-                self.inner.wait()
+                inner.wait()
             }
         }
-    }
-
-    fn abandon(&mut self, error: &tapeloop::Error) {
-        self.inner.abandon(error);
-    }
-
-    fn timestamps(&self) -> Result<Timestamps> {
-        self.inner.timestamps()
     }
 }

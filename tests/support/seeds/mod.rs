@@ -4,34 +4,16 @@
 pub(crate) mod broken;
 pub(crate) mod program;
 
+use crate::random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use tapeloop::pipeline::Wait;
 
-/// Choices of a test, from its seed. The device draws its own.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Random(seed ^ 0x5eed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub(crate) fn flip(&mut self) -> bool {
-        self.below(2) == 0
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, things: &'a [T]) -> &'a T {
-        &things[self.below(things.len())]
+/// How an engine on the simulated device waits. It blocks for few seeds, since a thread that
+/// blocks sleeps between two looks at the device, while the device's time passes only by looks.
+pub(crate) fn wait(random: &mut Random) -> Wait {
+    match random.below(16) {
+        0 => Wait::Block,
+        _ => Wait::Spin,
     }
 }
 

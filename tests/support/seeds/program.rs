@@ -1,7 +1,7 @@
 //! A small program with something of everything: two independent outputs, scratch
 //! that stays on the device, and buffers that can and cannot be mapped.
 
-use super::Random;
+use crate::random::Random;
 use std::sync::Arc;
 use tapeloop::backend::DeviceSlot;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
@@ -133,7 +133,7 @@ impl Program {
         backend.open_slots(buffers, device_slots, streams)
     }
 
-    /// Device slots with an executor each.
+    /// Slots with an executor each.
     pub(crate) fn slots(
         &self,
         backend: &Arc<dyn Backend>,
@@ -189,7 +189,7 @@ impl Program {
         bytemuck::cast_slice_mut::<u8, f32>(views[2])[..live].copy_from_slice(&input.w);
     }
 
-    /// Whether the device slot holds the results of `input` as recorded.
+    /// Whether the slot holds the results of `input` as recorded.
     pub(crate) fn is_right(&self, device_slot: &dyn DeviceSlot, input: &Input) -> bool {
         let starts = |buffer: Buffer<f32>, expected: Vec<f32>| {
             bytemuck::cast_slice::<u8, f32>(device_slot.host(buffer.id()))[..expected.len()]

@@ -1,0 +1,271 @@
+//! Listing devices and choosing among them. What libcuda takes from the
+//! environment it reads once, so each CUDA_VISIBLE_DEVICES is tried in a process of
+//! its own. Without a device, each test says "skipped: no device".
+
+use crate::gpu::*;
+use std::process::Command;
+use std::sync::Arc;
+use tapeloop::ErrorKind;
+use tapeloop::backend::cuda::CudaBackend;
+use tapeloop::backend::{
+    Backend, Choice, CudaOptions, DeviceChoice, DeviceEntry, Space, devices, select_with,
+};
+use tapeloop::replay::Mode;
+
+/// Those in sight; none, said aloud, where there are none.
+fn listed() -> Vec<DeviceEntry> {
+    devices().unwrap().unwrap_or_else(|reason| {
+        say(&format!("skipped: no device: {reason}"));
+        Vec::new()
+    })
+}
+
+fn options(choice: &str) -> CudaOptions {
+    CudaOptions {
+        device: choice.parse().unwrap(),
+        ..CudaOptions::default()
+    }
+}
+
+/// The UUID of the device that `choice` opens.
+fn opened(choice: &str) -> String {
+    let backend = CudaBackend::open(&options(choice)).unwrap();
+    backend.device().uuid.clone().unwrap()
+}
+
+/// Why `choice` opens none.
+fn refused(choice: &str) -> String {
+    let error = CudaBackend::open(&options(choice)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.fix_text().is_some(), "{error}");
+    error.message().to_owned()
+}
+
+/// The shortest beginning of a UUID that no other one has.
+fn prefix_of(entry: &DeviceEntry, all: &[DeviceEntry]) -> String {
+    let is_unique = |prefix: &str| {
+        let with = all.iter().filter(|other| other.uuid.starts_with(prefix));
+        with.count() == 1
+    };
+    let mut prefixes = (5..=entry.uuid.len()).map(|length| &entry.uuid[..length]);
+    prefixes
+        .find(|prefix| is_unique(prefix))
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn every_listed_device_is_described_and_opens_by_number_uuid_and_prefix() {
+    let all = listed();
+    for entry in &all {
+        say(&format!("{entry:?}"));
+        let free = *entry.memory_free_bytes.as_ref().unwrap();
+        assert!(0 < free && free <= entry.memory_bytes);
+        assert!(entry.multiprocessors > 0 && entry.copy_engines > 0);
+        assert!(entry.compute_capability >= (5, 0));
+        assert!(entry.block_shared_bytes >= 48 << 10);
+        assert!(entry.block_shared_bytes_max >= entry.block_shared_bytes);
+        assert!(entry.multiprocessor_shared_bytes >= entry.block_shared_bytes_max);
+        if let (Some(now), Some(max)) = (entry.link, entry.link_max) {
+            assert!(now.lanes <= max.lanes);
+            assert!(now.gigatransfers_per_s <= max.gigatransfers_per_s);
+        }
+        let prefix = prefix_of(entry, &all);
+        let choices = [
+            entry.ordinal.to_string(),
+            entry.uuid.clone(),
+            entry.uuid.to_uppercase(),
+            prefix,
+        ];
+        for choice in choices {
+            let backend = CudaBackend::open(&options(&choice)).unwrap();
+            let info = backend.device();
+            assert_eq!(info.uuid.as_ref(), Some(&entry.uuid), "{choice}");
+            assert_eq!(info.pci_bus_id.as_ref(), Some(&entry.pci_bus_id));
+            assert_eq!(info.compute_capability, Some(entry.compute_capability));
+            assert_eq!(info.memory_bytes, entry.memory_bytes);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_number_or_uuid_is_refused_with_what_is_visible() {
+    let all = listed();
+    let Some(first) = all.first() else { return };
+    for choice in ["999", "GPU-nowhere", "MIG-GPU"] {
+        let message = refused(choice);
+        say(&message);
+        assert!(message.contains(choice), "{message}");
+        assert!(message.contains(&first.uuid), "{message}");
+        assert!(message.contains("CUDA_VISIBLE_DEVICES"), "{message}");
+        // A device that is there and not found is no reason to compute elsewhere.
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
+        assert!(select_with(Choice::Auto, &pool, &options(choice)).is_err());
+    }
+    if let [first, second, ..] = &all[..] {
+        let same = first.uuid.bytes().zip(second.uuid.bytes());
+        let common = same.take_while(|(a, b)| a == b).count();
+        let choice = DeviceChoice::Uuid(first.uuid[..common].to_owned());
+        let options = CudaOptions {
+            device: choice,
+            ..CudaOptions::default()
+        };
+        let error = CudaBackend::open(&options).err().unwrap();
+        assert!(error.message().contains("devices 0 and 1"), "{error}");
+    }
+}
+
+#[test]
+fn asking_for_free_memory_leaves_an_open_device_alone() {
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
+    for index in 0..3 {
+        round(&saxpy, &mut *device_slot, &mut executor, 0, index);
+        assert!(!listed().is_empty());
+        opened("most_free");
+    }
+}
+
+#[test]
+fn most_free_opens_the_device_with_most_free_memory() {
+    let all = listed();
+    let Some(first) = all.first() else { return };
+    let held = CudaBackend::open(&options("0")).unwrap();
+    let (free, _) = held.memory_bytes().unwrap();
+    // Whatever else runs there, the others have more than what this leaves.
+    let allocation = held
+        .allocate(Space::Device, (free as usize / 8) * 7)
+        .unwrap();
+    let chosen = opened("most_free");
+    match all.len() {
+        1 => assert_eq!(chosen, first.uuid),
+        _ => assert_ne!(chosen, first.uuid),
+    }
+    drop(allocation);
+}
+
+#[test]
+fn every_device_computes_the_same_bytes() {
+    let saxpy = saxpy();
+    for entry in listed() {
+        let choice = DeviceChoice::Ordinal(entry.ordinal);
+        let options = CudaOptions {
+            device: choice,
+            ..CudaOptions::default()
+        };
+        let Some(backend) = device_with(&options) else {
+            panic!("device {} is listed and gone", entry.ordinal);
+        };
+        for mode in MODES {
+            let mut device_slot = one_slot(&backend, &saxpy.recording);
+            let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, mode);
+            for index in 0..3 {
+                // Compares with what the host computes, to the bit.
+                round(
+                    &saxpy,
+                    &mut *device_slot,
+                    &mut executor,
+                    entry.ordinal,
+                    index,
+                );
+            }
+        }
+    }
+}
+
+const CHILD: &str = "TAPELOOP_TEST_CHILD";
+/// What a child is to see: UUIDs, with commas between.
+const EXPECTED: &str = "TAPELOOP_TEST_EXPECTED";
+/// What it is not to see.
+const HIDDEN: &str = "TAPELOOP_TEST_HIDDEN";
+
+/// Runs the child's test below under a CUDA_VISIBLE_DEVICES.
+fn under(visible: &str, expected: &[&str], all: &[DeviceEntry]) {
+    let uuids = all.iter().map(|entry| entry.uuid.as_str());
+    let hidden: Vec<&str> = uuids.filter(|uuid| !expected.contains(uuid)).collect();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "visible::a_child_sees_what_its_variable_shows"])
+        .env(CHILD, "1")
+        .env("CUDA_VISIBLE_DEVICES", visible)
+        .env(EXPECTED, expected.join(","))
+        .env(HIDDEN, hidden.join(","))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(
+        child.status.success() && said.contains("1 passed"),
+        "CUDA_VISIBLE_DEVICES={visible}: {said}"
+    );
+}
+
+#[test]
+fn a_child_sees_what_its_variable_shows() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let visible = std::env::var("CUDA_VISIBLE_DEVICES").unwrap();
+    let listed = [EXPECTED, HIDDEN].map(|name| std::env::var(name).unwrap());
+    let [expected, hidden] = [0, 1].map(|index: usize| {
+        let uuids = listed[index].split(',').filter(|uuid| !uuid.is_empty());
+        uuids.collect::<Vec<&str>>()
+    });
+    let found = match devices().unwrap() {
+        Ok(found) => found,
+        Err(reason) => {
+            assert!(expected.is_empty(), "{reason}");
+            let shown = match visible.as_str() {
+                "" => "CUDA_VISIBLE_DEVICES is empty".to_owned(),
+                value => format!("CUDA_VISIBLE_DEVICES is {value:?}"),
+            };
+            assert!(reason.contains(&shown), "{reason}");
+            assert_eq!(refused("0"), reason);
+            return;
+        }
+    };
+    let uuids: Vec<&str> = found.iter().map(|entry| entry.uuid.as_str()).collect();
+    assert_eq!(uuids, expected);
+    for (ordinal, uuid) in expected.iter().enumerate() {
+        assert_eq!(opened(&ordinal.to_string()), *uuid);
+        assert_eq!(opened(uuid), *uuid);
+    }
+    let message = refused(&expected.len().to_string());
+    assert!(
+        message.contains(&format!("CUDA_VISIBLE_DEVICES is {visible:?}")),
+        "{message}"
+    );
+    for uuid in hidden {
+        assert!(refused(uuid).contains("no device has a UUID"));
+    }
+}
+
+#[test]
+fn restricted_reordered_and_empty_variables_are_honoured() {
+    let all = listed();
+    if all.is_empty() {
+        return;
+    }
+    let uuid = |ordinal: usize| all[ordinal].uuid.as_str();
+    let under = |visible: &str, expected: &[&str]| under(visible, expected, &all);
+    under("", &[]);
+    under("-1", &[]);
+    under("GPU-00000000-0000-0000-0000-000000000000", &[]);
+    under(uuid(0), &[uuid(0)]);
+    if all.len() > 1 {
+        under(uuid(1), &[uuid(1)]);
+        under(&format!("{},{}", uuid(1), uuid(0)), &[uuid(1), uuid(0)]);
+    }
+    // Numbers in the variable count what is there without it.
+    if std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {
+        return say("numbers are not tried: CUDA_VISIBLE_DEVICES is set from outside");
+    }
+    under("99", &[]);
+    under("0", &[uuid(0)]);
+    if all.len() > 1 {
+        under("1", &[uuid(1)]);
+        under("1,0", &[uuid(1), uuid(0)]);
+        // What follows a number that is none is hidden too.
+        under("0,99,1", &[uuid(0)]);
+    }
+}

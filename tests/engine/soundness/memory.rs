@@ -1,0 +1,139 @@
+//! Memory that is bound or declared.
+
+use super::*;
+
+fn copied(launch: &mut TwinLaunch<'_>) {
+    let _: u64 = launch.structure();
+    let (d, y): (&[u32], &mut [u32]) = (launch.read(), launch.write());
+    y.iter_mut().zip(d).for_each(|(y, d)| *y = *d);
+}
+
+/// Copies what is at an address in a struct.
+fn copying() -> Kernel {
+    Kernel::new("copy")
+        .structure("from", 8, &[(0, Access::Read, DType::U32)])
+        .writes::<u32>("y")
+        .twin(copied)
+}
+
+/// A recording that writes buffer `d`, and reads what is at the allocation's address.
+fn by_both_names(allocation: &Allocation) -> (Recording, Buffer<u32>) {
+    let mut recorder = Recorder::new(&[LEN]);
+    let x = recorder.upload_buffer::<u32>("x", 0, 1);
+    let y = recorder.download_buffer::<u32>("y", 0, 1);
+    let d = recorder.device_buffer::<u32>(
+        "d",
+        Unit::PerAxis {
+            axis: 0,
+            elements: 1,
+        },
+    );
+    // SAFETY: the twin reads no more than there is.
+    let from = unsafe { StructArg::new(&[0; 8]).address(allocation.address()) };
+    recorder.upload(x);
+    recorder.launch(&doubling(), LEN / 4, &[x.into(), d.into()]);
+    recorder.launch(&copying(), 1, &[from.into(), y.into()]);
+    recorder.download(y);
+    (recorder.finish().unwrap(), d)
+}
+
+#[test]
+fn memory_is_bound_or_declared_and_never_both() {
+    for backend in devices() {
+        for build in [Build::Capture, Build::Explicit] {
+            let allocation = backend.allocate(Space::Device, 256).unwrap();
+            let view = |offset| AllocationView::new(&allocation, offset, 128).unwrap();
+            let (recording, d) = by_both_names(&allocation);
+            let mut device_slot = device_slot(&backend, &recording);
+            let device_slot = &mut *device_slot;
+            let policy = Policy {
+                warm_up: false,
+                build,
+                ..Policy::default()
+            };
+            let buckets = Arc::new(Buckets::single(recording));
+            let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
+            executor.declare(device_slot, view(0)).unwrap();
+            let own = executor.bindings(device_slot, 0).unwrap().clone();
+            let bound_at = |offset| {
+                let mut bound = own.clone();
+                bound.bind_device(d, view(offset)).unwrap();
+                bound
+            };
+            let range = |offset: u64| {
+                let start = allocation.address() + offset;
+                format!("{start:#x} to {:#x}", start + 128)
+            };
+            let error = executor.update(device_slot, 0, bound_at(64)).unwrap_err();
+            let (bound, declared) = (range(64), range(0));
+            is_usage(
+                &error,
+                &format!("buffer d is bound to {bound}, which overlaps declared"),
+            );
+            is_usage(&error, &declared);
+            executor.update(device_slot, 0, bound_at(128)).unwrap();
+            let error = executor.declare(device_slot, view(64)).unwrap_err();
+            let (bound, declared) = (range(128), range(64));
+            is_usage(
+                &error,
+                &format!("buffer d is bound to {bound}, which overlaps declared"),
+            );
+            is_usage(&error, &declared);
+            executor
+                .replay(device_slot, 0, Extent::from([LEN]))
+                .unwrap();
+            device_slot.wait().unwrap();
+        }
+    }
+}
+
+/// What the refusal above is for: a slot that is given such a graph runs both kernels
+/// side by side, and the simulated device reports it.
+#[test]
+fn a_graph_without_the_edge_between_both_names_is_reported() {
+    let sim = Arc::new(SimBackend::new(SimOptions::seeded(1)));
+    let backend: Arc<dyn Backend> = sim.clone();
+    let allocation = backend.allocate(Space::Device, 256).unwrap();
+    let (recording, _) = by_both_names(&allocation);
+    let mut device_slot = device_slot(&backend, &recording);
+    device_slot.adopt(&allocation).unwrap();
+    let ids: Vec<_> = recording.buffers_by_id().map(|(id, _)| id).collect();
+    let (x, y) = (device_slot.addresses(ids[0]), device_slot.addresses(ids[1]));
+    let launch = |kernel: &Kernel, args: [u64; 2]| {
+        let function: FunctionId = backend.load(kernel).unwrap();
+        Op::Launch {
+            function,
+            grid: [LEN / 4, 1, 1],
+            block: [4, 1, 1],
+            shared_bytes: 0,
+            args: Box::new(args),
+        }
+    };
+    let ops = [
+        Op::Upload {
+            host: x.host.unwrap(),
+            device: x.device,
+            bytes: 64,
+        },
+        launch(&doubling(), [x.device, allocation.address()]),
+        launch(&copying(), [allocation.address(), y.device]),
+    ];
+    let node = |op, after| Node { op, after };
+    let graph = |after: [&'static [usize]; 3]| {
+        let nodes = ops.iter().zip(after);
+        nodes.map(|(op, after)| node(op, after)).collect::<Vec<_>>()
+    };
+    let (ordered, _) = device_slot
+        .give_graph(&graph([&[], &[0], &[1]]), None)
+        .unwrap();
+    device_slot.launch_graph(ordered).unwrap();
+    assert!(sim.violations().is_empty());
+    let (unordered, _) = device_slot
+        .give_graph(&graph([&[], &[0], &[]]), None)
+        .unwrap();
+    let error = device_slot.launch_graph(unordered).unwrap_err();
+    assert!(error.to_string().contains("kernel copy"), "{error}");
+    let violations = sim.violations();
+    assert_eq!(violations.len(), 1);
+    assert_eq!(violations[0].kind, ViolationKind::Unordered);
+}

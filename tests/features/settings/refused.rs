@@ -1,0 +1,103 @@
+//! Settings and structures that are refused.
+
+use super::*;
+
+#[test]
+fn a_bucket_of_more_chains_than_a_tile_can_name_is_refused() {
+    let features = Features::new(FeatureConfig::default()).unwrap();
+    let backend = CpuBackend::inline();
+    let chains = features.axes().iter().position(|axis| *axis == "chains");
+    let chains = chains.unwrap();
+    let record = |more: u32| {
+        let mut capacity = *Features::capacity(16)
+            .as_slice()
+            .first_chunk::<6>()
+            .unwrap();
+        capacity[chains] = (1 << 19) + more;
+        let mut recorder = Recorder::new(&capacity);
+        features.record(&mut recorder, backend.device()).map(drop)
+    };
+    record(0).unwrap();
+    let error = record(1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(error.to_string().contains("524288 chains"), "{error}");
+    let largest = Features::capacity(u32::MAX / 32);
+    assert_eq!(largest.as_slice()[chains], 1 << 19);
+}
+
+#[test]
+fn settings_of_features_that_others_need_are_checked_too() {
+    for (name, points) in [(FeatureName::Rsa, 0), (FeatureName::Iface, u32::MAX)] {
+        let config = FeatureConfig {
+            features: vec![name],
+            sasa: Sasa {
+                points,
+                ..Sasa::default()
+            },
+            ..FeatureConfig::default()
+        };
+        let error = Features::new(config).err().unwrap().to_string();
+        let expected = format!("sasa.points of {points} is not 1 to 1024");
+        assert!(error.contains(&expected), "{name:?}: {error}");
+    }
+}
+
+#[test]
+fn atoms_in_one_point_reject_their_structure_and_no_other() {
+    let good = structure(300, 1);
+    let mut dense = structure(300, 2);
+    dense.xyz.fill([1_000; 3]);
+    let pool = pool(1);
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let engine_config = EngineConfig::new(Features::capacity(1024));
+    let run = |name: FeatureName, structures: [&Structure; 3]| {
+        let config = FeatureConfig {
+            features: vec![name],
+            ..FeatureConfig::default()
+        };
+        let workload = Features::new(config).unwrap();
+        let backends = [Arc::clone(&backend)];
+        let mut engine =
+            Engine::new(workload, &backends, Arc::clone(&pool), &engine_config).unwrap();
+        let inputs = structures.map(|structure| Input {
+            source: String::new(),
+            ordinal: 0,
+            structure: Ok(structure.clone()),
+        });
+        let mut results = Vec::new();
+        engine
+            .run(inputs.into_iter(), &mut |completion: Completion<
+                Features,
+            >| {
+                results.push(completion.result.map_err(|error| error.to_string()));
+                Ok(())
+            })
+            .unwrap();
+        results
+    };
+    for name in [FeatureName::Sasa, FeatureName::Centrality] {
+        let results = run(name, [&good, &dense, &good]);
+        let error = results[1].as_ref().unwrap_err();
+        assert!(error.contains("more than 256"), "{name:?}: {error}");
+        let tables = [&results[0], &results[2]].map(|table| table.clone().unwrap());
+        assert_eq!(bits(&tables[..1]), bits(&tables[1..]));
+        let alone = run(name, [&good; 3]);
+        assert_eq!(bits(&tables[..1]), bits(&[alone[0].clone().unwrap()]));
+    }
+}
+
+#[test]
+fn more_steps_of_centrality_than_the_settings_allow_are_refused() {
+    for steps in [0, 1_000_000] {
+        let error = Features::new(FeatureConfig {
+            features: vec![FeatureName::Centrality],
+            centrality: Centrality { steps },
+            ..FeatureConfig::default()
+        });
+        let error = error.err().unwrap().to_string();
+        assert!(
+            error.contains(&format!("steps of {steps} is not 1 to")),
+            "{error}"
+        );
+    }
+}

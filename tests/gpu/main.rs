@@ -1,0 +1,40 @@
+//! Slots, graphs, kernels and features on a real device, many tests at once in one process.
+//! Without a device those that need one say "skipped: no device".
+
+#[cfg(feature = "cuda")]
+#[path = "../support/gather.rs"]
+mod gather;
+#[cfg(feature = "cuda")]
+#[path = "../support/give.rs"]
+mod give;
+#[cfg(feature = "cuda")]
+#[path = "../support/gpu.rs"]
+mod gpu;
+#[cfg(all(feature = "cuda", feature = "features"))]
+#[path = "../support/made_up.rs"]
+mod made_up;
+#[path = "../support/random.rs"]
+mod random;
+#[cfg(all(feature = "cuda", feature = "features"))]
+#[path = "../support/tables.rs"]
+mod tables;
+
+#[cfg(feature = "cuda")]
+mod allocations;
+#[cfg(feature = "cuda")]
+mod audit;
+#[cfg(feature = "cuda")]
+mod error_codes;
+#[cfg(all(feature = "cuda", feature = "features"))]
+mod features;
+#[cfg(feature = "cuda")]
+mod graphs;
+#[cfg(feature = "cuda")]
+mod kernels;
+mod launch_shapes;
+#[cfg(feature = "cuda")]
+mod queues;
+#[cfg(feature = "cuda")]
+mod slot;
+#[cfg(feature = "cuda")]
+mod verify;

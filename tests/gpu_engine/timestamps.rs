@@ -1,0 +1,144 @@
+//! Batches with their times, on a device. Without one it says "skipped: no device".
+
+use crate::give::Give;
+use crate::gpu::*;
+use crate::target::turn;
+use std::time::Instant;
+use tapeloop::backend::{DeviceSlot, Node, Op, Queue, TIMESTAMPS, host_ns};
+use tapeloop::replay::{Build, Executor, Mode, Policy, Verify};
+
+/// What the device's clock may be off by the host's.
+const OFF_NS_MAX: u64 = 100_000;
+
+fn replay_timed(
+    saxpy: &Saxpy,
+    device_slot: &mut dyn DeviceSlot,
+    executor: &mut Executor,
+    index: usize,
+) {
+    let (x, expected) = expected(0, index);
+    fill(saxpy, device_slot, &x);
+    let largest = executor.buckets().largest().capacity;
+    let replay = executor.replay_timed(device_slot, 0, largest).unwrap();
+    assert!(replay.timed);
+    device_slot.wait().unwrap();
+    assert!(out(saxpy, device_slot) == expected);
+}
+
+/// Every policy; a batch that is verified runs twice, and has no times.
+fn unverified() -> impl Iterator<Item = Policy> {
+    Policy::legal().map(|policy| Policy {
+        verify: Verify::Off,
+        ..policy
+    })
+}
+
+#[test]
+fn timestamps_lie_between_the_host_s_moments_around_the_batch() {
+    let _turn = turn();
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    for policy in unverified() {
+        let buffers = saxpy.recording.buffers();
+        let device_slots = backend.open_slots(buffers, 1, policy.streams);
+        let mut device_slot = device_slots.unwrap().remove(0);
+        let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
+        for index in 0..20 {
+            let start = host_ns(Instant::now());
+            replay_timed(&saxpy, &mut *device_slot, &mut executor, index);
+            let end = host_ns(Instant::now());
+            let timestamps = device_slot
+                .timestamps()
+                .unwrap()
+                .map(|timestamp| timestamp.unwrap());
+            let first = start.saturating_sub(OFF_NS_MAX);
+            let inside = timestamps
+                .iter()
+                .all(|at| (first..=end + OFF_NS_MAX).contains(at));
+            assert!(inside, "{policy:?}: {timestamps:?} in {start} to {end}");
+            // Leaves of a graph are met when the device likes.
+            let line = policy.mode == Mode::Stream || policy.build == Build::Capture;
+            // The driver's times are of half a microsecond.
+            let ascend = timestamps.windows(2).all(|pair| pair[0] <= pair[1] + 1_000);
+            assert!(ascend || !line, "{policy:?}: {timestamps:?}");
+        }
+        say(&format!(
+            "{policy:?}: {:?}",
+            device_slot.timestamps().unwrap()
+        ));
+    }
+}
+
+#[test]
+fn without_timed_batches_nothing_is_timed() {
+    let _turn = turn();
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    for policy in unverified() {
+        let buffers = saxpy.recording.buffers();
+        let device_slots = backend.open_slots(buffers, 1, policy.streams);
+        let mut device_slot = device_slots.unwrap().remove(0);
+        let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
+        let before = backend.driver_calls();
+        let mut calls = 0;
+        for index in 0..10 {
+            fill(&saxpy, &mut *device_slot, &expected(0, index).0);
+            calls += replay(&mut *device_slot, &mut executor).calls as u64;
+            device_slot.wait().unwrap();
+        }
+        let after = backend.driver_calls();
+        assert_eq!(after.timings, before.timings, "{policy:?}");
+        assert_eq!(after.graph_edits, before.graph_edits, "{policy:?}");
+        assert_eq!(after.submissions - before.submissions, calls, "{policy:?}");
+        assert_eq!(
+            device_slot.timestamps().unwrap(),
+            [None; TIMESTAMPS],
+            "{policy:?}"
+        );
+    }
+}
+
+#[test]
+fn a_graph_reads_its_timestamps_back_and_takes_others() {
+    let _turn = turn();
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    for build in [Build::Capture, Build::Explicit] {
+        let mut device_slot = one_slot(&backend, &saxpy.recording);
+        let x = device_slot.addresses(saxpy.x.id());
+        let memset = Op::Memset {
+            device: x.device,
+            byte: 7,
+            bytes: x.bytes,
+        };
+        let mut ops = [
+            Op::Timestamp { timestamp: 2 },
+            memset,
+            Op::Timestamp { timestamp: 0 },
+        ];
+        let graph = match build {
+            Build::Capture => {
+                device_slot.begin_capture().unwrap();
+                for op in &ops {
+                    device_slot.give(Queue::Compute, op).unwrap();
+                }
+                device_slot.end_capture(None).unwrap().0
+            }
+            Build::Explicit => {
+                let nodes = ops.each_ref().map(|op| Node { op, after: &[] });
+                device_slot.give_graph(&nodes, None).unwrap().0
+            }
+        };
+        assert_eq!(device_slot.graph_ops(graph).unwrap(), ops);
+        ops[0] = Op::Timestamp { timestamp: 3 };
+        device_slot.give_params(graph, 0, &ops[0]).unwrap();
+        device_slot.launch_graph(graph).unwrap();
+        device_slot.fence().unwrap();
+        device_slot.wait().unwrap();
+        let met = device_slot
+            .timestamps()
+            .unwrap()
+            .map(|timestamp| timestamp.is_some());
+        assert_eq!(met, [true, false, false, true]);
+    }
+}

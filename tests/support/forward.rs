@@ -1,0 +1,291 @@
+//! A backend that forwards every call to another, except those that a test replaces.
+#![allow(dead_code, reason = "each binary uses its part")]
+
+use std::sync::Arc;
+use tapeloop::backend::{
+    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
+    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
+};
+use tapeloop::record::{BufferDecl, BufferId, Kernel};
+use tapeloop::{Error, Result};
+
+/// What a [`Forward`] does in place of its backend. By default each method forwards.
+pub(crate) trait BackendHooks: Send + Sync + Sized + 'static {
+    type Slot: SlotHooks;
+
+    /// The hooks of one of the slots that were opened together.
+    fn slot(&self, opened: &[Box<dyn DeviceSlot>]) -> Self::Slot;
+
+    fn load(&self, inner: &dyn Backend, kernel: &Kernel) -> Result<FunctionId> {
+        inner.load(kernel)
+    }
+
+    fn open_slots(
+        &self,
+        inner: &dyn Backend,
+        buffers: &[BufferDecl],
+        count: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let opened = inner.open_slots(buffers, count, streams)?;
+        let hooks: Vec<_> = opened.iter().map(|_| self.slot(&opened)).collect();
+        let slots = opened.into_iter().zip(hooks);
+        let forward =
+            |(inner, hooks)| -> Box<dyn DeviceSlot> { Box::new(ForwardSlot { hooks, inner }) };
+        Ok(slots.map(forward).collect())
+    }
+
+    fn allocate(&self, inner: &dyn Backend, space: Space, bytes: usize) -> Result<Allocation> {
+        inner.allocate(space, bytes)
+    }
+
+    /// The backend that forwards to `inner` with these hooks.
+    fn around(self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        Arc::new(Forward { inner, hooks: self })
+    }
+}
+
+/// What a slot of a [`Forward`] does in place of the backend's slot. By default each method
+/// forwards.
+pub(crate) trait SlotHooks: Send + 'static {
+    fn addresses(&self, inner: &dyn DeviceSlot, buffer: BufferId) -> Addresses {
+        inner.addresses(buffer)
+    }
+
+    /// # Safety
+    /// As [`DeviceSlot::enqueue`].
+    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
+        // SAFETY: the caller keeps the same contract.
+        unsafe { inner.enqueue(queue, op) }
+    }
+
+    fn join(&mut self, inner: &mut dyn DeviceSlot, earlier: Queue, later: Queue) -> Result<()> {
+        inner.join(earlier, later)
+    }
+
+    fn begin_capture(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
+        inner.begin_capture()
+    }
+
+    fn end_capture(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        inner.end_capture(into)
+    }
+
+    /// # Safety
+    /// As [`DeviceSlot::build_graph`].
+    unsafe fn build_graph(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        // SAFETY: the caller keeps the same contract.
+        unsafe { inner.build_graph(nodes, into) }
+    }
+
+    /// # Safety
+    /// As [`DeviceSlot::set_params`].
+    unsafe fn set_params(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        graph: GraphId,
+        node: usize,
+        op: &Op,
+    ) -> Result<()> {
+        // SAFETY: the caller keeps the same contract.
+        unsafe { inner.set_params(graph, node, op) }
+    }
+
+    fn graph_ops(&self, inner: &dyn DeviceSlot, graph: GraphId) -> Result<Vec<Op>> {
+        inner.graph_ops(graph)
+    }
+
+    fn drop_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) {
+        inner.drop_graph(graph);
+    }
+
+    fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
+        inner.launch_graph(graph)
+    }
+
+    fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
+        inner.fence()
+    }
+
+    fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {
+        inner.is_done()
+    }
+
+    fn wait(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
+        inner.wait()
+    }
+}
+
+struct Forward<H> {
+    inner: Arc<dyn Backend>,
+    hooks: H,
+}
+
+struct ForwardSlot<H> {
+    /// Dropped before the slot.
+    hooks: H,
+    inner: Box<dyn DeviceSlot>,
+}
+
+// SAFETY: calls go to a backend that keeps the contract. Hooks that break it run on the CPU and
+// on the simulated device, where kernels are safe code.
+unsafe impl<H: BackendHooks> Backend for Forward<H> {
+    fn id(&self) -> BackendId {
+        self.inner.id()
+    }
+
+    fn device(&self) -> &DeviceInfo {
+        self.inner.device()
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.hooks.load(&*self.inner, kernel)
+    }
+
+    fn open_slots(
+        &self,
+        buffers: &[BufferDecl],
+        count: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        self.hooks.open_slots(&*self.inner, buffers, count, streams)
+    }
+
+    fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
+        self.hooks.allocate(&*self.inner, space, bytes)
+    }
+
+    fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
+        self.inner.write(from, to, to_offset)
+    }
+
+    fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.inner.read(from, from_offset, to)
+    }
+
+    fn copy(
+        &self,
+        from: &Allocation,
+        from_offset: usize,
+        to: &Allocation,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.inner.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn driver_calls(&self) -> DriverCalls {
+        self.inner.driver_calls()
+    }
+}
+
+// SAFETY: as for the backend.
+unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
+    fn id(&self) -> &DeviceSlotId {
+        self.inner.id()
+    }
+
+    fn streams(&self) -> Option<Streams> {
+        self.inner.streams()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.inner.is_quiet()
+    }
+
+    fn buffer_count(&self) -> usize {
+        self.inner.buffer_count()
+    }
+
+    fn addresses(&self, buffer: BufferId) -> Addresses {
+        self.hooks.addresses(&*self.inner, buffer)
+    }
+
+    fn host(&self, buffer: BufferId) -> &[u8] {
+        self.inner.host(buffer)
+    }
+
+    fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        self.inner.host_mut(buffers)
+    }
+
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        self.inner.adopt(allocation)
+    }
+
+    fn disown(&mut self, allocation: &Allocation) {
+        self.inner.disown(allocation);
+    }
+
+    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        // SAFETY: the caller keeps the same contract.
+        unsafe { self.hooks.enqueue(&mut *self.inner, queue, op) }
+    }
+
+    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
+        self.hooks.join(&mut *self.inner, earlier, later)
+    }
+
+    fn begin_capture(&mut self) -> Result<()> {
+        self.hooks.begin_capture(&mut *self.inner)
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        self.hooks.end_capture(&mut *self.inner, into)
+    }
+
+    unsafe fn build_graph(
+        &mut self,
+        nodes: &[Node<'_>],
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        // SAFETY: the caller keeps the same contract.
+        unsafe { self.hooks.build_graph(&mut *self.inner, nodes, into) }
+    }
+
+    unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        // SAFETY: the caller keeps the same contract.
+        unsafe { self.hooks.set_params(&mut *self.inner, graph, node, op) }
+    }
+
+    fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
+        self.hooks.graph_ops(&*self.inner, graph)
+    }
+
+    fn drop_graph(&mut self, graph: GraphId) {
+        self.hooks.drop_graph(&mut *self.inner, graph);
+    }
+
+    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.hooks.launch_graph(&mut *self.inner, graph)
+    }
+
+    fn fence(&mut self) -> Result<()> {
+        self.hooks.fence(&mut *self.inner)
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        self.hooks.is_done(&mut *self.inner)
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.hooks.wait(&mut *self.inner)
+    }
+
+    fn abandon(&mut self, error: &Error) {
+        self.inner.abandon(error);
+    }
+
+    fn timestamps(&self) -> Result<Timestamps> {
+        self.inner.timestamps()
+    }
+}

@@ -1,0 +1,56 @@
+//! A session on a CPU that may be tampered with, and small points.
+
+use crate::forward::BackendHooks;
+use crate::tamper::Tamper;
+use std::sync::Arc;
+use std::time::Duration;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::bench::machine::describe;
+use tapeloop::bench::measure::{Session, Settings};
+use tapeloop::bench::point::{Point, Space, Work};
+use tapeloop::bench::record::{Figures, Outcome, Record};
+use tapeloop::bench::rig::Machine;
+use tapeloop::bench::synthetic::Synthetic;
+
+/// A session on a CPU that may be tampered with.
+pub(crate) fn session(tamper: &Arc<Tamper>) -> Session {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let inner: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+    let backend = Arc::clone(tamper).around(inner);
+    let run = describe(&*backend, "# none\n".to_owned());
+    Session {
+        machine: Machine {
+            backend,
+            pool: Arc::new(pool.unwrap()),
+        },
+        settings: Settings {
+            rounds: 3,
+            repetition: Duration::from_millis(2),
+            loads: vec![0.5],
+            base_loads: vec![0.3, 0.6],
+        },
+        run,
+        references: Vec::new(),
+    }
+}
+
+pub(crate) fn small() -> Point {
+    Point {
+        batch: 100,
+        kernels: 3,
+        slots: 2,
+        ..Space::of(Work::Launch, false).base
+    }
+}
+
+pub(crate) fn measure(session: &mut Session, points: &[Point]) -> Vec<Record> {
+    let subject = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    session.measure(points, subject, |_, _, _| true)
+}
+
+pub(crate) fn figures(record: &Record) -> &Figures {
+    match &record.outcome {
+        Outcome::Measured(figures) => figures,
+        Outcome::Refused(reason) => panic!("refused: {reason}"),
+    }
+}
