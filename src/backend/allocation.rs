@@ -1,4 +1,4 @@
-//! Memory that an embedder owns, beside the arenas of device slots.
+//! Memory that an embedder owns, beside the arenas of slots.
 //!
 //! The lock of an allocation is what keeps host and device apart: a guard is the
 //! host's turn, a [`Lease`] is the device's. Whoever comes second is refused, and

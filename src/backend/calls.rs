@@ -18,7 +18,7 @@ pub enum Call {
     Timing,
 }
 
-/// The counts of one device, which its device slots share.
+/// The counts of one device, which its slots share.
 #[derive(Debug, Default)]
 pub struct CallCounters([AtomicU64; 5]);
 

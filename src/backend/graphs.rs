@@ -1,10 +1,10 @@
-//! The graphs of one device slot, by name.
+//! The graphs of one slot, by name.
 
 use super::GraphId;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Graphs of a device slot, of a backend's own kind. No two of a process have one name.
+/// Graphs of a slot, of a backend's own kind. No two of a process have one name.
 pub(super) struct Graphs<G> {
     graphs: BTreeMap<u64, G>,
 }
@@ -46,5 +46,5 @@ impl<G> Graphs<G> {
 }
 
 fn unknown() -> Error {
-    Error::usage("the device slot has no such graph")
+    Error::usage("the slot has no such graph")
 }

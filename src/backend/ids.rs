@@ -1,4 +1,4 @@
-//! Which backend, and which device slot: names that tell one from every other of the process.
+//! Which backend, and which slot: names that tell one from every other of the process.
 
 use super::GraphId;
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Tells a backend from every other of the process. The functions that it loads mean
-/// nothing to the device slots of another.
+/// nothing to the slots of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendId(u64);
 
@@ -20,10 +20,10 @@ impl BackendId {
     }
 }
 
-/// Tells a device slot from every other device slot of the process, and takes the graphs of the device slot
-/// that are let go of where the device slot is not at hand.
+/// Tells a slot from every other slot of the process, and takes the graphs of the slot
+/// that are let go of where the slot is not at hand.
 ///
-/// Clones are of the same device slot.
+/// Clones are of the same slot.
 #[derive(Clone)]
 pub struct DeviceSlotId(Arc<Identity>);
 
@@ -35,7 +35,7 @@ struct Identity {
 }
 
 impl DeviceSlotId {
-    /// An id that no other device slot has, for a device slot of this backend.
+    /// An id that no other slot has, for a slot of this backend.
     pub fn new(backend: BackendId) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         DeviceSlotId(Arc::new(Identity {
@@ -45,12 +45,12 @@ impl DeviceSlotId {
         }))
     }
 
-    /// The backend that opened the device slot.
+    /// The backend that opened the slot.
     pub fn backend(&self) -> BackendId {
         self.0.backend
     }
 
-    /// Leaves graphs to be dropped by the next executor that makes a graph in the device slot.
+    /// Leaves graphs to be dropped by the next executor that makes a graph in the slot.
     pub(crate) fn release(&self, graphs: impl IntoIterator<Item = GraphId>) {
         self.0.released.lock().extend(graphs);
     }

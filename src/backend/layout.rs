@@ -6,25 +6,25 @@ use crate::record::{BufferDecl, View};
 /// that kernels may read vectors and coalesce from a buffer's first element.
 pub const ALIGN_BYTES: usize = 256;
 
-/// Where one buffer lies in its device slot's share of the arenas.
+/// Where one buffer lies in its slot's share of the arenas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Size.
     pub bytes: usize,
-    /// Offset in the device slot's share of the device arena.
+    /// Offset in the slot's share of the device arena.
     pub device: usize,
-    /// Offset in the device slot's share of the pinned arena, `None` for buffers that the host does not see.
+    /// Offset in the slot's share of the pinned arena, `None` for buffers that the host does not see.
     pub host: Option<usize>,
 }
 
-/// How a device slot's share is cut up. Places of one arena do not overlap.
+/// How a slot's share is cut up. Places of one arena do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// By buffer.
     pub places: Vec<Place>,
-    /// A device slot's share of the device arena.
+    /// A slot's share of the device arena.
     pub device_bytes: usize,
-    /// A device slot's share of the pinned arena.
+    /// A slot's share of the pinned arena.
     pub host_bytes: usize,
 }
 

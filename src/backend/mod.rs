@@ -5,11 +5,11 @@
 //! A [`DeviceSlot`] is one slot's share of a device: its buffers, its queues, and the
 //! graphs made for it.
 //!
-//! 1. A device slot has three [`Queue`]s. Operations given to one queue run in the
+//! 1. A slot has three [`Queue`]s. Operations given to one queue run in the
 //!    order they were given, each after the one before is done. With
-//!    [`Streams::PerSlot`] the three are one stream, the device slot's own, so
-//!    everything given to the device slot runs in order, and device slots run beside each
-//!    other. With [`Streams::PerStage`] each queue is a stream that all device slots
+//!    [`Streams::PerSlot`] the three are one stream, the slot's own, so
+//!    everything given to the slot runs in order, and slots run beside each
+//!    other. With [`Streams::PerStage`] each queue is a stream that all slots
 //!    share; queues run beside each other, and only [`DeviceSlot::join`] orders them.
 //! 2. [`DeviceSlot::enqueue`], [`DeviceSlot::launch_graph`], [`DeviceSlot::join`] and
 //!    [`DeviceSlot::fence`] return before the work is done. Host memory that the work
@@ -22,21 +22,21 @@
 //! 4. A graph runs on the compute queue, with the parameters that it has when it
 //!    is launched: an update touches later launches only. Each launch of one
 //!    graph is ordered after the one before.
-//! 5. Operations address the device slot's own buffers, and [`Allocation`]s that the device slot
+//! 5. Operations address the slot's own buffers, and [`Allocation`]s that the slot
 //!    has adopted; any other address is refused. While work that uses an allocation is
-//!    in flight the device slot holds a [`Lease`] on it. A graph keeps the allocations that
+//!    in flight the slot holds a [`Lease`] on it. A graph keeps the allocations that
 //!    it was made with, whatever happens to the embedder's handles.
 //! 6. An error says by its [`ErrorScope`](crate::ErrorScope) what it ended. After one of the
-//!    device the device slot takes nothing more; dropping it waits for what it can and
+//!    device the slot takes nothing more; dropping it waits for what it can and
 //!    frees the rest. Where the device was lost or given up ([`DeviceSlot::abandon`])
 //!    nothing of it is waited for, touched or freed any more. After any other error
-//!    the device slot goes on: a call that failed had no effect, and what was given before
+//!    the slot goes on: a call that failed had no effect, and what was given before
 //!    ends as ever. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`] report an error of a batch
 //!    once; the next call that succeeds says that nothing of the batch is left.
 //! 7. A supervised backend ([`Backend::is_supervised`]) comes back from that by
-//!    [`Backend::revive`]: its device slots take work again, with their graphs, with what
+//!    [`Backend::revive`]: its slots take work again, with their graphs, with what
 //!    the host wrote, and with anything at all in memory of the device. Work that
-//!    was in flight is gone; a device slot tells so when it is next asked about it.
+//!    was in flight is gone; a slot tells so when it is next asked about it.
 
 mod allocation;
 mod backoff;
@@ -86,7 +86,7 @@ pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionId(pub u32);
 
-/// A graph of a device slot. An identifier is never used again in the process, so only code
+/// A graph of a slot. An identifier is never used again in the process, so only code
 /// that was given it can name the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphId(pub(crate) u64);
@@ -107,14 +107,14 @@ impl GraphId {
     }
 }
 
-/// Which streams the queues of device slots are.
+/// Which streams the queues of slots are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Streams {
-    /// One stream for each device slot: kernels of different slots overlap.
+    /// One stream for each slot: kernels of different slots overlap.
     #[default]
     PerSlot,
-    /// One stream for each queue, shared by all device slots.
+    /// One stream for each queue, shared by all slots.
     PerStage,
 }
 
@@ -131,7 +131,7 @@ impl Streams {
     }
 }
 
-/// The addresses of one buffer in one device slot.
+/// The addresses of one buffer in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// On the device.
@@ -142,7 +142,7 @@ pub struct Addresses {
     pub bytes: usize,
 }
 
-/// How a device slot came to a graph that does what was asked.
+/// How a slot came to a graph that does what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Built {
@@ -191,10 +191,10 @@ fn refused_in_capture() -> Error {
         .fix("see the error of the operation, and capture again without it")
 }
 
-/// The error of a timestamp that no device slot has.
+/// The error of a timestamp that no slot has.
 fn no_timestamp(timestamp: u32) -> Error {
     Error::usage(format!(
-        "there is no timestamp {timestamp}; a device slot has {TIMESTAMPS}"
+        "there is no timestamp {timestamp}; a slot has {TIMESTAMPS}"
     ))
 }
 
@@ -207,7 +207,7 @@ pub type HostViews<'a> = ArrayVec<&'a mut [u8], BUFFERS_MAX>;
 /// Who implements it vouches that
 /// - [`Backend::load`] gives the function of this very declaration and code, and hands
 ///   the kernel on to nothing that records it;
-/// - device slots have the buffers that were asked for, and
+/// - slots have the buffers that were asked for, and
 ///   [`DeviceSlotId::backend`] of each is [`Backend::id`];
 /// - allocations are as large as asked for.
 pub unsafe trait Backend: Send + Sync {
@@ -239,7 +239,7 @@ pub unsafe trait Backend: Send + Sync {
         })
     }
 
-    /// Takes the memory of `device slots` slots with these buffers, one arena on each
+    /// Takes the memory of `slots` slots with these buffers, one arena on each
     /// side for all of them, and their streams. Buffers start zeroed.
     ///
     /// # Errors
@@ -248,11 +248,11 @@ pub unsafe trait Backend: Send + Sync {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>>;
 
-    /// Takes an allocation of memory beside the device slots' arenas. It starts zeroed.
+    /// Takes an allocation of memory beside the slots' arenas. It starts zeroed.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], or what the
@@ -312,12 +312,12 @@ pub unsafe trait Backend: Send + Sync {
 
 /// One slot's share of a device. See the module for the order of things.
 ///
-/// A launch runs device code, so giving one to a device slot is `unsafe`:
+/// A launch runs device code, so giving one to a slot is `unsafe`:
 ///
 /// ```compile_fail,E0133
 /// use tapeloop::backend::{DeviceSlot, Op, Queue};
-/// fn give(device slot: &mut dyn DeviceSlot, op: &Op) -> tapeloop::Result<()> {
-///     device slot.enqueue(Queue::Compute, op)
+/// fn give(slot: &mut dyn DeviceSlot, op: &Op) -> tapeloop::Result<()> {
+///     slot.enqueue(Queue::Compute, op)
 /// }
 /// ```
 ///
@@ -328,9 +328,9 @@ pub unsafe trait Backend: Send + Sync {
 /// that it has, as large as it says and shared with no other, that the addresses and
 /// the id stay the same, that [`DeviceSlot::streams`] and [`DeviceSlot::is_quiet`] are true, and that
 /// the order of the module is kept: host memory is given out only while nothing of the
-/// device slot is in flight.
+/// slot is in flight.
 pub unsafe trait DeviceSlot: Send {
-    /// Which device slot it is. Graphs mean nothing to another. A device slot that passes calls on to
+    /// Which slot it is. Graphs mean nothing to another. A slot that passes calls on to
     /// another has the other's id.
     fn id(&self) -> &DeviceSlotId;
 
@@ -348,7 +348,7 @@ pub unsafe trait DeviceSlot: Send {
     /// Where a buffer lies.
     ///
     /// # Panics
-    /// If the device slot has no such buffer.
+    /// If the slot has no such buffer.
     fn addresses(&self, buffer: BufferId) -> Addresses;
 
     /// The host side of a buffer that the host sees.
@@ -363,7 +363,7 @@ pub unsafe trait DeviceSlot: Send {
     /// If the host does not see one of them, or they do not ascend.
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_>;
 
-    /// Lets operations of this device slot use an allocation of the same backend.
+    /// Lets operations of this slot use an allocation of the same backend.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for an allocation of another
@@ -377,19 +377,19 @@ pub unsafe trait DeviceSlot: Send {
     ///
     /// # Safety
     /// The operation is lowered (`replay::lower`) from a checked
-    /// recording over bindings of this device slot, and the memory that it names lives; or it
+    /// recording over bindings of this slot, and the memory that it names lives; or it
     /// is a timestamp; or the caller vouches for it as [`Kernel::code`] has it: with these
     /// arguments the kernel, and those that take what this operation writes, stay
-    /// within memory that is the device slot's, or adopted by it. A graph that a capture makes
-    /// can be launched as long as the device slot lives.
+    /// within memory that is the slot's, or adopted by it. A graph that a capture makes
+    /// can be launched as long as the slot lives.
     ///
     /// # Errors
     /// What the device says; [`ErrorKind::Usage`] for
-    /// an address that is not the device slot's, and for an allocation that the host or
-    /// another device slot holds.
+    /// an address that is not the slot's, and for an allocation that the host or
+    /// another slot holds.
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;
 
-    /// What is given to `later` from now on runs after all that this device slot gave
+    /// What is given to `later` from now on runs after all that this slot gave
     /// to `earlier`. Without effect where both are one stream.
     ///
     /// # Errors
@@ -493,11 +493,11 @@ pub unsafe trait DeviceSlot: Send {
     }
 
     /// Gives the device up, as it does not come to an end with its work: from here
-    /// on every call to any of its device slots fails with `error`, and nothing of it is
+    /// on every call to any of its slots fails with `error`, and nothing of it is
     /// waited for, touched or freed.
     fn abandon(&mut self, error: &Error);
 
-    /// When the device last came to each [`Op::Timestamp`] of this device slot, of those that
+    /// When the device last came to each [`Op::Timestamp`] of this slot, of those that
     /// are seen done.
     ///
     /// # Errors

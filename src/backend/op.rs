@@ -1,4 +1,4 @@
-//! What device slots are given.
+//! What slots are given.
 
 use super::FunctionId;
 #[cfg(doc)]
@@ -16,7 +16,7 @@ pub enum Queue {
     Download,
 }
 
-/// One operation with everything resolved. Addresses are the device slot's own, or
+/// One operation with everything resolved. Addresses are the slot's own, or
 /// those of blocks that it adopted, and mean nothing elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
@@ -65,7 +65,7 @@ pub enum Op {
     },
     /// Notes the time when the device comes to it.
     Timestamp {
-        /// Which of the device slot's, below [`TIMESTAMPS`].
+        /// Which of the slot's, below [`TIMESTAMPS`].
         timestamp: u32,
     },
 }

@@ -130,7 +130,7 @@ pub fn select_with(
     })
 }
 
-/// A backend that this crate brings, which a worker can give device slots over memory that it
+/// A backend that this crate brings, which a worker can give slots over memory that it
 /// shares with another process.
 pub(super) enum Builtin {
     Cpu(Arc<CpuBackend>),
@@ -151,13 +151,13 @@ impl Builtin {
 
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 impl Builtin {
-    /// Whether a device slot computes on the thread that asks whether its work is done.
+    /// Whether a slot computes on the thread that asks whether its work is done.
     pub(super) fn computes_when_asked(&self) -> bool {
         matches!(self, Builtin::Cpu(_))
     }
 
     /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
-    /// device slot by device slot, as their [`Layout`](super::Layout) has them.
+    /// slot by slot, as their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
     /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
@@ -165,16 +165,16 @@ impl Builtin {
     pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
         host: Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         #[cfg(not(feature = "cuda"))]
         let _ = streams;
         match self {
-            Builtin::Cpu(cpu) => cpu.open_slots_over(buffers, device_slots, host),
+            Builtin::Cpu(cpu) => cpu.open_slots_over(buffers, slots, host),
             #[cfg(feature = "cuda")]
-            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, device_slots, streams, host),
+            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, slots, streams, host),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// How many timestamps a device slot has.
+/// How many timestamps a slot has.
 pub const TIMESTAMPS: usize = 4;
 
-/// When a device slot's timestamps were last met, in nanoseconds of [`host_ns`]; `None` for
+/// When a slot's timestamps were last met, in nanoseconds of [`host_ns`]; `None` for
 /// one that never was.
 pub type Timestamps = [Option<u64>; TIMESTAMPS];
 

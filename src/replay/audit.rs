@@ -1,8 +1,8 @@
 //! Whether a graph holds what was lowered, and nothing but addresses that are the
-//! device slot's to use.
+//! slot's to use.
 //!
 //! A graph replays addresses that were baked in once. One that is stale by then, or
-//! was never the device slot's, corrupts memory in silence, and a mistake between the
+//! was never the slot's, corrupts memory in silence, and a mistake between the
 //! lowering and the driver shows as a wrong result at best. So what is lowered is
 //! checked against the memory that may be used, and what the device holds after a
 //! capture, a build or an update against what was lowered.
@@ -28,7 +28,7 @@ pub struct Audit {
 /// The memory that a bucket's operations may use.
 pub(super) struct Memory<'a> {
     pub(super) recording: &'a Recording,
-    /// The device slot's own, by buffer.
+    /// The slot's own, by buffer.
     pub(super) own: Vec<Addresses>,
     /// What buffers are bound to instead.
     pub(super) bound: Vec<&'a AllocationView>,
@@ -36,9 +36,9 @@ pub(super) struct Memory<'a> {
 }
 
 impl Memory<'_> {
-    /// Whether an address of a buffer, with so many bytes from there, is the device slot's.
+    /// Whether an address of a buffer, with so many bytes from there, is the slot's.
     fn holds(&self, address: u64, bytes: usize) -> bool {
-        // What a buffer stands for is its start, whatever addresses are to a device slot.
+        // What a buffer stands for is its start, whatever addresses are to a slot.
         let is_own = |own: &Addresses| {
             (own.device == address || own.host == Some(address)) && bytes <= own.bytes
         };
@@ -69,7 +69,7 @@ impl Memory<'_> {
         }
         match self.declared.was_known(address) {
             true => "stale: the memory there was bound or declared before, and is no more".into(),
-            false => "foreign: nothing of this device slot, bound or declared is there".to_owned(),
+            false => "foreign: nothing of this slot, bound or declared is there".to_owned(),
         }
     }
 }

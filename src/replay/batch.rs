@@ -90,10 +90,10 @@ impl Copy {
         bytes.min(self.bytes)
     }
 
-    /// Gives the live part to the device slot; nothing where nothing is live.
+    /// Gives the live part to the slot; nothing where nothing is live.
     pub(super) fn enqueue(
         &self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         queue: Queue,
         live: Extent,
         replay: &mut Replay,
@@ -102,7 +102,7 @@ impl Copy {
         if live == 0 {
             return Ok(());
         }
-        enqueue_part(device_slot, queue, &self.lowered, live)
+        enqueue_part(slot, queue, &self.lowered, live)
             .within(|| format!("command {}", self.lowered.command()))?;
         replay.calls += 1;
         replay.copied_bytes += live;

@@ -14,11 +14,11 @@ use std::sync::Arc;
 /// Addresses of a recording's buffers, sizes of its copies, and functions, grids
 /// and values of its launches: all that may change between two replays of it.
 ///
-/// It starts as recorded, over the device slot's own memory.
+/// It starts as recorded, over the slot's own memory.
 #[derive(Clone, Debug)]
 pub struct Bindings {
     recording: Arc<Recording>,
-    device_slot: DeviceSlotId,
+    slot: DeviceSlotId,
     places: Vec<Place>,
     launches: Vec<BoundLaunch>,
 }
@@ -48,47 +48,46 @@ pub(super) struct BoundLaunch {
 }
 
 impl Bindings {
-    /// The recording's buffers as they lie in `device slot`, and its kernels as
+    /// The recording's buffers as they lie in `slot`, and its kernels as
     /// `backend` loads them.
     ///
     /// # Errors
     /// By the kernel's name, when the backend cannot load it;
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a device slot with smaller buffers
-    /// than the recording, or fewer, for a device slot of another backend, and for the
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a slot with smaller buffers
+    /// than the recording, or fewer, for a slot of another backend, and for the
     /// recording that an engine or a packer made of a workload.
     pub fn new(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
-        device_slot: &dyn DeviceSlot,
+        slot: &dyn DeviceSlot,
         policy: &Policy,
     ) -> Result<Self> {
         refuse_workload(recording)?;
-        Bindings::over(recording, backend, device_slot, policy)
+        Bindings::over(recording, backend, slot, policy)
     }
 
     /// [`Bindings::new`], also for a recording that only an engine may replay.
     pub(super) fn over(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
-        device_slot: &dyn DeviceSlot,
+        slot: &dyn DeviceSlot,
         policy: &Policy,
     ) -> Result<Self> {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
-            id.index() < device_slot.buffer_count()
-                && device_slot.addresses(id).bytes >= decl.size_bytes()
+            id.index() < slot.buffer_count() && slot.addresses(id).bytes >= decl.size_bytes()
         };
         if !recording.buffers_by_id().all(fits) {
-            return Err(Error::usage(
-                "the device slot has smaller buffers than the recording, or fewer",
-            )
-            .fix("open device slots with the buffers of the largest bucket"));
+            return Err(
+                Error::usage("the slot has smaller buffers than the recording, or fewer")
+                    .fix("open slots with the buffers of the largest bucket"),
+            );
         }
-        if device_slot.id().backend() != backend.id() {
-            let error = Error::usage("the device slot is of another backend than the kernels");
-            return Err(error.fix("bind to a device slot that the same backend opened"));
+        if slot.id().backend() != backend.id() {
+            let error = Error::usage("the slot is of another backend than the kernels");
+            return Err(error.fix("bind to a slot that the same backend opened"));
         }
         let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
-            own: device_slot.addresses(id),
+            own: slot.addresses(id),
             device: None,
             host: None,
             bytes: decl.size_bytes(),
@@ -100,7 +99,7 @@ impl Bindings {
         });
         Ok(Bindings {
             recording: Arc::clone(recording),
-            device_slot: device_slot.id().clone(),
+            slot: slot.id().clone(),
             places: recording.buffers_by_id().map(place).collect(),
             launches: launches.collect::<Result<_>>()?,
         })
@@ -111,13 +110,13 @@ impl Bindings {
         &self.recording
     }
 
-    /// The device slot whose memory they start from.
-    pub(super) fn device_slot(&self) -> &DeviceSlotId {
-        &self.device_slot
+    /// The slot whose memory they start from.
+    pub(super) fn slot(&self) -> &DeviceSlotId {
+        &self.slot
     }
 
     /// Puts the device side of a buffer into an embedder's memory. A lease is of a
-    /// whole allocation: what else is in it is out of the host's and other device slots' reach
+    /// whole allocation: what else is in it is out of the host's and other slots' reach
     /// while work that writes this buffer is in flight.
     ///
     /// # Errors
@@ -370,7 +369,7 @@ impl Bindings {
         }
     }
 
-    /// What the host side is bound to, if not to the device slot's own.
+    /// What the host side is bound to, if not to the slot's own.
     pub(super) fn host_view(&self, id: BufferId) -> Option<&AllocationView> {
         self.places[id.index()].host.as_ref()
     }

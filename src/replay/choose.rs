@@ -149,7 +149,7 @@ impl Executor {
     /// chosen for all slots.
     pub(super) fn choose(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
         replay: &mut Replay,
@@ -157,7 +157,7 @@ impl Executor {
         if self.ways[bucket].is_some() {
             return Ok(());
         }
-        self.check_slot(device_slot)?;
+        self.check_slot(slot)?;
         if let Some(way) = self.choices.way(self.buckets(), bucket) {
             self.ways[bucket] = Some(way);
             return Ok(());
@@ -171,7 +171,7 @@ impl Executor {
         };
         if !self.runs_once(bucket) {
             let start = Instant::now();
-            let tried = self.try_ways(device_slot, bucket, live, replay);
+            let tried = self.try_ways(slot, bucket, live, replay);
             (chosen.way, chosen.tried) = tried.within(|| format!("trial in bucket {bucket}"))?;
             replay.made += 1;
             replay.tried = 1;
@@ -188,19 +188,19 @@ impl Executor {
     /// it returns with what it measured.
     fn try_ways(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
         replay: &mut Replay,
     ) -> Result<(Way, Vec<Tried>)> {
-        self.drop_ready(device_slot, bucket);
-        replay.dropped += self.make_room(device_slot);
-        self.bind(device_slot, bucket)?;
-        let mut candidates = self.candidates(device_slot, bucket)?;
+        self.drop_ready(slot, bucket);
+        replay.dropped += self.make_room(slot);
+        self.bind(slot, bucket)?;
+        let mut candidates = self.candidates(slot, bucket)?;
         let bindings = self.bindings[bucket].as_ref().expect("bound above");
         let measured = measure(
             &*self.backend,
-            device_slot,
+            slot,
             &mut candidates,
             bindings,
             live,
@@ -208,35 +208,31 @@ impl Executor {
         );
         if let Err(error) = measured {
             // The first failure is the one to tell.
-            let _ = mark_all(device_slot, self.policy.streams == Streams::PerStage);
-            discard(device_slot, candidates);
+            let _ = mark_all(slot, self.policy.streams == Streams::PerStage);
+            discard(slot, candidates);
             return Err(error);
         }
         let tried = candidates.iter().map(|candidate| candidate.tried);
         let tried: Vec<Tried> = tried.collect();
         let picked = candidates.remove(pick(&tried));
-        discard(device_slot, candidates);
+        discard(slot, candidates);
         let ready = picked.ready.expect("only what was measured is picked");
         self.set_ready(bucket, ready);
         Ok((picked.tried.way, tried))
     }
 
     /// A bucket that is bound, ready in every way that the device does not refuse.
-    fn candidates(
-        &self,
-        device_slot: &mut dyn DeviceSlot,
-        bucket: usize,
-    ) -> Result<Vec<Candidate>> {
+    fn candidates(&self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<Vec<Candidate>> {
         let mut candidates = Vec::new();
         for way in self.policy.ways() {
-            let ready = match self.make(device_slot, bucket, way) {
+            let ready = match self.make(slot, bucket, way) {
                 Ok(ready) => Some(ready),
                 Err(error) if is_of_graph(&error) => {
                     tracing::debug!(bucket, %way, %error, "the device refuses the graph");
                     None
                 }
                 Err(error) => {
-                    discard(device_slot, candidates);
+                    discard(slot, candidates);
                     return Err(error);
                 }
             };
@@ -254,9 +250,9 @@ struct Candidate {
     ready: Option<Ready>,
 }
 
-fn discard(device_slot: &mut dyn DeviceSlot, candidates: Vec<Candidate>) {
+fn discard(slot: &mut dyn DeviceSlot, candidates: Vec<Candidate>) {
     let ready = candidates.into_iter().filter_map(|it| it.ready);
-    ready.for_each(|ready| ready.discard(device_slot));
+    ready.for_each(|ready| ready.discard(slot));
 }
 
 /// The first way, unless another is faster by more than noise.
@@ -273,27 +269,27 @@ fn pick(tried: &[Tried]) -> usize {
     }
 }
 
-/// Measures the candidates with a batch that is in the device slot, and leaves it as it was.
+/// Measures the candidates with a batch that is in the slot, and leaves it as it was.
 fn measure(
     backend: &dyn Backend,
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     candidates: &mut [Candidate],
     bindings: &Bindings,
     live: Extent,
     policy: &Policy,
 ) -> Result<()> {
     // Host memory may be looked at once all is done that anybody gave.
-    mark_all(device_slot, policy.streams == Streams::PerStage).within(|| "earlier work")?;
-    wait_within(device_slot, policy.deadline).within(|| "earlier work")?;
+    mark_all(slot, policy.streams == Streams::PerStage).within(|| "earlier work")?;
+    wait_within(slot, policy.deadline).within(|| "earlier work")?;
     let trial = Trial {
-        inputs: updated_inputs(backend, &*device_slot, bindings),
+        inputs: updated_inputs(backend, &*slot, bindings),
         live,
         policy,
     };
     let mut least_ns = u64::MAX;
     for (_, ready) in made(candidates) {
         // The first time takes longer, as code is loaded.
-        least_ns = least_ns.min(trial.period_ns(device_slot, ready, 1)?);
+        least_ns = least_ns.min(trial.period_ns(slot, ready, 1)?);
     }
     let burst = match trial.inputs.is_empty() {
         true => (BURST_NS / least_ns.max(1)).clamp(1, BURST_MAX),
@@ -306,11 +302,11 @@ fn measure(
             break;
         }
         for (tried, ready) in made(candidates) {
-            let ns = trial.period_ns(device_slot, ready, burst)?;
+            let ns = trial.period_ns(slot, ready, burst)?;
             tried.period_ns = Some(tried.period_ns.map_or(ns, |least| least.min(ns)));
         }
     }
-    restore(device_slot, &trial.inputs);
+    restore(slot, &trial.inputs);
     Ok(())
 }
 
@@ -331,33 +327,21 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// Replays the batch `burst` times in a row and waits for the last. Returns the
     /// nanoseconds from one to the next.
-    fn period_ns(
-        &self,
-        device_slot: &mut dyn DeviceSlot,
-        ready: &Ready,
-        burst: u64,
-    ) -> Result<u64> {
-        restore(device_slot, &self.inputs);
+    fn period_ns(&self, slot: &mut dyn DeviceSlot, ready: &Ready, burst: u64) -> Result<u64> {
+        restore(slot, &self.inputs);
         let per_stage = self.policy.streams == Streams::PerStage;
         let start = Instant::now();
         for replay in 0..burst {
             if per_stage && replay > 0 {
                 // The one before has to be done with what this one uploads over.
-                device_slot.join(Queue::Download, Queue::Upload)?;
+                slot.join(Queue::Download, Queue::Upload)?;
             }
             let (graph, replay) = (ready.graph, &mut Replay::default());
-            ready.give(
-                device_slot,
-                graph,
-                self.live,
-                per_stage,
-                Times::None,
-                replay,
-            )?;
+            ready.give(slot, graph, self.live, per_stage, Times::None, replay)?;
         }
         let deadline = self.policy.deadline;
         let deadline = deadline.map(|deadline| deadline.saturating_mul(burst as u32));
-        wait_within(device_slot, deadline)?;
+        wait_within(slot, deadline)?;
         Ok(start.elapsed().as_nanos() as u64 / burst)
     }
 }

@@ -66,21 +66,17 @@ impl Executor {
     /// executor warms nothing up.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another device slot, for memory of
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another slot, for memory of
     /// another backend, and for memory that a buffer of any bucket is bound to: nothing
     /// would order what kernels do to it by either name.
-    pub fn declare(
-        &mut self,
-        device_slot: &mut dyn DeviceSlot,
-        view: AllocationView,
-    ) -> Result<()> {
-        self.check_slot(device_slot)?;
+    pub fn declare(&mut self, slot: &mut dyn DeviceSlot, view: AllocationView) -> Result<()> {
+        self.check_slot(slot)?;
         for bindings in self.bindings.iter().flatten() {
             if let Some((buffer, bound)) = bindings.bound_over(&view) {
                 return Err(overlap(buffer, bound, &view));
             }
         }
-        device_slot.adopt(view.allocation())?;
+        slot.adopt(view.allocation())?;
         self.declared.views.push(view);
         Ok(())
     }
@@ -89,13 +85,9 @@ impl Executor {
     /// points there is refused at its next batch. Nothing may be in flight.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another device slot.
-    pub fn withdraw(
-        &mut self,
-        device_slot: &mut dyn DeviceSlot,
-        allocation: &Allocation,
-    ) -> Result<()> {
-        self.check_slot(device_slot)?;
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another slot.
+    pub fn withdraw(&mut self, slot: &mut dyn DeviceSlot, allocation: &Allocation) -> Result<()> {
+        self.check_slot(slot)?;
         self.declared
             .views
             .retain(|view| !view.allocation().is(allocation));
@@ -104,10 +96,10 @@ impl Executor {
                 .ready_mut(bucket)
                 .is_some_and(|ready| ready.points_into(allocation));
             if points_there {
-                self.drop_ready(device_slot, bucket);
+                self.drop_ready(slot, bucket);
             }
         }
-        self.disown_unused(device_slot, std::iter::once(allocation));
+        self.disown_unused(slot, std::iter::once(allocation));
         Ok(())
     }
 }

@@ -28,23 +28,23 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub fn dot(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
-        self.check_bucket(device_slot, bucket)?;
+    pub fn dot(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
+        self.check_bucket(slot, bucket)?;
         let is_open = self.ways[bucket].is_none();
         match is_open {
             true => {
-                self.drop_ready(device_slot, bucket);
-                self.make_room(device_slot);
-                self.prepare(device_slot, bucket, self.policy.first_way())?;
+                self.drop_ready(slot, bucket);
+                self.make_room(slot);
+                self.prepare(slot, bucket, self.policy.first_way())?;
             }
-            false => self.make_ready(device_slot, bucket)?,
+            false => self.make_ready(slot, bucket)?,
         }
         let bindings = self.bindings[bucket].clone().expect("made ready above");
         let capacity = self.buckets().as_slice()[bucket].capacity;
         let build = self.policy.build;
         let ready = self.ready_mut(bucket).expect("made ready above");
         let held = match ready.graph {
-            Some(graph) => device_slot.graph_ops(graph),
+            Some(graph) => slot.graph_ops(graph),
             None => Ok(Vec::new()),
         };
         let held = held.within(|| format!("graph of bucket {bucket}"))?;

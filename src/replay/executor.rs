@@ -20,13 +20,13 @@ use crate::error::{Context, Error, Result};
 use crate::workload::Extent;
 use std::sync::Arc;
 
-/// Replays batches on one device slot. Each bucket is made ready (lowered, and where a graph
+/// Replays batches on one slot. Each bucket is made ready (lowered, and where a graph
 /// replays it turned into one) when the executor is made or at its first batch.
 pub struct Executor {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) policy: Policy,
     pub(super) updates: Updates,
-    device_slot: DeviceSlotId,
+    slot: DeviceSlotId,
     buckets: Arc<Buckets>,
     /// How each bucket is replayed; open until [`Mode::Auto`] has chosen.
     pub(super) ways: Vec<Option<Way>>,
@@ -74,12 +74,12 @@ pub struct Replay {
     pub tried: usize,
     /// How long that took, in nanoseconds.
     pub trial_ns: u64,
-    /// Whether the device slot's timestamps will be of this batch.
+    /// Whether the slot's timestamps will be of this batch.
     pub timed: bool,
 }
 
 impl Executor {
-    /// An executor for `device slot`, with its buckets ready if the policy says so.
+    /// An executor for `slot`, with its buckets ready if the policy says so.
     ///
     /// # Errors
     /// A policy whose settings do not go together; a kernel that cannot be
@@ -88,14 +88,14 @@ impl Executor {
     /// a packer made of a workload.
     pub fn new(
         backend: &Arc<dyn Backend>,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         policy: &Policy,
     ) -> Result<Self> {
         for bucket in buckets.as_slice() {
             refuse_workload(&bucket.recording)?;
         }
-        Executor::choosing(backend, device_slot, buckets, policy, &Choices::default())
+        Executor::choosing(backend, slot, buckets, policy, &Choices::default())
     }
 
     /// An executor that knows what others chose, and tells them what it chooses.
@@ -104,26 +104,25 @@ impl Executor {
     /// As [`Executor::new`].
     pub(crate) fn choosing(
         backend: &Arc<dyn Backend>,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         policy: &Policy,
         choices: &Choices,
     ) -> Result<Self> {
         policy.check()?;
-        if device_slot
+        if slot
             .streams()
             .is_some_and(|streams| streams != policy.streams)
         {
             let wanted = policy.streams.name();
-            let message =
-                format!("the policy has streams = \"{wanted}\", and the device slot others");
-            return Err(Error::usage(message).fix("open the device slot with the policy's streams"));
+            let message = format!("the policy has streams = \"{wanted}\", and the slot others");
+            return Err(Error::usage(message).fix("open the slot with the policy's streams"));
         }
         let mut executor = Executor {
             backend: Arc::clone(backend),
             policy: *policy,
             updates: Updates::default(),
-            device_slot: device_slot.id().clone(),
+            slot: slot.id().clone(),
             buckets: Arc::clone(buckets),
             ways: Vec::new(),
             choices: choices.clone(),
@@ -133,7 +132,7 @@ impl Executor {
             declared: Declared::default(),
             replays: 0,
         };
-        executor.start_buckets(device_slot, buckets, true)?;
+        executor.start_buckets(slot, buckets, true)?;
         Ok(executor)
     }
 
@@ -145,30 +144,30 @@ impl Executor {
     /// As [`Executor::new`].
     pub fn take_buckets(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
     ) -> Result<Replay> {
         let [old, new] = [&self.buckets, buckets].map(|them| &them.largest().recording);
         if old.id() != new.id() {
             refuse_workload(new)?;
         }
-        self.start_buckets(device_slot, buckets, false)
+        self.start_buckets(slot, buckets, false)
     }
 
     fn start_buckets(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         is_new: bool,
     ) -> Result<Replay> {
-        self.check_slot(device_slot)?;
-        drop_released(device_slot);
+        self.check_slot(slot)?;
+        drop_released(slot);
         let mut replay = Replay::default();
         for index in 0..self.ready.len() {
             replay.dropped += usize::from(self.ready[index].is_some());
-            self.drop_ready(device_slot, index);
+            self.drop_ready(slot, index);
             if let Some(bindings) = self.bindings[index].take() {
-                self.disown_unused(device_slot, bindings.allocations());
+                self.disown_unused(slot, bindings.allocations());
             }
         }
         self.buckets = Arc::clone(buckets);
@@ -182,17 +181,17 @@ impl Executor {
         };
         if self.policy.warm_up {
             for index in 0..count.min(self.policy.ready_max) {
-                self.warm(device_slot, index, is_new, &mut replay)?;
+                self.warm(slot, index, is_new, &mut replay)?;
             }
         }
         Ok(replay)
     }
 
-    /// Graphs are the device slot's; to another they would be other graphs.
-    pub(super) fn check_slot(&self, device_slot: &dyn DeviceSlot) -> Result<()> {
-        match *device_slot.id() == self.device_slot {
+    /// Graphs are the slot's; to another they would be other graphs.
+    pub(super) fn check_slot(&self, slot: &dyn DeviceSlot) -> Result<()> {
+        match *slot.id() == self.slot {
             true => Ok(()),
-            false => Err(Error::usage("the executor is of another device slot")),
+            false => Err(Error::usage("the executor is of another slot")),
         }
     }
 
@@ -221,28 +220,28 @@ impl Executor {
         &self.updates
     }
 
-    /// Gives one batch that spans `live` to the device slot, in a bucket that holds it,
+    /// Gives one batch that spans `live` to the slot, in a bucket that holds it,
     /// and marks its end.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that is not
-    /// there or does not hold `live`, and for another device slot; what the device says;
+    /// there or does not hold `live`, and for another slot; what the device says;
     /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a batch that was run
     /// twice ([`Policy::verify`]) and came out differently.
-    /// What of the batch was given before is marked too, so that the device slot's
+    /// What of the batch was given before is marked too, so that the slot's
     /// buffers can be used again once it is done.
     pub fn replay(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
     ) -> Result<Replay> {
-        self.run(device_slot, bucket, live, false)
+        self.run(slot, bucket, live, false)
     }
 
     pub(super) fn run(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
         timed: bool,
@@ -253,18 +252,18 @@ impl Executor {
                 "bucket {bucket} does not hold a batch of {live}"
             )));
         }
-        // Another executor of the device slot may have withdrawn an allocation that this one declared.
+        // Another executor of the slot may have withdrawn an allocation that this one declared.
         for view in self.declared.views() {
-            device_slot.adopt(view.allocation())?;
+            slot.adopt(view.allocation())?;
         }
         let mut replay = Replay::default();
-        let bucket = self.ready_for_batch(device_slot, bucket, live, &mut replay)?;
+        let bucket = self.ready_for_batch(slot, bucket, live, &mut replay)?;
         self.replays += 1;
         let per_stage = self.policy.streams == Streams::PerStage;
         let is_checked = self.is_checked(bucket);
         // What runs twice has no one time.
         let times = match timed && !is_checked {
-            true => self.times(device_slot, bucket),
+            true => self.times(slot, bucket),
             false => Times::None,
         };
         replay.timed = times != Times::None;
@@ -275,7 +274,7 @@ impl Executor {
                 let backend = &*self.backend;
                 give_twice(
                     backend,
-                    device_slot,
+                    slot,
                     ready,
                     bindings,
                     live,
@@ -284,30 +283,23 @@ impl Executor {
                 )
                 .within(|| format!("verification in bucket {bucket}"))
             }
-            _ => ready.give(
-                device_slot,
-                ready.graph,
-                live,
-                per_stage,
-                times,
-                &mut replay,
-            ),
+            _ => ready.give(slot, ready.graph, live, per_stage, times, &mut replay),
         };
         self.past[bucket].verified |= replay.verified > 0 && ready.graph.is_some();
         if given.is_err() {
             // The first failure is the one to tell.
-            let _ = mark_all(device_slot, per_stage);
+            let _ = mark_all(slot, per_stage);
         }
         given.map(|()| replay)
     }
 
-    /// Marks the end of whatever the device slot was given.
-    pub(crate) fn mark(&self, device_slot: &mut dyn DeviceSlot) -> Result<()> {
-        mark_all(device_slot, self.policy.streams == Streams::PerStage).map(|_| ())
+    /// Marks the end of whatever the slot was given.
+    pub(crate) fn mark(&self, slot: &mut dyn DeviceSlot) -> Result<()> {
+        mark_all(slot, self.policy.streams == Streams::PerStage).map(|_| ())
     }
 
-    pub(super) fn check_bucket(&self, device_slot: &dyn DeviceSlot, bucket: usize) -> Result<()> {
-        self.check_slot(device_slot)?;
+    pub(super) fn check_bucket(&self, slot: &dyn DeviceSlot, bucket: usize) -> Result<()> {
+        self.check_slot(slot)?;
         match bucket < self.ready.len() {
             true => Ok(()),
             false => Err(Error::usage(format!("there is no bucket {bucket}"))),
@@ -315,7 +307,7 @@ impl Executor {
     }
 
     /// Drops a bucket where one more would be too many. Returns how many it dropped.
-    pub(super) fn make_room(&mut self, device_slot: &mut dyn DeviceSlot) -> usize {
+    pub(super) fn make_room(&mut self, slot: &mut dyn DeviceSlot) -> usize {
         let kept = self.ready.iter().flatten().count();
         if kept < self.policy.ready_max {
             return 0;
@@ -323,7 +315,7 @@ impl Executor {
         let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
         let held = (0..self.ready.len()).filter(|index| used(index).is_some());
         let oldest = held.min_by_key(used).expect("at least one is kept");
-        self.drop_ready(device_slot, oldest);
+        self.drop_ready(slot, oldest);
         1
     }
 
@@ -338,42 +330,37 @@ impl Executor {
     /// Makes a bucket ready to be replayed in this way.
     pub(super) fn prepare(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         way: Way,
     ) -> Result<()> {
-        self.bind(device_slot, bucket)?;
-        self.ready[bucket] = Some(self.make(device_slot, bucket, way)?);
+        self.bind(slot, bucket)?;
+        self.ready[bucket] = Some(self.make(slot, bucket, way)?);
         Ok(())
     }
 
     /// Binds a bucket as recorded, unless it is bound.
-    pub(super) fn bind(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
+    pub(super) fn bind(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
         if self.bindings[bucket].is_none() {
             let recording = &self.buckets.as_slice()[bucket].recording;
-            let bindings = Bindings::over(recording, &*self.backend, device_slot, &self.policy);
+            let bindings = Bindings::over(recording, &*self.backend, slot, &self.policy);
             self.bindings[bucket] = Some(bindings.within(|| format!("bucket {bucket}"))?);
         }
         Ok(())
     }
 
     /// A bucket that is bound, ready to be replayed in this way.
-    pub(super) fn make(
-        &self,
-        device_slot: &mut dyn DeviceSlot,
-        bucket: usize,
-        way: Way,
-    ) -> Result<Ready> {
+    pub(super) fn make(&self, slot: &mut dyn DeviceSlot, bucket: usize, way: Way) -> Result<Ready> {
         let place = || format!("bucket {bucket}");
         let bindings = self.bindings[bucket].as_ref();
         let bindings = bindings.expect("bound by the caller");
         let batch = Batch::new(bindings, way.scope);
-        let memory = self.memory(device_slot, bindings);
+        let memory = self.memory(slot, bindings);
         let audit = batch.check(&memory).within(place)?;
         let graph = match way.mode {
             Mode::Graph => {
                 let build = self.policy.build;
-                let made = make_graph(device_slot, &memory, &batch.body, build, None);
+                let made = make_graph(slot, &memory, &batch.body, build, None);
                 Some(made.within(place)?.0)
             }
             _ => None,
@@ -390,14 +377,14 @@ impl Executor {
     /// What the operations of a bucket with these bindings may use.
     pub(super) fn memory<'a>(
         &'a self,
-        device_slot: &dyn DeviceSlot,
+        slot: &dyn DeviceSlot,
         bindings: &'a Bindings,
     ) -> Memory<'a> {
         let recording = bindings.recording();
         let own = recording.buffers_by_id();
         Memory {
             recording,
-            own: own.map(|(id, _)| device_slot.addresses(id)).collect(),
+            own: own.map(|(id, _)| slot.addresses(id)).collect(),
             bound: bindings.views().collect(),
             declared: &self.declared,
         }
@@ -408,10 +395,10 @@ impl Executor {
         Some(&self.ready.get(bucket)?.as_ref()?.audit)
     }
 
-    pub(super) fn drop_ready(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) {
-        self.drop_timed(device_slot, bucket);
+    pub(super) fn drop_ready(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) {
+        self.drop_timed(slot, bucket);
         if let Some(ready) = self.ready[bucket].take() {
-            ready.discard(device_slot);
+            ready.discard(slot);
         }
     }
 
@@ -419,10 +406,10 @@ impl Executor {
         self.ready[bucket] = Some(ready);
     }
 
-    /// Takes the device slot's right to those of `allocations` that no bucket uses.
+    /// Takes the slot's right to those of `allocations` that no bucket uses.
     pub(super) fn disown_unused<'a>(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         allocations: impl Iterator<Item = &'a Allocation>,
     ) {
         for allocation in allocations {
@@ -433,24 +420,24 @@ impl Executor {
                 .flat_map(Bindings::allocations);
             let declared = self.declared.views().iter().map(AllocationView::allocation);
             if !bound.chain(declared).any(|used| used.is(allocation)) {
-                device_slot.disown(allocation);
+                slot.disown(allocation);
                 self.declared.let_go(allocation);
             }
         }
     }
 }
 
-/// The device slot is not at hand here, and takes the graphs at its next executor's first
+/// The slot is not at hand here, and takes the graphs at its next executor's first
 /// call, or when that makes a graph.
 impl Drop for Executor {
     fn drop(&mut self) {
         let ready = self.ready.iter().flatten();
-        self.device_slot.release(ready.flat_map(Ready::graphs));
+        self.slot.release(ready.flat_map(Ready::graphs));
     }
 }
 
 impl Ready {
-    /// The graphs that it has in the device slot.
+    /// The graphs that it has in the slot.
     fn graphs(&self) -> impl Iterator<Item = GraphId> {
         self.graph.into_iter().chain(self.timed.graph())
     }
@@ -461,9 +448,9 @@ impl Ready {
     }
 
     /// Drops its graph.
-    pub(super) fn discard(self, device_slot: &mut dyn DeviceSlot) {
+    pub(super) fn discard(self, slot: &mut dyn DeviceSlot) {
         if let Some(graph) = self.graph {
-            device_slot.drop_graph(graph);
+            slot.drop_graph(graph);
         }
     }
 
@@ -480,52 +467,50 @@ impl Ready {
         args.into_iter().any(|&word| allocation.contains(word, 1))
     }
 
-    /// Gives a batch to the device slot, with its body as a graph or as launches.
+    /// Gives a batch to the slot, with its body as a graph or as launches.
     pub(super) fn give(
         &self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         graph: Option<GraphId>,
         live: Extent,
         per_stage: bool,
         times: Times,
         replay: &mut Replay,
     ) -> Result<()> {
-        if per_stage && !device_slot.is_quiet() {
+        if per_stage && !slot.is_quiet() {
             // What was given before still uses the buffers, whatever it was.
-            let joined = join_stages(device_slot);
-            let joined = joined.and_then(|()| device_slot.join(Queue::Download, Queue::Upload));
+            let joined = join_stages(slot);
+            let joined = joined.and_then(|()| slot.join(Queue::Download, Queue::Upload));
             joined.within(|| "wait for the batch before")?;
             replay.calls += 6;
         }
-        times.timestamp(device_slot, Queue::Upload, BEGUN, replay)?;
+        times.timestamp(slot, Queue::Upload, BEGUN, replay)?;
         for copy in &self.batch.before {
-            copy.enqueue(device_slot, Queue::Upload, live, replay)?;
+            copy.enqueue(slot, Queue::Upload, live, replay)?;
         }
         if !holds_uploads(&self.batch.body) {
-            times.timestamp(device_slot, Queue::Upload, UPLOADED, replay)?;
+            times.timestamp(slot, Queue::Upload, UPLOADED, replay)?;
         }
         if per_stage {
-            device_slot
-                .join(Queue::Upload, Queue::Compute)
+            slot.join(Queue::Upload, Queue::Compute)
                 .within(|| "wait for uploads")?;
             replay.calls += 2;
         }
-        self.give_body(device_slot, graph, times, replay)?;
+        self.give_body(slot, graph, times, replay)?;
         for copy in &self.batch.inside {
             replay.copied_bytes += copy.bytes;
             replay.padding_bytes += copy.bytes - copy.live_bytes(live);
         }
         if per_stage {
-            device_slot
-                .join(Queue::Compute, Queue::Download)
+            slot.join(Queue::Compute, Queue::Download)
                 .within(|| "wait for kernels")?;
             replay.calls += 2;
         }
         for copy in &self.batch.after {
-            copy.enqueue(device_slot, Queue::Download, live, replay)?;
+            copy.enqueue(slot, Queue::Download, live, replay)?;
         }
-        times.timestamp(device_slot, Queue::Download, DOWNLOADED, replay)?;
-        device_slot.fence().within(|| "fence")?;
+        times.timestamp(slot, Queue::Download, DOWNLOADED, replay)?;
+        slot.fence().within(|| "fence")?;
         replay.calls += 1;
         Ok(())
     }
@@ -533,38 +518,38 @@ impl Ready {
     /// Gives what is between the copies of live sizes.
     fn give_body(
         &self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         graph: Option<GraphId>,
         times: Times,
         replay: &mut Replay,
     ) -> Result<()> {
         let Some(graph) = graph else {
             let stamped = times == Times::Calls;
-            replay.calls += enqueue_all(device_slot, &self.batch.body, stamped, "")?;
+            replay.calls += enqueue_all(slot, &self.batch.body, stamped, "")?;
             return Ok(());
         };
         let graph = match times {
             Times::Graph(timed) => timed,
             Times::None | Times::Calls => graph,
         };
-        device_slot.launch_graph(graph).within(|| "graph launch")?;
+        slot.launch_graph(graph).within(|| "graph launch")?;
         replay.calls += 1;
-        times.timestamp(device_slot, Queue::Compute, COMPUTED, replay)
+        times.timestamp(slot, Queue::Compute, COMPUTED, replay)
     }
 }
 
-/// Marks whatever the device slot was given, on whichever queue. Returns the calls that it
+/// Marks whatever the slot was given, on whichever queue. Returns the calls that it
 /// took.
-pub(super) fn mark_all(device_slot: &mut dyn DeviceSlot, per_stage: bool) -> Result<usize> {
+pub(super) fn mark_all(slot: &mut dyn DeviceSlot, per_stage: bool) -> Result<usize> {
     if per_stage {
-        join_stages(device_slot)?;
+        join_stages(slot)?;
     }
-    device_slot.fence()?;
+    slot.fence()?;
     Ok(if per_stage { 5 } else { 1 })
 }
 
-/// Makes the download queue wait for all that the device slot was given before.
-fn join_stages(device_slot: &mut dyn DeviceSlot) -> Result<()> {
-    device_slot.join(Queue::Upload, Queue::Compute)?;
-    device_slot.join(Queue::Compute, Queue::Download)
+/// Makes the download queue wait for all that the slot was given before.
+fn join_stages(slot: &mut dyn DeviceSlot) -> Result<()> {
+    slot.join(Queue::Upload, Queue::Compute)?;
+    slot.join(Queue::Compute, Queue::Download)
 }

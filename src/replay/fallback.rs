@@ -59,13 +59,13 @@ impl Executor {
     /// Returns the bucket that the batch runs in.
     pub(super) fn ready_for_batch(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
         replay: &mut Replay,
     ) -> Result<usize> {
-        self.choose(device_slot, bucket, live, replay)?;
-        let Some(error) = self.try_ready(device_slot, bucket, replay)? else {
+        self.choose(slot, bucket, live, replay)?;
+        let Some(error) = self.try_ready(slot, bucket, replay)? else {
             return Ok(bucket);
         };
         if !is_of_capture(&error) {
@@ -74,14 +74,14 @@ impl Executor {
                 if self.past[bucket].rebound || self.past[larger].rebound {
                     continue;
                 }
-                self.choose(device_slot, larger, live, replay)?;
-                if self.try_ready(device_slot, larger, replay)?.is_none() {
+                self.choose(slot, larger, live, replay)?;
+                if self.try_ready(slot, larger, replay)?.is_none() {
                     replay.larger_bucket = 1;
                     return Ok(larger);
                 }
             }
         }
-        self.ready_as_launches(device_slot, bucket, error)?;
+        self.ready_as_launches(slot, bucket, error)?;
         replay.as_launches = 1;
         Ok(bucket)
     }
@@ -91,20 +91,16 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub(super) fn make_ready(
-        &mut self,
-        device_slot: &mut dyn DeviceSlot,
-        bucket: usize,
-    ) -> Result<()> {
-        match self.try_ready(device_slot, bucket, &mut Replay::default())? {
+    pub(super) fn make_ready(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
+        match self.try_ready(slot, bucket, &mut Replay::default())? {
             None => Ok(()),
-            Some(error) => self.ready_as_launches(device_slot, bucket, error),
+            Some(error) => self.ready_as_launches(slot, bucket, error),
         }
     }
 
     fn ready_as_launches(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         error: Error,
     ) -> Result<()> {
@@ -118,7 +114,7 @@ impl Executor {
             None => {
                 let mode = Mode::Stream;
                 let way = self.ways[bucket].unwrap_or(self.policy.first_way());
-                self.prepare(device_slot, bucket, Way { mode, ..way })
+                self.prepare(slot, bucket, Way { mode, ..way })
             }
         }
     }
@@ -127,11 +123,11 @@ impl Executor {
     /// made before. Returns why it is not, where another way may be taken.
     fn try_ready(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         replay: &mut Replay,
     ) -> Result<Option<Error>> {
-        self.check_bucket(device_slot, bucket)?;
+        self.check_bucket(slot, bucket)?;
         let way = self.ways[bucket].unwrap_or(Way {
             mode: Mode::Stream,
             ..self.policy.first_way()
@@ -142,9 +138,9 @@ impl Executor {
         if let Some(error) = self.past[bucket].wait() {
             return Ok(Some(error));
         }
-        self.drop_ready(device_slot, bucket);
-        replay.dropped += self.make_room(device_slot);
-        match self.prepare(device_slot, bucket, way) {
+        self.drop_ready(slot, bucket);
+        replay.dropped += self.make_room(slot);
+        match self.prepare(slot, bucket, way) {
             Ok(()) => {
                 replay.made += 1;
                 self.past[bucket].refused = None;
@@ -164,7 +160,7 @@ impl Executor {
     /// way around it.
     pub(super) fn warm(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         is_new: bool,
         replay: &mut Replay,
@@ -173,7 +169,7 @@ impl Executor {
         let Some(way) = self.ways[bucket] else {
             return Ok(());
         };
-        match self.prepare(device_slot, bucket, way) {
+        match self.prepare(slot, bucket, way) {
             Ok(()) => replay.made += 1,
             Err(error) => {
                 let later = match is_new {

@@ -1,4 +1,4 @@
-//! Where operations are given to a device slot: the unsafe calls of [`DeviceSlot`], behind functions
+//! Where operations are given to a slot: the unsafe calls of [`DeviceSlot`], behind functions
 //! that take nothing but what [`lower`](super::lower) made.
 
 use super::Lowered;
@@ -11,7 +11,7 @@ use crate::record::BufferId;
 pub(super) enum Given<'a> {
     /// A command.
     Command(&'a Lowered),
-    /// One of the device slot's timestamps.
+    /// One of the slot's timestamps.
     Timestamp(u32),
 }
 
@@ -23,37 +23,31 @@ static STAMP_OPS: [Op; TIMESTAMPS] = [
     Op::Timestamp { timestamp: 3 },
 ];
 
-/// Refuses what was lowered for another device slot.
-fn check_slot(device_slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
-    match device_slot.id() == lowered.device_slot() {
+/// Refuses what was lowered for another slot.
+fn check_slot(slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
+    match slot.id() == lowered.slot() {
         true => Ok(()),
-        false => Err(Error::usage(
-            "the command was lowered for another device slot",
-        )),
+        false => Err(Error::usage("the command was lowered for another slot")),
     }
 }
 
 /// Gives a command to a queue, or to the capture in progress.
-pub(crate) fn enqueue(
-    device_slot: &mut dyn DeviceSlot,
-    queue: Queue,
-    lowered: &Lowered,
-) -> Result<()> {
-    check_slot(device_slot, lowered)?;
+pub(crate) fn enqueue(slot: &mut dyn DeviceSlot, queue: Queue, lowered: &Lowered) -> Result<()> {
+    check_slot(slot, lowered)?;
     // SAFETY: a `Lowered` comes from `lower` alone, that is from a checked recording and
-    // from bindings of this device slot (checked above), and it holds the allocations that those
+    // from bindings of this slot (checked above), and it holds the allocations that those
     // bindings name. Declared memory is held by the executor, which audits it.
-    unsafe { device_slot.enqueue(queue, lowered.op()) }
+    unsafe { slot.enqueue(queue, lowered.op()) }
 }
 
 /// Gives the first `bytes` bytes of a copy to a queue.
 pub(super) fn enqueue_part(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     queue: Queue,
     lowered: &Lowered,
     bytes: usize,
 ) -> Result<()> {
-    check_slot(device_slot, lowered)?;
+    check_slot(slot, lowered)?;
     let part = match *lowered.op() {
         Op::Upload {
             host,
@@ -76,40 +70,40 @@ pub(super) fn enqueue_part(
         _ => return Err(Error::usage("only a copy has a part")),
     };
     // SAFETY: as for `enqueue`; what is left of the copy lies within what was lowered.
-    unsafe { device_slot.enqueue(queue, &part) }
+    unsafe { slot.enqueue(queue, &part) }
 }
 
 /// Gives a timestamp to a queue, or to the capture in progress.
 pub(super) fn enqueue_timestamp(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     queue: Queue,
     timestamp: u32,
 ) -> Result<()> {
     // SAFETY: a timestamp names no memory.
-    unsafe { device_slot.enqueue(queue, &Op::Timestamp { timestamp }) }
+    unsafe { slot.enqueue(queue, &Op::Timestamp { timestamp }) }
 }
 
-/// Sets the first `bytes` bytes of one of the device slot's own buffers to zero.
+/// Sets the first `bytes` bytes of one of the slot's own buffers to zero.
 pub(super) fn enqueue_zeros(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     buffer: BufferId,
     bytes: usize,
 ) -> Result<()> {
-    let own = device_slot.addresses(buffer);
+    let own = slot.addresses(buffer);
     let zero = Op::Memset {
         device: own.device,
         byte: 0,
         bytes: bytes.min(own.bytes),
     };
-    // SAFETY: it is the device slot's own memory, within the buffer's room, and kernels take
-    // zeros, which is what memory of a device slot starts with.
-    unsafe { device_slot.enqueue(Queue::Compute, &zero) }
+    // SAFETY: it is the slot's own memory, within the buffer's room, and kernels take
+    // zeros, which is what memory of a slot starts with.
+    unsafe { slot.enqueue(Queue::Compute, &zero) }
 }
 
 /// Makes a graph of nodes, each with the places of those that it runs after, or gives
 /// their parameters to the graph `into`.
 pub(super) fn build_graph(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     given: &[(Given<'_>, Vec<usize>)],
     into: Option<GraphId>,
 ) -> Result<(GraphId, Built)> {
@@ -117,35 +111,35 @@ pub(super) fn build_graph(
     for (node, after) in given {
         let op = match *node {
             Given::Command(lowered) => {
-                check_slot(device_slot, lowered)?;
+                check_slot(slot, lowered)?;
                 lowered.op()
             }
             Given::Timestamp(timestamp) => &STAMP_OPS[timestamp as usize],
         };
         nodes.push(Node { op, after });
     }
-    drop_released(device_slot);
+    drop_released(slot);
     // SAFETY: as for `enqueue`. The edges are those that `hazards` derives from what the
     // commands read and write, or more.
-    unsafe { device_slot.build_graph(&nodes, into) }
+    unsafe { slot.build_graph(&nodes, into) }
 }
 
 /// Gives one node of a graph the parameters of a command, which has the same place.
 pub(super) fn set_params(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     graph: GraphId,
     node: usize,
     lowered: &Lowered,
 ) -> Result<()> {
-    check_slot(device_slot, lowered)?;
+    check_slot(slot, lowered)?;
     // SAFETY: as for `enqueue`. The graph was made of the same recording, whose edges do
     // not follow from addresses and values.
-    unsafe { device_slot.set_params(graph, node, lowered.op()) }
+    unsafe { slot.set_params(graph, node, lowered.op()) }
 }
 
-/// Drops graphs that were let go of without the device slot at hand.
-pub(super) fn drop_released(device_slot: &mut dyn DeviceSlot) {
-    for graph in device_slot.id().take_released() {
-        device_slot.drop_graph(graph);
+/// Drops graphs that were let go of without the slot at hand.
+pub(super) fn drop_released(slot: &mut dyn DeviceSlot) {
+    for graph in slot.id().take_released() {
+        slot.drop_graph(graph);
     }
 }

@@ -28,27 +28,25 @@ impl From<NotMade> for Error {
 /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if the graph holds something
 /// else.
 pub(super) fn make_graph(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     memory: &Memory<'_>,
     body: &[Lowered],
     build: Build,
     into: Option<GraphId>,
 ) -> Result<(GraphId, Built), NotMade> {
-    let given = give_graph(device_slot, memory, body, build, into);
+    let given = give_graph(slot, memory, body, build, into);
     let (graph, built) = given.map_err(|error| NotMade {
         // What the device itself refuses comes with its code.
         spoiled: into.is_some() && error.code().is_some(),
         error,
     })?;
-    let held = device_slot
-        .graph_ops(graph)
-        .within(|| "read the graph back");
+    let held = slot.graph_ops(graph).within(|| "read the graph back");
     let audited = held.and_then(|held| check_held(body, &held, memory));
     match audited {
         Ok(()) => Ok((graph, built)),
         Err(error) => {
             if into.is_none() {
-                device_slot.drop_graph(graph);
+                slot.drop_graph(graph);
             }
             Err(NotMade {
                 error: error.within("audit"),
@@ -59,16 +57,16 @@ pub(super) fn make_graph(
 }
 
 fn give_graph(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     memory: &Memory<'_>,
     body: &[Lowered],
     build: Build,
     into: Option<GraphId>,
 ) -> Result<(GraphId, Built)> {
     match build {
-        Build::Capture => capture(device_slot, into, |device_slot| {
+        Build::Capture => capture(slot, into, |slot| {
             body.iter().try_for_each(|lowered| {
-                enqueue(device_slot, lowered.queue(), lowered)
+                enqueue(slot, lowered.queue(), lowered)
                     .within(|| format!("capture of command {}", lowered.command()))
             })
         }),
@@ -77,21 +75,21 @@ fn give_graph(
             let after = hazards(memory.recording, &commands);
             let given = body.iter().map(Given::Command);
             let nodes: Vec<_> = given.zip(after).collect();
-            build_graph(device_slot, &nodes, into).within(|| "build the graph")
+            build_graph(slot, &nodes, into).within(|| "build the graph")
         }
     }
 }
 
-/// Captures what `take_down` gives to the device slot. The capture is over when this
+/// Captures what `take_down` gives to the slot. The capture is over when this
 /// returns, also with an error, which is then the first thing that went wrong.
 pub(super) fn capture(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     into: Option<GraphId>,
     take_down: impl FnOnce(&mut dyn DeviceSlot) -> Result<()>,
 ) -> Result<(GraphId, Built)> {
-    drop_released(device_slot);
-    device_slot.begin_capture().within(|| "begin capture")?;
-    let taken_down = take_down(device_slot);
-    let ended = device_slot.end_capture(into).within(|| "end capture");
+    drop_released(slot);
+    slot.begin_capture().within(|| "begin capture")?;
+    let taken_down = take_down(slot);
+    let ended = slot.end_capture(into).within(|| "end capture");
     taken_down.and(ended)
 }

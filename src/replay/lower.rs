@@ -8,13 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A command with everything resolved. Only [`lower`] makes one, so its operation is
-/// that of a checked recording over bindings of one device slot.
+/// that of a checked recording over bindings of one slot.
 #[derive(Clone)]
 pub struct Lowered {
     command: usize,
     queue: Queue,
     op: Op,
-    device_slot: DeviceSlotId,
+    slot: DeviceSlotId,
     /// The allocations that buffers are bound to, which live as long as this does.
     _allocations: Arc<[Allocation]>,
 }
@@ -35,9 +35,9 @@ impl Lowered {
         &self.op
     }
 
-    /// The device slot whose memory it addresses.
-    pub fn device_slot(&self) -> &DeviceSlotId {
-        &self.device_slot
+    /// The slot whose memory it addresses.
+    pub fn slot(&self) -> &DeviceSlotId {
+        &self.slot
     }
 
     /// An operation of no recording, which nothing is given.
@@ -47,7 +47,7 @@ impl Lowered {
             command,
             queue: Queue::Compute,
             op,
-            device_slot: DeviceSlotId::new(crate::backend::BackendId::new()),
+            slot: DeviceSlotId::new(crate::backend::BackendId::new()),
             _allocations: Arc::new([]),
         }
     }
@@ -110,7 +110,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             command: index,
             queue,
             op,
-            device_slot: bindings.device_slot().clone(),
+            slot: bindings.slot().clone(),
             _allocations: Arc::clone(&allocations),
         })
     };

@@ -59,7 +59,7 @@ impl TimedGraph {
 }
 
 impl Executor {
-    /// [`Executor::replay`], with the device slot's timestamps: [`BEGUN`] to [`DOWNLOADED`].
+    /// [`Executor::replay`], with the slot's timestamps: [`BEGUN`] to [`DOWNLOADED`].
     ///
     /// Where the device refuses the graph that this takes, the batch runs without
     /// them, which is logged once and is in [`Replay::timed`].
@@ -68,15 +68,15 @@ impl Executor {
     /// As [`Executor::replay`].
     pub fn replay_timed(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
     ) -> Result<Replay> {
-        self.run(device_slot, bucket, live, true)
+        self.run(slot, bucket, live, true)
     }
 
     /// How to time a batch of a bucket that is ready.
-    pub(super) fn times(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) -> Times {
+    pub(super) fn times(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Times {
         let Some(ready) = self.ready_ref(bucket) else {
             return Times::None;
         };
@@ -84,7 +84,7 @@ impl Executor {
             return Times::Calls;
         }
         let timed = match ready.timed {
-            TimedGraph::Unmade => match self.make_timed(device_slot, bucket, ready) {
+            TimedGraph::Unmade => match self.make_timed(slot, bucket, ready) {
                 Ok(graph) => TimedGraph::Made(graph),
                 Err(error) => {
                     tracing::warn!(%error, bucket, "batches of this bucket are not timed");
@@ -105,7 +105,7 @@ impl Executor {
     /// Makes the graph with timestamps, and audits it as the one that it stands for.
     fn make_timed(
         &self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         ready: &Ready,
     ) -> Result<GraphId> {
@@ -114,30 +114,29 @@ impl Executor {
         let (recording, body) = (bindings.recording(), &ready.batch.body);
         let made = match self.policy.build {
             // In line, as everything is in a capture.
-            Build::Capture => capture(device_slot, None, |device_slot| {
-                take_down(device_slot, body)
-            })
-            .map(|(graph, _)| graph),
-            Build::Explicit => build_by_hand(device_slot, recording, body),
+            Build::Capture => {
+                capture(slot, None, |slot| take_down(slot, body)).map(|(graph, _)| graph)
+            }
+            Build::Explicit => build_by_hand(slot, recording, body),
         };
         let place = || "make the graph with timestamps";
         let graph = made.within(place)?;
-        let audited = device_slot.graph_ops(graph).and_then(|mut held| {
+        let audited = slot.graph_ops(graph).and_then(|mut held| {
             held.retain(|op| !matches!(op, Op::Timestamp { .. }));
-            check_held(body, &held, &self.memory(&*device_slot, bindings))
+            check_held(body, &held, &self.memory(&*slot, bindings))
         });
         if audited.is_err() {
-            device_slot.drop_graph(graph);
+            slot.drop_graph(graph);
         }
         audited.map(|()| graph).within(place)
     }
 
     /// Drops the graph with timestamps of a bucket, as its commands change.
-    pub(super) fn drop_timed(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) {
+    pub(super) fn drop_timed(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) {
         if let Some(ready) = self.ready_mut(bucket)
             && let TimedGraph::Made(graph) = std::mem::take(&mut ready.timed)
         {
-            device_slot.drop_graph(graph);
+            slot.drop_graph(graph);
         }
     }
 }
@@ -146,29 +145,28 @@ impl Times {
     /// Gives a timestamp to a queue, if this batch has its timestamps there.
     pub(super) fn timestamp(
         self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         queue: Queue,
         timestamp: u32,
         replay: &mut Replay,
     ) -> Result<()> {
         if self == Times::Calls {
-            enqueue_timestamp(device_slot, queue, timestamp)?;
+            enqueue_timestamp(slot, queue, timestamp)?;
             replay.calls += 1;
         }
         Ok(())
     }
 }
 
-fn enqueue_timestamp(device_slot: &mut dyn DeviceSlot, queue: Queue, timestamp: u32) -> Result<()> {
-    give::enqueue_timestamp(device_slot, queue, timestamp)
-        .within(|| format!("timestamp {timestamp}"))
+fn enqueue_timestamp(slot: &mut dyn DeviceSlot, queue: Queue, timestamp: u32) -> Result<()> {
+    give::enqueue_timestamp(slot, queue, timestamp).within(|| format!("timestamp {timestamp}"))
 }
 
 /// Gives commands one after the other, and with `stamped` a timestamp after the last
 /// upload, if any is among them, and one after the last kernel. Returns how many
 /// calls it made.
 pub(super) fn enqueue_all(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     body: &[Lowered],
     stamped: bool,
     place: &str,
@@ -183,11 +181,11 @@ pub(super) fn enqueue_all(
     for at in 0..=body.len() {
         while let Some((_, timestamp)) = timestamps.next_if(|(timestamp_at, _)| *timestamp_at == at)
         {
-            enqueue_timestamp(device_slot, Queue::Compute, timestamp)?;
+            enqueue_timestamp(slot, Queue::Compute, timestamp)?;
             calls += 1;
         }
         if let Some(lowered) = body.get(at) {
-            give::enqueue(device_slot, lowered.queue(), lowered)
+            give::enqueue(slot, lowered.queue(), lowered)
                 .within(|| format!("{place}command {}", lowered.command()))?;
             calls += 1;
         }
@@ -229,18 +227,18 @@ fn after_last(body: &[Lowered], timestamp: u32) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-fn take_down(device_slot: &mut dyn DeviceSlot, body: &[Lowered]) -> Result<()> {
-    enqueue_timestamp(device_slot, Queue::Upload, BEGUN)?;
+fn take_down(slot: &mut dyn DeviceSlot, body: &[Lowered]) -> Result<()> {
+    enqueue_timestamp(slot, Queue::Upload, BEGUN)?;
     if !holds_uploads(body) {
-        enqueue_timestamp(device_slot, Queue::Upload, UPLOADED)?;
+        enqueue_timestamp(slot, Queue::Upload, UPLOADED)?;
     }
-    enqueue_all(device_slot, body, true, "capture of ")?;
-    enqueue_timestamp(device_slot, Queue::Download, DOWNLOADED)
+    enqueue_all(slot, body, true, "capture of ")?;
+    enqueue_timestamp(slot, Queue::Download, DOWNLOADED)
 }
 
 /// With the edges of the graph that it stands for, and timestamps as leaves.
 fn build_by_hand(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     recording: &Recording,
     body: &[Lowered],
 ) -> Result<GraphId> {
@@ -264,7 +262,7 @@ fn build_by_hand(
             listed.push((Given::Command(lowered), after));
         }
     }
-    let built = give::build_graph(device_slot, &listed, None).within(|| "build the graph");
+    let built = give::build_graph(slot, &listed, None).within(|| "build the graph");
     built.map(|(graph, _)| graph)
 }
 

@@ -52,12 +52,8 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub fn bindings(
-        &mut self,
-        device_slot: &mut dyn DeviceSlot,
-        bucket: usize,
-    ) -> Result<&Bindings> {
-        self.make_ready(device_slot, bucket)?;
+    pub fn bindings(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<&Bindings> {
+        self.make_ready(slot, bucket)?;
         Ok(self.bindings[bucket].as_ref().expect("made ready above"))
     }
 
@@ -67,16 +63,16 @@ impl Executor {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another
-    /// recording or device slot, and for a buffer that is bound to memory that is declared
+    /// recording or slot, and for a buffer that is bound to memory that is declared
     /// ([`Executor::declare`]), or what the device says, with the command; then the bucket runs
     /// as before.
     pub fn update(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         bindings: Bindings,
     ) -> Result<Rung> {
-        self.update_from(device_slot, bucket, bindings, Rung::Unchanged)
+        self.update_from(slot, bucket, bindings, Rung::Unchanged)
     }
 
     /// [`Executor::update`], by no cheaper rung than `least`.
@@ -85,20 +81,20 @@ impl Executor {
     /// As [`Executor::update`].
     pub fn update_from(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         bindings: Bindings,
         least: Rung,
     ) -> Result<Rung> {
-        self.make_ready(device_slot, bucket)?;
+        self.make_ready(slot, bucket)?;
         let place = || format!("update of bucket {bucket}");
         let old = self.bindings[bucket].as_ref().expect("made ready above");
         if !Arc::ptr_eq(old.recording(), bindings.recording()) {
             let message = "the bindings are of another recording";
             return Err(Error::usage(message).within(place()));
         }
-        if bindings.device_slot() != device_slot.id() {
-            let message = "the bindings are of another device slot";
+        if bindings.slot() != slot.id() {
+            let message = "the bindings are of another slot";
             return Err(Error::usage(message).within(place()));
         }
         if self.policy.streams == Streams::PerStage && bindings.any_mapped() {
@@ -110,22 +106,22 @@ impl Executor {
         self.declared.check(&bindings).within(place)?;
         let adopted = bindings
             .allocations()
-            .try_for_each(|allocation| device_slot.adopt(allocation));
+            .try_for_each(|allocation| slot.adopt(allocation));
         if let Err(error) = adopted {
-            self.disown_unused(device_slot, bindings.allocations());
+            self.disown_unused(slot, bindings.allocations());
             return Err(error.within(place()));
         }
         let ready = self.ready_ref(bucket).expect("made ready above");
         let batch = Batch::new(&bindings, ready.batch.scope);
         // Before the device is told of any of it.
-        let audited = batch.check(&self.memory(device_slot, &bindings));
+        let audited = batch.check(&self.memory(slot, &bindings));
         let climbed = audited.and_then(|audit| {
-            let rung = self.climb(device_slot, bucket, &bindings, &batch, least)?;
+            let rung = self.climb(slot, bucket, &bindings, &batch, least)?;
             Ok((rung, audit))
         });
         let (rung, unused) = match climbed {
             Ok((rung, audit)) => {
-                self.drop_timed(device_slot, bucket);
+                self.drop_timed(slot, bucket);
                 let ready = self.ready_mut(bucket).expect("made ready above");
                 (ready.batch, ready.audit) = (batch, audit);
                 self.past[bucket].rebound = true;
@@ -134,13 +130,13 @@ impl Executor {
             }
             Err(error) => (Err(error), bindings),
         };
-        self.disown_unused(device_slot, unused.allocations());
+        self.disown_unused(slot, unused.allocations());
         rung.within(place)
     }
 
     fn climb(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         bindings: &Bindings,
         batch: &Batch,
@@ -166,11 +162,11 @@ impl Executor {
             Rung::Params => {
                 // Asked for where nothing changed, it sets nothing.
                 let changed = changed.unwrap_or_default();
-                let set = set_params(device_slot, ready, graph, &batch.body, &changed);
+                let set = set_params(slot, ready, graph, &batch.body, &changed);
                 if let Err(NotSet { error, restored }) = set {
                     if !restored {
                         // The graph may hold some of the change: the next batch makes another.
-                        self.drop_ready(device_slot, bucket);
+                        self.drop_ready(slot, bucket);
                     }
                     return Err(error);
                 }
@@ -179,18 +175,18 @@ impl Executor {
                 Ok(Rung::Params)
             }
             Rung::Update => {
-                let memory = self.memory(device_slot, bindings);
-                let made = make_graph(device_slot, &memory, &batch.body, build, Some(graph));
+                let memory = self.memory(slot, bindings);
+                let made = make_graph(slot, &memory, &batch.body, build, Some(graph));
                 if made.as_ref().is_err_and(|not_made| not_made.spoiled) {
                     // The next batch makes another.
-                    self.drop_ready(device_slot, bucket);
+                    self.drop_ready(slot, bucket);
                 }
                 Ok(self.count(made?.1))
             }
             Rung::Instantiate => {
-                let memory = self.memory(device_slot, bindings);
-                let made = make_graph(device_slot, &memory, &batch.body, build, None)?;
-                device_slot.drop_graph(graph);
+                let memory = self.memory(slot, bindings);
+                let made = make_graph(slot, &memory, &batch.body, build, None)?;
+                slot.drop_graph(graph);
                 let ready = self.ready_mut(bucket).expect("made ready by the caller");
                 ready.graph = Some(made.0);
                 Ok(self.count(made.1))
@@ -228,18 +224,18 @@ struct NotSet {
 /// Sets the changed nodes, or none: after a failure all are set back up to the one that
 /// failed, which may hold a part of its change.
 fn set_params(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     ready: &Ready,
     graph: GraphId,
     body: &[Lowered],
     changed: &[usize],
 ) -> Result<(), NotSet> {
     for (done, &node) in changed.iter().enumerate() {
-        if let Err(error) = give::set_params(device_slot, graph, node, &body[node]) {
+        if let Err(error) = give::set_params(slot, graph, node, &body[node]) {
             let mut set = changed[..=done].iter();
             let restored = set.all(|&node| {
                 let before = &ready.batch.body[node];
-                give::set_params(device_slot, graph, node, before).is_ok()
+                give::set_params(slot, graph, node, before).is_ok()
             });
             let error = error.within(format!("command {}", body[node].command()));
             return Err(NotSet { error, restored });

@@ -70,7 +70,7 @@ impl Executor {
 /// an item without a result leaves there is no difference.
 pub(super) fn give_twice(
     backend: &dyn Backend,
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     ready: &Ready,
     bindings: &Bindings,
     live: Extent,
@@ -79,26 +79,19 @@ pub(super) fn give_twice(
 ) -> Result<()> {
     let per_stage = policy.streams == Streams::PerStage;
     // Host memory may be looked at once all is done that anybody gave.
-    replay.calls += mark_all(device_slot, per_stage).within(|| "earlier work")?;
-    wait_within(device_slot, policy.deadline).within(|| "earlier work")?;
-    let inputs = updated_inputs(backend, &*device_slot, bindings);
-    reset(device_slot, bindings, &[], replay).within(|| "reset of buffers")?;
+    replay.calls += mark_all(slot, per_stage).within(|| "earlier work")?;
+    wait_within(slot, policy.deadline).within(|| "earlier work")?;
+    let inputs = updated_inputs(backend, &*slot, bindings);
+    reset(slot, bindings, &[], replay).within(|| "reset of buffers")?;
     ready
-        .give(device_slot, None, live, per_stage, Times::None, replay)
+        .give(slot, None, live, per_stage, Times::None, replay)
         .within(|| "as launches")?;
-    wait_within(device_slot, policy.deadline).within(|| "as launches")?;
-    let first = Results::of(&*device_slot, bindings, live)?;
-    reset(device_slot, bindings, &inputs, replay).within(|| "reset of buffers")?;
-    ready.give(
-        device_slot,
-        ready.graph,
-        live,
-        per_stage,
-        Times::None,
-        replay,
-    )?;
-    wait_within(device_slot, policy.deadline)?;
-    let second = Results::of(&*device_slot, bindings, live)?;
+    wait_within(slot, policy.deadline).within(|| "as launches")?;
+    let first = Results::of(&*slot, bindings, live)?;
+    reset(slot, bindings, &inputs, replay).within(|| "reset of buffers")?;
+    ready.give(slot, ready.graph, live, per_stage, Times::None, replay)?;
+    wait_within(slot, policy.deadline)?;
+    let second = Results::of(&*slot, bindings, live)?;
     let names = match ready.graph {
         Some(_) => ["as launches", "as a graph"],
         None => ["the first time", "the second time"],
@@ -128,7 +121,7 @@ fn changed_inputs(recording: &Recording) -> Vec<BufferId> {
 /// with it, so that another upload would not bring them back.
 pub(super) fn updated_inputs(
     backend: &dyn Backend,
-    device_slot: &dyn DeviceSlot,
+    slot: &dyn DeviceSlot,
     bindings: &Bindings,
 ) -> Vec<(BufferId, Vec<u8>)> {
     if !backend.device().shares_host_memory {
@@ -136,26 +129,26 @@ pub(super) fn updated_inputs(
     }
     let mut changed = changed_inputs(bindings.recording());
     changed.retain(|id| bindings.host_view(*id).is_none());
-    let bytes = |id: BufferId| (id, device_slot.host(id).to_vec());
+    let bytes = |id: BufferId| (id, slot.host(id).to_vec());
     changed.into_iter().map(bytes).collect()
 }
 
 /// Brings inputs back as they were, where the host may write.
-pub(super) fn restore(device_slot: &mut dyn DeviceSlot, inputs: &[(BufferId, Vec<u8>)]) {
+pub(super) fn restore(slot: &mut dyn DeviceSlot, inputs: &[(BufferId, Vec<u8>)]) {
     for (id, bytes) in inputs {
-        device_slot.host_mut(&[*id])[0].copy_from_slice(bytes);
+        slot.host_mut(&[*id])[0].copy_from_slice(bytes);
     }
 }
 
 /// Sets what an earlier run left to zero, so that nothing of it passes for a result
 /// of the next. What embedders bound is theirs, and uploads run again.
 fn reset(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     bindings: &Bindings,
     inputs: &[(BufferId, Vec<u8>)],
     replay: &mut Replay,
 ) -> Result<()> {
-    restore(device_slot, inputs);
+    restore(slot, inputs);
     let recording = bindings.recording();
     let made = |view: View| view != View::Upload;
     for (id, decl) in recording
@@ -164,16 +157,16 @@ fn reset(
     {
         let bytes = decl.size_bytes();
         if decl.view == View::Download && bindings.host_view(id).is_none() {
-            device_slot.host_mut(&[id])[0][..bytes].fill(0);
+            slot.host_mut(&[id])[0][..bytes].fill(0);
         }
     }
     for (id, decl) in recording
         .buffers_by_id()
         .filter(|(_, decl)| made(decl.view))
     {
-        let own = device_slot.addresses(id).device;
+        let own = slot.addresses(id).device;
         if bindings.device(id) == own {
-            enqueue_zeros(device_slot, id, decl.size_bytes())?;
+            enqueue_zeros(slot, id, decl.size_bytes())?;
             replay.calls += 1;
         }
     }
@@ -184,7 +177,7 @@ fn reset(
 struct Results(Vec<(BufferId, Vec<u8>)>);
 
 impl Results {
-    fn of(device_slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
+    fn of(slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
         let recording = bindings.recording();
         let mut results = Vec::new();
         for command in recording.commands() {
@@ -195,7 +188,7 @@ impl Results {
             let bytes = decl.unit.live_len(live.as_slice()) * decl.dtype.size_bytes();
             let bytes = bytes.min(bindings.bytes(id));
             let copied = match bindings.host_view(id) {
-                None => device_slot.host(id)[..bytes].to_vec(),
+                None => slot.host(id)[..bytes].to_vec(),
                 Some(view) => {
                     let start = (view.address() - view.allocation().address()) as usize;
                     view.allocation().read()?[start..start + bytes].to_vec()

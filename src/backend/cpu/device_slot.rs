@@ -1,4 +1,4 @@
-//! A device slot that takes work down and does it when asked whether it is done.
+//! A slot that takes work down and does it when asked whether it is done.
 
 use super::Shared;
 use super::memory::{Allocations, Location};
@@ -50,7 +50,7 @@ pub(super) struct CpuSlot {
     timestamps: Timestamps,
     /// What failed before it was waited for.
     failed: Option<Error>,
-    /// Why the device slot takes no more work.
+    /// Why the slot takes no more work.
     abandoned: Option<Error>,
 }
 
@@ -310,7 +310,7 @@ impl CpuSlot {
 }
 
 // SAFETY: each buffer has storage of its own, of which its address is the place, and the
-// borrow checker keeps host and device slot apart.
+// borrow checker keeps host and slot apart.
 unsafe impl DeviceSlot for CpuSlot {
     fn id(&self) -> &DeviceSlotId {
         &self.id

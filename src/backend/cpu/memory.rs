@@ -1,4 +1,4 @@
-//! The CPU's memory: a device slot's own buffers, and allocations that it has adopted.
+//! The CPU's memory: a slot's own buffers, and allocations that it has adopted.
 
 use crate::backend::storage::Storage;
 use crate::backend::{ALIGN_BYTES, Allocation, Home, Lease, Space};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The buffers of one device slot. Each takes what it has in a
+/// The buffers of one slot. Each takes what it has in a
 /// [`Layout`](crate::backend::Layout), so that a plan is right on every backend.
 pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     let storage = |decl: &BufferDecl| {
@@ -19,15 +19,15 @@ pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     buffers.iter().map(storage).collect()
 }
 
-/// The same for several device slots, with what the host sees in memory of another process
+/// The same for several slots, with what the host sees in memory of another process
 /// too.
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(super) fn shared_buffers(
     buffers: &[BufferDecl],
-    device_slots: usize,
+    slots: usize,
     host: crate::backend::worker::Arena,
 ) -> Result<Vec<Vec<Storage>>> {
-    let own = (0..device_slots).map(|_| slot_buffers(buffers));
+    let own = (0..slots).map(|_| slot_buffers(buffers));
     let mut all = own.collect::<Result<Vec<_>>>()?;
     let layout = crate::backend::Layout::new(buffers);
     let layout = layout.ok_or_else(|| Error::usage("buffers without a layout"))?;
@@ -38,9 +38,9 @@ pub(super) fn shared_buffers(
     let mut parts = host
         .cut(all.iter().flat_map(|_| seen.iter().map(room)))
         .into_iter();
-    for device_slot in &mut all {
+    for slot in &mut all {
         for (&index, part) in seen.iter().zip(&mut parts) {
-            device_slot[index] = Storage::shared(part, layout.places[index].bytes);
+            slot[index] = Storage::shared(part, layout.places[index].bytes);
         }
     }
     Ok(all)
@@ -66,7 +66,7 @@ pub(super) fn allocate(home: Home, space: Space, bytes: usize) -> Result<Allocat
     ))
 }
 
-/// What an address means in a device slot.
+/// What an address means in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Location {
     /// An own buffer, from its start.
@@ -75,7 +75,7 @@ pub(super) enum Location {
     Allocation { allocation: u64, offset: usize },
 }
 
-/// The allocations that a device slot knows, and its leases on those in use.
+/// The allocations that a slot knows, and its leases on those in use.
 #[derive(Default)]
 pub(super) struct Allocations {
     adopted: Vec<Allocation>,
@@ -99,7 +99,7 @@ impl Allocations {
         let holds = |allocation: &&Allocation| allocation.contains(address, bytes);
         self.adopted.iter().find(holds).ok_or_else(|| {
             Error::usage(format!(
-                "{bytes} bytes at address {address:#x} are not the device slot's own"
+                "{bytes} bytes at address {address:#x} are not the slot's own"
             ))
         })
     }
@@ -185,6 +185,6 @@ mod tests {
         allocations.release();
         allocations.lease(&allocation, Access::Write).unwrap();
         assert!(!allocations.only_read(&allocation, Access::Write));
-        assert!(allocation.read().is_err(), "it is the device slot's alone");
+        assert!(allocation.read().is_err(), "it is the slot's alone");
     }
 }

@@ -1,7 +1,7 @@
 //! The CPU backend: kernels run as their twins, on all cores.
 //!
-//! Host and device sides of a device slot's buffer are one, so its uploads and downloads
-//! copy nothing. A device slot takes work down and does it when it is asked whether the
+//! Host and device sides of a slot's buffer are one, so its uploads and downloads
+//! copy nothing. A slot takes work down and does it when it is asked whether the
 //! work is done: the engine's completion stage computes while its upload stage
 //! fills the next slot, and what is read too early is stale here as on a GPU.
 
@@ -25,7 +25,7 @@ pub struct CpuBackend {
     shared: Arc<Shared>,
 }
 
-/// What device slots have in common.
+/// What slots have in common.
 struct Shared {
     id: BackendId,
     home: Home,
@@ -72,7 +72,7 @@ impl CpuBackend {
     }
 
     /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
-    /// device slot by device slot, as their [`Layout`](super::Layout) has them.
+    /// slot by slot, as their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
     /// As [`Backend::open_slots`].
@@ -80,19 +80,19 @@ impl CpuBackend {
     pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         host: super::worker::Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let open = |buffers| -> Box<dyn DeviceSlot> {
             self.shared.calls.add(Call::Allocation);
             Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared)))
         };
-        let all = memory::shared_buffers(buffers, device_slots, host)?;
+        let all = memory::shared_buffers(buffers, slots, host)?;
         Ok(all.into_iter().map(open).collect())
     }
 }
 
-// SAFETY: functions are twins, which are safe code, and every device slot has the storage that was
+// SAFETY: functions are twins, which are safe code, and every slot has the storage that was
 // asked for.
 unsafe impl Backend for CpuBackend {
     fn id(&self) -> BackendId {
@@ -110,7 +110,7 @@ unsafe impl Backend for CpuBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         _: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let open = |_| -> Result<Box<dyn DeviceSlot>> {
@@ -118,7 +118,7 @@ unsafe impl Backend for CpuBackend {
             self.shared.calls.add(Call::Allocation);
             Ok(Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared))))
         };
-        (0..device_slots).map(open).collect()
+        (0..slots).map(open).collect()
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

@@ -1,4 +1,4 @@
-//! The allocations that a device slot knows, and its leases on those in use.
+//! The allocations that a slot knows, and its leases on those in use.
 
 use crate::backend::{Allocation, Lease, Space};
 use crate::error::Result;

@@ -26,7 +26,7 @@ unsafe impl Send for Capture {}
 
 impl Capture {
     /// Relaxed, so that the capture restricts no thread, also not what the program does
-    /// on this one before the capture ends, and so that any thread may end it: a device slot
+    /// on this one before the capture ends, and so that any thread may end it: a slot
     /// is dropped where its owner is.
     pub(super) fn begin(stream: &Stream) -> Result<Capture> {
         let driver = stream.context().bind_for(Call::GraphEdit)?;

@@ -121,7 +121,7 @@ fn c_text(text: &[std::ffi::c_char]) -> String {
 /// runtime uses too, so memory can be shared with an embedder's own code.
 pub(super) struct Context {
     pub(super) device: Device,
-    /// Whose functions and device slots are its own.
+    /// Whose functions and slots are its own.
     pub(super) id: BackendId,
     /// Whose allocations are its own.
     pub(super) home: Home,

@@ -1,4 +1,4 @@
-//! Allocations of memory, and copies between them and the host outside of device slots.
+//! Allocations of memory, and copies between them and the host outside of slots.
 
 use super::context::Context;
 use super::driver::Driver;
@@ -239,7 +239,7 @@ impl Region for PinnedRegion {
         let start = self.memory.start().as_ptr();
         // SAFETY: `Pinned` zeroed at least as many bytes, which live as long as it.
         // The allocation around this locks it: `&self` keeps writers of the host away,
-        // and a device slot's lease to write those of the device.
+        // and a slot's lease to write those of the device.
         Some(unsafe { std::slice::from_raw_parts(start, self.bytes) })
     }
 

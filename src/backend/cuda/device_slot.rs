@@ -20,15 +20,15 @@ use crate::record::BufferId;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A device slot of the CUDA backend.
+/// A slot of the CUDA backend.
 pub(super) struct CudaSlot {
     id: DeviceSlotId,
     // Fields drop in this order, after `drop` has waited for the streams: what
     // work may still use goes after what starts work.
     graphs: Graphs<Graph>,
     queues: Queues,
-    /// Where captures happen: the device slot's own stream in any case, since a capture
-    /// on a shared one would take down what other device slots give.
+    /// Where captures happen: the slot's own stream in any case, since a capture
+    /// on a shared one would take down what other slots give.
     capture_stream: Arc<Stream>,
     capture: Option<Capture>,
     /// With the leases on those that work in flight uses.
@@ -54,7 +54,7 @@ impl CudaSlot {
             true => Arc::new(Stream::new(&context)?),
             false => Arc::clone(queues.stream(Queue::Compute)),
         };
-        let mut device_slot = CudaSlot {
+        let mut slot = CudaSlot {
             id: DeviceSlotId::new(context.id),
             graphs: Graphs::new(),
             queues,
@@ -67,14 +67,14 @@ impl CudaSlot {
             context,
         };
         let zero = Op::Memset {
-            device: device_slot.share.device_start(),
+            device: slot.share.device_start(),
             byte: 0,
-            bytes: device_slot.share.device_bytes(),
+            bytes: slot.share.device_bytes(),
         };
-        // SAFETY: the memset is of the device slot's own device memory, and waited for here.
-        unsafe { device_slot.enqueue(Queue::Compute, &zero)? };
-        device_slot.queues.synchronize()?;
-        Ok(device_slot)
+        // SAFETY: the memset is of the slot's own device memory, and waited for here.
+        unsafe { slot.enqueue(Queue::Compute, &zero)? };
+        slot.queues.synchronize()?;
+        Ok(slot)
     }
 
     fn check<'a>(&self, op: &'a Op) -> Result<Checked<'a>> {
@@ -85,7 +85,7 @@ impl CudaSlot {
     fn assert_quiet(&self) {
         assert!(
             self.queues.are_quiet(),
-            "host memory is touched while the device_slot works: join the queues into the download \
+            "host memory is touched while the slot works: join the queues into the download \
              queue, mark the work with fence, then wait"
         );
     }
@@ -125,8 +125,8 @@ fn lease(allocations: &mut Allocations, queues: &mut Queues, uses: &[Use]) -> Re
     leased
 }
 
-// SAFETY: buffers lie in the device slot's own part of the arenas, where the layout has them, and
-// `share` gives host memory out only while nothing of the device slot is in flight.
+// SAFETY: buffers lie in the slot's own part of the arenas, where the layout has them, and
+// `share` gives host memory out only while nothing of the slot is in flight.
 unsafe impl DeviceSlot for CudaSlot {
     fn id(&self) -> &DeviceSlotId {
         &self.id
@@ -153,8 +153,8 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn host(&self, buffer: BufferId) -> &[u8] {
         self.assert_quiet();
-        // SAFETY: the assert above: nothing is in flight on this device slot, and other
-        // device slots are refused addresses that are not their own.
+        // SAFETY: the assert above: nothing is in flight on this slot, and other
+        // slots are refused addresses that are not their own.
         unsafe { self.share.host(buffer) }
     }
 
@@ -313,13 +313,13 @@ impl Drop for CudaSlot {
         if let Err(error) = self.queues.synchronize() {
             // Work may be under way for ever. What it may touch or run is leaked: the
             // arenas, the allocations with their leases, the graphs, their events and functions.
-            // Nothing is known about other device slots, so their context stays.
+            // Nothing is known about other slots, so their context stays.
             self.share.leak();
             self.allocations.leak();
             self.timestamps.leak();
             std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::new()));
             std::mem::forget(Arc::clone(&self.functions));
-            tracing::warn!(%error, "a device slot's memory is leaked: its work could not be waited for");
+            tracing::warn!(%error, "a slot's memory is leaked: its work could not be waited for");
         }
     }
 }
@@ -335,7 +335,7 @@ mod tests {
     use crate::backend::{CudaOptions, Layout, Space, Streams};
     use crate::record::{Access, BufferDecl};
 
-    fn device_slot(context: &Arc<Context>) -> Result<CudaSlot> {
+    fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
         let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
         let pinned = Pinned::zeroed(context, 64)?;
         let device = DeviceMemory::new(context, 64)?;
@@ -353,8 +353,8 @@ mod tests {
         let session = Session::new();
         fake::state(|state| state.captures_elsewhere = true);
         let context = session.context();
-        let device_slot = device_slot(&context).unwrap();
-        drop((device_slot, context));
+        let slot = slot(&context).unwrap();
+        drop((slot, context));
         let (live, retained) = fake::state(|state| (state.memory.len(), state.retained));
         assert_eq!((live, retained), (0, 0));
         assert!(!fake::state(|state| state.invalidated));
@@ -377,11 +377,9 @@ mod tests {
     fn a_slot_that_is_dropped_in_a_capture_by_another_thread_ends_it() {
         let session = Session::new();
         let context = session.context();
-        let mut device_slot = device_slot(&context).unwrap();
-        device_slot.begin_capture().unwrap();
-        std::thread::spawn(move || drop(device_slot))
-            .join()
-            .unwrap();
+        let mut slot = slot(&context).unwrap();
+        slot.begin_capture().unwrap();
+        std::thread::spawn(move || drop(slot)).join().unwrap();
         assert!(fake::state(|state| state.capture.is_none()));
         assert_eq!(
             fake::state(|state| state.memory.len()),
@@ -395,28 +393,28 @@ mod tests {
         let session = Session::new();
         let context = session.context();
         let (old, new) = (allocation(&context), allocation(&context));
-        let mut device_slot = device_slot(&context).unwrap();
+        let mut slot = slot(&context).unwrap();
         let mut build = |allocation: &Allocation, into| {
-            device_slot.adopt(allocation).unwrap();
+            slot.adopt(allocation).unwrap();
             let (op, after) = (zero(allocation), &[]);
-            // SAFETY: the memset is of an allocation that the device slot adopted.
-            let built = unsafe { device_slot.build_graph(&[Node { op: &op, after }], into) };
-            device_slot.disown(allocation);
+            // SAFETY: the memset is of an allocation that the slot adopted.
+            let built = unsafe { slot.build_graph(&[Node { op: &op, after }], into) };
+            slot.disown(allocation);
             built
         };
         let (graph, _) = build(&old, None).unwrap();
         // An exec whose update failed may hold parameters of either.
         fake::state(|state| state.update_returns = (910, 5));
         assert_eq!(build(&new, Some(graph)).unwrap_err().code(), Some(910));
-        device_slot.launch_graph(graph).unwrap();
+        slot.launch_graph(graph).unwrap();
         for allocation in [&old, &new] {
             assert!(
                 allocation.lease(Access::Read).is_err(),
                 "the launch holds both"
             );
         }
-        device_slot.fence().unwrap();
-        device_slot.wait().unwrap();
+        slot.fence().unwrap();
+        slot.wait().unwrap();
         assert!(new.lease(Access::Read).is_ok());
     }
 
@@ -425,9 +423,9 @@ mod tests {
         let session = Session::new();
         let context = session.context();
         let allocation = allocation(&context);
-        let mut first = device_slot(&context).unwrap();
+        let mut first = slot(&context).unwrap();
         first.adopt(&allocation).unwrap();
-        // SAFETY: the memset is of an allocation that the device slot adopted.
+        // SAFETY: the memset is of an allocation that the slot adopted.
         unsafe { first.enqueue(Queue::Compute, &zero(&allocation)) }.unwrap();
         fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         drop(first);
@@ -439,7 +437,7 @@ mod tests {
             "nothing is freed"
         );
         assert!(allocation.lease(Access::Read).is_err());
-        drop(device_slot(&context).unwrap());
+        drop(slot(&context).unwrap());
         assert_eq!(
             fake::state(|state| state.memory.len()),
             3,

@@ -157,7 +157,7 @@ impl Drop for Exec {
     }
 }
 
-/// A graph of a device slot.
+/// A graph of a slot.
 pub(super) struct Graph {
     exec: Exec,
     /// What `exec` was made of: its nodes name those of `exec`.
@@ -314,7 +314,7 @@ impl Graph {
     /// Launches it.
     ///
     /// # Safety
-    /// Until the work is done, the device slot's share and the allocations of
+    /// Until the work is done, the slot's share and the allocations of
     /// [`Graph::uses`] must live, and the host must keep off what it touches.
     pub(super) unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
         let context = &self.exec.context;

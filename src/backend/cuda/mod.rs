@@ -1,11 +1,11 @@
-//! The CUDA backend: one device, its primary context, streams and graphs for device slots.
+//! The CUDA backend: one device, its primary context, streams and graphs for slots.
 //!
 //! This folder is the home of the crate's unsafe code. It rests on these rules:
 //!
 //! - The driver's functions come from one table whose signatures are checked
 //!   against the bindings at compile time (`driver`); handles live in types
 //!   that own them and hold their context (`context`).
-//! - A device slot gives the device no address but in its own memory (`share`) or in
+//! - A slot gives the device no address but in its own memory (`share`) or in
 //!   allocations that it adopted (`rights`). It shows the host side of its memory
 //!   only while nothing is in flight (`queues`), and holds a lease on each allocation
 //!   that work in flight uses (`allocations`); dropping it waits first.
@@ -70,7 +70,7 @@ use timestamps::{Clock, Timestamps};
 ///
 /// Calls come from any thread, several at once. On threads that the embedder made, each
 /// call leaves the current context and the mode of stream captures as it found them, and
-/// works whatever other threads capture; so does dropping device slots and blocks.
+/// works whatever other threads capture; so does dropping slots and blocks.
 pub struct CudaBackend {
     info: DeviceInfo,
     context: Arc<Context>,
@@ -127,18 +127,18 @@ impl CudaBackend {
     }
 }
 
-/// How the arenas of device slots are cut, and their sizes.
+/// How the arenas of slots are cut, and their sizes.
 struct Cut {
     layout: Layout,
     device_bytes: usize,
     host_bytes: usize,
 }
 
-fn cut(buffers: &[BufferDecl], device_slots: usize) -> Result<Cut> {
+fn cut(buffers: &[BufferDecl], slots: usize) -> Result<Cut> {
     let cut = Layout::new(buffers).and_then(|layout| {
         Some(Cut {
-            device_bytes: layout.device_bytes.checked_mul(device_slots)?,
-            host_bytes: layout.host_bytes.checked_mul(device_slots)?,
+            device_bytes: layout.device_bytes.checked_mul(slots)?,
+            host_bytes: layout.host_bytes.checked_mul(slots)?,
             layout,
         })
     });
@@ -152,7 +152,7 @@ impl CudaBackend {
     fn open_cut(
         &self,
         cut: Cut,
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
         pinned: Pinned,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
@@ -161,22 +161,22 @@ impl CudaBackend {
             Streams::PerSlot => None,
             Streams::PerStage => Some(stream_set(&self.context, streams)?),
         };
-        Share::cut(cut.layout, pinned, device, device_slots)
+        Share::cut(cut.layout, pinned, device, slots)
             .map(|share| -> Result<Box<dyn DeviceSlot>> {
                 let streams = match &shared {
                     Some(shared) => shared.clone(),
                     None => stream_set(&self.context, streams)?,
                 };
                 let (timestamps, functions) = (self.timestamps(), &self.functions);
-                let device_slot =
+                let slot =
                     CudaSlot::open(timestamps, functions, share, streams, self.blocking_wait)?;
-                Ok(Box::new(device_slot))
+                Ok(Box::new(slot))
             })
             .collect()
     }
 
     /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
-    /// device slot by device slot, as their [`Layout`] has them.
+    /// slot by slot, as their [`Layout`] has them.
     ///
     /// # Errors
     /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
@@ -185,17 +185,17 @@ impl CudaBackend {
     pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
         host: super::worker::Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let _outer = self.context.enter();
         let pinned = Pinned::registered(&self.context, host)?;
-        self.open_cut(cut(buffers, device_slots)?, device_slots, streams, pinned)
+        self.open_cut(cut(buffers, slots)?, slots, streams, pinned)
     }
 }
 
-// SAFETY: functions are found by the image and the name of the declaration, and every device slot
+// SAFETY: functions are found by the image and the name of the declaration, and every slot
 // has a part of the arenas that the layout of its buffers gives.
 unsafe impl Backend for CudaBackend {
     fn id(&self) -> BackendId {
@@ -221,14 +221,14 @@ unsafe impl Backend for CudaBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let cut = cut(buffers, device_slots)?;
+        let cut = cut(buffers, slots)?;
         let _outer = self.context.enter();
         // The driver refuses to allocate nothing.
         let pinned = Pinned::zeroed(&self.context, cut.host_bytes.max(1))?;
-        self.open_cut(cut, device_slots, streams, pinned)
+        self.open_cut(cut, slots, streams, pinned)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

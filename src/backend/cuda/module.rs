@@ -405,7 +405,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         if let Some(driver) = self.context.bind_to_free() {
             // SAFETY: `raw` came from cuModuleLoadDataEx and is unloaded once,
-            // here, when no device slot holds the functions any more.
+            // here, when no slot holds the functions any more.
             unsafe { (driver.cuModuleUnload)(self.raw) };
         }
     }

@@ -86,7 +86,7 @@ pub(super) unsafe fn add(
             })?;
         }
         Op::Timestamp { .. } => {
-            // SAFETY: as above; the event lives as long as the device slot, whose graph it
+            // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
             context.check("cuGraphAddEventRecordNode", unsafe {
                 (driver.cuGraphAddEventRecordNode)(&mut node, graph, after, count, checked.event())
@@ -133,7 +133,7 @@ pub(super) unsafe fn set(
             })
         }
         Op::Timestamp { .. } => {
-            // SAFETY: as above; the event lives as long as the device slot, whose graph it
+            // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
             context.check("cuGraphExecEventRecordNodeSetEvent", unsafe {
                 (driver.cuGraphExecEventRecordNodeSetEvent)(exec, node, checked.event())

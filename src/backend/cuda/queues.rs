@@ -1,4 +1,4 @@
-//! The streams that a device slot's queues are, and what is known of the work in them.
+//! The streams that a slot's queues are, and what is known of the work in them.
 
 use super::context::Context;
 use super::stream::{Event, Stream};
@@ -12,7 +12,7 @@ const QUEUES: usize = 3;
 /// One stream for all queues, or one for each.
 pub(super) type StreamSet = ArrayVec<Arc<Stream>, QUEUES>;
 
-/// New streams for one device slot, or for all device slots that share theirs.
+/// New streams for one slot, or for all slots that share theirs.
 pub(super) fn stream_set(context: &Arc<Context>, streams: Streams) -> Result<StreamSet> {
     let count = match streams {
         Streams::PerSlot => 1,
@@ -23,7 +23,7 @@ pub(super) fn stream_set(context: &Arc<Context>, streams: Streams) -> Result<Str
         .collect()
 }
 
-/// A device slot's queues with its marks in them.
+/// A slot's queues with its marks in them.
 pub(super) struct Queues {
     mark: Event,
     /// By the earlier and the later queue, where they are two streams.
@@ -63,7 +63,7 @@ impl Queues {
         &self.streams[self.index(queue)]
     }
 
-    /// Whether other device slots give work to the same streams.
+    /// Whether other slots give work to the same streams.
     pub(super) fn are_shared(&self) -> bool {
         self.streams.len() > 1
     }
@@ -106,7 +106,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Waits for all work, marked or not; of other device slots too where they share
+    /// Waits for all work, marked or not; of other slots too where they share
     /// the streams.
     pub(super) fn synchronize(&mut self) -> Result<()> {
         self.streams

@@ -80,7 +80,7 @@ const _: () = {
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
 };
 
-/// The error of a node that is none of a device slot's operations.
+/// The error of a node that is none of a slot's operations.
 fn unlike(what: String) -> Error {
     Error::new(
         ErrorKind::Mismatch,

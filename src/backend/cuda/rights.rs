@@ -1,4 +1,4 @@
-//! Which operations a device slot may give to the device.
+//! Which operations a slot may give to the device.
 
 use super::allocations::{Allocations, Use, add_use};
 use super::module::{Function, Functions, PARAMS_MAX};
@@ -15,18 +15,18 @@ use std::ffi::c_void;
 /// Pointers to the arguments of a launch, as the driver takes them.
 pub(super) type Pointers = ArrayVec<*mut c_void, PARAMS_MAX>;
 
-/// An operation of which [`check`] found every range in the device slot's share or in a
+/// An operation of which [`check`] found every range in the slot's share or in a
 /// allocation of `uses`, and the arguments to be as many as the code takes.
 pub(super) struct Checked<'a> {
     op: &'a Op,
     /// Of a launch.
     function: Option<Function>,
-    /// Of a timestamp; the device slot's, which outlives its streams and graphs.
+    /// Of a timestamp; the slot's, which outlives its streams and graphs.
     event: Option<sys::CUevent>,
     uses: Vec<Use>,
 }
 
-/// Refuses an operation on memory that is not the device slot's own or adopted.
+/// Refuses an operation on memory that is not the slot's own or adopted.
 pub(super) fn check<'a>(
     op: &'a Op,
     share: &Share,
@@ -104,9 +104,9 @@ fn foreign(space: Option<Space>, address: u64, bytes: usize) -> Error {
         None => "address",
     };
     Error::usage(format!(
-        "{bytes} bytes at {side} {address:#x} are not the device slot's own"
+        "{bytes} bytes at {side} {address:#x} are not the slot's own"
     ))
-    .fix("use the device slot's buffers, or adopt the allocation that the bytes are in")
+    .fix("use the slot's buffers, or adopt the allocation that the bytes are in")
 }
 
 impl<'a> Checked<'a> {
@@ -210,7 +210,7 @@ impl<'a> Checked<'a> {
                 ..
             } => {
                 let mut pointers = pointers(&self.function().params, args);
-                // SAFETY: the function's module lives as long as the device slot. The
+                // SAFETY: the function's module lives as long as the slot. The
                 // driver reads as many pointers, and through each as many bytes, as
                 // the code takes, which `load` compared with the parameters; `check`
                 // found as many words as those take. Buffers are in memory that the caller
@@ -241,7 +241,7 @@ impl<'a> Checked<'a> {
                     _ => Flags::CU_EVENT_RECORD_DEFAULT,
                 };
                 // SAFETY: the stream lives as long as the reference, and the event
-                // as long as the device slot, which waits for its streams before it goes.
+                // as long as the slot, which waits for its streams before it goes.
                 context.check("cuEventRecordWithFlags", unsafe {
                     (driver.cuEventRecordWithFlags)(self.event(), raw, flags as u32)
                 })

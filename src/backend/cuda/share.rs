@@ -1,11 +1,11 @@
-//! One device slot's share of the arenas.
+//! One slot's share of the arenas.
 
 use super::memory::{DeviceMemory, Pinned};
 use crate::backend::{Addresses, HostViews, Layout, Space};
 use crate::record::BufferId;
 use std::sync::Arc;
 
-/// The part of both arenas that one device slot owns. The arenas live as long as the
+/// The part of both arenas that one slot owns. The arenas live as long as the
 /// last share of them.
 pub(super) struct Share {
     layout: Arc<Layout>,

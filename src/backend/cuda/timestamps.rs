@@ -1,4 +1,4 @@
-//! A device slot's timestamps: events that keep their time, and the device's clock by the
+//! A slot's timestamps: events that keep their time, and the device's clock by the
 //! host's.
 
 use super::code;
@@ -18,7 +18,7 @@ const BASE_AGE_MAX: Duration = Duration::from_secs(1);
 /// Rounds to find the base in; the quickest is the least disturbed.
 const BASE_ROUNDS: usize = 4;
 
-/// The events of one device slot, made at their first use.
+/// The events of one slot, made at their first use.
 pub(super) struct Timestamps {
     context: Arc<Context>,
     clock: Arc<Clock>,
@@ -82,7 +82,7 @@ impl Timestamps {
     }
 }
 
-/// The device's clock by the host's, shared by all device slots of a context.
+/// The device's clock by the host's, shared by all slots of a context.
 #[derive(Default)]
 pub(super) struct Clock(Mutex<Option<Base>>);
 

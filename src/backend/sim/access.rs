@@ -24,7 +24,7 @@ pub(super) struct Touch {
     pub(super) expects: bool,
 }
 
-/// An operation that a device slot may give to the device.
+/// An operation that a slot may give to the device.
 #[derive(Clone)]
 pub(super) struct Step {
     pub(super) op: Op,
@@ -32,7 +32,7 @@ pub(super) struct Step {
     /// The allocations among what it touches.
     pub(super) uses: Vec<(Allocation, Access)>,
     /// Whose it is.
-    pub(super) device_slot: u32,
+    pub(super) slot: u32,
 }
 
 impl Step {
@@ -46,9 +46,9 @@ impl Step {
         }
     }
 
-    pub(super) fn actor(&self, device_slot: u32, queue: Queue, node: Option<usize>) -> Actor {
+    pub(super) fn actor(&self, slot: u32, queue: Queue, node: Option<usize>) -> Actor {
         Actor {
-            device_slot,
+            slot,
             queue: Some(queue),
             node: node.map(|node| node as u32),
             action: self.action(),
@@ -139,7 +139,7 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
 
 impl Device {
     /// Checks every address of an operation, and finds the memory behind it.
-    pub(super) fn resolve(&mut self, device_slot: u32, op: &Op) -> Result<Step> {
+    pub(super) fn resolve(&mut self, slot: u32, op: &Op) -> Result<Step> {
         let kernel: Option<Arc<Kernel>> = match op {
             Op::Launch { function, args, .. } => {
                 let kernel = self.functions.get(*function)?;
@@ -155,25 +155,19 @@ impl Device {
             op: op.clone(),
             touches: Vec::new(),
             uses: Vec::new(),
-            device_slot,
+            slot,
         };
         for operand in operands(op, kernel.as_deref()) {
-            self.resolve_operand(device_slot, &operand, &mut step)?;
+            self.resolve_operand(slot, &operand, &mut step)?;
         }
         Ok(step)
     }
 
-    fn resolve_operand(
-        &mut self,
-        device_slot: u32,
-        operand: &Operand,
-        step: &mut Step,
-    ) -> Result<()> {
+    fn resolve_operand(&mut self, slot: u32, operand: &Operand, step: &mut Step) -> Result<()> {
         let address = operand.address;
         let what = self.operation(step.action());
         let refused = |kind, why: String| {
-            let message =
-                format!("{what} on device slot {device_slot} is given {address:#x}, {why}");
+            let message = format!("{what} on slot {slot} is given {address:#x}, {why}");
             Violation::new(kind, message)
         };
         let start = match self.memory.find(address) {
@@ -194,7 +188,7 @@ impl Device {
             }
         };
         let memory = self.memory.at(start);
-        let (own, space, name) = (memory.device_slot, memory.space, memory.name.clone());
+        let (own, space, name) = (memory.slot, memory.space, memory.name.clone());
         let kernels_expect = memory.kernels_expect;
         let offset = (address - start) as usize;
         let room = memory.bytes.as_slice().len() - offset;
@@ -206,8 +200,8 @@ impl Device {
             self.violate(violation)?;
             return Err(error);
         }
-        let allocation = self.device_slot(device_slot).adopted.get(&start).cloned();
-        if own != Some(device_slot) && allocation.is_none() {
+        let allocation = self.slot(slot).adopted.get(&start).cloned();
+        if own != Some(slot) && allocation.is_none() {
             let why = format!("which is {name}, and neither its own nor adopted");
             self.violate(refused(ViolationKind::Foreign, why))?;
         }

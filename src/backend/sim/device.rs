@@ -1,4 +1,4 @@
-//! The device behind the device slots: what it is given, checked as it is given, and run
+//! The device behind the slots: what it is given, checked as it is given, and run
 //! later.
 
 use super::access::Touch;
@@ -137,14 +137,10 @@ impl Device {
         };
         self.schedule.forget();
         self.memory.spoil();
-        let device_slots: Vec<u32> = self.shares.keys().copied().collect();
-        device_slots
-            .iter()
-            .for_each(|device_slot| self.keep_loss(*device_slot, &error));
-        // Device slots may share streams, so this may pass for work of other device slots seen done.
-        device_slots
-            .iter()
-            .for_each(|device_slot| self.forget_work(*device_slot));
+        let slots: Vec<u32> = self.shares.keys().copied().collect();
+        slots.iter().for_each(|slot| self.keep_loss(*slot, &error));
+        // Device slots may share streams, so this may pass for work of other slots seen done.
+        slots.iter().for_each(|slot| self.forget_work(*slot));
         Ok(true)
     }
 
@@ -157,10 +153,8 @@ impl Device {
         }
     }
 
-    pub(super) fn device_slot(&mut self, device_slot: u32) -> &mut Share {
-        self.shares
-            .get_mut(&device_slot)
-            .expect("open device slots have a share")
+    pub(super) fn slot(&mut self, slot: u32) -> &mut Share {
+        self.shares.get_mut(&slot).expect("open slots have a share")
     }
 
     /// How an action is named.
@@ -182,7 +176,7 @@ impl Device {
         let memory = self.memory.get(memory);
         Accessed {
             operation: self.operation(actor.action),
-            device_slot: actor.device_slot as usize,
+            slot: actor.slot as usize,
             queue: actor.queue,
             node: actor.node.map(|node| node as usize),
             memory: memory.map_or_else(|| "freed memory".to_owned(), |memory| memory.name.clone()),
@@ -211,16 +205,16 @@ impl Device {
         self.violate(Violation::unordered(earlier, later))
     }
 
-    /// Checks an access by the host to memory that `device slot` is known by.
+    /// Checks an access by the host to memory that `slot` is known by.
     pub(super) fn host_access(
         &mut self,
-        device_slot: u32,
+        slot: u32,
         memory: u64,
         range: &Range<usize>,
         writes: bool,
     ) -> Result<()> {
         let actor = Actor {
-            device_slot,
+            slot,
             ..Actor::HOST
         };
         let host = self.host.clone();
@@ -231,25 +225,20 @@ impl Device {
         checked
     }
 
-    /// Gives a graph to a queue of a device slot, or an operation as a graph of one; after
+    /// Gives a graph to a queue of a slot, or an operation as a graph of one; after
     /// all checks, and not at all if one of them fails.
-    pub(super) fn submit(
-        &mut self,
-        device_slot: u32,
-        queue: Queue,
-        graph: &mut Graph,
-    ) -> Result<Touches> {
+    pub(super) fn submit(&mut self, slot: u32, queue: Queue, graph: &mut Graph) -> Result<Touches> {
         let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
-        let actor = |node: usize| steps[node].actor(device_slot, queue, whole.then_some(node));
-        let stream = self.device_slot(device_slot).stream(queue);
+        let actor = |node: usize| steps[node].actor(slot, queue, whole.then_some(node));
+        let stream = self.slot(slot).stream(queue);
         let epoch = self.schedule.next_epoch(stream);
         // Asking for an allocation that is in use is refused, and breaks no rule.
-        let taken = self.lease(device_slot, &steps, epoch)?;
+        let taken = self.lease(slot, &steps, epoch)?;
         let touches = match self.check(stream, graph, actor) {
             Ok(touches) => touches,
             Err(error) => {
-                self.unlease(device_slot, taken);
+                self.unlease(slot, taken);
                 return Err(error);
             }
         };
@@ -269,7 +258,7 @@ impl Device {
             }
         }
         let run = Run::new(steps, graph.order.clone());
-        self.give(device_slot, queue, Work::Run(run));
+        self.give(slot, queue, Work::Run(run));
         Ok(touches)
     }
 
@@ -326,15 +315,15 @@ impl Device {
         Ok(())
     }
 
-    /// Gives work to a queue of a device slot, after all that the host has seen.
-    pub(super) fn give(&mut self, device_slot: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
-        let stream = self.device_slot(device_slot).stream(queue);
+    /// Gives work to a queue of a slot, after all that the host has seen.
+    pub(super) fn give(&mut self, slot: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
+        let stream = self.slot(slot).stream(queue);
         let host = &self.host;
         self.schedule.stream(stream).clock.join(host);
         let epoch = self.schedule.give(stream, work);
         let clock = self.schedule.stream(stream).clock.clone();
         let given = (epoch, clock);
-        self.device_slot(device_slot).given[queue as usize] = Some(given.clone());
+        self.slot(slot).given[queue as usize] = Some(given.clone());
         given
     }
 
@@ -394,7 +383,7 @@ impl Device {
                 ..
             } => self.launch(*function, *grid, args),
             &Op::Timestamp { timestamp } => {
-                if let Some(share) = self.shares.get_mut(&steps[node].device_slot) {
+                if let Some(share) = self.shares.get_mut(&steps[node].slot) {
                     share.timestamps[timestamp as usize] = Some(self.steps);
                 }
                 Ok(())
@@ -433,17 +422,14 @@ impl Device {
     /// Refuses what the thread that captures must not do.
     pub(super) fn forbid_in_capture(&mut self, what: &str) -> Result<()> {
         let thread = std::thread::current().id();
-        let mut captures = self.shares.iter_mut().filter_map(|(device_slot, share)| {
+        let mut captures = self.shares.iter_mut().filter_map(|(slot, share)| {
             let capture = share.capture.as_mut();
-            Some((
-                *device_slot,
-                capture.filter(|capture| capture.thread == thread)?,
-            ))
+            Some((*slot, capture.filter(|capture| capture.thread == thread)?))
         });
-        let Some((device_slot, capture)) = captures.next() else {
+        let Some((slot, capture)) = captures.next() else {
             return Ok(());
         };
-        let message = format!("{what} during a capture on device slot {device_slot}");
+        let message = format!("{what} during a capture on slot {slot}");
         let error = Error::new(ErrorKind::Device, message.clone()).with_code(901);
         capture.invalid.get_or_insert(error);
         self.violate(Violation::new(ViolationKind::Capture, message))

@@ -1,4 +1,4 @@
-//! A device slot of the simulated device: the calls, in the terms of the device.
+//! A slot of the simulated device: the calls, in the terms of the device.
 
 use super::Shared;
 use super::device::Device;
@@ -47,9 +47,9 @@ impl SimSlot {
         call: Call,
         work: impl FnOnce(&mut Device, &mut Views, u32) -> Result<T>,
     ) -> Result<T> {
-        self.enter(|device, views, device_slot| {
+        self.enter(|device, views, slot| {
             device.call(call)?;
-            work(device, views, device_slot)
+            work(device, views, slot)
         })
     }
 
@@ -59,8 +59,8 @@ impl SimSlot {
         let mut device = self.shared.device.lock();
         device.enter();
         assert!(
-            device.device_slot(self.id).gone.is_none(),
-            "host memory is touched before the device slot's loss was reported: wait for the device slot"
+            device.slot(self.id).gone.is_none(),
+            "host memory is touched before the slot's loss was reported: wait for the slot"
         );
         // The call has no error to give; the violation is kept.
         let _ = device.host_access(self.id, address, &range, writes);
@@ -68,15 +68,15 @@ impl SimSlot {
 }
 
 impl Device {
-    fn graph(&mut self, device_slot: u32, graph: GraphId) -> Result<&mut Graph> {
-        let graphs = &mut self.device_slot(device_slot).graphs;
+    fn graph(&mut self, slot: u32, graph: GraphId) -> Result<&mut Graph> {
+        let graphs = &mut self.slot(slot).graphs;
         let graph = graphs.get_mut(&graph);
-        graph.ok_or_else(|| Error::usage("the device slot has no such graph"))
+        graph.ok_or_else(|| Error::usage("the slot has no such graph"))
     }
 
     fn finish_graph(
         &mut self,
-        device_slot: u32,
+        slot: u32,
         graph: Graph,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
@@ -87,12 +87,12 @@ impl Device {
             if let Some(error) = self.plan.graph() {
                 return Err(error);
             }
-            let graphs = &mut self.device_slot(device_slot).graphs;
+            let graphs = &mut self.slot(slot).graphs;
             let id = GraphId::unique();
             graphs.insert(id, graph);
             return Ok((id, Built::Instantiated));
         };
-        let old = self.graph(device_slot, id)?;
+        let old = self.graph(slot, id)?;
         if let Some(reason) = old.other_build(&graph) {
             return Err(Error::usage(reason));
         }
@@ -100,7 +100,7 @@ impl Device {
             None => self.plan.update(),
             Some(_) => self.plan.graph(),
         };
-        let old = self.graph(device_slot, id)?;
+        let old = self.graph(slot, id)?;
         if let Some(error) = refused {
             // It may have taken over some of the parameters.
             let taken = graph.steps.len().div_ceil(2);
@@ -120,9 +120,9 @@ impl Device {
         Ok((id, built))
     }
 
-    fn end_capture(&mut self, device_slot: u32, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+    fn end_capture(&mut self, slot: u32, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         // Over in any case, so before anything can fail.
-        let capture = self.device_slot(device_slot).capture.take();
+        let capture = self.slot(slot).capture.take();
         self.call(Call::GraphEdit)?;
         let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
         let planned = self.plan.capture();
@@ -132,7 +132,7 @@ impl Device {
         if capture.steps.is_empty() {
             return Err(Error::usage("the capture took nothing down"));
         }
-        self.finish_graph(device_slot, Graph::new(capture.steps, Order::Line), into)
+        self.finish_graph(slot, Graph::new(capture.steps, Order::Line), into)
     }
 }
 
@@ -144,7 +144,7 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn streams(&self) -> Option<Streams> {
         let mut device = self.shared.device.lock();
-        let [upload, compute, _] = device.device_slot(self.id).streams;
+        let [upload, compute, _] = device.slot(self.id).streams;
         Some(match upload == compute {
             true => Streams::PerSlot,
             false => Streams::PerStage,
@@ -153,7 +153,7 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn is_quiet(&self) -> bool {
         let mut device = self.shared.device.lock();
-        let share = device.device_slot(self.id);
+        let share = device.slot(self.id);
         let (is_seen, given) = (share.gone.is_none(), share.given.clone());
         let mut given = given.into_iter().flatten();
         is_seen && given.all(|(epoch, _)| device.host.covers(epoch))
@@ -181,24 +181,20 @@ unsafe impl DeviceSlot for SimSlot {
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
         allocation.check_home(self.shared.home)?;
         let adopted = (allocation.address(), allocation.clone());
-        self.enter(|device, _, device_slot| {
-            device.device_slot(device_slot).adopted.extend([adopted])
-        });
+        self.enter(|device, _, slot| device.slot(slot).adopted.extend([adopted]));
         Ok(())
     }
 
     fn disown(&mut self, allocation: &Allocation) {
         let address = allocation.address();
-        self.enter(|device, _, device_slot| {
-            device.device_slot(device_slot).adopted.remove(&address)
-        });
+        self.enter(|device, _, slot| device.slot(slot).adopted.remove(&address));
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        self.enter(|device, views, device_slot| {
+        self.enter(|device, views, slot| {
             device.check_lost()?;
-            let step = device.resolve(device_slot, op);
-            if let Some(capture) = device.device_slot(device_slot).capture.as_mut() {
+            let step = device.resolve(slot, op);
+            if let Some(capture) = device.slot(slot).capture.as_mut() {
                 match step {
                     Ok(step) => capture.steps.push(step),
                     // The graph would lack it.
@@ -208,43 +204,41 @@ unsafe impl DeviceSlot for SimSlot {
                     }
                 }
                 let called = device.call(Call::GraphEdit);
-                if let (Err(error), Some(capture)) =
-                    (&called, device.device_slot(device_slot).capture.as_mut())
-                {
+                if let (Err(error), Some(capture)) = (&called, device.slot(slot).capture.as_mut()) {
                     capture.invalid.get_or_insert(error.clone());
                 }
                 return called;
             }
             let step = step?;
             device.call(Call::Submission)?;
-            device.count_submission(device_slot)?;
+            device.count_submission(slot)?;
             let mut single = Graph::new(vec![step], Order::Line);
-            let touches = device.submit(device_slot, queue, &mut single)?;
+            let touches = device.submit(slot, queue, &mut single)?;
             views.poison(&device.memory, &touches);
             Ok(())
         })
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.enter(|device, _, device_slot| {
-            let share = device.device_slot(device_slot);
+        self.enter(|device, _, slot| {
+            let share = device.slot(slot);
             if share.stream(earlier) == share.stream(later) {
                 return device.check_lost();
             }
-            device.forbid_in_own_capture(device_slot, "a join")?;
+            device.forbid_in_own_capture(slot, "a join")?;
             // An event's record, and a stream's wait for it.
             device.call(Call::Submission)?;
             device.call(Call::Submission)?;
-            device.count_submission(device_slot)?;
-            device.join(device_slot, earlier, later);
+            device.count_submission(slot)?;
+            device.join(slot, earlier, later);
             Ok(())
         })
     }
 
     fn begin_capture(&mut self) -> Result<()> {
-        self.call(Call::GraphEdit, |device, _, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a capture was begun")?;
-            device.device_slot(device_slot).capture = Some(Capture {
+        self.call(Call::GraphEdit, |device, _, slot| {
+            device.forbid_in_own_capture(slot, "a capture was begun")?;
+            device.slot(slot).capture = Some(Capture {
                 steps: Vec::new(),
                 thread: std::thread::current().id(),
                 invalid: None,
@@ -254,7 +248,7 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.enter(|device, _, device_slot| device.end_capture(device_slot, into))
+        self.enter(|device, _, slot| device.end_capture(slot, into))
     }
 
     unsafe fn build_graph(
@@ -262,7 +256,7 @@ unsafe impl DeviceSlot for SimSlot {
         nodes: &[Node<'_>],
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.call(Call::GraphEdit, |device, _, device_slot| {
+        self.call(Call::GraphEdit, |device, _, slot| {
             let late = |(place, node): (usize, &Node<'_>)| {
                 node.after.iter().any(|earlier| *earlier >= place)
             };
@@ -270,21 +264,19 @@ unsafe impl DeviceSlot for SimSlot {
                 let message = format!("node {node} runs after one that does not come before it");
                 return Err(Error::usage(message));
             }
-            let steps = nodes
-                .iter()
-                .map(|node| device.resolve(device_slot, node.op));
+            let steps = nodes.iter().map(|node| device.resolve(slot, node.op));
             let steps = steps.collect::<Result<_>>()?;
             let after = nodes.iter().map(|node| node.after.to_vec()).collect();
             let graph = Graph::new(steps, Order::After(Arc::new(after)));
-            device.finish_graph(device_slot, graph, into)
+            device.finish_graph(slot, graph, into)
         })
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.call(Call::GraphEdit, |device, _, device_slot| {
-            let step = device.resolve(device_slot, op)?;
+        self.call(Call::GraphEdit, |device, _, slot| {
+            let step = device.resolve(slot, op)?;
             let refused = device.plan.params();
-            let graph = device.graph(device_slot, graph)?;
+            let graph = device.graph(slot, graph)?;
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));
             }
@@ -305,45 +297,42 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        self.enter(|device, _, device_slot| {
+        self.enter(|device, _, slot| {
             device.calls.add(Call::GraphEdit);
-            device.device_slot(device_slot).graphs.remove(&graph);
+            device.slot(slot).graphs.remove(&graph);
         });
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.call(Call::Submission, |device, views, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a graph was launched")?;
-            device.count_submission(device_slot)?;
-            let mut launched = device.graph(device_slot, graph)?.clone();
-            device.check_adopted(device_slot, &launched)?;
-            let touches = device.submit(device_slot, Queue::Compute, &mut launched)?;
+        self.call(Call::Submission, |device, views, slot| {
+            device.forbid_in_own_capture(slot, "a graph was launched")?;
+            device.count_submission(slot)?;
+            let mut launched = device.graph(slot, graph)?.clone();
+            device.check_adopted(slot, &launched)?;
+            let touches = device.submit(slot, Queue::Compute, &mut launched)?;
             // With what was found out about it.
-            *device.graph(device_slot, graph)? = launched;
+            *device.graph(slot, graph)? = launched;
             views.poison(&device.memory, &touches);
             Ok(())
         })
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.call(Call::Submission, |device, _, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a mark was set")?;
-            device.count_submission(device_slot)?;
-            device.mark(device_slot);
+        self.call(Call::Submission, |device, _, slot| {
+            device.forbid_in_own_capture(slot, "a mark was set")?;
+            device.count_submission(slot)?;
+            device.mark(slot);
             Ok(())
         })
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        self.call(Call::Poll, |device, views, device_slot| {
-            device.forbid_in_own_capture(
-                device_slot,
-                "the device slot was asked whether it is done",
-            )?;
-            device.check_gone(device_slot)?;
-            let done = !device.plan.is_captured_elsewhere() && device.is_marked(device_slot);
+        self.call(Call::Poll, |device, views, slot| {
+            device.forbid_in_own_capture(slot, "the slot was asked whether it is done")?;
+            device.check_gone(slot)?;
+            let done = !device.plan.is_captured_elsewhere() && device.is_marked(slot);
             if done {
-                device.see_mark(device_slot);
+                device.see_mark(slot);
                 views.refresh(&device.memory);
             }
             Ok(done)
@@ -351,11 +340,11 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn wait(&mut self) -> Result<()> {
-        self.call(Call::Poll, |device, views, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a wait")?;
-            device.check_gone(device_slot)?;
-            device.run_to_mark(device_slot)?;
-            device.see_mark(device_slot);
+        self.call(Call::Poll, |device, views, slot| {
+            device.forbid_in_own_capture(slot, "a wait")?;
+            device.check_gone(slot)?;
+            device.run_to_mark(slot)?;
+            device.see_mark(slot);
             views.refresh(&device.memory);
             Ok(())
         })
@@ -369,16 +358,16 @@ unsafe impl DeviceSlot for SimSlot {
         let mut device = self.shared.device.lock();
         device.calls.add(Call::Timing);
         device.check_lost()?;
-        Ok(device.device_slot(self.id).timestamps)
+        Ok(device.slot(self.id).timestamps)
     }
 }
 
 impl Drop for SimSlot {
     fn drop(&mut self) {
-        let device_slot = self.id;
+        let slot = self.id;
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);
-        device.close(device_slot);
+        device.close(slot);
         device.bury();
     }
 }

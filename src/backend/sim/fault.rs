@@ -3,17 +3,17 @@
 use super::random::Random;
 use crate::error::{Error, ErrorKind};
 
-/// Something that goes wrong. Everything is counted from 0, over all device slots.
+/// Something that goes wrong. Everything is counted from 0, over all slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An allocation finds no memory.
     OutOfMemory {
-        /// Which one. Opening device slots makes two, of device and of pinned memory.
+        /// Which one. Opening slots makes two, of device and of pinned memory.
         allocation: u64,
     },
     /// No allocation finds more than this.
     Scarce {
-        /// The most, in bytes. Opening device slots takes all device memory, then all
+        /// The most, in bytes. Opening slots takes all device memory, then all
         /// pinned memory of them.
         bytes_max: usize,
     },

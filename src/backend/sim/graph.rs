@@ -1,4 +1,4 @@
-//! Graphs of a device slot: their nodes, their order, and what an update may change.
+//! Graphs of a slot: their nodes, their order, and what an update may change.
 
 use super::access::{Step, Touch, touches};
 use crate::backend::Op;

@@ -23,13 +23,13 @@ fn take_addresses(bytes: usize) -> u64 {
 }
 const _: () = assert!(4096 % ALIGN_BYTES == 0);
 
-/// One buffer's side of a device slot, or an allocation.
+/// One buffer's side of a slot, or an allocation.
 pub(super) struct Allocation {
     pub(super) bytes: Storage,
     pub(super) space: Space,
     pub(super) name: String,
-    /// The device slot that owns it; allocations have none.
-    pub(super) device_slot: Option<u32>,
+    /// The slot that owns it; allocations have none.
+    pub(super) slot: Option<u32>,
     /// Whether a kernel that reads it must find something written there. Of an
     /// uploaded buffer a batch may have nothing.
     pub(super) kernels_expect: bool,
@@ -105,7 +105,7 @@ impl Memory {
         &mut self,
         bytes: usize,
         space: Space,
-        device_slot: Option<u32>,
+        slot: Option<u32>,
         name: impl FnOnce(u64) -> String,
     ) -> Result<u64> {
         let storage = self.fresh(bytes)?;
@@ -114,7 +114,7 @@ impl Memory {
             bytes: storage,
             space,
             name: name(address),
-            device_slot,
+            slot,
             kernels_expect: false,
             history: History::default(),
             written: Vec::new(),

@@ -95,15 +95,15 @@ impl SimOptions {
 /// What of a device is not given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Open device slots.
-    pub device_slots: usize,
-    /// Blocks, and sides of device slots' buffers.
+    /// Open slots.
+    pub slots: usize,
+    /// Blocks, and sides of slots' buffers.
     pub allocations: usize,
-    /// Graphs of open device slots.
+    /// Graphs of open slots.
     pub graphs: usize,
     /// Captures in progress.
     pub captures: usize,
-    /// Allocations that device slots hold for work in flight.
+    /// Allocations that slots hold for work in flight.
     pub leases: usize,
     /// Work that was given and is not done; none counts once the device is lost.
     pub work: usize,
@@ -115,7 +115,7 @@ pub struct SimBackend {
     shared: Arc<Shared>,
 }
 
-/// What the backend and its device slots have in common.
+/// What the backend and its slots have in common.
 struct Shared {
     id: BackendId,
     home: Home,
@@ -173,7 +173,7 @@ impl SimBackend {
         let graphs = shares.clone().flat_map(|share| share.graphs.values());
         let captures = shares.clone().filter(|share| share.capture.is_some());
         Live {
-            device_slots: device.shares.len(),
+            slots: device.shares.len(),
             allocations: device.memory.len(),
             graphs: graphs.count(),
             captures: captures.count(),
@@ -212,7 +212,7 @@ impl SimBackend {
     }
 }
 
-// SAFETY: functions are twins, which are safe code, and every device slot has the memory that was
+// SAFETY: functions are twins, which are safe code, and every slot has the memory that was
 // asked for.
 unsafe impl Backend for SimBackend {
     fn id(&self) -> BackendId {
@@ -230,13 +230,13 @@ unsafe impl Backend for SimBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let mut device = self.enter("an allocation")?;
         let layout = Layout::new(buffers);
         let sums = layout.and_then(|layout| {
-            let all = |bytes: usize| bytes.checked_mul(device_slots);
+            let all = |bytes: usize| bytes.checked_mul(slots);
             Some([all(layout.device_bytes)?, all(layout.host_bytes)?])
         });
         let Some(sums) = sums else {
@@ -251,26 +251,23 @@ unsafe impl Backend for SimBackend {
             Streams::PerSlot => None,
             Streams::PerStage => Some([(); 3].map(|()| device.schedule.open())),
         };
-        let mut opened = Vec::with_capacity(device_slots);
-        for _ in 0..device_slots {
+        let mut opened = Vec::with_capacity(slots);
+        for _ in 0..slots {
             let streams = stages.unwrap_or_else(|| [device.schedule.open(); 3]);
-            let device_slot = device.open_share(streams);
-            opened.push((device_slot, device.fill_share(device_slot, buffers)));
+            let slot = device.open_share(streams);
+            opened.push((slot, device.fill_share(slot, buffers)));
         }
         if let Some((_, Err(error))) = opened.iter().find(|(_, filled)| filled.is_err()) {
             let error = error.clone();
-            opened
-                .iter()
-                .for_each(|(device_slot, _)| device.close(*device_slot));
+            opened.iter().for_each(|(slot, _)| device.close(*slot));
             return Err(error);
         }
-        let device_slot =
-            |(device_slot, views): (u32, Result<Views>)| -> Result<Box<dyn DeviceSlot>> {
-                let buffers = device.device_slot(device_slot).buffers.clone();
-                let shared = Arc::clone(&self.shared);
-                Ok(Box::new(SimSlot::new(device_slot, buffers, views?, shared)))
-            };
-        opened.into_iter().map(device_slot).collect()
+        let slot = |(slot, views): (u32, Result<Views>)| -> Result<Box<dyn DeviceSlot>> {
+            let buffers = device.slot(slot).buffers.clone();
+            let shared = Arc::clone(&self.shared);
+            Ok(Box::new(SimSlot::new(slot, buffers, views?, shared)))
+        };
+        opened.into_iter().map(slot).collect()
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
@@ -356,20 +353,20 @@ unsafe impl Backend for SimBackend {
 
 impl Device {
     fn open_share(&mut self, streams: [usize; 3]) -> u32 {
-        let device_slot = self.shares_opened;
+        let slot = self.shares_opened;
         self.shares_opened += 1;
-        self.shares.insert(device_slot, Share::new(streams));
-        device_slot
+        self.shares.insert(slot, Share::new(streams));
+        slot
     }
 
-    /// Takes the memory of a device slot.
-    fn fill_share(&mut self, device_slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
+    /// Takes the memory of a slot.
+    fn fill_share(&mut self, slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
         let mut views = Views::default();
         for decl in buffers {
             let bytes = decl.size_bytes();
             let take = |memory: &mut Memory, space| {
-                let name = |_| violation::memory_name(&decl.name, device_slot, space);
-                memory.take(bytes, space, Some(device_slot), name)
+                let name = |_| violation::memory_name(&decl.name, slot, space);
+                memory.take(bytes, space, Some(slot), name)
             };
             let device = take(&mut self.memory, Space::Device)?;
             let whole = matches!(decl.unit, Unit::PerBatch { .. });
@@ -386,7 +383,7 @@ impl Device {
                 host: host.as_ref().map(|(host, _)| *host),
                 bytes,
             };
-            self.device_slot(device_slot).buffers.push(addresses);
+            self.slot(slot).buffers.push(addresses);
             views.push(host);
         }
         Ok(views)

@@ -1,4 +1,4 @@
-//! What the device holds for one device slot.
+//! What the device holds for one slot.
 
 use super::access::Step;
 use super::clock::{Clock, Epoch};
@@ -12,7 +12,7 @@ use crate::record::Access;
 use std::collections::BTreeMap;
 use std::thread::ThreadId;
 
-/// A device slot as the device knows it.
+/// A slot as the device knows it.
 pub(super) struct Share {
     pub(super) streams: [usize; 3],
     pub(super) buffers: Vec<Addresses>,
@@ -24,15 +24,15 @@ pub(super) struct Share {
     /// The last piece of work given to each queue, and what comes before it.
     pub(super) given: [Option<(Epoch, Clock)>; 3],
     mark: Option<(Epoch, Clock)>,
-    /// How often the device slot is still told that the mark is not reached.
+    /// How often the slot is still told that the mark is not reached.
     denials: u64,
     pub(super) timestamps: Timestamps,
     /// What became of work that was in flight when the device was lost. Until that has
-    /// been reported, the device slot takes no work and its host memory is closed.
+    /// been reported, the slot takes no work and its host memory is closed.
     pub(super) gone: Option<Error>,
 }
 
-/// An allocation while the device slot's work uses it.
+/// An allocation while the slot's work uses it.
 struct Held {
     allocation: Allocation,
     lease: Lease,
@@ -79,18 +79,18 @@ impl Share {
 impl Device {
     /// Holds the allocations that steps use until the work at `last` is seen done, or
     /// none of them. Returns what to [`Device::unlease`] if that is not given.
-    pub(super) fn lease(&mut self, device_slot: u32, steps: &[Step], last: Epoch) -> Result<Taken> {
+    pub(super) fn lease(&mut self, slot: u32, steps: &[Step], last: Epoch) -> Result<Taken> {
         let mut taken = Taken::new();
         for (allocation, access) in steps.iter().flat_map(|step| &step.uses) {
             let address = allocation.address();
-            let held = self.device_slot(device_slot).leases.get_mut(&address);
+            let held = self.slot(slot).leases.get_mut(&address);
             let before = held.as_ref().map(|held| held.last);
             if let Some(held) = held
                 && (held.lease.writes() || !access.writes())
             {
                 held.last = last;
-            } else if let Err(error) = self.take_lease(device_slot, allocation, *access, last) {
-                self.unlease(device_slot, taken);
+            } else if let Err(error) = self.take_lease(slot, allocation, *access, last) {
+                self.unlease(slot, taken);
                 return Err(error);
             }
             taken.push((address, before));
@@ -99,8 +99,8 @@ impl Device {
     }
 
     /// Takes back what [`Device::lease`] did.
-    pub(super) fn unlease(&mut self, device_slot: u32, taken: Taken) {
-        let leases = &mut self.device_slot(device_slot).leases;
+    pub(super) fn unlease(&mut self, slot: u32, taken: Taken) {
+        let leases = &mut self.slot(slot).leases;
         for (address, before) in taken.into_iter().rev() {
             match (before, leases.get_mut(&address)) {
                 (Some(before), Some(held)) => held.last = before,
@@ -109,50 +109,38 @@ impl Device {
         }
     }
 
-    /// Keeps the loss for a device slot whose work the host has not seen done.
-    pub(super) fn keep_loss(&mut self, device_slot: u32, error: &Error) {
-        let mark = self.device_slot(device_slot).mark.take();
+    /// Keeps the loss for a slot whose work the host has not seen done.
+    pub(super) fn keep_loss(&mut self, slot: u32, error: &Error) {
+        let mark = self.slot(slot).mark.take();
         let is_unseen = mark.is_some_and(|(epoch, _)| !self.host.covers(epoch));
         if is_unseen {
-            self.device_slot(device_slot).gone = Some(error.clone());
+            self.slot(slot).gone = Some(error.clone());
         }
     }
 
-    /// The device came back from a loss without the device slot's work.
-    pub(super) fn forget_work(&mut self, device_slot: u32) {
-        for (_, clock) in self
-            .device_slot(device_slot)
-            .given
-            .clone()
-            .into_iter()
-            .flatten()
-        {
+    /// The device came back from a loss without the slot's work.
+    pub(super) fn forget_work(&mut self, slot: u32) {
+        for (_, clock) in self.slot(slot).given.clone().into_iter().flatten() {
             self.host.join(&clock);
         }
-        self.release(device_slot, true);
-        self.device_slot(device_slot).capture = None;
+        self.release(slot, true);
+        self.slot(slot).capture = None;
     }
 
     /// Tells once what became of work that was in flight when the device was lost.
-    pub(super) fn check_gone(&mut self, device_slot: u32) -> Result<()> {
-        self.device_slot(device_slot)
-            .gone
-            .take()
-            .map_or(Ok(()), Err)
+    pub(super) fn check_gone(&mut self, slot: u32) -> Result<()> {
+        self.slot(slot).gone.take().map_or(Ok(()), Err)
     }
 
     fn take_lease(
         &mut self,
-        device_slot: u32,
+        slot: u32,
         allocation: &Allocation,
         access: Access,
         last: Epoch,
     ) -> Result<()> {
         // A lease to read becomes one to write: nobody else may hold one then.
-        let before = self
-            .device_slot(device_slot)
-            .leases
-            .remove(&allocation.address());
+        let before = self.slot(slot).leases.remove(&allocation.address());
         let before = before.map(|held| held.last);
         let (access, last, refused) = match (allocation.lease(access), before) {
             (Ok(lease), _) => (lease, last, Ok(())),
@@ -172,22 +160,20 @@ impl Device {
             bytes.copy_from_slice(held.lease.shared());
             memory.write_down(&(0..allocation.bytes()));
         }
-        self.device_slot(device_slot)
-            .leases
-            .insert(allocation.address(), held);
+        self.slot(slot).leases.insert(allocation.address(), held);
         refused
     }
 
     /// Gives back the allocations whose work is done by `host`'s account, or all.
-    fn release(&mut self, device_slot: u32, all: bool) {
+    fn release(&mut self, slot: u32, all: bool) {
         let host = self.host.clone();
-        let leases = &mut self.device_slot(device_slot).leases;
+        let leases = &mut self.slot(slot).leases;
         let over = leases
             .iter()
             .filter(|(_, held)| all || host.covers(held.last));
         let over: Vec<u64> = over.map(|(address, _)| *address).collect();
         for address in over {
-            let held = self.device_slot(device_slot).leases.remove(&address);
+            let held = self.slot(slot).leases.remove(&address);
             let mut held = held.expect("just seen");
             if held.lease.writes() && held.allocation.space() == Space::Pinned {
                 let bytes = self.memory.at(address).bytes.as_slice();
@@ -196,22 +182,22 @@ impl Device {
         }
     }
 
-    /// Refuses a call that a capture forbids, by the device slot that captures.
-    pub(super) fn forbid_in_own_capture(&mut self, device_slot: u32, what: &str) -> Result<()> {
-        let share = self.device_slot(device_slot);
+    /// Refuses a call that a capture forbids, by the slot that captures.
+    pub(super) fn forbid_in_own_capture(&mut self, slot: u32, what: &str) -> Result<()> {
+        let share = self.slot(slot);
         if share.capture.is_none() {
             return Ok(());
         }
-        let message = format!("{what} during a capture on device slot {device_slot}");
+        let message = format!("{what} during a capture on slot {slot}");
         let error = Error::usage(message.clone());
         self.violate(Violation::new(ViolationKind::Capture, message))?;
         Err(error)
     }
 
     /// Takes a planned failure of a call that gives work; refuses it while a loss of the
-    /// device slot has not been reported.
-    pub(super) fn count_submission(&mut self, device_slot: u32) -> Result<()> {
-        if let Some(error) = &self.device_slot(device_slot).gone {
+    /// slot has not been reported.
+    pub(super) fn count_submission(&mut self, slot: u32) -> Result<()> {
+        if let Some(error) = &self.slot(slot).gone {
             return Err(error.clone());
         }
         let Some(error) = self.plan.submission() else {
@@ -226,67 +212,67 @@ impl Device {
         Err(error)
     }
 
-    pub(super) fn join(&mut self, device_slot: u32, earlier: Queue, later: Queue) {
-        let share = self.device_slot(device_slot);
+    pub(super) fn join(&mut self, slot: u32, earlier: Queue, later: Queue) {
+        let share = self.slot(slot);
         let Some((epoch, clock)) = share.given[earlier as usize].clone() else {
             return;
         };
         let stream = share.stream(later);
         self.schedule.stream(stream).clock.join(&clock);
-        self.give(device_slot, later, Work::Wait(epoch));
+        self.give(slot, later, Work::Wait(epoch));
     }
 
-    pub(super) fn mark(&mut self, device_slot: u32) {
-        let mark = self.give(device_slot, Queue::Download, Work::Mark);
+    pub(super) fn mark(&mut self, slot: u32) {
+        let mark = self.give(slot, Queue::Download, Work::Mark);
         let denials = self.random.below(3);
-        let share = self.device_slot(device_slot);
+        let share = self.slot(slot);
         (share.mark, share.denials) = (Some(mark), denials);
     }
 
     /// Whether the last mark is reached, and the host may know.
-    pub(super) fn is_marked(&mut self, device_slot: u32) -> bool {
-        let Some((epoch, _)) = self.device_slot(device_slot).mark else {
+    pub(super) fn is_marked(&mut self, slot: u32) -> bool {
+        let Some((epoch, _)) = self.slot(slot).mark else {
             return true;
         };
-        let denied = self.device_slot(device_slot).denials > 0;
+        let denied = self.slot(slot).denials > 0;
         let done = self.schedule.is_done(epoch);
         if done && denied {
-            self.device_slot(device_slot).denials -= 1;
+            self.slot(slot).denials -= 1;
         }
         done && !denied
     }
 
-    pub(super) fn run_to_mark(&mut self, device_slot: u32) -> Result<()> {
-        match self.device_slot(device_slot).mark {
+    pub(super) fn run_to_mark(&mut self, slot: u32) -> Result<()> {
+        match self.slot(slot).mark {
             Some((epoch, _)) => self.run_until(epoch),
             None => Ok(()),
         }
     }
 
     /// The host has seen everything before the last mark done.
-    pub(super) fn see_mark(&mut self, device_slot: u32) {
-        if let Some((_, clock)) = self.device_slot(device_slot).mark.clone() {
+    pub(super) fn see_mark(&mut self, slot: u32) {
+        if let Some((_, clock)) = self.slot(slot).mark.clone() {
             self.host.join(&clock);
-            self.release(device_slot, false);
+            self.release(slot, false);
         }
     }
 
-    /// Ends a device slot: waits for what it can, and frees the rest.
-    pub(super) fn close(&mut self, device_slot: u32) {
-        if self.device_slot(device_slot).capture.take().is_some() {
-            let message = format!("device slot {device_slot} was dropped during a capture");
+    /// Ends a slot: waits for what it can, and frees the rest.
+    pub(super) fn close(&mut self, slot: u32) {
+        if self.slot(slot).capture.take().is_some() {
+            let message = format!("slot {slot} was dropped during a capture");
             // Nobody is there to take an error.
             let _ = self.violate(Violation::new(ViolationKind::Capture, message));
         }
-        for given in self.device_slot(device_slot).given.clone() {
+        for given in self.slot(slot).given.clone() {
             if let Some((epoch, clock)) = given
                 && self.run_until(epoch).is_ok()
             {
                 self.host.join(&clock);
             }
         }
-        self.release(device_slot, true);
-        let Some(share) = self.shares.remove(&device_slot) else {
+        self.release(slot, true);
+        let Some(share) = self.shares.remove(&slot) else {
             return;
         };
         for buffer in &share.buffers {
@@ -297,22 +283,18 @@ impl Device {
         }
     }
 
-    /// Refuses graphs with allocations that the device slot may not use any more.
-    pub(super) fn check_adopted(&mut self, device_slot: u32, graph: &Graph) -> Result<()> {
+    /// Refuses graphs with allocations that the slot may not use any more.
+    pub(super) fn check_adopted(&mut self, slot: u32, graph: &Graph) -> Result<()> {
         for (node, step) in graph.steps.iter().enumerate() {
             for (allocation, _) in &step.uses {
-                if self
-                    .device_slot(device_slot)
-                    .adopted
-                    .contains_key(&allocation.address())
-                {
+                if self.slot(slot).adopted.contains_key(&allocation.address()) {
                     continue;
                 }
                 let operation = self.operation(step.action());
                 let queue = queue_name(Queue::Compute);
                 let message = format!(
-                    "{operation} (device_slot {device_slot}, {queue} queue, node {node}) uses {allocation:?}, which \
-                     the device_slot has disowned"
+                    "{operation} (slot {slot}, {queue} queue, node {node}) uses {allocation:?}, which \
+                     the slot has disowned"
                 );
                 self.violate(Violation::new(ViolationKind::Stale, message))?;
             }

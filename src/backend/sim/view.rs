@@ -1,7 +1,7 @@
-//! What the host sees of a device slot's pinned memory.
+//! What the host sees of a slot's pinned memory.
 //!
 //! Both the host and the device have bytes of their own. Those that the host wrote
-//! reach the device at the device slot's next call, and those that the device wrote reach
+//! reach the device at the slot's next call, and those that the device wrote reach
 //! the host when it sees the work done, as a processor's caches would allow.
 
 use super::access::Touch;

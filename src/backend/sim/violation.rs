@@ -11,11 +11,11 @@ pub enum ViolationKind {
     /// Two accesses to the same bytes, one of them a write, and neither runs after
     /// the other.
     Unordered,
-    /// An address that is not the device slot's, or that reaches out of its memory.
+    /// An address that is not the slot's, or that reaches out of its memory.
     Foreign,
     /// An address in memory that was freed.
     Freed,
-    /// A graph that is launched with an allocation that its device slot has disowned: it was
+    /// A graph that is launched with an allocation that its slot has disowned: it was
     /// not given the update that the allocation went away with.
     Stale,
     /// Device memory is read that nothing has written.
@@ -29,8 +29,8 @@ pub enum ViolationKind {
 pub struct Accessed {
     /// What did it: `upload`, `kernel scale`, `the host`.
     pub operation: String,
-    /// The device slot that it was given to, or whose memory the host touched.
-    pub device_slot: usize,
+    /// The slot that it was given to, or whose memory the host touched.
+    pub slot: usize,
     /// The queue that it was given to.
     pub queue: Option<Queue>,
     /// Its place in its graph.
@@ -109,12 +109,7 @@ impl fmt::Display for Accessed {
         let Range { start, end } = self.bytes;
         f.write_str(&self.operation)?;
         if let Some(queue) = self.queue {
-            write!(
-                f,
-                " (device slot {}, {} queue",
-                self.device_slot,
-                queue_name(queue)
-            )?;
+            write!(f, " (slot {}, {} queue", self.slot, queue_name(queue))?;
             match self.node {
                 Some(node) => write!(f, ", node {node})")?,
                 None => f.write_str(")")?,
@@ -133,7 +128,7 @@ impl fmt::Display for Violation {
 /// Who accesses memory, in as few bytes as a clock's mark can do with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor {
-    pub(super) device_slot: u32,
+    pub(super) slot: u32,
     pub(super) queue: Option<Queue>,
     pub(super) node: Option<u32>,
     pub(super) action: Action,
@@ -151,9 +146,9 @@ pub(super) enum Action {
 }
 
 impl Actor {
-    /// The host, where no device slot matters.
+    /// The host, where no slot matters.
     pub(super) const HOST: Actor = Actor {
-        device_slot: 0,
+        slot: 0,
         queue: None,
         node: None,
         action: Action::Host,
@@ -169,9 +164,6 @@ pub(super) fn queue_name(queue: Queue) -> &'static str {
 }
 
 /// How a buffer's side is named.
-pub(super) fn memory_name(buffer: &str, device_slot: u32, space: Space) -> String {
-    format!(
-        "buffer {buffer} of device slot {device_slot} ({})",
-        space.name()
-    )
+pub(super) fn memory_name(buffer: &str, slot: u32, space: Space) -> String {
+    format!("buffer {buffer} of slot {slot} ({})", space.name())
 }

@@ -153,7 +153,7 @@ impl Drop for Arena {
 }
 
 /// A part of an arena, which no other part of this process overlaps. The other
-/// process touches it only while work of the part's device slot is in flight, and this
+/// process touches it only while work of the part's slot is in flight, and this
 /// process only while none is.
 pub(in crate::backend) struct Part {
     arena: Arc<Arena>,
@@ -186,7 +186,7 @@ impl Part {
     }
 }
 
-/// The worker writes here how far one device slot has come. The device slot's process reads it.
+/// The worker writes here how far one slot has come. The slot's process reads it.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(super) struct CompletionFlag {
@@ -211,11 +211,11 @@ pub(super) const BATCH_FAILED: u32 = 1;
 /// The device failed: no later fence is reached.
 pub(super) const DEVICE_FAILED: u32 = 2;
 
-/// The completion flags of the device slots that are opened together. The memory is theirs
-/// alone: what the worker stores late for a device slot that is closed reaches no other device slot.
+/// The completion flags of the slots that are opened together. The memory is theirs
+/// alone: what the worker stores late for a slot that is closed reaches no other slot.
 pub(super) struct CompletionFlags {
     arena: Arena,
-    device_slots: usize,
+    slots: usize,
 }
 
 impl CompletionFlags {
@@ -223,45 +223,36 @@ impl CompletionFlags {
     ///
     /// # Errors
     /// As [`Arena::new`].
-    pub(super) fn new(device_slots: usize) -> Result<CompletionFlags> {
-        let arena = Arena::new(CompletionFlags::bytes(device_slots))?;
-        Ok(CompletionFlags {
-            arena,
-            device_slots,
-        })
+    pub(super) fn new(slots: usize) -> Result<CompletionFlags> {
+        let arena = Arena::new(CompletionFlags::bytes(slots))?;
+        Ok(CompletionFlags { arena, slots })
     }
 
     /// Maps the flags of another process.
     ///
     /// # Errors
     /// As [`Arena::of_file`].
-    pub(super) fn of_file(file: OwnedFd, device_slots: usize) -> Result<CompletionFlags> {
-        let arena = Arena::of_file(file, CompletionFlags::bytes(device_slots))?;
-        Ok(CompletionFlags {
-            arena,
-            device_slots,
-        })
+    pub(super) fn of_file(file: OwnedFd, slots: usize) -> Result<CompletionFlags> {
+        let arena = Arena::of_file(file, CompletionFlags::bytes(slots))?;
+        Ok(CompletionFlags { arena, slots })
     }
 
-    fn bytes(device_slots: usize) -> usize {
-        device_slots.saturating_mul(size_of::<CompletionFlag>())
+    fn bytes(slots: usize) -> usize {
+        slots.saturating_mul(size_of::<CompletionFlag>())
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.arena.file()
     }
 
-    /// The flag of the `index`-th device slot of the group.
+    /// The flag of the `index`-th slot of the group.
     ///
     /// # Panics
-    /// If the group has no such device slot.
-    pub(super) fn device_slot(&self, index: usize) -> &CompletionFlag {
-        assert!(
-            index < self.device_slots,
-            "the group has no such device slot"
-        );
+    /// If the group has no such slot.
+    pub(super) fn slot(&self, index: usize) -> &CompletionFlag {
+        assert!(index < self.slots, "the group has no such slot");
         let flags = self.arena.start.cast::<CompletionFlag>();
-        // SAFETY: the arena holds `device slots` flags, and the assert puts this one inside; a
+        // SAFETY: the arena holds `slots` flags, and the assert puts this one inside; a
         // page is aligned for it, any bytes are values of its atomics, and both
         // processes use it by those alone.
         unsafe { flags.add(index).as_ref() }
@@ -329,16 +320,16 @@ mod tests {
         let here = CompletionFlags::new(3).unwrap();
         let file = here.file().try_clone_to_owned().unwrap();
         let there = CompletionFlags::of_file(file, 3).unwrap();
-        there.device_slot(0).done.store(3, Relaxed);
-        there.device_slot(2).failure.store(BATCH_FAILED, Relaxed);
-        assert_eq!(here.device_slot(0).done.load(Relaxed), 3);
-        assert_eq!(here.device_slot(1).done.load(Relaxed), 0);
-        assert_eq!(here.device_slot(2).failure.load(Relaxed), BATCH_FAILED);
+        there.slot(0).done.store(3, Relaxed);
+        there.slot(2).failure.store(BATCH_FAILED, Relaxed);
+        assert_eq!(here.slot(0).done.load(Relaxed), 3);
+        assert_eq!(here.slot(1).done.load(Relaxed), 0);
+        assert_eq!(here.slot(2).failure.load(Relaxed), BATCH_FAILED);
     }
 
     #[test]
-    #[should_panic(expected = "no such device slot")]
+    #[should_panic(expected = "no such slot")]
     fn a_flag_beyond_the_group_is_refused() {
-        CompletionFlags::new(3).unwrap().device_slot(3);
+        CompletionFlags::new(3).unwrap().slot(3);
     }
 }

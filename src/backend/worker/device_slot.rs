@@ -1,4 +1,4 @@
-//! A device slot whose device is in the worker.
+//! A slot whose device is in the worker.
 
 use super::addresses::addresses;
 use super::arena::{
@@ -25,7 +25,7 @@ const SPUN: Duration = Duration::from_micros(20);
 /// How often a wait looks whether the worker lives.
 const LOOKED: Duration = Duration::from_millis(5);
 
-/// What the device slots of a worker share that are opened together.
+/// What the slots of a worker share that are opened together.
 pub(super) struct Opened {
     pub(super) backend: BackendId,
     pub(super) layout: Arc<Layout>,
@@ -36,8 +36,8 @@ pub(super) struct Opened {
 
 pub(super) struct WorkerSlot {
     id: DeviceSlotId,
-    /// Its number in requests, which a later device slot may get too.
-    device_slot: u32,
+    /// Its number in requests, which a later slot may get too.
+    slot: u32,
     layout: Arc<Layout>,
     streams: Streams,
     host: Part,
@@ -55,17 +55,17 @@ pub(super) struct WorkerSlot {
     generation: u64,
     looked_at: Instant,
     flags: Arc<CompletionFlags>,
-    /// The place of the device slot's flag in `flags`.
+    /// The place of the slot's flag in `flags`.
     index: usize,
     supervisor: Arc<Supervisor>,
 }
 
 impl WorkerSlot {
-    /// The `index`-th of the device slots that were opened together.
-    pub(super) fn new(opened: &Opened, index: usize, device_slot: u32, host: Part) -> WorkerSlot {
+    /// The `index`-th of the slots that were opened together.
+    pub(super) fn new(opened: &Opened, index: usize, slot: u32, host: Part) -> WorkerSlot {
         WorkerSlot {
             id: DeviceSlotId::new(opened.backend),
-            device_slot,
+            slot,
             layout: Arc::clone(&opened.layout),
             streams: opened.streams,
             host,
@@ -86,7 +86,7 @@ impl WorkerSlot {
     fn assert_quiet(&self) {
         assert!(
             self.is_quiet(),
-            "host memory is touched while the device slot works: mark the work with fence, then wait"
+            "host memory is touched while the slot works: mark the work with fence, then wait"
         );
     }
 
@@ -98,7 +98,7 @@ impl WorkerSlot {
     }
 
     fn flag(&self) -> &CompletionFlag {
-        self.flags.device_slot(self.index)
+        self.flags.slot(self.index)
     }
 
     /// The last fence is reached, or its work is gone with its process: the worker
@@ -108,7 +108,7 @@ impl WorkerSlot {
         self.flag().clear_failure();
     }
 
-    /// The process that had the device slot's work has ended.
+    /// The process that had the slot's work has ended.
     fn settle_loss(&mut self) {
         self.settle();
         self.order.reset();
@@ -117,7 +117,7 @@ impl WorkerSlot {
 
     /// Whether the last fence is reached. The error of a batch is reported once, that
     /// of a lost worker once when its process has ended: until then its device may
-    /// write to the device slot's host memory.
+    /// write to the slot's host memory.
     fn look(&mut self) -> Result<bool> {
         self.refuse_in_capture("the work was asked for")?;
         if self.seen == self.given {
@@ -155,11 +155,9 @@ impl WorkerSlot {
 
     /// Asks for the error that the completion flag announces. One of the device loses
     /// the worker, and is reported when its process has ended. An error of a batch
-    /// comes with its fence: until that is reached, the worker uses the device slot's memory.
+    /// comes with its fence: until that is reached, the worker uses the slot's memory.
     fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
-        let why = Request::Why {
-            device_slot: self.device_slot,
-        };
+        let why = Request::Why { slot: self.slot };
         match self.supervisor.ask_worker(&why, self.generation) {
             Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
                 self.supervisor.lose(self.generation, &error);
@@ -204,12 +202,12 @@ impl WorkerSlot {
     }
 
     fn build(&mut self, spec: Spec, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.supervisor.build(self.device_slot, spec, into)
+        self.supervisor.build(self.slot, spec, into)
     }
 }
 
 // SAFETY: buffers lie where the layout has them, apart from each other, and `assert_quiet`
-// keeps the host out while the device slot works.
+// keeps the host out while the slot works.
 unsafe impl DeviceSlot for WorkerSlot {
     fn id(&self) -> &DeviceSlotId {
         &self.id
@@ -228,7 +226,7 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn addresses(&self, buffer: BufferId) -> Addresses {
-        addresses(self.device_slot, &self.layout, buffer)
+        addresses(self.slot, &self.layout, buffer)
     }
 
     fn host(&self, buffer: BufferId) -> &[u8] {
@@ -303,23 +301,19 @@ unsafe impl DeviceSlot for WorkerSlot {
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         self.refuse_in_capture("a graph was changed")?;
-        self.supervisor
-            .set_params(self.device_slot, graph, node, op)
+        self.supervisor.set_params(self.slot, graph, node, op)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        let device_slot = self.device_slot;
-        match self
-            .supervisor
-            .ask(&Request::GraphOps { device_slot, graph })?
-        {
+        let slot = self.slot;
+        match self.supervisor.ask(&Request::GraphOps { slot, graph })? {
             Reply::Ops(ops) => self.supervisor.answered(ops),
             _ => Err(self.supervisor.garbled()),
         }
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        self.supervisor.drop_graph(self.device_slot, graph);
+        self.supervisor.drop_graph(self.slot, graph);
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
@@ -333,7 +327,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         // The worker that has the work of the fence before, if that is in flight.
         let worker = (self.seen != self.given).then_some(self.generation);
         let mut work = Request::Work {
-            device_slot: self.device_slot,
+            slot: self.slot,
             steps: std::mem::take(&mut self.steps),
             fence: self.given.wrapping_add(1),
         };
@@ -366,9 +360,9 @@ unsafe impl DeviceSlot for WorkerSlot {
 
     fn timestamps(&self) -> Result<Timestamps> {
         let asked = Instant::now();
-        let reply = self.supervisor.ask(&Request::Timestamps {
-            device_slot: self.device_slot,
-        })?;
+        let reply = self
+            .supervisor
+            .ask(&Request::Timestamps { slot: self.slot })?;
         let Reply::Timestamps(timestamps, there_ns) = reply else {
             return Err(self.supervisor.garbled());
         };
@@ -401,7 +395,7 @@ unsafe impl DeviceSlot for WorkerSlot {
 
 impl Drop for WorkerSlot {
     fn drop(&mut self) {
-        self.supervisor.close_slot(self.device_slot);
+        self.supervisor.close_slot(self.slot);
     }
 }
 
@@ -409,7 +403,7 @@ impl Drop for WorkerSlot {
 pub(super) fn no_allocations() -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        "a supervised device has no memory beside its device slots, as that would be lost with its process",
+        "a supervised device has no memory beside its slots, as that would be lost with its process",
     )
-    .fix("use the device slots' buffers, or a device without supervision")
+    .fix("use the slots' buffers, or a device without supervision")
 }

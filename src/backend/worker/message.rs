@@ -29,27 +29,27 @@ pub(super) enum Request {
     Image(Arc<Image>),
     /// The next kernel. Asks for nothing but an error.
     Load(KernelDecl),
-    /// Opens device slots, numbered by their places in the files that follow: of their host
+    /// Opens slots, numbered by their places in the files that follow: of their host
     /// memory, and of their completion flags. A place without a number has memory and
-    /// no device slot. Asks for nothing but an error.
+    /// no slot. Asks for nothing but an error.
     OpenSlots {
         buffers: Vec<BufferDecl>,
-        device_slots: Vec<Option<u32>>,
+        slots: Vec<Option<u32>>,
         streams: Streams,
     },
-    /// Drops a device slot, whose work in flight ends undisturbed. Asks for nothing but an error.
-    CloseSlot { device_slot: u32 },
+    /// Drops a slot, whose work in flight ends undisturbed. Asks for nothing but an error.
+    CloseSlot { slot: u32 },
     /// Makes a graph, or gives its parameters to the one there is. Asks for
     /// [`Built`].
     Build {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         spec: Spec,
     },
     /// Asks for nothing but an error.
     SetParams {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         node: usize,
@@ -57,29 +57,29 @@ pub(super) enum Request {
     },
     /// Asks for the operations.
     GraphOps {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
     /// Does not ask.
     DropGraph {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
-    /// Gives work to a device slot, and sets a fence behind it. Does not ask: the device slot's
+    /// Gives work to a slot, and sets a fence behind it. Does not ask: the slot's
     /// completion flag has the number of the fence when it is reached.
     Work {
-        device_slot: u32,
+        slot: u32,
         steps: Vec<Step>,
         fence: u32,
     },
-    /// Asks for the error that a device slot's completion flag announces.
-    Why { device_slot: u32 },
+    /// Asks for the error that a slot's completion flag announces.
+    Why { slot: u32 },
     /// Asks how the kernel loaded as this fills the device.
     Occupancy(FunctionId),
-    /// Asks when the device came to a device slot's timestamps.
-    Timestamps { device_slot: u32 },
+    /// Asks when the device came to a slot's timestamps.
+    Timestamps { slot: u32 },
     /// Asks for the driver's calls.
     Calls,
     /// The last.
@@ -94,7 +94,7 @@ pub(super) struct Spec {
     pub(super) after: Option<Vec<Vec<usize>>>,
 }
 
-/// A step of a device slot's work.
+/// A step of a slot's work.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Step {
     Op(Queue, Op),

@@ -3,13 +3,13 @@
 //!
 //! A fault on a GPU ends CUDA for the whole process that it happens in. So this
 //! process has none: a worker, a program that calls [`serve`], opens the device.
-//! Kernels, device slots and graphs cross once, and again to every worker after the first;
-//! host memory of device slots is shared, pinned by the worker; of a batch there crosses
+//! Kernels, slots and graphs cross once, and again to every worker after the first;
+//! host memory of slots is shared, pinned by the worker; of a batch there crosses
 //! its launch, and a flag that the worker stores in shared memory when it is done.
 //!
 //! ```text
 //! engine's process                          worker
-//! WorkerBackend, WorkerSlot -- requests --> serve: a device slot's work in its turn
+//! WorkerBackend, WorkerSlot -- requests --> serve: a slot's work in its turn
 //!        arena ............ memory ........ arena, registered as pinned
 //!        flags <........... memory ........ the threads that wait for the device
 //! ```
@@ -17,10 +17,10 @@
 //! # Memory that two processes share
 //!
 //! Device slots that are opened together bring one file for their host memory and one for
-//! their completion flags. A device slot's host memory is the worker's while a fence that was
-//! set is not reached, and this process's otherwise. The flags belong to their device slots
-//! alone, so nothing that a worker stores late can pass for a later device slot's completion.
-//! When a worker is lost, its device slots' memory stays closed until its process has ended;
+//! their completion flags. A slot's host memory is the worker's while a fence that was
+//! set is not reached, and this process's otherwise. The flags belong to their slots
+//! alone, so nothing that a worker stores late can pass for a later slot's completion.
+//! When a worker is lost, its slots' memory stays closed until its process has ended;
 //! a process that was killed and does not end within 10 seconds is reported by
 //! [`Backend::revive`], and the memory of its work in flight stays closed.
 //!
@@ -59,7 +59,7 @@ use supervisor::Supervisor;
 
 /// The file of a worker program that this program vouches for.
 ///
-/// A worker gets the memory of the device slots that it serves, so safe code cannot name one:
+/// A worker gets the memory of the slots that it serves, so safe code cannot name one:
 ///
 /// ```compile_fail,E0133
 /// let program = tapeloop::backend::worker::WorkerProgram::at("/tmp/anything");
@@ -155,7 +155,7 @@ impl WorkerBackend {
     }
 }
 
-// SAFETY: the worker loads each declaration with its own image, and device slots have the layout of
+// SAFETY: the worker loads each declaration with its own image, and slots have the layout of
 // the buffers that were asked for.
 unsafe impl Backend for WorkerBackend {
     fn id(&self) -> BackendId {
@@ -180,32 +180,32 @@ unsafe impl Backend for WorkerBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let layout = Layout::new(buffers);
         let sums = layout.and_then(|layout| {
-            let bytes = layout.host_bytes.checked_mul(device_slots)?;
+            let bytes = layout.host_bytes.checked_mul(slots)?;
             Some((layout, bytes))
         });
         let Some((layout, host_bytes)) = sums else {
             let message = "the buffers of all slots are larger than the address space";
             return Err(Error::new(ErrorKind::OutOfMemory, message).fix("lower the batch capacity"));
         };
-        let sizes = std::iter::repeat_n(layout.host_bytes, device_slots);
+        let sizes = std::iter::repeat_n(layout.host_bytes, slots);
         let parts = Arena::new(host_bytes)?.cut(sizes);
         let Some(first) = parts.first() else {
             return Ok(Vec::new());
         };
-        let flags = Arc::new(CompletionFlags::new(device_slots)?);
+        let flags = Arc::new(CompletionFlags::new(slots)?);
         let group = Group {
             buffers: buffers.to_vec(),
-            device_slots: Vec::new(),
+            slots: Vec::new(),
             streams,
             host: Arc::clone(first.arena()),
             flags: Arc::clone(&flags),
         };
-        let numbers = self.supervisor.open_slots(group, device_slots)?;
+        let numbers = self.supervisor.open_slots(group, slots)?;
         let opened = device_slot::Opened {
             backend: self.id,
             layout: Arc::new(layout),
@@ -213,11 +213,11 @@ unsafe impl Backend for WorkerBackend {
             flags,
             supervisor: Arc::clone(&self.supervisor),
         };
-        let device_slot = |(index, (number, part))| -> Box<dyn DeviceSlot> {
+        let slot = |(index, (number, part))| -> Box<dyn DeviceSlot> {
             Box::new(WorkerSlot::new(&opened, index, number, part))
         };
-        let device_slots = numbers.into_iter().zip(parts).enumerate();
-        Ok(device_slots.map(device_slot).collect())
+        let slots = numbers.into_iter().zip(parts).enumerate();
+        Ok(slots.map(slot).collect())
     }
 
     fn allocate(&self, _: Space, _: usize) -> Result<Allocation> {

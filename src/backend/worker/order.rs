@@ -1,4 +1,4 @@
-//! Which work of a device slot its next fence speaks of.
+//! Which work of a slot its next fence speaks of.
 
 use super::message::Step;
 use crate::backend::{Queue, Streams};
@@ -6,7 +6,7 @@ use crate::backend::{Queue, Streams};
 const QUEUES: usize = 3;
 const ALL: u8 = (1 << QUEUES) - 1;
 
-/// The order of a device slot's queues among each other. A fence stands in the download queue
+/// The order of a slot's queues among each other. A fence stands in the download queue
 /// and speaks of another queue's work only if a join orders that before it.
 pub(super) struct QueueOrder {
     /// By queue: the set of queues all of whose work so far is done before what this
@@ -24,7 +24,7 @@ fn index(queue: Queue) -> usize {
 }
 
 impl QueueOrder {
-    /// Of a device slot that was given nothing.
+    /// Of a slot that was given nothing.
     pub(super) fn new(streams: Streams) -> QueueOrder {
         QueueOrder {
             after: [ALL; QUEUES],
@@ -56,7 +56,7 @@ impl QueueOrder {
         }
     }
 
-    /// Whether a fence that is set now speaks of all work of the device slot.
+    /// Whether a fence that is set now speaks of all work of the slot.
     pub(super) fn fence_covers_all(&self) -> bool {
         self.one_stream || self.after[index(Queue::Download)] == ALL
     }

@@ -83,7 +83,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
         twins: by_name,
         images: Vec::new(),
         kernels: Vec::new(),
-        device_slots: BTreeMap::new(),
+        slots: BTreeMap::new(),
         poller: None,
         threads: Vec::new(),
     };
@@ -92,11 +92,11 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
             Request::Close => break,
             Request::OpenSlots {
                 buffers,
-                device_slots,
+                slots,
                 streams,
             } => {
                 let files = (link.receive_file()?, link.receive_file()?);
-                let opened = worker.open_slots(&buffers, &device_slots, streams, files);
+                let opened = worker.open_slots(&buffers, &slots, streams, files);
                 link.send(&Reply::Done(opened))?;
             }
             request => {
@@ -132,13 +132,13 @@ fn die_with(socket: OwnedFd) {
         .spawn(watch);
 }
 
-/// An open device slot, and the thread that polls it.
+/// An open slot, and the thread that polls it.
 struct Entry {
-    device_slot: Arc<ServedSlot>,
+    slot: Arc<ServedSlot>,
     poller: Poller,
 }
 
-/// Where device slots at work go to be polled. Its thread ends when the last one is dropped
+/// Where slots at work go to be polled. Its thread ends when the last one is dropped
 /// and the work is over.
 type Poller = Sender<Arc<ServedSlot>>;
 
@@ -148,8 +148,8 @@ struct Worker<'a> {
     twins: BTreeMap<&'a str, Twin>,
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
-    device_slots: BTreeMap<u32, Entry>,
-    /// That of all device slots, where polling them takes no time.
+    slots: BTreeMap<u32, Entry>,
+    /// That of all slots, where polling them takes no time.
     poller: Option<Poller>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -162,50 +162,39 @@ impl Worker<'_> {
                 return None;
             }
             Request::Load(decl) => Reply::Done(self.load(decl)),
-            Request::CloseSlot { device_slot } => {
-                self.device_slots.remove(&device_slot);
+            Request::CloseSlot { slot } => {
+                self.slots.remove(&slot);
                 Reply::Done(Ok(()))
             }
-            Request::Build {
-                device_slot,
-                graph,
-                spec,
-            } => Reply::Built(self.build(device_slot, graph, spec)),
+            Request::Build { slot, graph, spec } => Reply::Built(self.build(slot, graph, spec)),
             Request::SetParams {
-                device_slot,
+                slot,
                 graph,
                 node,
                 op,
-            } => Reply::Done(self.set_params(device_slot, graph, node, op)),
-            Request::GraphOps { device_slot, graph } => {
-                Reply::Ops(self.graph_ops(device_slot, graph))
-            }
-            Request::DropGraph { device_slot, graph } => {
-                if let Some(entry) = self.device_slots.get(&device_slot) {
-                    entry.device_slot.post(Posted::DropGraph(graph));
+            } => Reply::Done(self.set_params(slot, graph, node, op)),
+            Request::GraphOps { slot, graph } => Reply::Ops(self.graph_ops(slot, graph)),
+            Request::DropGraph { slot, graph } => {
+                if let Some(entry) = self.slots.get(&slot) {
+                    entry.slot.post(Posted::DropGraph(graph));
                 }
                 return None;
             }
-            Request::Work {
-                device_slot,
-                steps,
-                fence,
-            } => {
-                self.work(device_slot, steps, fence);
+            Request::Work { slot, steps, fence } => {
+                self.work(slot, steps, fence);
                 return None;
             }
-            Request::Why { device_slot } => {
-                let why = self.served(device_slot).map(|served| served.lock().why());
+            Request::Why { slot } => {
+                let why = self.served(slot).map(|served| served.lock().why());
                 Reply::Done(Err(why.unwrap_or_else(|error| error)))
             }
             Request::Occupancy(function) => Reply::Occupancy(
                 (self.kernels.get(function.0 as usize).ok_or_else(unknown))
                     .and_then(|(kernel, here)| self.backend.occupancy(kernel, *here)),
             ),
-            Request::Timestamps { device_slot } => {
-                let timestamps = self.served(device_slot);
-                let timestamps =
-                    timestamps.and_then(|served| served.lock().device_slot.timestamps());
+            Request::Timestamps { slot } => {
+                let timestamps = self.served(slot);
+                let timestamps = timestamps.and_then(|served| served.lock().slot.timestamps());
                 Reply::Timestamps(timestamps, host_ns(Instant::now()))
             }
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
@@ -248,29 +237,22 @@ impl Worker<'_> {
         let (layout, bytes) = sums.ok_or_else(|| Error::usage("buffers without a layout"))?;
         let host = Arena::of_file(host, bytes)?;
         let flags = Arc::new(CompletionFlags::of_file(flags, numbers.len())?);
-        let device_slots = self
+        let slots = self
             .builtin
             .open_slots_over(buffers, numbers.len(), streams, host)?;
-        for (index, (&number, device_slot)) in numbers.iter().zip(device_slots).enumerate() {
+        for (index, (&number, slot)) in numbers.iter().zip(slots).enumerate() {
             // Closed before this worker was started.
             let Some(number) = number else { continue };
-            let map = Map::new(number, layout.clone(), &*device_slot);
-            let device_slot =
-                Arc::new(ServedSlot::new(device_slot, map, Arc::clone(&flags), index));
+            let map = Map::new(number, layout.clone(), &*slot);
+            let slot = Arc::new(ServedSlot::new(slot, map, Arc::clone(&flags), index));
             let poller = self.poller()?;
-            self.device_slots.insert(
-                number,
-                Entry {
-                    device_slot,
-                    poller,
-                },
-            );
+            self.slots.insert(number, Entry { slot, poller });
         }
         Ok(())
     }
 
-    /// The poller of a new device slot. Device slots that compute when they are polled have a thread
-    /// each, so that no device slot waits for another's computation.
+    /// The poller of a new slot. Device slots that compute when they are polled have a thread
+    /// each, so that no slot waits for another's computation.
     fn poller(&mut self) -> Result<Poller> {
         if let Some(poller) = &self.poller {
             return Ok(poller.clone());
@@ -291,14 +273,14 @@ impl Worker<'_> {
         Ok(poller)
     }
 
-    /// Closes all device slots. The threads that poll end when work in flight has ended.
+    /// Closes all slots. The threads that poll end when work in flight has ended.
     fn close(self) -> Vec<JoinHandle<()>> {
         self.threads
     }
 
-    fn served(&self, device_slot: u32) -> Result<&ServedSlot> {
-        let entry = self.device_slots.get(&device_slot).ok_or_else(unknown)?;
-        Ok(&entry.device_slot)
+    fn served(&self, slot: u32) -> Result<&ServedSlot> {
+        let entry = self.slots.get(&slot).ok_or_else(unknown)?;
+        Ok(&entry.slot)
     }
 
     /// The operation by the names of this process.
@@ -314,34 +296,30 @@ impl Worker<'_> {
         Ok(op)
     }
 
-    fn build(&self, device_slot: u32, graph: GraphId, spec: Spec) -> Result<Built> {
-        let served = self.served(device_slot)?;
+    fn build(&self, slot: u32, graph: GraphId, spec: Spec) -> Result<Built> {
+        let served = self.served(slot)?;
         let ops = spec.ops.iter().map(|op| self.op(&served.map, op));
         let ops: Vec<Op> = ops.collect::<Result<_>>()?;
         let mut state = served.lock();
-        let State {
-            device_slot,
-            graphs,
-            ..
-        } = &mut *state;
+        let State { slot, graphs, .. } = &mut *state;
         let into = graphs.get(&graph.0).map(|held| held.graph);
         let (here, built) = match &spec.after {
             None => {
-                device_slot.begin_capture()?;
+                slot.begin_capture()?;
                 let given = ops.iter().try_for_each(|op| {
                     // SAFETY: the process that started this one gave the operation to
-                    // its device slot, so code there vouched for it; `Map::op` put this device slot's
+                    // its slot, so code there vouched for it; `Map::op` put this slot's
                     // addresses in.
-                    unsafe { device_slot.enqueue(Queue::Compute, op) }
+                    unsafe { slot.enqueue(Queue::Compute, op) }
                 });
-                let ended = device_slot.end_capture(into);
+                let ended = slot.end_capture(into);
                 given.and(ended)?
             }
             Some(after) => {
                 let nodes = ops.iter().zip(after);
                 let nodes: Vec<Node<'_>> = nodes.map(|(op, after)| Node { op, after }).collect();
                 // SAFETY: as above, and the edges are those of that process.
-                unsafe { device_slot.build_graph(&nodes, into)? }
+                unsafe { slot.build_graph(&nodes, into)? }
             }
         };
         let held = Held {
@@ -353,31 +331,27 @@ impl Worker<'_> {
         Ok(built)
     }
 
-    fn set_params(&self, device_slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
-        let served = self.served(device_slot)?;
+    fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
+        let served = self.served(slot)?;
         let here = self.op(&served.map, &op)?;
         let mut state = served.lock();
-        let State {
-            device_slot,
-            graphs,
-            ..
-        } = &mut *state;
+        let State { slot, graphs, .. } = &mut *state;
         let held = graphs.get_mut(&graph.0).ok_or_else(unknown)?;
         let (Some(known), Some(known_here)) = (held.spec.ops.get_mut(node), held.ops.get_mut(node))
         else {
             return Err(unknown());
         };
         // SAFETY: as for `build`, where the graph came from.
-        unsafe { device_slot.set_params(held.graph, node, &here)? };
+        unsafe { slot.set_params(held.graph, node, &here)? };
         (*known, *known_here) = (op, here);
         Ok(())
     }
 
     /// What the device holds, by the names of the other process.
-    fn graph_ops(&self, device_slot: u32, graph: GraphId) -> Result<Vec<Op>> {
-        let state = self.served(device_slot)?.lock();
+    fn graph_ops(&self, slot: u32, graph: GraphId) -> Result<Vec<Op>> {
+        let state = self.served(slot)?.lock();
         let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
-        let found = state.device_slot.graph_ops(held.graph)?.into_iter();
+        let found = state.slot.graph_ops(held.graph)?.into_iter();
         // What is as it was asked for has its names; all else is foreign there.
         let named = found
             .enumerate()
@@ -389,16 +363,16 @@ impl Worker<'_> {
     }
 
     fn work(&self, number: u32, steps: Vec<Step>, fence: u32) {
-        let Some(entry) = self.device_slots.get(&number) else {
+        let Some(entry) = self.slots.get(&number) else {
             return;
         };
         let here = |step| match step {
-            Step::Op(queue, op) => Ok(Step::Op(queue, self.op(&entry.device_slot.map, &op)?)),
+            Step::Op(queue, op) => Ok(Step::Op(queue, self.op(&entry.slot.map, &op)?)),
             step => Ok(step),
         };
         let steps = steps.into_iter().map(here).collect();
-        entry.device_slot.post(Posted::Work { steps, fence });
-        // Also for a device slot that refused the work, which then reports it.
-        let _ = entry.poller.send(Arc::clone(&entry.device_slot));
+        entry.slot.post(Posted::Work { steps, fence });
+        // Also for a slot that refused the work, which then reports it.
+        let _ = entry.poller.send(Arc::clone(&entry.slot));
     }
 }

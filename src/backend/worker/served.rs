@@ -1,4 +1,4 @@
-//! A device slot in the worker: what it was given, its graphs, and its completion flag.
+//! A slot in the worker: what it was given, its graphs, and its completion flag.
 
 use super::addresses::Map;
 use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED};
@@ -16,9 +16,9 @@ pub(super) struct ServedSlot {
     /// Addresses by the other process's names.
     pub(super) map: Map,
     flags: Arc<CompletionFlags>,
-    /// The place of the device slot's flag in `flags`.
+    /// The place of the slot's flag in `flags`.
     index: usize,
-    /// Requests without an answer, oldest first. The device slot applies them under the lock of
+    /// Requests without an answer, oldest first. The slot applies them under the lock of
     /// `state`, which it holds while it computes; the thread that posts them does not
     /// take that lock.
     inbox: Mutex<VecDeque<Posted>>,
@@ -36,7 +36,7 @@ pub(super) enum Posted {
 }
 
 pub(super) struct State {
-    pub(super) device_slot: Box<dyn DeviceSlot>,
+    pub(super) slot: Box<dyn DeviceSlot>,
     /// By the other process's names.
     pub(super) graphs: BTreeMap<u64, Held>,
     /// The number of the last fence.
@@ -55,7 +55,7 @@ pub(super) struct Held {
 
 impl ServedSlot {
     pub(super) fn new(
-        device_slot: Box<dyn DeviceSlot>,
+        slot: Box<dyn DeviceSlot>,
         map: Map,
         flags: Arc<CompletionFlags>,
         index: usize,
@@ -66,7 +66,7 @@ impl ServedSlot {
             index,
             inbox: Mutex::default(),
             state: Mutex::new(State {
-                device_slot,
+                slot,
                 graphs: BTreeMap::new(),
                 fence: 0,
                 error: None,
@@ -75,7 +75,7 @@ impl ServedSlot {
         }
     }
 
-    /// Gives the device slot a request: at once if no thread has the device slot, and else when that
+    /// Gives the slot a request: at once if no thread has the slot, and else when that
     /// thread is done with it.
     pub(super) fn post(&self, posted: Posted) {
         self.inbox.lock().push_back(posted);
@@ -84,7 +84,7 @@ impl ServedSlot {
         }
     }
 
-    /// The device slot, which has taken in what was posted before.
+    /// The slot, which has taken in what was posted before.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         self.take_in(&mut state);
@@ -106,7 +106,7 @@ impl Polled for ServedSlot {
         if !state.is_done() {
             return false;
         }
-        let flag = self.flags.device_slot(self.index);
+        let flag = self.flags.slot(self.index);
         // The failure first: a reader that sees the fence reached sees the failure too.
         if state.error.is_some() {
             let failure = match state.is_lost {
@@ -136,7 +136,7 @@ impl State {
             }
             Posted::DropGraph(graph) => {
                 if let Some(held) = self.graphs.remove(&graph.0) {
-                    self.device_slot.drop_graph(held.graph);
+                    self.slot.drop_graph(held.graph);
                 }
             }
         }
@@ -152,17 +152,17 @@ impl State {
         let mut is_refused = false;
         for step in &steps {
             let given = match step {
-                Step::Join(earlier, later) => self.device_slot.join(*earlier, *later),
+                Step::Join(earlier, later) => self.slot.join(*earlier, *later),
                 _ if is_refused => continue,
                 // SAFETY: the process that started this one gave the operation to its
-                // device slot, so code there vouched for it; `Worker::work` put this device slot's
+                // slot, so code there vouched for it; `Worker::work` put this slot's
                 // addresses in.
-                Step::Op(queue, op) => unsafe { self.device_slot.enqueue(*queue, op) },
+                Step::Op(queue, op) => unsafe { self.slot.enqueue(*queue, op) },
                 Step::Graph(graph) => self
                     .graphs
                     .get(&graph.0)
                     .ok_or_else(unknown)
-                    .and_then(|held| self.device_slot.launch_graph(held.graph)),
+                    .and_then(|held| self.slot.launch_graph(held.graph)),
             };
             match given {
                 Ok(()) => {}
@@ -174,7 +174,7 @@ impl State {
                 }
             }
         }
-        if let Err(error) = self.device_slot.fence() {
+        if let Err(error) = self.slot.fence() {
             self.lose(error);
         }
     }
@@ -187,7 +187,7 @@ impl State {
         self.error.get_or_insert(error);
     }
 
-    /// The device is of no use any more, or the device slot's work cannot be waited for.
+    /// The device is of no use any more, or the slot's work cannot be waited for.
     fn lose(&mut self, error: Error) {
         if !self.is_lost {
             self.is_lost = true;
@@ -200,7 +200,7 @@ impl State {
         if self.is_lost {
             return true;
         }
-        match self.device_slot.is_done() {
+        match self.slot.is_done() {
             Ok(is_done) => is_done,
             // Work that failed on the device: the supervisor runs it again, on another.
             Err(error) => {

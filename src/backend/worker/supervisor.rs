@@ -114,7 +114,7 @@ impl Supervisor {
         result
     }
 
-    /// Gives a device slot's work to a worker; returns its generation. `flag` is the device slot's.
+    /// Gives a slot's work to a worker; returns its generation. `flag` is the slot's.
     ///
     /// # Errors
     /// The loss of the worker, also of an earlier one where only `worker` may get the
@@ -208,11 +208,11 @@ impl Supervisor {
         Ok(FunctionId(core.ledger.kernels.len() as u32 - 1))
     }
 
-    /// Opens the device slots of a group, whose numbers it fills in and returns.
+    /// Opens the slots of a group, whose numbers it fills in and returns.
     pub(super) fn open_slots(&self, mut group: Group, count: usize) -> Result<Vec<u32>> {
         let mut core = self.core.lock();
         let numbers = core.ledger.free_slots(count)?;
-        group.device_slots = numbers.iter().copied().map(Some).collect();
+        group.slots = numbers.iter().copied().map(Some).collect();
         self.workers.check()?;
         let opened = group.open(&mut core.link);
         self.answered(self.linked(&core.link, opened)?)?;
@@ -220,27 +220,27 @@ impl Supervisor {
         Ok(numbers)
     }
 
-    pub(super) fn close_slot(&self, device_slot: u32) {
+    pub(super) fn close_slot(&self, slot: u32) {
         let mut core = self.core.lock();
-        core.ledger.remove_slot(device_slot);
+        core.ledger.remove_slot(slot);
         // A worker that is gone has closed it too.
-        let _ = self.exchange(&mut core, &Request::CloseSlot { device_slot });
+        let _ = self.exchange(&mut core, &Request::CloseSlot { slot });
     }
 
     pub(super) fn build(
         &self,
-        device_slot: u32,
+        slot: u32,
         spec: Spec,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         let mut core = self.core.lock();
-        let graphs = core.ledger.graphs(device_slot);
+        let graphs = core.ledger.graphs(slot);
         let graph = match into {
             Some(graph) => graphs.get(graph).map(|_| graph)?,
             None => GraphId::unique(),
         };
         let request = Request::Build {
-            device_slot,
+            slot,
             graph,
             spec: spec.clone(),
         };
@@ -248,7 +248,7 @@ impl Supervisor {
             Reply::Built(built) => self.answered(built)?,
             _ => return Err(self.garbled()),
         };
-        let graphs = core.ledger.graphs(device_slot);
+        let graphs = core.ledger.graphs(slot);
         match into {
             Some(graph) => *graphs.get_mut(graph)? = spec,
             None => graphs.insert_as(graph, spec),
@@ -256,20 +256,14 @@ impl Supervisor {
         Ok((graph, built))
     }
 
-    pub(super) fn set_params(
-        &self,
-        device_slot: u32,
-        graph: GraphId,
-        node: usize,
-        op: &Op,
-    ) -> Result<()> {
+    pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core.lock();
-        let known = core.ledger.graphs(device_slot).get(graph)?;
+        let known = core.ledger.graphs(slot).get(graph)?;
         if node >= known.ops.len() {
             return Err(no_node(node));
         }
         let request = Request::SetParams {
-            device_slot,
+            slot,
             graph,
             node,
             op: op.clone(),
@@ -279,15 +273,15 @@ impl Supervisor {
             _ => return Err(self.garbled()),
         }
         // In range: checked above, and the lock was held since.
-        core.ledger.graphs(device_slot).get_mut(graph)?.ops[node] = op.clone();
+        core.ledger.graphs(slot).get_mut(graph)?.ops[node] = op.clone();
         Ok(())
     }
 
-    pub(super) fn drop_graph(&self, device_slot: u32, graph: GraphId) {
+    pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {
         let mut core = self.core.lock();
-        core.ledger.graphs(device_slot).remove(graph);
+        core.ledger.graphs(slot).remove(graph);
         if self.workers.check().is_ok() {
-            let sent = core.link.send(&Request::DropGraph { device_slot, graph });
+            let sent = core.link.send(&Request::DropGraph { slot, graph });
             // A worker that is gone has dropped it too.
             let _ = self.linked(&core.link, sent);
         }
