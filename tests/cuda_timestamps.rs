@@ -9,7 +9,7 @@ mod gpu;
 use give::Give;
 use gpu::*;
 use std::time::Instant;
-use tapeloop::backend::{DeviceSlot, Node, Op, Queue, TIMESTAMPS, host_ns};
+use tapeloop::backend::{DeviceSlot, Node, Op, TIMESTAMPS, host_ns};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Verify};
 
 /// What the device's clock may be off by the host's.
@@ -120,11 +120,8 @@ fn a_graph_reads_its_timestamps_back_and_takes_others() {
         ];
         let graph = match build {
             Build::Capture => {
-                device_slot.begin_capture().unwrap();
-                for op in &ops {
-                    device_slot.give(Queue::Compute, op).unwrap();
-                }
-                device_slot.end_capture(None).unwrap().0
+                let ops = ops.each_ref();
+                device_slot.capture(&ops, None).unwrap().0
             }
             Build::Explicit => {
                 let nodes = ops.each_ref().map(|op| Node { op, after: &[] });

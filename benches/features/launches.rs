@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
+    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams,
+    Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -167,21 +168,12 @@ unsafe impl DeviceSlot for NotingSlot {
         self.inner.join(earlier, later)
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        Err(Error::usage("launches are noted in stream mode"))
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.inner.end_capture(into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
-        into: Option<GraphId>,
+        _: GraphSource<'_>,
+        _: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        // SAFETY: as the caller vouches for it.
-        unsafe { self.inner.build_graph(nodes, into) }
+        Err(Error::usage("launches are noted in stream mode"))
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {

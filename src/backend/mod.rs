@@ -15,10 +15,9 @@
 //!    [`DeviceSlot::fence`] return before the work is done. Host memory that the work
 //!    reads or writes is not touched until a later [`DeviceSlot::is_done`] says true
 //!    or [`DeviceSlot::wait`] returns.
-//! 3. Between [`DeviceSlot::begin_capture`] and [`DeviceSlot::end_capture`] operations are
-//!    taken down and not run, nothing is allocated and nothing waited for.
-//!    `end_capture` is always called, also after an error. A capture that took
-//!    nothing down is an error.
+//! 3. [`DeviceSlot::make_graph`] runs nothing and waits for nothing. A backend that captures
+//!    keeps CUDA's rules for it: during a capture nothing is allocated or waited for, an
+//!    operation that is refused ends the capture, and a capture without operations is an error.
 //! 4. A graph runs on the compute queue, with the parameters that it has when it
 //!    is launched: an update touches later launches only. Each launch of one
 //!    graph is ordered after the one before.
@@ -75,7 +74,7 @@ pub use calls::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
 pub use ids::{BackendId, DeviceSlotId};
 pub use layout::{ALIGN_BYTES, Layout, Place};
-pub use op::{Node, Op, Queue};
+pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, CudaOptions, KernelCache, NvrtcLibrary, Selected, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -183,12 +182,6 @@ pub struct DriverCalls {
     /// What timing takes: events with a time that are made, and times that are
     /// asked for. None without timestamps.
     pub timings: u64,
-}
-
-/// The error of ending a capture that an operation was refused in.
-fn refused_in_capture() -> Error {
-    Error::usage("an operation of the capture was refused")
-        .fix("see the error of the operation, and capture again without it")
 }
 
 /// The error of a timestamp that no slot has.
@@ -396,34 +389,24 @@ pub unsafe trait DeviceSlot: Send {
     /// What the device says.
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()>;
 
-    /// Starts taking down operations, whatever their queue.
+    /// Makes a graph, or gives the operations' parameters to the graph `into`, which must have
+    /// been made in the same way, captured or explicit. Nothing of it runs yet.
     ///
-    /// # Errors
-    /// What the device says.
-    fn begin_capture(&mut self) -> Result<()>;
-
-    /// Ends the capture and makes a graph of it, or gives its parameters to the
-    /// graph `into`, which must come from a capture too.
-    ///
-    /// A graph of another topology is made anew under the same name; every other
-    /// refusal is an error, and leaves `into` as it was.
-    ///
-    /// # Errors
-    /// What the device says; the capture is over in any case.
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)>;
-
-    /// Makes a graph node by node, or gives the nodes' parameters to the graph
-    /// `into`, which must have been made so too. As [`DeviceSlot::end_capture`].
+    /// Where `into` has another topology, a new graph takes its place under the same identifier.
+    /// After an error [`DeviceSlot::launch_graph`] still takes `into`, but it may hold some of
+    /// the new parameters if the error came from the driver ([`Error::code`]).
     ///
     /// # Safety
-    /// As [`DeviceSlot::enqueue`], for each node; a node that uses what another writes runs
-    /// after it.
+    /// As [`DeviceSlot::enqueue`], for each operation and for as long as the graph exists; in
+    /// [`GraphSource::Explicit`] a node that uses what another writes runs after it.
     ///
     /// # Errors
-    /// What the device says.
-    unsafe fn build_graph(
+    /// As [`DeviceSlot::enqueue`], with the operation; [`ErrorKind::Usage`] if
+    /// [`GraphSource::check`] refuses the source, for an operation on 0 bytes, and for an `into`
+    /// that does not exist or was made in another way; [`ErrorKind::OutOfMemory`].
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)>;
 

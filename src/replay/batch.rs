@@ -1,9 +1,8 @@
 //! A bucket's commands with everything resolved.
 
-use super::audit::{Audit, Memory, check_lowered};
-use super::executor::Replay;
-use super::give::enqueue_part;
-use super::{Bindings, Lowered, Scope, lower};
+use super::audit::{AllowedMemory, Audit, check_lowered};
+use super::submit::enqueue_part;
+use super::{Bindings, Lowered, Replay, Scope, lower};
 use crate::backend::{DeviceSlot, Op, Queue};
 use crate::error::{Context, Result};
 use crate::record::{BufferId, Command, Unit};
@@ -59,7 +58,7 @@ impl Batch {
     }
 
     /// Checks every address.
-    pub(super) fn check(&self, memory: &Memory<'_>) -> Result<Audit> {
+    pub(super) fn check(&self, memory: &AllowedMemory<'_>) -> Result<Audit> {
         let copies = self.copies_beside();
         let body = self.body.iter();
         let body = body.map(|lowered| (lowered.command(), lowered.op()));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
-    cpu::CpuBackend,
+    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams,
+    Timestamps, cpu::CpuBackend,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -181,13 +181,14 @@ unsafe impl DeviceSlot for WrappedSlot {
         self.cpu.join(earlier, later)
     }
 
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
+        self.script.call("make_graph")?;
         // SAFETY: as the caller vouches for it.
-        unsafe { self.cpu.build_graph(nodes, into) }
+        unsafe { self.cpu.make_graph(source, into) }
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
@@ -201,16 +202,6 @@ unsafe impl DeviceSlot for WrappedSlot {
 
     fn drop_graph(&mut self, graph: GraphId) {
         self.cpu.drop_graph(graph);
-    }
-
-    fn begin_capture(&mut self) -> Result<()> {
-        self.script.call("begin_capture")?;
-        self.cpu.begin_capture()
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.script.call("end_capture")?;
-        self.cpu.end_capture(into)
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
@@ -344,34 +335,18 @@ fn several_backends_share_the_work() {
 }
 
 #[test]
-fn a_call_that_fails_while_building_fails_the_build_and_ends_the_capture() {
-    for (call, place) in [
-        ("begin_capture", "slot 0: bucket 0: begin capture: planted"),
-        ("enqueue", "slot 0: bucket 0: capture of command 0: planted"),
-        ("end_capture", "slot 0: bucket 0: end capture: planted"),
-    ] {
-        let pool = pool();
-        let script = Script {
-            fails: Some((call, 0)),
-            ..uneven()
-        };
-        let (backend, script) = wrapped(script, &pool);
-        let built = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph));
-        let error = built.err().expect("the build fails");
-        assert!(error.to_string().starts_with(place), "{error}");
-        assert_eq!(error.code(), Some(719));
-        let calls = script.calls.lock();
-        let begun = calls
-            .iter()
-            .filter(|call| **call == "begin_capture")
-            .count();
-        let ended = calls.iter().filter(|call| **call == "end_capture").count();
-        assert_eq!(
-            ended,
-            begun - usize::from(call == "begin_capture"),
-            "{call}"
-        );
-    }
+fn a_graph_that_cannot_be_made_fails_the_build() {
+    let pool = pool();
+    let script = Script {
+        fails: Some(("make_graph", 0)),
+        ..uneven()
+    };
+    let (backend, _) = wrapped(script, &pool);
+    let built = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph));
+    let error = built.err().expect("the build fails");
+    let place = "slot 0: bucket 0: capture the graph: planted";
+    assert!(error.to_string().starts_with(place), "{error}");
+    assert_eq!(error.code(), Some(719));
 }
 
 #[test]
@@ -431,13 +406,7 @@ fn the_counter_of_driver_calls_is_what_slots_were_given() {
         engine
             .run(vectors(500).into_iter(), &mut |_: Completion<Scale>| Ok(()))
             .unwrap();
-        let given = [
-            "enqueue",
-            "launch_graph",
-            "fence",
-            "begin_capture",
-            "end_capture",
-        ];
+        let given = ["enqueue", "launch_graph", "fence", "make_graph"];
         let calls = script
             .calls
             .lock()

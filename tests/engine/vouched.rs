@@ -493,13 +493,13 @@ fn slots_kernels_and_bindings_go_together() {
     let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);
     is_usage(
         &mixed.err().unwrap(),
-        "the device slot is of another backend",
+        "the slot is of another backend",
     );
     let buckets = Arc::new(Buckets::single((*recording).clone()));
     let mixed = Executor::new(&other, &mut *device_slots[0], &buckets, &policy);
     is_usage(
         &mixed.err().unwrap(),
-        "the device slot is of another backend",
+        "the slot is of another backend",
     );
     let mut executors: Vec<Executor> = device_slots
         .iter_mut()
@@ -512,7 +512,7 @@ fn slots_kernels_and_bindings_go_together() {
     let error = executors[1].update(&mut *device_slots[1], 0, of_first);
     is_usage(
         &error.unwrap_err(),
-        "the bindings are of another device slot",
+        "the bindings are of another slot",
     );
 }
 

@@ -2,15 +2,16 @@
 
 use super::Shared;
 use super::memory::{Allocations, Location};
-use crate::backend::graphs::Graphs;
+use crate::backend::graphs::{Graphs, check_same_build};
 use crate::backend::storage::Storage;
 use crate::backend::twin::{Launch, check_words};
 use crate::backend::{
-    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId, HostViews,
-    Node, Op, Queue, Streams, TIMESTAMPS, Timestamps, host_ns, no_timestamp, refused_in_capture,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
+    HostViews, Op, Queue, Streams, TIMESTAMPS, Timestamps, host_ns, no_timestamp,
 };
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::record::{Access, BufferId};
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,13 +20,6 @@ use std::time::Instant;
 struct Step {
     op: Op,
     uses: Vec<(Allocation, Access)>,
-}
-
-#[derive(Default)]
-struct Capture {
-    steps: Vec<Step>,
-    /// Whether an operation was refused, which the graph would lack.
-    refused: bool,
 }
 
 struct Graph {
@@ -45,7 +39,6 @@ pub(super) struct CpuSlot {
     allocations: Allocations,
     shared: Arc<Shared>,
     graphs: Graphs<Graph>,
-    capture: Option<Capture>,
     queue: Vec<Work>,
     timestamps: Timestamps,
     /// What failed before it was waited for.
@@ -61,8 +54,7 @@ impl CpuSlot {
             buffers,
             allocations: Allocations::default(),
             shared,
-            graphs: Graphs::new(),
-            capture: None,
+            graphs: Graphs::default(),
             queue: Vec::new(),
             timestamps: [None; TIMESTAMPS],
             failed: None,
@@ -143,50 +135,6 @@ impl CpuSlot {
             self.allocations.lease(allocation, *access)?;
         }
         Ok(())
-    }
-
-    fn finish_graph(
-        &mut self,
-        steps: Vec<Step>,
-        captured: bool,
-        into: Option<GraphId>,
-    ) -> Result<(GraphId, Built)> {
-        self.shared.calls.add(Call::GraphEdit);
-        if steps.is_empty() {
-            return Err(Error::usage("the graph has no operation"));
-        }
-        let graph = Graph {
-            steps: Arc::new(steps),
-            captured,
-        };
-        let Some(id) = into else {
-            return Ok((self.graphs.insert(graph), Built::Instantiated));
-        };
-        let old = self.graphs.get_mut(id)?;
-        if old.captured != captured {
-            return Err(Error::usage(
-                "a graph is updated only from its own kind of build",
-            ));
-        }
-        let kinds = |graph: &Graph| -> Vec<_> {
-            let steps = graph.steps.iter();
-            steps.map(|step| std::mem::discriminant(&step.op)).collect()
-        };
-        let built = match kinds(old) == kinds(&graph) {
-            true => Built::Updated,
-            false => Built::Reinstantiated {
-                reason: "the graph topology changed".to_owned(),
-            },
-        };
-        *old = graph;
-        Ok((id, built))
-    }
-
-    fn refuse_in_capture(&self, what: &str) -> Result<()> {
-        match self.capture {
-            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
-            None => Ok(()),
-        }
     }
 
     fn check_abandoned(&self) -> Result<()> {
@@ -363,20 +311,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
-        let step = self.step(op);
-        if let Some(capture) = &mut self.capture {
-            return match step {
-                Ok(step) => {
-                    capture.steps.push(step);
-                    Ok(())
-                }
-                Err(error) => {
-                    capture.refused = true;
-                    Err(error)
-                }
-            };
-        }
-        let step = step?;
+        let step = self.step(op)?;
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         self.lease(std::slice::from_ref(&step))?;
@@ -388,44 +323,48 @@ unsafe impl DeviceSlot for CpuSlot {
         Ok(())
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.refuse_in_capture("a capture was begun")?;
-        self.shared.calls.add(Call::GraphEdit);
-        self.capture = Some(Capture::default());
-        Ok(())
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let capture = self.capture.take();
-        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        if capture.refused {
-            return Err(refused_in_capture());
-        }
-        if capture.steps.is_empty() {
-            return Err(Error::usage("the capture took nothing down"));
-        }
-        self.finish_graph(capture.steps, true, into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.refuse_in_capture("a graph was built")?;
-        let steps = nodes.iter().map(|node| self.step(node.op));
-        let steps = steps.collect::<Result<_>>()?;
-        self.finish_graph(steps, false, into)
+        self.shared.calls.add(Call::GraphEdit);
+        source.check()?;
+        let step = |(place, op)| {
+            let step = self.step(op);
+            step.within(|| format!("operation {place}"))
+        };
+        let steps = source.ops().enumerate().map(step);
+        let graph = Graph {
+            steps: Arc::new(steps.collect::<Result<_>>()?),
+            captured: source.is_captured(),
+        };
+        let Some(id) = into else {
+            return Ok((self.graphs.insert(graph), Built::Instantiated));
+        };
+        let old = self.graphs.get_mut(id)?;
+        check_same_build(old.captured, graph.captured)?;
+        let kinds = |graph: &Graph| -> Vec<_> {
+            let steps = graph.steps.iter();
+            steps.map(|step| discriminant(&step.op)).collect()
+        };
+        let built = match kinds(old) == kinds(&graph) {
+            true => Built::Updated,
+            false => Built::Reinstantiated {
+                reason: "the graph topology changed".to_owned(),
+            },
+        };
+        *old = graph;
+        Ok((id, built))
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.refuse_in_capture("a graph was changed")?;
         self.shared.calls.add(Call::GraphEdit);
         let step = self.step(op)?;
         let steps = Arc::make_mut(&mut self.graphs.get_mut(graph)?.steps);
         let old = steps.get_mut(node);
         let old = old.ok_or_else(|| Error::usage("the graph has no such operation"))?;
-        if std::mem::discriminant(&old.op) != std::mem::discriminant(op) {
+        if discriminant(&old.op) != discriminant(op) {
             return Err(Error::usage("an operation stays of its kind"));
         }
         *old = step;
@@ -443,7 +382,6 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.refuse_in_capture("a graph was launched")?;
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
@@ -453,7 +391,6 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.refuse_in_capture("a fence was set")?;
         self.shared.calls.add(Call::Submission);
         Ok(())
     }
@@ -464,7 +401,6 @@ unsafe impl DeviceSlot for CpuSlot {
 
     fn wait(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Poll);
-        self.refuse_in_capture("the work was waited for")?;
         self.check_abandoned()?;
         // An error ends the work that was given: what comes after it is not done.
         let done = match self.failed.take() {

@@ -1,7 +1,7 @@
 //! One slot's share of the device: its queues, its graphs, its memory.
 
 use super::allocations::{Allocations, Use};
-use super::capture::Capture;
+use super::capture::capture;
 use super::context::Context;
 use super::graph::{Draft, Graph, Template};
 use super::module::Functions;
@@ -12,10 +12,10 @@ use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
-    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, HostViews, Node,
-    Op, Queue, Streams,
+    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
+    HostViews, Op, Queue, Streams,
 };
-use crate::error::{Error, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,10 +27,9 @@ pub(super) struct CudaSlot {
     // work may still use goes after what starts work.
     graphs: Graphs<Graph>,
     queues: Queues,
-    /// Where captures happen: the slot's own stream in any case, since a capture
-    /// on a shared one would take down what other slots give.
+    /// The slot's own stream, on which it captures: a capture on a shared stream would record
+    /// the work of other slots too.
     capture_stream: Arc<Stream>,
-    capture: Option<Capture>,
     /// With the leases on those that work in flight uses.
     allocations: Allocations,
     share: Share,
@@ -56,10 +55,9 @@ impl CudaSlot {
         };
         let mut slot = CudaSlot {
             id: DeviceSlotId::new(context.id),
-            graphs: Graphs::new(),
+            graphs: Graphs::default(),
             queues,
             capture_stream,
-            capture: None,
             allocations: Allocations::default(),
             share,
             timestamps,
@@ -82,6 +80,14 @@ impl CudaSlot {
         rights::check(op, share, allocations, &self.functions, &self.timestamps)
     }
 
+    /// Checks an operation of a graph.
+    fn check_node<'a>(&mut self, op: &'a Op) -> Result<Checked<'a>> {
+        self.timestamps.make_for(op)?;
+        let checked = self.check(op)?;
+        checked.check_node()?;
+        Ok(checked)
+    }
+
     fn assert_quiet(&self) {
         assert!(
             self.queues.are_quiet(),
@@ -90,28 +96,11 @@ impl CudaSlot {
         );
     }
 
-    fn refuse_in_capture(&self, what: &str) -> Result<()> {
-        match self.capture {
-            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
-            None => Ok(()),
-        }
-    }
-
     /// Gives the leases back once nothing is in flight.
     fn settle(&mut self) {
         if self.queues.are_quiet() {
             self.allocations.release();
         }
-    }
-
-    /// Makes a graph of `draft`, or gives it to the graph `into`.
-    fn finish(&mut self, draft: Draft, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let Some(id) = into else {
-            let graph = Graph::new(draft)?;
-            return Ok((self.graphs.insert(graph), Built::Instantiated));
-        };
-        let built = self.graphs.get_mut(id)?.take(draft)?;
-        Ok((id, built))
     }
 }
 
@@ -177,11 +166,7 @@ unsafe impl DeviceSlot for CudaSlot {
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
         self.timestamps.make_for(op)?;
-        let checked = self.check(op);
-        if let Some(capture) = &mut self.capture {
-            return capture.take(&self.capture_stream, checked);
-        }
-        let checked = checked?;
+        let checked = self.check(op)?;
         lease(&mut self.allocations, &mut self.queues, checked.uses())?;
         let stream = self.queues.give(queue);
         // SAFETY: the work was counted as given. Until it is seen done, the
@@ -192,57 +177,41 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
         let _outer = self.context.enter();
-        // A capture is one line of operations, whatever their queues.
-        match self.capture {
-            Some(_) => Ok(()),
-            None => self.queues.join(earlier, later),
-        }
+        self.queues.join(earlier, later)
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.refuse_in_capture("a capture was begun")?;
-        self.capture = Some(Capture::begin(&self.capture_stream)?);
-        Ok(())
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let _outer = self.context.enter();
-        let capture = self.capture.take();
-        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        let draft = capture.end(&self.capture_stream)?;
-        self.finish(draft, into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.refuse_in_capture("a graph was built")?;
+        source.check()?;
         let _outer = self.context.enter();
-        nodes
-            .iter()
-            .try_for_each(|node| self.timestamps.make_for(node.op))?;
-        let checked = nodes.iter().map(|node| {
-            let checked = self.check(node.op)?;
-            checked.check_node()?;
-            Ok(checked)
-        });
-        let checked: Vec<Checked<'_>> = checked.collect::<Result<_>>()?;
+        let mut checked = Vec::with_capacity(source.ops().len());
+        for (place, op) in source.ops().enumerate() {
+            let node = self.check_node(op);
+            checked.push(node.within(|| format!("operation {place}"))?);
+        }
+        let template = match source {
+            GraphSource::Captured(_) => capture(&self.capture_stream, &checked)?,
+            GraphSource::Explicit(nodes) => Template::explicit(&self.context, nodes, &checked)?,
+        };
         let draft = Draft {
-            template: Template::by_hand(&self.context, nodes, &checked)?,
-            captured: false,
+            template,
+            captured: source.is_captured(),
             parts: checked.into_iter().map(Checked::into_uses).collect(),
         };
-        self.finish(draft, into)
+        let Some(id) = into else {
+            let graph = Graph::new(draft)?;
+            return Ok((self.graphs.insert(graph), Built::Instantiated));
+        };
+        let built = self.graphs.get_mut(id)?.take(draft)?;
+        Ok((id, built))
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.refuse_in_capture("a graph was changed")?;
         let _outer = self.context.enter();
-        self.timestamps.make_for(op)?;
-        let checked = self.check(op)?;
-        checked.check_node()?;
+        let checked = self.check_node(op)?;
         self.graphs.get_mut(graph)?.set(node, checked)
     }
 
@@ -259,7 +228,6 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.refuse_in_capture("a graph was launched")?;
         let graph = self.graphs.get_mut(graph)?;
         let mut uses = Cow::Borrowed(graph.uses());
         if !self.allocations.adopted().is_empty() && self.functions.follow_device_pointers() {
@@ -273,19 +241,16 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.refuse_in_capture("a fence was set")?;
         self.queues.fence()
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        self.refuse_in_capture("the work was asked for")?;
         let done = self.queues.is_done()?;
         self.settle();
         Ok(done)
     }
 
     fn wait(&mut self) -> Result<()> {
-        self.refuse_in_capture("the work was waited for")?;
         self.queues.wait()?;
         self.settle();
         Ok(())
@@ -296,7 +261,6 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn timestamps(&self) -> Result<backend::Timestamps> {
-        self.refuse_in_capture("the timestamps were asked for")?;
         let _outer = self.context.enter();
         self.timestamps.read()
     }
@@ -305,10 +269,6 @@ unsafe impl DeviceSlot for CudaSlot {
 impl Drop for CudaSlot {
     fn drop(&mut self) {
         let _outer = self.context.enter();
-        if let Some(capture) = self.capture.take() {
-            // The graph is of no use; ending the capture frees the stream.
-            drop(capture.end(&self.capture_stream));
-        }
         // Refused where the context is lost: what has no end is not waited for.
         if let Err(error) = self.queues.synchronize() {
             // Work may be under way for ever. What it may touch or run is leaked: the
@@ -317,7 +277,7 @@ impl Drop for CudaSlot {
             self.share.leak();
             self.allocations.leak();
             self.timestamps.leak();
-            std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::new()));
+            std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::default()));
             std::mem::forget(Arc::clone(&self.functions));
             tracing::warn!(%error, "a slot's memory is leaked: its work could not be waited for");
         }
@@ -332,7 +292,7 @@ mod tests {
     use super::super::queues::stream_set;
     use super::super::timestamps::Clock;
     use super::*;
-    use crate::backend::{CudaOptions, Layout, Space, Streams};
+    use crate::backend::{CudaOptions, Layout, Node, Space, Streams};
     use crate::record::{Access, BufferDecl};
 
     fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
@@ -374,21 +334,6 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_dropped_in_a_capture_by_another_thread_ends_it() {
-        let session = Session::new();
-        let context = session.context();
-        let mut slot = slot(&context).unwrap();
-        slot.begin_capture().unwrap();
-        std::thread::spawn(move || drop(slot)).join().unwrap();
-        assert!(fake::state(|state| state.capture.is_none()));
-        assert_eq!(
-            fake::state(|state| state.memory.len()),
-            0,
-            "it was waited for"
-        );
-    }
-
-    #[test]
     fn a_graph_that_refused_new_parameters_may_use_their_allocations_all_the_same() {
         let session = Session::new();
         let context = session.context();
@@ -397,8 +342,9 @@ mod tests {
         let mut build = |allocation: &Allocation, into| {
             slot.adopt(allocation).unwrap();
             let (op, after) = (zero(allocation), &[]);
+            let source = GraphSource::Explicit(&[Node { op: &op, after }]);
             // SAFETY: the memset is of an allocation that the slot adopted.
-            let built = unsafe { slot.build_graph(&[Node { op: &op, after }], into) };
+            let built = unsafe { slot.make_graph(source, into) };
             slot.disown(allocation);
             built
         };

@@ -9,6 +9,7 @@ use super::readback;
 use super::rights::Checked;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
+use crate::backend::graphs::check_same_build;
 use crate::backend::{Built, Call, Node, Op};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUgraphExecUpdateResult};
@@ -57,21 +58,16 @@ impl Template {
         }
     }
 
-    /// A graph made by hand: `checked` are the operations of `nodes`.
-    pub(super) fn by_hand(
+    /// An explicit graph: `checked` are the operations of `nodes`.
+    pub(super) fn explicit(
         context: &Arc<Context>,
         nodes: &[Node<'_>],
         checked: &[Checked<'_>],
     ) -> Result<Template> {
         let mut template = Template::empty(context)?;
         for (place, (node, checked)) in nodes.iter().zip(checked).enumerate() {
-            let after = node
-                .after
-                .iter()
-                .map(|&after| template.nodes.get(after).copied());
-            let after = after.collect::<Option<Vec<_>>>().ok_or_else(|| {
-                Error::usage(format!("operation {place} runs after one that comes later"))
-            })?;
+            let after = node.after.iter().map(|&after| template.nodes[after]);
+            let after: Vec<_> = after.collect();
             // SAFETY: `raw` is the graph that `empty` made, and `after` are nodes
             // that were added to it.
             let added = unsafe { node::add(context, template.raw, &after, checked) };
@@ -80,10 +76,7 @@ impl Template {
                 .push(added.within(|| format!("operation {place}"))?);
             template.steps.push(Step::of(checked));
         }
-        match template.nodes.is_empty() {
-            true => Err(Error::usage("the graph has no operation")),
-            false => Ok(template),
-        }
+        Ok(template)
     }
 
     /// How many nodes the driver has in it.
@@ -199,13 +192,7 @@ impl Graph {
     /// Gives the exec the parameters of `draft`, or replaces all by it where it
     /// is of another topology.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
-        if self.captured != draft.captured {
-            let way = match self.captured {
-                true => "was captured, and takes the parameters of captures",
-                false => "was made by hand, and takes the parameters of graphs made by hand",
-            };
-            return Err(Error::usage(format!("the graph {way} alone")));
-        }
+        check_same_build(self.captured, draft.captured)?;
         let context = Arc::clone(&self.exec.context);
         let driver = context.bind_for(Call::GraphEdit)?;
         let mut info = MaybeUninit::<sys::CUgraphExecUpdateResultInfo>::zeroed();
@@ -268,8 +255,8 @@ impl Graph {
         };
         let kind = Step::of(&checked).kind;
         if kind != step.kind {
-            let message = format!("operation {place} is a {}, and stays one", step.kind);
-            return Err(Error::usage(message).fix(format!("make a new graph for the {kind}")));
+            let message = format!("operation {place} is {}, and stays one", step.kind);
+            return Err(Error::usage(message).fix(format!("make a new graph for {kind}")));
         }
         // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
         let set = unsafe { node::set(&self.exec.context, self.exec.raw, node, &checked) };

@@ -19,15 +19,8 @@ pub(super) struct Step {
 
 impl Step {
     pub(super) fn of(checked: &Checked<'_>) -> Step {
-        let kind = match checked.op() {
-            Op::Upload { .. } => "upload",
-            Op::Download { .. } => "download",
-            Op::Memset { .. } => "memset",
-            Op::Launch { .. } => "launch",
-            Op::Timestamp { .. } => "timestamp",
-        };
         Step {
-            kind,
+            kind: checked.op().kind_name(),
             function: checked.function_id(),
         }
     }

@@ -5,9 +5,10 @@ use super::device::Device;
 use super::graph::{Graph, Order};
 use super::share::Capture;
 use super::view::Views;
+use crate::backend::graphs::check_same_build;
 use crate::backend::{
-    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, HostViews, Node, Op,
-    Queue, Streams, Timestamps, refused_in_capture,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
+    Op, Queue, Streams, Timestamps,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
@@ -53,6 +54,50 @@ impl SimSlot {
         })
     }
 
+    fn begin_capture(&mut self) -> Result<()> {
+        self.call(Call::GraphEdit, |device, _, slot| {
+            device.slot(slot).capture = Some(Capture {
+                steps: Vec::new(),
+                thread: std::thread::current().id(),
+                invalid: None,
+            });
+            Ok(())
+        })
+    }
+
+    /// Records an operation, or invalidates the capture with the refusal.
+    fn capture(&mut self, op: &Op) -> Result<()> {
+        self.enter(|device, _, slot| {
+            device.check_lost()?;
+            let resolved = device.resolve(slot, op);
+            let called = resolved.and_then(|step| device.call(Call::GraphEdit).map(|()| step));
+            let capture = device.slot(slot).capture.as_mut();
+            let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
+            match called {
+                Ok(step) => capture.steps.push(step),
+                Err(error) => {
+                    capture.invalid.get_or_insert_with(|| error.clone());
+                    return Err(error);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        self.enter(|device, _, slot| {
+            // Over in any case, so before anything can fail.
+            let capture = device.slot(slot).capture.take();
+            device.call(Call::GraphEdit)?;
+            let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
+            let planned = device.plan.capture();
+            if let Some(error) = capture.invalid.or(planned) {
+                return Err(error);
+            }
+            device.finish_graph(slot, Graph::new(capture.steps, Order::Line), into)
+        })
+    }
+
     /// The host looks at the side of a buffer that it sees.
     fn look(&self, buffer: BufferId, writes: bool) {
         let (address, range) = self.views.range(buffer);
@@ -68,39 +113,26 @@ impl SimSlot {
 }
 
 impl Device {
-    fn graph(&mut self, slot: u32, graph: GraphId) -> Result<&mut Graph> {
-        let graphs = &mut self.slot(slot).graphs;
-        let graph = graphs.get_mut(&graph);
-        graph.ok_or_else(|| Error::usage("the slot has no such graph"))
-    }
-
     fn finish_graph(
         &mut self,
         slot: u32,
         graph: Graph,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        if graph.steps.is_empty() {
-            return Err(Error::usage("the graph has no operation"));
-        }
         let Some(id) = into else {
             if let Some(error) = self.plan.graph() {
                 return Err(error);
             }
-            let graphs = &mut self.slot(slot).graphs;
-            let id = GraphId::unique();
-            graphs.insert(id, graph);
+            let id = self.slot(slot).graphs.insert(graph);
             return Ok((id, Built::Instantiated));
         };
-        let old = self.graph(slot, id)?;
-        if let Some(reason) = old.other_build(&graph) {
-            return Err(Error::usage(reason));
-        }
+        let old = self.slot(slot).graphs.get_mut(id)?;
+        check_same_build(old.order.is_captured(), graph.order.is_captured())?;
         let refused = match old.difference(&graph) {
             None => self.plan.update(),
             Some(_) => self.plan.graph(),
         };
-        let old = self.graph(slot, id)?;
+        let old = self.slot(slot).graphs.get_mut(id)?;
         if let Some(error) = refused {
             // It may have taken over some of the parameters.
             let taken = graph.steps.len().div_ceil(2);
@@ -118,21 +150,6 @@ impl Device {
         };
         *old = graph;
         Ok((id, built))
-    }
-
-    fn end_capture(&mut self, slot: u32, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        // Over in any case, so before anything can fail.
-        let capture = self.slot(slot).capture.take();
-        self.call(Call::GraphEdit)?;
-        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        let planned = self.plan.capture();
-        if let Some(error) = capture.invalid.or(planned) {
-            return Err(error);
-        }
-        if capture.steps.is_empty() {
-            return Err(Error::usage("the capture took nothing down"));
-        }
-        self.finish_graph(slot, Graph::new(capture.steps, Order::Line), into)
     }
 }
 
@@ -193,23 +210,7 @@ unsafe impl DeviceSlot for SimSlot {
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         self.enter(|device, views, slot| {
             device.check_lost()?;
-            let step = device.resolve(slot, op);
-            if let Some(capture) = device.slot(slot).capture.as_mut() {
-                match step {
-                    Ok(step) => capture.steps.push(step),
-                    // The graph would lack it.
-                    Err(error) => {
-                        capture.invalid.get_or_insert(refused_in_capture());
-                        return Err(error);
-                    }
-                }
-                let called = device.call(Call::GraphEdit);
-                if let (Err(error), Some(capture)) = (&called, device.slot(slot).capture.as_mut()) {
-                    capture.invalid.get_or_insert(error.clone());
-                }
-                return called;
-            }
-            let step = step?;
+            let step = device.resolve(slot, op)?;
             device.call(Call::Submission)?;
             device.count_submission(slot)?;
             let mut single = Graph::new(vec![step], Order::Line);
@@ -225,7 +226,6 @@ unsafe impl DeviceSlot for SimSlot {
             if share.stream(earlier) == share.stream(later) {
                 return device.check_lost();
             }
-            device.forbid_in_own_capture(slot, "a join")?;
             // An event's record, and a stream's wait for it.
             device.call(Call::Submission)?;
             device.call(Call::Submission)?;
@@ -235,35 +235,22 @@ unsafe impl DeviceSlot for SimSlot {
         })
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.call(Call::GraphEdit, |device, _, slot| {
-            device.forbid_in_own_capture(slot, "a capture was begun")?;
-            device.slot(slot).capture = Some(Capture {
-                steps: Vec::new(),
-                thread: std::thread::current().id(),
-                invalid: None,
-            });
-            Ok(())
-        })
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.enter(|device, _, slot| device.end_capture(slot, into))
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.call(Call::GraphEdit, |device, _, slot| {
-            let late = |(place, node): (usize, &Node<'_>)| {
-                node.after.iter().any(|earlier| *earlier >= place)
-            };
-            if let Some(node) = nodes.iter().enumerate().position(late) {
-                let message = format!("node {node} runs after one that does not come before it");
-                return Err(Error::usage(message));
+        source.check()?;
+        let nodes = match source {
+            GraphSource::Captured(ops) => {
+                self.begin_capture()?;
+                let captured = ops.iter().try_for_each(|op| self.capture(op));
+                let ended = self.end_capture(into);
+                return captured.and(ended);
             }
+            GraphSource::Explicit(nodes) => nodes,
+        };
+        self.call(Call::GraphEdit, |device, _, slot| {
             let steps = nodes.iter().map(|node| device.resolve(slot, node.op));
             let steps = steps.collect::<Result<_>>()?;
             let after = nodes.iter().map(|node| node.after.to_vec()).collect();
@@ -276,7 +263,7 @@ unsafe impl DeviceSlot for SimSlot {
         self.call(Call::GraphEdit, |device, _, slot| {
             let step = device.resolve(slot, op)?;
             let refused = device.plan.params();
-            let graph = device.graph(slot, graph)?;
+            let graph = device.slot(slot).graphs.get_mut(graph)?;
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));
             }
@@ -292,26 +279,25 @@ unsafe impl DeviceSlot for SimSlot {
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
         let mut device = self.shared.device.lock();
         device.check_lost()?;
-        let graph = device.graph(self.id, graph)?;
+        let graph = device.slot(self.id).graphs.get(graph)?;
         Ok(graph.steps.iter().map(|step| step.op.clone()).collect())
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
         self.enter(|device, _, slot| {
             device.calls.add(Call::GraphEdit);
-            device.slot(slot).graphs.remove(&graph);
+            device.slot(slot).graphs.remove(graph);
         });
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.call(Call::Submission, |device, views, slot| {
-            device.forbid_in_own_capture(slot, "a graph was launched")?;
             device.count_submission(slot)?;
-            let mut launched = device.graph(slot, graph)?.clone();
+            let mut launched = device.slot(slot).graphs.get_mut(graph)?.clone();
             device.check_adopted(slot, &launched)?;
             let touches = device.submit(slot, Queue::Compute, &mut launched)?;
             // With what was found out about it.
-            *device.graph(slot, graph)? = launched;
+            *device.slot(slot).graphs.get_mut(graph)? = launched;
             views.poison(&device.memory, &touches);
             Ok(())
         })
@@ -319,7 +305,6 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn fence(&mut self) -> Result<()> {
         self.call(Call::Submission, |device, _, slot| {
-            device.forbid_in_own_capture(slot, "a mark was set")?;
             device.count_submission(slot)?;
             device.mark(slot);
             Ok(())
@@ -328,7 +313,6 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn is_done(&mut self) -> Result<bool> {
         self.call(Call::Poll, |device, views, slot| {
-            device.forbid_in_own_capture(slot, "the slot was asked whether it is done")?;
             device.check_gone(slot)?;
             let done = !device.plan.is_captured_elsewhere() && device.is_marked(slot);
             if done {
@@ -341,7 +325,6 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn wait(&mut self) -> Result<()> {
         self.call(Call::Poll, |device, views, slot| {
-            device.forbid_in_own_capture(slot, "a wait")?;
             device.check_gone(slot)?;
             device.run_to_mark(slot)?;
             device.see_mark(slot);
@@ -369,5 +352,50 @@ impl Drop for SimSlot {
         self.views.publish(&mut device.memory);
         device.close(slot);
         device.bury();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Live, SimBackend, SimOptions, ViolationKind};
+    use super::*;
+    use crate::backend::{Backend, Space};
+    use crate::record::{Recorder, Unit};
+
+    #[test]
+    fn an_allocation_ends_a_capture_of_its_own_thread_and_no_other() {
+        let sim = SimBackend::new(SimOptions::seeded(0));
+        let mut recorder = Recorder::new(&[1]);
+        let elements = 64;
+        let buffer = recorder.device_buffer::<u8>("b", Unit::PerBatch { elements });
+        recorder.memset(buffer, 0);
+        let recording = recorder.finish().unwrap();
+        let opened = sim.open_slots(recording.buffers(), 1, Streams::PerSlot);
+        let mut opened = opened.unwrap();
+        let addresses = opened[0].addresses(buffer.id());
+        let memset = Op::Memset {
+            device: addresses.device,
+            byte: 1,
+            bytes: 64,
+        };
+        let (id, buffers) = (0, vec![addresses]);
+        let mut slot = SimSlot::new(id, buffers, Views::default(), Arc::clone(&sim.shared));
+        slot.begin_capture().unwrap();
+        slot.capture(&memset).unwrap();
+        let elsewhere = || drop(sim.allocate(Space::Device, 8).unwrap());
+        std::thread::scope(|scope| scope.spawn(elsewhere).join().unwrap());
+        slot.end_capture(None).unwrap();
+        assert_eq!(sim.violations(), []);
+        slot.begin_capture().unwrap();
+        slot.capture(&memset).unwrap();
+        assert_eq!(sim.live().captures, 1);
+        assert!(sim.allocate(Space::Device, 8).is_err());
+        let error = slot.end_capture(None).unwrap_err();
+        assert_eq!(error.code(), Some(901), "{error}");
+        let kinds: Vec<_> = sim.violations().iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [ViolationKind::Capture]);
+        drop(slot);
+        opened.drain(..).for_each(std::mem::forget);
+        assert_eq!(sim.live(), Live::default());
     }
 }

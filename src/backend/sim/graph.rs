@@ -1,7 +1,6 @@
 //! Graphs of a slot: their nodes, their order, and what an update may change.
 
 use super::access::{Step, Touch, touches};
-use crate::backend::Op;
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -36,11 +35,8 @@ impl Order {
         }
     }
 
-    fn name(&self) -> &'static str {
-        match self {
-            Order::Line => "captured",
-            Order::After(_) => "built by hand",
-        }
+    pub(super) fn is_captured(&self) -> bool {
+        *self == Order::Line
     }
 }
 
@@ -53,18 +49,12 @@ impl Graph {
         }
     }
 
-    /// Why this graph cannot take the parameters of `other` at all.
-    pub(super) fn other_build(&self, other: &Graph) -> Option<String> {
-        let (own, others) = (self.order.name(), other.order.name());
-        (own != others).then(|| format!("the graph was {own}, and the update was {others}"))
-    }
-
     /// Where the topology of `other` differs, if it does.
     pub(super) fn difference(&self, other: &Graph) -> Option<String> {
         let pairs = self.steps.iter().zip(&*other.steps).enumerate();
         for (node, (old, new)) in pairs {
             if discriminant(&old.op) != discriminant(&new.op) {
-                let (old, new) = (kind_name(&old.op), kind_name(&new.op));
+                let (old, new) = (old.op.kind_name(), new.op.kind_name());
                 return Some(format!("node {node} was {old}, and is {new}"));
             }
         }
@@ -137,14 +127,4 @@ fn clash(after: &[Vec<usize>], all: &[(usize, Touch)]) -> Option<[(usize, Touch)
         }
     }
     None
-}
-
-fn kind_name(op: &Op) -> &'static str {
-    match op {
-        Op::Upload { .. } => "an upload",
-        Op::Download { .. } => "a download",
-        Op::Memset { .. } => "a memset",
-        Op::Launch { .. } => "a kernel",
-        Op::Timestamp { .. } => "a timestamp",
-    }
 }

@@ -170,12 +170,12 @@ impl SimBackend {
         let mut device = self.shared.device.lock();
         device.bury();
         let shares = device.shares.values();
-        let graphs = shares.clone().flat_map(|share| share.graphs.values());
+        let graphs = shares.clone().map(|share| share.graphs.len());
         let captures = shares.clone().filter(|share| share.capture.is_some());
         Live {
             slots: device.shares.len(),
             allocations: device.memory.len(),
-            graphs: graphs.count(),
+            graphs: graphs.sum(),
             captures: captures.count(),
             leases: shares.map(Share::leases).sum(),
             work: match device.check_lost() {

@@ -6,7 +6,8 @@ use super::device::Device;
 use super::graph::Graph;
 use super::schedule::Work;
 use super::violation::{Violation, ViolationKind, queue_name};
-use crate::backend::{Addresses, Allocation, GraphId, Lease, Queue, Space, TIMESTAMPS, Timestamps};
+use crate::backend::graphs::Graphs;
+use crate::backend::{Addresses, Allocation, Lease, Queue, Space, TIMESTAMPS, Timestamps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Access;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ pub(super) struct Share {
     /// By their addresses.
     pub(super) adopted: BTreeMap<u64, Allocation>,
     leases: BTreeMap<u64, Held>,
-    pub(super) graphs: BTreeMap<GraphId, Graph>,
+    pub(super) graphs: Graphs<Graph>,
     pub(super) capture: Option<Capture>,
     /// The last piece of work given to each queue, and what comes before it.
     pub(super) given: [Option<(Epoch, Clock)>; 3],
@@ -57,7 +58,7 @@ impl Share {
             buffers: Vec::new(),
             adopted: BTreeMap::new(),
             leases: BTreeMap::new(),
-            graphs: BTreeMap::new(),
+            graphs: Graphs::default(),
             capture: None,
             given: [const { None }; 3],
             mark: None,
@@ -182,18 +183,6 @@ impl Device {
         }
     }
 
-    /// Refuses a call that a capture forbids, by the slot that captures.
-    pub(super) fn forbid_in_own_capture(&mut self, slot: u32, what: &str) -> Result<()> {
-        let share = self.slot(slot);
-        if share.capture.is_none() {
-            return Ok(());
-        }
-        let message = format!("{what} during a capture on slot {slot}");
-        let error = Error::usage(message.clone());
-        self.violate(Violation::new(ViolationKind::Capture, message))?;
-        Err(error)
-    }
-
     /// Takes a planned failure of a call that gives work; refuses it while a loss of the
     /// slot has not been reported.
     pub(super) fn count_submission(&mut self, slot: u32) -> Result<()> {
@@ -259,11 +248,6 @@ impl Device {
 
     /// Ends a slot: waits for what it can, and frees the rest.
     pub(super) fn close(&mut self, slot: u32) {
-        if self.slot(slot).capture.take().is_some() {
-            let message = format!("slot {slot} was dropped during a capture");
-            // Nobody is there to take an error.
-            let _ = self.violate(Violation::new(ViolationKind::Capture, message));
-        }
         for given in self.slot(slot).given.clone() {
             if let Some((epoch, clock)) = given
                 && self.run_until(epoch).is_ok()

@@ -10,8 +10,8 @@ use super::process::Fate;
 use super::served::as_loss;
 use super::supervisor::Supervisor;
 use crate::backend::{
-    Addresses, Allocation, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId, HostViews, Layout,
-    Node, Op, Queue, Streams, Timestamps, host_ns,
+    Addresses, Allocation, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
+    HostViews, Layout, Op, Queue, Streams, Timestamps, host_ns,
 };
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::BufferId;
@@ -46,7 +46,6 @@ pub(super) struct WorkerSlot {
     order: QueueOrder,
     /// Whether the last fence speaks of all work before it.
     is_covered: bool,
-    capture: Option<Vec<Op>>,
     /// The number of the last fence that was set, and of the last one that was seen
     /// reached or lost. Numbers wrap, and are only compared for being equal.
     given: u32,
@@ -72,7 +71,6 @@ impl WorkerSlot {
             steps: Vec::new(),
             order: QueueOrder::new(opened.streams),
             is_covered: true,
-            capture: None,
             given: 0,
             seen: 0,
             generation: 0,
@@ -88,13 +86,6 @@ impl WorkerSlot {
             self.is_quiet(),
             "host memory is touched while the slot works: mark the work with fence, then wait"
         );
-    }
-
-    fn refuse_in_capture(&self, what: &str) -> Result<()> {
-        match self.capture {
-            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
-            None => Ok(()),
-        }
     }
 
     fn flag(&self) -> &CompletionFlag {
@@ -119,7 +110,6 @@ impl WorkerSlot {
     /// of a lost worker once when its process has ended: until then its device may
     /// write to the slot's host memory.
     fn look(&mut self) -> Result<bool> {
-        self.refuse_in_capture("the work was asked for")?;
         if self.seen == self.given {
             // Work behind the last fence is gone with its process.
             if !self.is_covered && matches!(self.supervisor.fate(self.generation), Fate::Ended(_)) {
@@ -200,10 +190,6 @@ impl WorkerSlot {
             let _ = futex::wait(word, futex::Flags::empty(), reached, Some(&timeout));
         }
     }
-
-    fn build(&mut self, spec: Spec, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.supervisor.build(self.slot, spec, into)
-    }
 }
 
 // SAFETY: buffers lie where the layout has them, apart from each other, and `assert_quiet`
@@ -260,47 +246,25 @@ unsafe impl DeviceSlot for WorkerSlot {
     fn disown(&mut self, _: &Allocation) {}
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        match &mut self.capture {
-            Some(ops) => ops.push(op.clone()),
-            None => self.steps.push(Step::Op(queue, op.clone())),
-        }
+        self.steps.push(Step::Op(queue, op.clone()));
         Ok(())
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        if self.capture.is_none() {
-            self.steps.push(Step::Join(earlier, later));
-        }
+        self.steps.push(Step::Join(earlier, later));
         Ok(())
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.refuse_in_capture("a capture was begun")?;
-        self.capture = Some(Vec::new());
-        Ok(())
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let ops = self.capture.take();
-        let ops = ops.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        self.build(Spec { ops, after: None }, into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.refuse_in_capture("a graph was built")?;
-        let spec = Spec {
-            ops: nodes.iter().map(|node| node.op.clone()).collect(),
-            after: Some(nodes.iter().map(|node| node.after.to_vec()).collect()),
-        };
-        self.build(spec, into)
+        source.check()?;
+        self.supervisor.build(self.slot, Spec::of(source), into)
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.refuse_in_capture("a graph was changed")?;
         self.supervisor.set_params(self.slot, graph, node, op)
     }
 
@@ -317,13 +281,11 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.refuse_in_capture("a graph was launched")?;
         self.steps.push(Step::Graph(graph));
         Ok(())
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.refuse_in_capture("a fence was set")?;
         // The worker that has the work of the fence before, if that is in flight.
         let worker = (self.seen != self.given).then_some(self.generation);
         let mut work = Request::Work {

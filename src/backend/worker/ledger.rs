@@ -52,7 +52,8 @@ impl Ledger {
 
     pub(super) fn add(&mut self, group: Group) {
         let open = group.slots.iter().flatten();
-        self.slots.extend(open.map(|slot| (*slot, Graphs::new())));
+        self.slots
+            .extend(open.map(|slot| (*slot, Graphs::default())));
         self.groups.push(group);
     }
 

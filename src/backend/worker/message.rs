@@ -1,8 +1,8 @@
 //! What crosses between the processes.
 
 use crate::backend::{
-    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Occupancy, Op, Queue, Streams,
-    Timestamps,
+    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node, Occupancy, Op,
+    Queue, Streams, Timestamps,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, Image, Kernel, Param};
@@ -86,12 +86,39 @@ pub(super) enum Request {
     Close,
 }
 
-/// How a graph is made.
+/// A [`GraphSource`] that owns its operations.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Spec {
     pub(super) ops: Vec<Op>,
-    /// What each runs after, where the graph is built by hand; a capture else.
-    pub(super) after: Option<Vec<Vec<usize>>>,
+    /// The indices of the nodes that each runs after; `None` for a captured graph.
+    after: Option<Vec<Vec<usize>>>,
+}
+
+impl Spec {
+    pub(super) fn of(source: GraphSource<'_>) -> Spec {
+        let after = match source {
+            GraphSource::Captured(_) => None,
+            GraphSource::Explicit(nodes) => {
+                Some(nodes.iter().map(|node| node.after.to_vec()).collect())
+            }
+        };
+        Spec {
+            ops: source.ops().cloned().collect(),
+            after,
+        }
+    }
+
+    /// Calls `make` with `ops` in place of the own operations.
+    pub(super) fn with_ops<T>(&self, ops: &[Op], make: impl FnOnce(GraphSource<'_>) -> T) -> T {
+        match &self.after {
+            None => make(GraphSource::Captured(&ops.iter().collect::<Vec<_>>())),
+            Some(after) => {
+                let nodes = ops.iter().zip(after);
+                let nodes: Vec<_> = nodes.map(|(op, after)| Node { op, after }).collect();
+                make(GraphSource::Explicit(&nodes))
+            }
+        }
+    }
 }
 
 /// A step of a slot's work.

@@ -8,8 +8,8 @@ use super::polling::poll_slots;
 use super::served::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, KernelCache, Layout, Node, NvrtcLibrary, Op, Queue,
-    Streams, host_ns, own_thread,
+    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Streams, host_ns,
+    own_thread,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -303,25 +303,11 @@ impl Worker<'_> {
         let mut state = served.lock();
         let State { slot, graphs, .. } = &mut *state;
         let into = graphs.get(&graph.0).map(|held| held.graph);
-        let (here, built) = match &spec.after {
-            None => {
-                slot.begin_capture()?;
-                let given = ops.iter().try_for_each(|op| {
-                    // SAFETY: the process that started this one gave the operation to
-                    // its slot, so code there vouched for it; `Map::op` put this slot's
-                    // addresses in.
-                    unsafe { slot.enqueue(Queue::Compute, op) }
-                });
-                let ended = slot.end_capture(into);
-                given.and(ended)?
-            }
-            Some(after) => {
-                let nodes = ops.iter().zip(after);
-                let nodes: Vec<Node<'_>> = nodes.map(|(op, after)| Node { op, after }).collect();
-                // SAFETY: as above, and the edges are those of that process.
-                unsafe { slot.build_graph(&nodes, into)? }
-            }
-        };
+        let (here, built) = spec.with_ops(&ops, |source| {
+            // SAFETY: the process that started this one gave the operations and their edges to
+            // its slot, so code there vouched for them; `Map::op` put this slot's addresses in.
+            unsafe { slot.make_graph(source, into) }
+        })?;
         let held = Held {
             spec,
             ops,

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
+    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Node, Op, Queue, Space, Streams,
+    Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -256,32 +257,22 @@ unsafe impl DeviceSlot for BrokenSlot {
         }
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.inner.begin_capture()
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        match (self.bug, into) {
-            (Bug::NoUpdate, Some(graph)) => {
-                let (unused, _) = self.inner.end_capture(None)?;
-                self.inner.drop_graph(unused);
-                Ok((graph, Built::Updated))
-            }
-            _ => self.inner.end_capture(into),
-        }
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         if let (Bug::NoUpdate, Some(graph)) = (self.bug, into) {
+            if source.is_captured() {
+                // SAFETY: as the caller vouches for it.
+                let (unused, _) = unsafe { self.inner.make_graph(source, None)? };
+                self.inner.drop_graph(unused);
+            }
             return Ok((graph, Built::Updated));
         }
-        let Bug::NoEdge(missing) = self.bug else {
+        let (Bug::NoEdge(missing), GraphSource::Explicit(nodes)) = (self.bug, source) else {
             // SAFETY: as the caller vouches for it.
-            return unsafe { self.inner.build_graph(nodes, into) };
+            return unsafe { self.inner.make_graph(source, into) };
         };
         let edges: usize = nodes.iter().map(|node| node.after.len()).sum();
         let mut before = 0;
@@ -302,7 +293,7 @@ unsafe impl DeviceSlot for BrokenSlot {
             .map(|(node, after)| Node { op: node.op, after })
             .collect();
         // SAFETY: as the caller vouches for it.
-        unsafe { self.inner.build_graph(&nodes, into) }
+        unsafe { self.inner.make_graph(GraphSource::Explicit(&nodes), into) }
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tapeloop::Result;
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams,
+    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 
@@ -271,22 +271,13 @@ unsafe impl DeviceSlot for TamperingSlot {
         self.inner.join(earlier, later)
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.inner.begin_capture()
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let made = self.inner.end_capture(into);
-        self.made(made)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         // SAFETY: as the caller vouches for it.
-        let made = unsafe { self.inner.build_graph(nodes, into) };
+        let made = unsafe { self.inner.make_graph(source, into) };
         self.made(made)
     }
 

@@ -1,22 +1,22 @@
-//! Where operations are given to a slot: the unsafe calls of [`DeviceSlot`], behind functions
-//! that take nothing but what [`lower`](super::lower) made.
+//! Gives lowered commands to a slot: the unsafe calls of [`DeviceSlot`], behind functions that
+//! take nothing but what [`lower`](super::lower) made.
 
-use super::Lowered;
-use crate::backend::{Built, DeviceSlot, GraphId, Node, Op, Queue, TIMESTAMPS};
-use crate::error::{Error, Result};
+use super::{Build, Lowered};
+use crate::backend::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue, TIMESTAMPS};
+use crate::error::{Context, Error, Result};
 use crate::record::BufferId;
 
-/// A node of a graph.
+/// What a node of a graph does.
 #[derive(Clone, Copy)]
-pub(super) enum Given<'a> {
+pub(super) enum NodeSource<'a> {
     /// A command.
     Command(&'a Lowered),
-    /// One of the slot's timestamps.
+    /// Takes one of the slot's timestamps.
     Timestamp(u32),
 }
 
 /// Timestamps as operations.
-static STAMP_OPS: [Op; TIMESTAMPS] = [
+static TIMESTAMP_OPS: [Op; TIMESTAMPS] = [
     Op::Timestamp { timestamp: 0 },
     Op::Timestamp { timestamp: 1 },
     Op::Timestamp { timestamp: 2 },
@@ -31,7 +31,7 @@ fn check_slot(slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
     }
 }
 
-/// Gives a command to a queue, or to the capture in progress.
+/// Gives a command to a queue.
 pub(crate) fn enqueue(slot: &mut dyn DeviceSlot, queue: Queue, lowered: &Lowered) -> Result<()> {
     check_slot(slot, lowered)?;
     // SAFETY: a `Lowered` comes from `lower` alone, that is from a checked recording and
@@ -73,7 +73,7 @@ pub(super) fn enqueue_part(
     unsafe { slot.enqueue(queue, &part) }
 }
 
-/// Gives a timestamp to a queue, or to the capture in progress.
+/// Gives a timestamp to a queue.
 pub(super) fn enqueue_timestamp(
     slot: &mut dyn DeviceSlot,
     queue: Queue,
@@ -100,31 +100,48 @@ pub(super) fn enqueue_zeros(
     unsafe { slot.enqueue(Queue::Compute, &zero) }
 }
 
-/// Makes a graph of nodes, each with the places of those that it runs after, or gives
-/// their parameters to the graph `into`.
-pub(super) fn build_graph(
+/// Makes a graph of nodes, or gives their parameters to the graph `into`. Each node comes with
+/// the places of those that it runs after, which a captured graph takes from the order alone.
+pub(super) fn make_graph(
     slot: &mut dyn DeviceSlot,
-    given: &[(Given<'_>, Vec<usize>)],
+    nodes: &[(NodeSource<'_>, Vec<usize>)],
+    build: Build,
     into: Option<GraphId>,
 ) -> Result<(GraphId, Built)> {
-    let mut nodes = Vec::with_capacity(given.len());
-    for (node, after) in given {
-        let op = match *node {
-            Given::Command(lowered) => {
+    let mut listed = Vec::with_capacity(nodes.len());
+    for (source, after) in nodes {
+        let op = match *source {
+            NodeSource::Command(lowered) => {
                 check_slot(slot, lowered)?;
                 lowered.op()
             }
-            Given::Timestamp(timestamp) => &STAMP_OPS[timestamp as usize],
+            NodeSource::Timestamp(timestamp) => &TIMESTAMP_OPS[timestamp as usize],
         };
-        nodes.push(Node { op, after });
+        listed.push(Node { op, after });
     }
     drop_released(slot);
+    let ops: Vec<&Op>;
+    let (source, place) = match build {
+        Build::Capture => {
+            ops = listed.iter().map(|node| node.op).collect();
+            (GraphSource::Captured(&ops), "capture the graph")
+        }
+        Build::Explicit => (GraphSource::Explicit(&listed), "build the graph"),
+    };
     // SAFETY: as for `enqueue`. The edges are those that `hazards` derives from what the
     // commands read and write, or more.
-    unsafe { slot.build_graph(&nodes, into) }
+    unsafe { slot.make_graph(source, into) }.within(|| place)
 }
 
-/// Gives one node of a graph the parameters of a command, which has the same place.
+/// Captures commands in their order.
+#[cfg(feature = "bench")]
+pub(crate) fn capture(slot: &mut dyn DeviceSlot, commands: &[Lowered]) -> Result<GraphId> {
+    let nodes = commands.iter().map(NodeSource::Command);
+    let nodes: Vec<_> = nodes.map(|command| (command, Vec::new())).collect();
+    make_graph(slot, &nodes, Build::Capture, None).map(|(graph, _)| graph)
+}
+
+/// Gives one node of a graph the parameters of a command at the same place.
 pub(super) fn set_params(
     slot: &mut dyn DeviceSlot,
     graph: GraphId,
@@ -137,7 +154,7 @@ pub(super) fn set_params(
     unsafe { slot.set_params(graph, node, lowered.op()) }
 }
 
-/// Drops graphs that were let go of without the slot at hand.
+/// Drops the graphs of executors that were dropped before.
 pub(super) fn drop_released(slot: &mut dyn DeviceSlot) {
     for graph in slot.id().take_released() {
         slot.drop_graph(graph);
