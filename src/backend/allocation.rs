@@ -34,16 +34,20 @@ impl Space {
     }
 }
 
-/// Names one open backend, so that its allocations are told from others'.
+/// Proves that an allocation was made by the backend that holds the key.
+///
+/// A backend keeps its key to itself, unlike its [`BackendId`](super::BackendId): slots use any
+/// allocation that has the backend's key, so code with the key could make one of memory that is
+/// not the backend's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home(u64);
+pub struct AllocationKey(u64);
 
-impl Home {
-    /// A name that no other has.
+impl AllocationKey {
+    /// A key that no other backend has.
     #[allow(clippy::new_without_default, reason = "every call gives another value")]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Home(NEXT.fetch_add(1, Relaxed))
+        AllocationKey(NEXT.fetch_add(1, Relaxed))
     }
 }
 
@@ -66,7 +70,7 @@ pub type WriteGuard<'a> = MappedRwLockWriteGuard<'a, [u8]>;
 /// with the last of them.
 #[derive(Clone)]
 pub struct Allocation {
-    home: Home,
+    key: AllocationKey,
     space: Space,
     address: u64,
     bytes: usize,
@@ -84,17 +88,17 @@ enum Turn {
 }
 
 impl Allocation {
-    /// An allocation of `bytes` bytes whose first is at `address`, as operations of
-    /// the backend `home` address it.
+    /// An allocation of `bytes` bytes at `address`, as operations of the backend with this key
+    /// address it.
     pub fn new(
-        home: Home,
+        key: AllocationKey,
         space: Space,
         address: u64,
         bytes: usize,
         region: Box<dyn Region>,
     ) -> Self {
         Allocation {
-            home,
+            key,
             space,
             address,
             bytes,
@@ -102,12 +106,12 @@ impl Allocation {
         }
     }
 
-    /// Refuses an allocation of another backend than `home`.
+    /// Refuses an allocation that was made with another key.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
-    pub fn check_home(&self, home: Home) -> Result<()> {
-        match self.home == home {
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an allocation of another backend.
+    pub fn check_key(&self, key: AllocationKey) -> Result<()> {
+        match self.key == key {
             true => Ok(()),
             false => Err(Error::usage("the memory is of another backend")),
         }

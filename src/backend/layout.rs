@@ -8,7 +8,7 @@ pub const ALIGN_BYTES: usize = 256;
 
 /// Where one buffer lies in its slot's share of the arenas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BufferRange {
     /// Size.
     pub bytes: usize,
     /// Offset in the slot's share of the device arena.
@@ -21,7 +21,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// By buffer.
-    pub places: Vec<Place>,
+    pub buffers: Vec<BufferRange>,
     /// A slot's share of the device arena.
     pub device_bytes: usize,
     /// A slot's share of the pinned arena.
@@ -32,7 +32,7 @@ impl Layout {
     /// Places for `buffers` in their order, `None` if the sum overflows.
     pub fn new(buffers: &[BufferDecl]) -> Option<Layout> {
         let mut layout = Layout {
-            places: Vec::with_capacity(buffers.len()),
+            buffers: Vec::with_capacity(buffers.len()),
             device_bytes: 0,
             host_bytes: 0,
         };
@@ -50,7 +50,7 @@ impl Layout {
                 View::Device => None,
                 View::Upload | View::Download => Some(take(&mut layout.host_bytes)?),
             };
-            layout.places.push(Place {
+            layout.buffers.push(BufferRange {
                 bytes,
                 device,
                 host,
@@ -83,7 +83,7 @@ mod tests {
             decl(64, View::Download),
         ];
         let layout = Layout::new(&buffers).unwrap();
-        let starts: Vec<_> = layout.places.iter().map(|p| (p.device, p.host)).collect();
+        let starts: Vec<_> = layout.buffers.iter().map(|p| (p.device, p.host)).collect();
         assert_eq!(starts, [(0, Some(0)), (256, None), (768, Some(256))]);
         assert_eq!((layout.device_bytes, layout.host_bytes), (1024, 512));
     }

@@ -39,8 +39,9 @@
 
 mod allocation;
 mod backoff;
-mod calls;
+mod call_counters;
 pub mod cpu;
+pub(crate) mod crate_threads;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod devices;
@@ -49,31 +50,31 @@ mod graphs;
 mod ids;
 mod layout;
 mod op;
-pub(crate) mod own_thread;
 mod select;
 pub mod sim;
 mod storage;
 mod timestamp;
-mod twin;
+mod twin_launch;
 #[cfg(any(feature = "cuda", test))]
-mod visible;
+mod visible_devices;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub mod worker;
 
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::record::DeviceInfo;
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
-pub use crate::workload::DeviceInfo;
+
 pub use allocation::{
-    Allocation, AllocationView, Home, Lease, ReadGuard, Region, Space, WriteGuard,
+    Allocation, AllocationKey, AllocationView, Lease, ReadGuard, Region, Space, WriteGuard,
 };
 use arrayvec::ArrayVec;
 pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use backoff::receive_within;
-pub use calls::{Call, CallCounters};
+pub use call_counters::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
 pub use ids::{BackendId, DeviceSlotId};
-pub use layout::{ALIGN_BYTES, Layout, Place};
+pub use layout::{ALIGN_BYTES, BufferRange, Layout};
 pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, CudaOptions, KernelCache, NvrtcLibrary, Selected, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

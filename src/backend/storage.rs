@@ -13,7 +13,7 @@ enum Memory {
     Own(Vec<u128>),
     /// Also another process's, as long as the bytes.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    Shared(super::worker::Part),
+    Shared(super::worker::ArenaPart),
 }
 
 impl Storage {
@@ -40,7 +40,7 @@ impl Storage {
 
     /// The first `bytes` of memory that is shared.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(super) fn shared(part: super::worker::Part, bytes: usize) -> Self {
+    pub(super) fn shared(part: super::worker::ArenaPart, bytes: usize) -> Self {
         let memory = Memory::Shared(part);
         Storage { memory, bytes }
     }

@@ -4,18 +4,18 @@
 //! reader can act on it a fix, and the chain of places it passed through,
 //! outermost first: `slot 2: batch 8123: download: buffer out: ...`.
 
-mod code;
-mod scope;
+mod driver_code;
 #[cfg(feature = "structure")]
-mod text;
+mod printable;
+mod scope;
 
-pub use code::Code;
+pub use driver_code::Code;
+#[cfg(feature = "structure")]
+pub(crate) use printable::excerpt;
+#[cfg(feature = "cli")]
+pub(crate) use printable::printable;
 pub use scope::ErrorScope;
 use std::fmt;
-#[cfg(feature = "structure")]
-pub(crate) use text::excerpt;
-#[cfg(feature = "cli")]
-pub(crate) use text::printable;
 
 /// What went wrong, coarse enough to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

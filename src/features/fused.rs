@@ -7,8 +7,8 @@ use super::{b_factor, ca_geometry, centrality, cluster, contact_number, contact_
 use super::{cpu, half_sphere, interface, protrusion, radius_of_gyration, rsa, sasa, smooth};
 use super::{summary, torsions, weighted_contact_number};
 use crate::error::{Error, Result};
-use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar};
-use crate::workload::DeviceInfo;
+use crate::record::{Access, Arg, DType, DeviceInfo, Kernel, ParamKind, Recorder, Scalar};
+
 use std::sync::OnceLock;
 
 /// Whether the launches of a batch are fused into one, in which each block takes

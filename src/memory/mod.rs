@@ -86,21 +86,21 @@
 //! dropped buffer that one of them still holds is *parked*: it counts as held,
 //! and it is lent to nobody until the last of them lets go.
 
-mod class;
+mod buffer;
 mod config;
 mod leaks;
-mod owned;
 mod pool;
+mod pool_stats;
+mod size_class;
 mod slice;
-mod stats;
 mod store;
 
+pub use buffer::{Device, DeviceBuffer, MemorySpace, Owned, Pinned, PinnedBuffer};
 pub use config::{Limits, PoolConfig};
 pub use leaks::{LeakLine, LeakReport};
-pub use owned::{Device, DeviceBuffer, Owned, Pinned, PinnedBuffer, Place};
 pub use pool::Pool;
+pub use pool_stats::{PoolStats, SpaceStats};
 pub use slice::{Read, Slice, SliceMut, Write};
-pub use stats::{PoolStats, SpaceStats};
 
 /// Some of the elements of a [`DeviceBuffer`].
 pub type DeviceSlice<'a, T> = Slice<'a, T, Device>;

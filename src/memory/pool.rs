@@ -1,7 +1,7 @@
 //! The pool, and what a buffer keeps of it.
 
-use super::class::allocation_bytes;
-use super::owned::{Device, Owned, Pinned, Place};
+use super::buffer::{Device, MemorySpace, Owned, Pinned};
+use super::size_class::allocation_bytes;
 use super::store::{Loan, Store};
 use super::{DeviceBuffer, LeakReport, Limits, PinnedBuffer, PoolConfig, PoolStats};
 use crate::backend::{Allocation, Backend, Space};
@@ -88,7 +88,7 @@ impl Pool {
         self.lend::<T, Pinned>(len, owner.into())
     }
 
-    fn lend<T: Element, P: Place>(
+    fn lend<T: Element, P: MemorySpace>(
         &self,
         len: usize,
         owner: Cow<'static, str>,

@@ -1,6 +1,6 @@
 //! Parts of buffers, and copies between them.
 
-use super::owned::{Pinned, Place};
+use super::buffer::{MemorySpace, Pinned};
 use super::pool::PooledAllocation;
 use crate::backend::AllocationView;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ impl<T, P> Clone for Slice<'_, T, P> {
 }
 impl<T, P> Copy for Slice<'_, T, P> {}
 
-impl<'a, T: Element, P: Place> Slice<'a, T, P> {
+impl<'a, T: Element, P: MemorySpace> Slice<'a, T, P> {
     /// The caller keeps the elements inside.
     pub(super) fn new(pooled: &'a PooledAllocation, start: usize, len: usize) -> Self {
         Slice {
@@ -109,7 +109,7 @@ impl<'a, T: Element> Slice<'a, T, Pinned> {
     }
 }
 
-impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
+impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
     /// As [`Slice::new`]; the caller has the elements to itself for `'a`.
     pub(super) fn new(pooled: &'a PooledAllocation, start: usize, len: usize) -> Self {
         SliceMut {
@@ -210,7 +210,7 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another length, a buffer
     /// of another backend, and while work in flight or a guard uses a buffer; or
     /// what the device says.
-    pub fn copy_from<Q: Place>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
+    pub fn copy_from<Q: MemorySpace>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
         check_len(from.len(), self.len())?;
         if from.is_empty() {
             return Ok(());
@@ -287,7 +287,7 @@ fn check_len(from: usize, to: usize) -> Result<()> {
     }
 }
 
-impl<T: Element, P: Place> fmt::Debug for Slice<'_, T, P> {
+impl<T: Element, P: MemorySpace> fmt::Debug for Slice<'_, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (space, start, len) = (P::SPACE.name(), self.start, self.len);
         let dtype = T::DTYPE;
@@ -295,7 +295,7 @@ impl<T: Element, P: Place> fmt::Debug for Slice<'_, T, P> {
     }
 }
 
-impl<T: Element, P: Place> fmt::Debug for SliceMut<'_, T, P> {
+impl<T: Element, P: MemorySpace> fmt::Debug for SliceMut<'_, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.slice.fmt(f)
     }

@@ -19,13 +19,13 @@ use std::sync::Arc;
 pub struct Bindings {
     recording: Arc<Recording>,
     slot: DeviceSlotId,
-    places: Vec<Place>,
+    buffers: Vec<BoundBuffer>,
     launches: Vec<BoundLaunch>,
 }
 
 /// Where one buffer is.
 #[derive(Clone, Debug)]
-struct Place {
+struct BoundBuffer {
     own: Addresses,
     device: Option<AllocationView>,
     host: Option<AllocationView>,
@@ -86,7 +86,7 @@ impl Bindings {
             let error = Error::usage("the slot is of another backend than the kernels");
             return Err(error.fix("bind to a slot that the same backend opened"));
         }
-        let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
+        let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| BoundBuffer {
             own: slot.addresses(id),
             device: None,
             host: None,
@@ -100,7 +100,7 @@ impl Bindings {
         Ok(Bindings {
             recording: Arc::clone(recording),
             slot: slot.id().clone(),
-            places: recording.buffers_by_id().map(place).collect(),
+            buffers: recording.buffers_by_id().map(place).collect(),
             launches: launches.collect::<Result<_>>()?,
         })
     }
@@ -130,7 +130,7 @@ impl Bindings {
     ) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         self.check_view(buffer.id(), &view, Space::Device)?;
-        self.places[buffer.id().index()].device = Some(view);
+        self.buffers[buffer.id().index()].device = Some(view);
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Bindings {
             return Err(Error::usage("it has no host side").within(buffer_place(&decl.name)));
         }
         self.check_view(buffer.id(), &view, Space::Pinned)?;
-        self.places[buffer.id().index()].host = Some(view);
+        self.buffers[buffer.id().index()].host = Some(view);
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl Bindings {
             let message = format!("a copy of {elements} elements; 1 to {} can be", decl.len);
             return Err(Error::usage(message).within(buffer_place(&decl.name)));
         }
-        self.places[buffer.id().index()].bytes = elements * decl.dtype.size_bytes();
+        self.buffers[buffer.id().index()].bytes = elements * decl.dtype.size_bytes();
         Ok(())
     }
 
@@ -177,7 +177,7 @@ impl Bindings {
             let message = "only a buffer that a single launch reads, or writes, can be mapped";
             return Err(Error::usage(message).within(buffer_place(&decl.name)));
         }
-        self.places[buffer.id().index()].mapped = mapped;
+        self.buffers[buffer.id().index()].mapped = mapped;
         Ok(())
     }
 
@@ -320,7 +320,7 @@ impl Bindings {
             ));
         }
         // What depends on what is known by buffer, so no two may share a byte.
-        let others = self.recording.buffers_by_id().zip(&self.places);
+        let others = self.recording.buffers_by_id().zip(&self.buffers);
         for ((other, decl), place) in others {
             let views = place.device.iter().chain(&place.host);
             if other != id && views.into_iter().any(|used| used.overlaps(view)) {
@@ -337,13 +337,13 @@ impl Bindings {
 
     /// The parts of them that buffers are bound to.
     pub(super) fn views(&self) -> impl Iterator<Item = &AllocationView> {
-        let places = self.places.iter();
-        places.flat_map(|place| place.device.iter().chain(&place.host))
+        let buffers = self.buffers.iter();
+        buffers.flat_map(|place| place.device.iter().chain(&place.host))
     }
 
     /// A buffer that is bound to some of the same memory as `view`, and where it is.
     pub(super) fn bound_over(&self, view: &AllocationView) -> Option<(&str, &AllocationView)> {
-        let buffers = self.recording.buffers().iter().zip(&self.places);
+        let buffers = self.recording.buffers().iter().zip(&self.buffers);
         let mut bound = buffers.flat_map(|(decl, place)| {
             let views = place.device.iter().chain(&place.host);
             views.map(|used| (&*decl.name, used))
@@ -353,7 +353,7 @@ impl Bindings {
 
     /// The address that kernels and copies use on the device side.
     pub(super) fn device(&self, id: BufferId) -> u64 {
-        let place = &self.places[id.index()];
+        let place = &self.buffers[id.index()];
         match (&place.device, place.mapped) {
             (_, true) => self.host(id),
             (Some(view), false) => view.address(),
@@ -362,7 +362,7 @@ impl Bindings {
     }
 
     pub(super) fn host(&self, id: BufferId) -> u64 {
-        let place = &self.places[id.index()];
+        let place = &self.buffers[id.index()];
         match &place.host {
             Some(view) => view.address(),
             None => place.own.host.expect("a buffer that the host sees"),
@@ -371,19 +371,19 @@ impl Bindings {
 
     /// What the host side is bound to, if not to the slot's own.
     pub(super) fn host_view(&self, id: BufferId) -> Option<&AllocationView> {
-        self.places[id.index()].host.as_ref()
+        self.buffers[id.index()].host.as_ref()
     }
 
     pub(super) fn bytes(&self, id: BufferId) -> usize {
-        self.places[id.index()].bytes
+        self.buffers[id.index()].bytes
     }
 
     pub(super) fn any_mapped(&self) -> bool {
-        self.places.iter().any(|place| place.mapped)
+        self.buffers.iter().any(|place| place.mapped)
     }
 
     pub(super) fn is_mapped(&self, id: BufferId) -> bool {
-        self.places[id.index()].mapped
+        self.buffers[id.index()].mapped
     }
 
     pub(super) fn launch(&self, index: usize) -> &BoundLaunch {

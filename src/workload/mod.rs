@@ -8,37 +8,11 @@ mod extent;
 mod views;
 
 use crate::error::Result;
-use crate::record::Recorder;
+use crate::record::{DeviceInfo, Recorder};
 
 pub use extent::Extent;
 pub(crate) use views::ViewLayout;
 pub use views::{ReadViews, WriteViews};
-
-/// What a workload may know of the device when it records.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub struct DeviceInfo {
-    /// `"cuda"`, `"cpu"` or `"sim"`.
-    // A name of this program: whoever sends it sends the name beside.
-    #[cfg_attr(feature = "supervise", serde(skip))]
-    pub backend: &'static str,
-    /// The device's product name.
-    pub name: String,
-    /// Compute capability, `None` on a CPU.
-    pub compute_capability: Option<(u32, u32)>,
-    /// Multiprocessors; on a CPU, threads of the pool.
-    pub multiprocessors: u32,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
-    /// The driver's version as CUDA counts it (13000 is 13.0), 0 on a CPU.
-    pub driver_version: u32,
-    /// Whether the host side of a buffer is its device side.
-    pub shares_host_memory: bool,
-    /// Its identity, as `nvidia-smi -L` prints it; `None` where it has none.
-    pub uuid: Option<String>,
-    /// Its place on the PCI bus; `None` where it is not there.
-    pub pci_bus_id: Option<String>,
-}
 
 /// A computation over a stream of items.
 pub trait Workload: Send + Sync + 'static {

@@ -1,4 +1,4 @@
-//! One item's parts of a batch's buffers.
+//! One item's buffers of a batch's buffers.
 
 use super::Extent;
 use crate::record::{BUFFERS_MAX, Buffer, BufferId, Element, Recording, Unit, View};
@@ -7,17 +7,17 @@ use arrayvec::ArrayVec;
 /// How the host buffers of one direction are cut into items.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewLayout {
-    parts: Vec<Part>,
+    buffers: Vec<ItemBuffer>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct ItemBuffer {
     buffer: BufferId,
     axis: usize,
     unit_bytes: usize,
 }
 
-impl Part {
+impl ItemBuffer {
     fn bytes(&self, extent: Extent) -> usize {
         extent[self.axis] as usize * self.unit_bytes
     }
@@ -26,10 +26,10 @@ impl Part {
 impl ViewLayout {
     /// The layout of the recording's buffers that items see as `view`.
     pub(crate) fn new(recording: &Recording, view: View) -> Self {
-        let parts = recording
+        let buffers = recording
             .buffers_by_id()
             .filter_map(|(buffer, decl)| match decl.unit {
-                Unit::PerAxis { axis, elements } if decl.view == view => Some(Part {
+                Unit::PerAxis { axis, elements } if decl.view == view => Some(ItemBuffer {
                     buffer,
                     axis,
                     unit_bytes: elements * decl.dtype.size_bytes(),
@@ -37,35 +37,35 @@ impl ViewLayout {
                 _ => None,
             });
         ViewLayout {
-            parts: parts.collect(),
+            buffers: buffers.collect(),
         }
     }
 
     /// The buffers in the layout's order.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = BufferId> {
-        self.parts.iter().map(|part| part.buffer)
+        self.buffers.iter().map(|part| part.buffer)
     }
 
     /// What an extent takes of all buffers together.
     pub(crate) fn bytes(&self, extent: Extent) -> usize {
-        self.parts.iter().map(|part| part.bytes(extent)).sum()
+        self.buffers.iter().map(|part| part.bytes(extent)).sum()
     }
 
     /// What one unit along `axis` takes of all buffers together.
     pub(crate) fn unit_bytes(&self, axis: usize) -> usize {
-        let along = self.parts.iter().filter(|part| part.axis == axis);
+        let along = self.buffers.iter().filter(|part| part.axis == axis);
         along.map(|part| part.unit_bytes).sum()
     }
 
     fn position(&self, buffer: BufferId) -> usize {
-        self.parts
+        self.buffers
             .iter()
             .position(|part| part.buffer == buffer)
             .expect("the buffer is not one that items see in this direction")
     }
 }
 
-/// Mutable parts of the upload buffers: one item's, or several items' in a row.
+/// Mutable buffers of the upload buffers: one item's, or several items' in a row.
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,
     // None once taken.
@@ -79,7 +79,11 @@ impl<'a> WriteViews<'a> {
         buffers: impl IntoIterator<Item = &'a mut [u8]>,
     ) -> Self {
         let slices: ArrayVec<_, BUFFERS_MAX> = buffers.into_iter().map(Some).collect();
-        assert_eq!(slices.len(), layout.parts.len(), "one buffer for each part");
+        assert_eq!(
+            slices.len(),
+            layout.buffers.len(),
+            "one buffer for each part"
+        );
         WriteViews { layout, slices }
     }
 
@@ -98,7 +102,7 @@ impl<'a> WriteViews<'a> {
         let fronts = self
             .slices
             .iter_mut()
-            .zip(&layout.parts)
+            .zip(&layout.buffers)
             .map(|(slice, part)| {
                 let whole = slice
                     .take()
@@ -131,7 +135,7 @@ impl<'a> WriteViews<'a> {
     }
 }
 
-/// One item's parts of the download buffers.
+/// One item's buffers of the download buffers.
 pub struct ReadViews<'a> {
     layout: &'a ViewLayout,
     buffers: &'a [&'a [u8]],
@@ -162,7 +166,7 @@ impl<'a> ReadViews<'a> {
     /// If it is not a download buffer of the recording.
     pub fn get<T: Element>(&self, buffer: Buffer<T>) -> &'a [T] {
         let position = self.layout.position(buffer.id());
-        let part = self.layout.parts[position];
+        let part = self.layout.buffers[position];
         let start = part.bytes(self.at);
         let bytes = &self.buffers[position][start..start + part.bytes(self.extent)];
         bytemuck::cast_slice(bytes)

@@ -4,8 +4,8 @@ use super::{SPACES, backend, roomy, stats, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use tapeloop::backend::{
-    Allocation, Backend, BackendId, DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Home, Region,
-    Space, Streams,
+    Allocation, AllocationKey, Backend, BackendId, DeviceInfo, DeviceSlot, DriverCalls, FunctionId,
+    Region, Space, Streams,
 };
 use tapeloop::memory::Pool;
 use tapeloop::record::{BufferDecl, Kernel};
@@ -14,7 +14,7 @@ use tapeloop::{Error, ErrorKind, Result};
 /// Lends so many bytes and no more; both kinds are one memory.
 struct Scarce {
     cpu: Arc<dyn Backend>,
-    home: Home,
+    allocation_key: AllocationKey,
     bytes_max: usize,
     used: Arc<AtomicUsize>,
 }
@@ -77,7 +77,7 @@ unsafe impl Backend for Scarce {
             used: Arc::clone(&self.used),
         };
         Ok(Allocation::new(
-            self.home,
+            self.allocation_key,
             space,
             1 << 20,
             bytes,
@@ -115,7 +115,7 @@ fn memory_that_the_backend_refuses_is_asked_for_again_without_the_caches() {
         let used = Arc::new(AtomicUsize::new(0));
         let scarce = Scarce {
             cpu: backend(),
-            home: Home::new(),
+            allocation_key: AllocationKey::new(),
             bytes_max: 8192,
             used: Arc::clone(&used),
         };

@@ -4,7 +4,7 @@ use super::Shared;
 use super::memory::{Allocations, Location};
 use crate::backend::graphs::{Graphs, check_same_build};
 use crate::backend::storage::Storage;
-use crate::backend::twin::{Launch, check_words};
+use crate::backend::twin_launch::{Launch, check_words};
 use crate::backend::{
     Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
     HostViews, Op, Queue, Streams, TIMESTAMPS, Timestamps, host_ns, no_timestamp,
@@ -17,20 +17,20 @@ use std::time::Instant;
 
 /// An operation with the allocations that it uses.
 #[derive(Clone)]
-struct Step {
+struct CheckedOp {
     op: Op,
     uses: Vec<(Allocation, Access)>,
 }
 
 struct Graph {
     // Shared with the launches in flight, which an update does not touch.
-    steps: Arc<Vec<Step>>,
+    steps: Arc<Vec<CheckedOp>>,
     captured: bool,
 }
 
 enum Work {
-    Step(Step),
-    Graph(Arc<Vec<Step>>),
+    Op(CheckedOp),
+    Graph(Arc<Vec<CheckedOp>>),
 }
 
 pub(super) struct CpuSlot {
@@ -76,7 +76,7 @@ impl CpuSlot {
     }
 
     /// Checks every address, and finds the allocations behind them.
-    fn step(&self, op: &Op) -> Result<Step> {
+    fn step(&self, op: &Op) -> Result<CheckedOp> {
         let mut uses = Vec::new();
         let mut touch = |address: u64, bytes: usize, access: Access| -> Result<()> {
             if let Location::Allocation { .. } = self.locate(address, bytes)? {
@@ -114,13 +114,13 @@ impl CpuSlot {
             }
             Op::Timestamp { .. } => {}
         }
-        Ok(Step {
+        Ok(CheckedOp {
             op: op.clone(),
             uses,
         })
     }
 
-    fn lease(&mut self, steps: &[Step]) -> Result<()> {
+    fn lease(&mut self, steps: &[CheckedOp]) -> Result<()> {
         let uses = || steps.iter().flat_map(|step| &step.uses);
         // A lease to read cannot become one to write while work holds it.
         if uses().any(|(allocation, access)| self.allocations.only_read(allocation, *access)) {
@@ -144,7 +144,7 @@ impl CpuSlot {
     fn drain(&mut self) -> Result<()> {
         for work in std::mem::take(&mut self.queue) {
             match work {
-                Work::Step(step) => self.run(&step.op)?,
+                Work::Op(step) => self.run(&step.op)?,
                 Work::Graph(steps) => steps.iter().try_for_each(|step| self.run(&step.op))?,
             }
         }
@@ -301,7 +301,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        allocation.check_home(self.shared.home)?;
+        allocation.check_key(self.shared.allocation_key)?;
         self.allocations.adopt(allocation);
         Ok(())
     }
@@ -315,7 +315,7 @@ unsafe impl DeviceSlot for CpuSlot {
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         self.lease(std::slice::from_ref(&step))?;
-        self.queue.push(Work::Step(step));
+        self.queue.push(Work::Op(step));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The CPU's memory: a slot's own buffers, and allocations that it has adopted.
 
 use crate::backend::storage::Storage;
-use crate::backend::{ALIGN_BYTES, Allocation, Home, Lease, Space};
+use crate::backend::{ALIGN_BYTES, Allocation, AllocationKey, Lease, Space};
 use crate::error::{Error, Result};
 use crate::record::{Access, BufferDecl};
 use std::collections::BTreeMap;
@@ -32,15 +32,15 @@ pub(super) fn shared_buffers(
     let layout = crate::backend::Layout::new(buffers);
     let layout = layout.ok_or_else(|| Error::usage("buffers without a layout"))?;
     let seen: Vec<usize> = (0..buffers.len())
-        .filter(|&index| layout.places[index].host.is_some())
+        .filter(|&index| layout.buffers[index].host.is_some())
         .collect();
-    let room = |&index: &usize| layout.places[index].bytes.next_multiple_of(ALIGN_BYTES);
+    let room = |&index: &usize| layout.buffers[index].bytes.next_multiple_of(ALIGN_BYTES);
     let mut parts = host
         .cut(all.iter().flat_map(|_| seen.iter().map(room)))
         .into_iter();
     for slot in &mut all {
         for (&index, part) in seen.iter().zip(&mut parts) {
-            slot[index] = Storage::shared(part, layout.places[index].bytes);
+            slot[index] = Storage::shared(part, layout.buffers[index].bytes);
         }
     }
     Ok(all)
@@ -51,14 +51,14 @@ pub(super) fn shared_buffers(
 const BLOCKS_START: u64 = 1 << 32;
 
 /// An allocation of zeros.
-pub(super) fn allocate(home: Home, space: Space, bytes: usize) -> Result<Allocation> {
+pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result<Allocation> {
     static NEXT: AtomicU64 = AtomicU64::new(BLOCKS_START);
     let storage = Storage::zeroed(bytes)?;
     // Views of an allocation start at multiples of the alignment of its elements.
     let room = (bytes as u64 + 1).next_multiple_of(4096);
     let address = NEXT.fetch_add(room, Relaxed);
     Ok(Allocation::new(
-        home,
+        key,
         space,
         address,
         bytes,
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_allocation_that_is_read_is_given_back_before_it_is_written() {
-        let allocation = allocate(Home::new(), Space::Pinned, 64).unwrap();
+        let allocation = allocate(AllocationKey::new(), Space::Pinned, 64).unwrap();
         let mut allocations = Allocations::default();
         allocations.adopt(&allocation);
         allocations.lease(&allocation, Access::Read).unwrap();

@@ -8,10 +8,10 @@
 mod device_slot;
 mod memory;
 
-use super::twin::Functions;
+use super::twin_launch::Functions;
 use super::{
-    Allocation, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot, DriverCalls,
-    FunctionId, Home, Space, Streams,
+    Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
+    DriverCalls, FunctionId, Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
@@ -28,7 +28,7 @@ pub struct CpuBackend {
 /// What slots have in common.
 struct Shared {
     id: BackendId,
-    home: Home,
+    allocation_key: AllocationKey,
     /// Where twins run; on the thread that waits, if there is none.
     pool: Option<Arc<ThreadPool>>,
     functions: Functions,
@@ -63,7 +63,7 @@ impl CpuBackend {
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),
-                home: Home::new(),
+                allocation_key: AllocationKey::new(),
                 pool,
                 functions: Functions::default(),
                 calls: CallCounters::default(),
@@ -123,11 +123,11 @@ unsafe impl Backend for CpuBackend {
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.shared.calls.add(Call::Allocation);
-        memory::allocate(self.shared.home, space, bytes)
+        memory::allocate(self.shared.allocation_key, space, bytes)
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        to.check_home(self.shared.home)?;
+        to.check_key(self.shared.allocation_key)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
         lease.exclusive()[to_offset..to_offset + from.len()].copy_from_slice(from);
@@ -135,7 +135,7 @@ unsafe impl Backend for CpuBackend {
     }
 
     fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
-        from.check_home(self.shared.home)?;
+        from.check_key(self.shared.allocation_key)?;
         from.check_range(from_offset, to.len())?;
         let lease = from.lease(Access::Read)?;
         to.copy_from_slice(&lease.shared()[from_offset..from_offset + to.len()]);
@@ -150,7 +150,7 @@ unsafe impl Backend for CpuBackend {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
-        from.check_home(self.shared.home)?;
+        from.check_key(self.shared.allocation_key)?;
         from.check_range(from_offset, bytes)?;
         to.check_range(to_offset, bytes)?;
         let range = from_offset..from_offset + bytes;

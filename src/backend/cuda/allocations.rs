@@ -93,7 +93,7 @@ impl Allocations {
             match held {
                 Some(index) if self.leased[index].1.writes() || !access.writes() => continue,
                 Some(index) => {
-                    // A lock to read becomes one to write in two steps, and the
+                    // A lock to read becomes one to write in two kinds, and the
                     // host may come in between: so the reads in flight end first.
                     finish()?;
                     self.leased.swap_remove(index);

@@ -1,9 +1,9 @@
 //! Captures operations on a stream.
 
+use super::address_checks::Checked;
 use super::graph::Template;
-use super::node::Step;
+use super::graph_node::NodeKind;
 use super::readback::Number;
-use super::rights::Checked;
 use super::stream::Stream;
 use crate::backend::Call;
 use crate::error::{Context as _, Error, ErrorKind, Result};
@@ -25,9 +25,9 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
         }
     }
     let (raw, ended) = capture.end();
-    let steps = checked.iter().map(Step::of).collect();
+    let kinds = checked.iter().map(NodeKind::of).collect();
     // Owned before the errors are looked at, so that a graph that came with one is freed.
-    let template = Template::captured(stream.context(), raw, nodes, steps);
+    let template = Template::captured(stream.context(), raw, nodes, kinds);
     captured.and(ended.within(|| "end capture"))?;
     let (nodes, operations) = (template.count()?, checked.len());
     if nodes != operations {

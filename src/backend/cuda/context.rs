@@ -1,10 +1,10 @@
 //! A device and its primary context.
 
-use super::bound::{Bound, Relaxed};
-use super::code::{self, Code};
 use super::driver::{self, Driver};
-use crate::backend::own_thread;
-use crate::backend::{BackendId, Call, CallCounters, DeviceInfo, Home};
+use super::result_codes::{self, Code};
+use super::thread_guard::{Relaxed, ThreadGuard};
+use crate::backend::crate_threads;
+use crate::backend::{AllocationKey, BackendId, Call, CallCounters, DeviceInfo};
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::ffi::CStr;
@@ -24,7 +24,7 @@ impl Device {
         // SAFETY: `raw` outlives the call, and whoever has a `Driver` has initialised it.
         let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
         match result {
-            code::SUCCESS => Ok(Device { driver, raw }),
+            result_codes::SUCCESS => Ok(Device { driver, raw }),
             _ => Err(driver::unusable("cuDeviceGet", Code::of(result))),
         }
     }
@@ -124,7 +124,7 @@ pub(super) struct Context {
     /// Whose functions and slots are its own.
     pub(super) id: BackendId,
     /// Whose allocations are its own.
-    pub(super) home: Home,
+    pub(super) allocation_key: AllocationKey,
     /// What was called so far.
     pub(super) calls: CallCounters,
     raw: sys::CUcontext,
@@ -147,14 +147,14 @@ impl Context {
         // SAFETY: `raw` outlives the call, and the device came from cuDeviceGet.
         let result = unsafe { (device.driver.cuDevicePrimaryCtxRetain)(&mut raw, device.raw) };
         drop(relaxed);
-        if result != code::SUCCESS {
+        if result != result_codes::SUCCESS {
             let code = Code::of(result);
             return Err(driver::unusable("cuDevicePrimaryCtxRetain", code));
         }
         let context = Arc::new(Context {
             device,
             id: BackendId::new(),
-            home: Home::new(),
+            allocation_key: AllocationKey::new(),
             calls: CallCounters::default(),
             raw,
             lost: OnceLock::new(),
@@ -169,26 +169,26 @@ impl Context {
     /// Device slots move between threads, and an embedder's thread may have made
     /// another context current since, so the driver is asked each time. A context
     /// that is lost is not asked.
-    pub(super) fn bind(&self) -> Result<Bound> {
+    pub(super) fn bind(&self) -> Result<ThreadGuard> {
         if let Some(error) = self.lost.get() {
             return Err(error.clone());
         }
-        let bound = Bound::new(self.device.driver, self.raw);
+        let bound = ThreadGuard::new(self.device.driver, self.raw);
         bound.map_err(|(call, raw)| self.check(call, raw).expect_err("it was refused"))
     }
 
     /// Binds the context round several calls, each of which binds it again: on an
     /// embedder's thread the state of the thread is then changed and restored once.
     /// `None` where there is nothing to gain, or where the calls will be refused.
-    pub(super) fn enter(&self) -> Option<Bound> {
-        match own_thread::is_marked() {
+    pub(super) fn enter(&self) -> Option<ThreadGuard> {
+        match crate_threads::is_registered() {
             true => None,
             false => self.bind().ok(),
         }
     }
 
     /// [`Context::bind`] for a call that is counted.
-    pub(super) fn bind_for(&self, call: Call) -> Result<Bound> {
+    pub(super) fn bind_for(&self, call: Call) -> Result<ThreadGuard> {
         self.calls.add(call);
         self.bind()
     }
@@ -200,13 +200,13 @@ impl Context {
 
     /// The driver bound as by [`Context::bind`], for freeing what is on the
     /// device; `None` once that is lost, when it is better leaked than touched.
-    pub(super) fn bind_to_free(&self) -> Option<Bound> {
+    pub(super) fn bind_to_free(&self) -> Option<ThreadGuard> {
         self.bind().ok()
     }
 
     /// Turns a result code into a result, and notes when the context is lost.
     pub(super) fn check(&self, call: &str, raw: i32) -> Result<()> {
-        if raw == code::SUCCESS {
+        if raw == result_codes::SUCCESS {
             return Ok(());
         }
         let code = Code::of(raw);

@@ -1,13 +1,13 @@
 //! One slot's share of the device: its queues, its graphs, its memory.
 
+use super::address_checks::{self, Checked};
 use super::allocations::{Allocations, Use};
 use super::capture::capture;
 use super::context::Context;
 use super::graph::{Draft, Graph, Template};
 use super::module::Functions;
 use super::queues::{Queues, StreamSet};
-use super::rights::{self, Checked};
-use super::share::Share;
+use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
@@ -32,7 +32,7 @@ pub(super) struct CudaSlot {
     capture_stream: Arc<Stream>,
     /// With the leases on those that work in flight uses.
     allocations: Allocations,
-    share: Share,
+    share: SlotMemory,
     /// The events that graphs and streams record.
     timestamps: Timestamps,
     functions: Arc<Functions>,
@@ -43,7 +43,7 @@ impl CudaSlot {
     pub(super) fn open(
         timestamps: Timestamps,
         functions: &Arc<Functions>,
-        share: Share,
+        share: SlotMemory,
         streams: StreamSet,
         blocking_wait: bool,
     ) -> Result<CudaSlot> {
@@ -77,7 +77,7 @@ impl CudaSlot {
 
     fn check<'a>(&self, op: &'a Op) -> Result<Checked<'a>> {
         let (share, allocations) = (&self.share, &self.allocations);
-        rights::check(op, share, allocations, &self.functions, &self.timestamps)
+        address_checks::check(op, share, allocations, &self.functions, &self.timestamps)
     }
 
     /// Checks an operation of a graph.
@@ -154,7 +154,7 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        allocation.check_home(self.context.home)?;
+        allocation.check_key(self.context.allocation_key)?;
         self.allocations.adopt(allocation);
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Drop for CudaSlot {
 #[cfg(test)]
 mod tests {
     use super::super::compile::Compiler;
-    use super::super::fake::{self, CAPTURE_UNSUPPORTED, Session};
+    use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
     use super::super::memory::{DeviceMemory, Pinned};
     use super::super::queues::stream_set;
     use super::super::timestamps::Clock;
@@ -299,7 +299,7 @@ mod tests {
         let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
         let pinned = Pinned::zeroed(context, 64)?;
         let device = DeviceMemory::new(context, 64)?;
-        let share = Share::cut(layout, pinned, device, 1).next().unwrap();
+        let share = SlotMemory::cut(layout, pinned, device, 1).next().unwrap();
         let compiler = Compiler::new(&CudaOptions::default(), 0);
         let functions = Arc::new(Functions::new(context, compiler));
         let streams = stream_set(context, Streams::PerSlot)?;
@@ -311,17 +311,17 @@ mod tests {
     #[test]
     fn a_slot_is_opened_and_dropped_while_another_thread_captures() {
         let session = Session::new();
-        fake::state(|state| state.captures_elsewhere = true);
+        fake_driver::state(|state| state.captures_elsewhere = true);
         let context = session.context();
         let slot = slot(&context).unwrap();
         drop((slot, context));
-        let (live, retained) = fake::state(|state| (state.memory.len(), state.retained));
+        let (live, retained) = fake_driver::state(|state| (state.memory.len(), state.retained));
         assert_eq!((live, retained), (0, 0));
-        assert!(!fake::state(|state| state.invalidated));
+        assert!(!fake_driver::state(|state| state.invalidated));
     }
 
     fn allocation(context: &Arc<Context>) -> Allocation {
-        let copier = super::super::copy::Copier::new(context).unwrap();
+        let copier = super::super::copier::Copier::new(context).unwrap();
         copier.allocate(Space::Device, 64).unwrap()
     }
 
@@ -350,7 +350,7 @@ mod tests {
         };
         let (graph, _) = build(&old, None).unwrap();
         // An exec whose update failed may hold parameters of either.
-        fake::state(|state| state.update_returns = (910, 5));
+        fake_driver::state(|state| state.update_returns = (910, 5));
         assert_eq!(build(&new, Some(graph)).unwrap_err().code(), Some(910));
         slot.launch_graph(graph).unwrap();
         for allocation in [&old, &new] {
@@ -373,19 +373,19 @@ mod tests {
         first.adopt(&allocation).unwrap();
         // SAFETY: the memset is of an allocation that the slot adopted.
         unsafe { first.enqueue(Queue::Compute, &zero(&allocation)) }.unwrap();
-        fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
+        fake_driver::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         drop(first);
-        fake::state(|state| state.waits_return = 0);
+        fake_driver::state(|state| state.waits_return = 0);
         assert!(!context.is_lost());
         assert_eq!(
-            fake::state(|state| state.memory.len()),
+            fake_driver::state(|state| state.memory.len()),
             3,
             "nothing is freed"
         );
         assert!(allocation.lease(Access::Read).is_err());
         drop(slot(&context).unwrap());
         assert_eq!(
-            fake::state(|state| state.memory.len()),
+            fake_driver::state(|state| state.memory.len()),
             3,
             "the next one is"
         );

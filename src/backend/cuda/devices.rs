@@ -2,7 +2,7 @@
 
 use super::context::{Context, Device};
 use super::driver::{self, Driver, Presence};
-use crate::backend::visible::{Known, Visible};
+use crate::backend::visible_devices::{Known, Visible};
 use crate::backend::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
 use crate::error::Result;
 use cudarc::driver::sys::CUdevice_attribute as A;

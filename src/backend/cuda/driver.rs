@@ -5,8 +5,8 @@
 //! of. So the functions come from the same library by a table of our own, whose
 //! signatures are checked against the bindings when the crate is compiled.
 
-use super::code::{self, Code};
-use crate::backend::visible::variable_text;
+use super::result_codes::{self, Code};
+use crate::backend::visible_devices::variable_text;
 use crate::backend::visible_variable;
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys;
@@ -61,7 +61,7 @@ macro_rules! driver {
                     version: REQUIRED_VERSION,
                     $($(#[$only])* $name: {
                         extern "C" fn refuse($(_: $arg),*) -> i32 {
-                            code::NOT_SUPPORTED
+                            result_codes::NOT_SUPPORTED
                         }
                         refuse
                     },)*
@@ -291,7 +291,7 @@ fn probe() -> Result<Presence> {
     let init: unsafe extern "C" fn(c_uint) -> i32 = unsafe { symbol(library, "cuInit") }?;
     // SAFETY: 0 is the only value that cuInit takes, at any time.
     let initialised = unsafe { init(0) };
-    if initialised == code::NO_DEVICE {
+    if initialised == result_codes::NO_DEVICE {
         return Ok(Presence::Absent(no_device()));
     }
     check("cuInit", initialised)?;
@@ -332,7 +332,7 @@ fn too_old(version: u32) -> Error {
 }
 
 fn check(call: &str, raw: i32) -> Result<()> {
-    if raw == code::SUCCESS {
+    if raw == result_codes::SUCCESS {
         return Ok(());
     }
     Err(unusable(call, Code::of(raw)))

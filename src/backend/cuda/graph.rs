@@ -1,12 +1,12 @@
 //! Graphs: what they are made of, and how they take other parameters.
 
+use super::address_checks::Checked;
 use super::allocations::{Use, all_uses};
-use super::code::{self, Code};
 use super::context::Context;
+use super::graph_node::{self, NodeKind};
 use super::module::Functions;
-use super::node::{self, Step};
 use super::readback;
-use super::rights::Checked;
+use super::result_codes::{self, Code};
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::check_same_build;
@@ -25,7 +25,7 @@ pub(super) struct Template {
     /// By the place of their operation; all are of `raw`.
     nodes: Vec<sys::CUgraphNode>,
     /// By place too.
-    steps: Vec<Step>,
+    kinds: Vec<NodeKind>,
 }
 
 // SAFETY: graphs and nodes are handles that any thread may use, one at a time,
@@ -48,13 +48,13 @@ impl Template {
         context: &Arc<Context>,
         raw: sys::CUgraph,
         nodes: Vec<sys::CUgraphNode>,
-        steps: Vec<Step>,
+        kinds: Vec<NodeKind>,
     ) -> Template {
         Template {
             context: Arc::clone(context),
             raw,
             nodes,
-            steps,
+            kinds,
         }
     }
 
@@ -70,11 +70,11 @@ impl Template {
             let after: Vec<_> = after.collect();
             // SAFETY: `raw` is the graph that `empty` made, and `after` are nodes
             // that were added to it.
-            let added = unsafe { node::add(context, template.raw, &after, checked) };
+            let added = unsafe { graph_node::add(context, template.raw, &after, checked) };
             template
                 .nodes
                 .push(added.within(|| format!("operation {place}"))?);
-            template.steps.push(Step::of(checked));
+            template.kinds.push(NodeKind::of(checked));
         }
         Ok(template)
     }
@@ -110,7 +110,7 @@ impl Template {
     /// A node by place and kind, as messages name it.
     fn name(&self, node: sys::CUgraphNode) -> Option<String> {
         let place = self.nodes.iter().position(|known| *known == node)?;
-        Some(format!("operation {place} ({})", self.steps[place].kind))
+        Some(format!("operation {place} ({})", self.kinds[place].kind))
     }
 }
 
@@ -200,14 +200,14 @@ impl Graph {
         // SAFETY: exec and graph are alive, and `info` outlives the call.
         let result =
             unsafe { (driver.cuGraphExecUpdate_v2)(self.exec.raw, draft.template.raw, at) };
-        if result == code::SUCCESS {
+        if result == result_codes::SUCCESS {
             self.uses = all_uses(&draft.parts);
             self.parts = draft.parts;
             self.newest = Some(draft.template);
             return Ok(Built::Updated);
         }
         self.keep(all_uses(&draft.parts));
-        if result != code::GRAPH_EXEC_UPDATE_FAILURE {
+        if result != result_codes::GRAPH_EXEC_UPDATE_FAILURE {
             return Err(context
                 .check("cuGraphExecUpdate", result)
                 .expect_err("the result is no success"));
@@ -219,8 +219,8 @@ impl Graph {
             (why, (*at).errorNode)
         };
         let reason = self.refusal(why, node, &draft.template);
-        let kinds = |steps: &[Step]| steps.iter().map(|step| step.kind).collect::<Vec<_>>();
-        let same = kinds(&self.made.steps) == kinds(&draft.template.steps);
+        let kinds = |kinds: &[NodeKind]| kinds.iter().map(|step| step.kind).collect::<Vec<_>>();
+        let same = kinds(&self.made.kinds) == kinds(&draft.template.kinds);
         // A copy that goes the other way is a node of the same type to the driver.
         if same && !is_of_topology(why) {
             let meaning = Code::of(result).meaning;
@@ -249,17 +249,17 @@ impl Graph {
 
     /// Gives one operation other parameters.
     pub(super) fn set(&mut self, place: usize, checked: Checked<'_>) -> Result<()> {
-        let (node, step) = match (self.made.nodes.get(place), self.made.steps.get(place)) {
+        let (node, step) = match (self.made.nodes.get(place), self.made.kinds.get(place)) {
             (Some(node), Some(step)) => (*node, *step),
             _ => return Err(Error::usage(format!("the graph has no operation {place}"))),
         };
-        let kind = Step::of(&checked).kind;
+        let kind = NodeKind::of(&checked).kind;
         if kind != step.kind {
             let message = format!("operation {place} is {}, and stays one", step.kind);
             return Err(Error::usage(message).fix(format!("make a new graph for {kind}")));
         }
         // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
-        let set = unsafe { node::set(&self.exec.context, self.exec.raw, node, &checked) };
+        let set = unsafe { graph_node::set(&self.exec.context, self.exec.raw, node, &checked) };
         let uses = checked.into_uses();
         if set.is_err() {
             self.keep(uses);
@@ -287,8 +287,8 @@ impl Graph {
             let message = format!("the graph has {nodes} nodes for {operations} operations");
             return Err(Error::new(ErrorKind::Mismatch, message));
         }
-        let nodes = template.nodes.iter().zip(&template.steps);
-        let read = |(&node, &step): (_, &Step)| {
+        let nodes = template.nodes.iter().zip(&template.kinds);
+        let read = |(&node, &step): (_, &NodeKind)| {
             // SAFETY: the nodes of a template live as long as it does.
             unsafe { readback::read(&template.context, node, step, functions, timestamps) }
         };

@@ -1,7 +1,7 @@
 //! Pinned and device memory.
 
-use super::code;
 use super::context::Context;
+use super::result_codes;
 use crate::backend::Call;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::backend::worker::Arena;
@@ -33,7 +33,7 @@ impl Pinned {
         let mut start = std::ptr::null_mut();
         // SAFETY: `start` outlives the call, and the context is current.
         let result = unsafe { (driver.cuMemHostAlloc)(&mut start, bytes, 0) };
-        if result == code::OUT_OF_MEMORY {
+        if result == result_codes::OUT_OF_MEMORY {
             let message = format!("{} of pinned host memory were refused", size_text(bytes));
             return Err(out_of_memory(message)
                 .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
@@ -65,7 +65,7 @@ impl Pinned {
         let (start, bytes) = (arena.start(), arena.bytes());
         // SAFETY: the arena is mapped, and lives in the result.
         let result = unsafe { (driver.cuMemHostRegister_v2)(start.as_ptr().cast(), bytes, 0) };
-        if result == code::OUT_OF_MEMORY {
+        if result == result_codes::OUT_OF_MEMORY {
             let message = format!("{} could not be pinned", size_text(bytes));
             return Err(out_of_memory(message)
                 .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
@@ -124,7 +124,7 @@ impl DeviceMemory {
         let mut start = 0;
         // SAFETY: `start` outlives the call, and the context is current.
         let result = unsafe { (driver.cuMemAlloc_v2)(&mut start, bytes) };
-        if result == code::OUT_OF_MEMORY {
+        if result == result_codes::OUT_OF_MEMORY {
             let free = context.memory_bytes().map_or_else(
                 |_| String::new(),
                 |(free, total)| {
@@ -164,7 +164,7 @@ impl Drop for DeviceMemory {
 
 /// The error of an allocation that cannot be had.
 pub(super) fn out_of_memory(message: String) -> Error {
-    Error::new(ErrorKind::OutOfMemory, message).with_code(code::OUT_OF_MEMORY)
+    Error::new(ErrorKind::OutOfMemory, message).with_code(result_codes::OUT_OF_MEMORY)
 }
 
 /// A size with its exact number of bytes.

@@ -14,35 +14,35 @@
 //! - After an error that loses the context nothing on the device is touched or
 //!   freed any more, only leaked.
 
+mod address_checks;
 mod allocations;
-mod bound;
 mod cache;
 mod capture;
-mod code;
 mod compile;
 mod context;
-mod copy;
+mod copier;
 mod device_slot;
 mod devices;
 mod doctor;
 mod driver;
 mod element_types;
 #[cfg(test)]
-mod fake;
+mod fake_driver;
 mod format;
 mod graph;
+mod graph_node;
 mod memory;
 mod module;
-mod node;
 mod nvrtc;
 #[cfg(feature = "nvtx")]
 mod nvtx;
 mod occupancy;
 mod queues;
 mod readback;
-mod rights;
-mod share;
+mod result_codes;
+mod slot_memory;
 mod stream;
+mod thread_guard;
 mod timestamps;
 
 use super::{
@@ -53,7 +53,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 pub use code::Code;
 use context::Context;
-use copy::Copier;
+use copier::Copier;
 use device_slot::CudaSlot;
 pub(super) use devices::list_devices;
 pub(super) use doctor::gpu_findings;
@@ -62,7 +62,7 @@ use memory::{DeviceMemory, Pinned, out_of_memory};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
 use queues::stream_set;
-use share::Share;
+use slot_memory::SlotMemory;
 use std::sync::Arc;
 use timestamps::{Clock, Timestamps};
 
@@ -161,7 +161,7 @@ impl CudaBackend {
             Streams::PerSlot => None,
             Streams::PerStage => Some(stream_set(&self.context, streams)?),
         };
-        Share::cut(cut.layout, pinned, device, slots)
+        SlotMemory::cut(cut.layout, pinned, device, slots)
             .map(|share| -> Result<Box<dyn DeviceSlot>> {
                 let streams = match &shared {
                     Some(shared) => shared.clone(),

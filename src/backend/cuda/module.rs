@@ -1,11 +1,11 @@
 //! Modules and the functions in them.
 
-use super::code::{self, Code};
 use super::compile::Compiler;
 use super::context::Context;
 use super::driver::{self, OR_CPU};
 use super::format::Format;
 use super::memory::size_text;
+use super::result_codes::{self, Code};
 use crate::backend::FunctionId;
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::record::{Image, Kernel, ParamKind};
@@ -172,14 +172,14 @@ impl Functions {
         let missing = || {
             let message = format!("image {image} has no kernel named {kernel}");
             Error::new(ErrorKind::Kernel, message)
-                .with_code(code::NOT_FOUND)
+                .with_code(result_codes::NOT_FOUND)
                 .fix("declare it extern \"C\" __global__ in the source, and check the name")
         };
         let name = CString::new(kernel).map_err(|_| missing())?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` and `name` outlive the call, and the module is alive.
         let result = unsafe { (driver.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) };
-        if result == code::NOT_FOUND {
+        if result == result_codes::NOT_FOUND {
             return Err(missing());
         }
         self.context.check("cuModuleGetFunction", result)?;
@@ -208,7 +208,7 @@ impl Functions {
         let result =
             unsafe { (driver.cuFuncGetParamInfo)(function, index, &mut offset, &mut bytes) };
         match result {
-            code::INVALID_VALUE => Ok(None),
+            result_codes::INVALID_VALUE => Ok(None),
             _ => self
                 .context
                 .check("cuFuncGetParamInfo", result)
@@ -344,7 +344,7 @@ impl Module {
                 values.as_mut_ptr(),
             )
         };
-        if result == code::SUCCESS {
+        if result == result_codes::SUCCESS {
             return Ok(Module {
                 context: Arc::clone(context),
                 raw,
@@ -365,14 +365,14 @@ fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<
     let (major, minor) = device.capability();
     let cuda = driver::version_text(device.driver.version);
     let (kind, fix) = match result {
-        code::NO_BINARY_FOR_GPU | code::UNSUPPORTED_PTX_VERSION => (
+        result_codes::NO_BINARY_FOR_GPU | result_codes::UNSUPPORTED_PTX_VERSION => (
             ErrorKind::Unavailable,
             format!(
                 "update the NVIDIA driver, or build with an nvcc that knows sm_{major}{minor} \
                  and is no newer than CUDA {cuda}, {OR_CPU}"
             ),
         ),
-        code::JIT_COMPILER_NOT_FOUND | code::JIT_COMPILATION_DISABLED => (
+        result_codes::JIT_COMPILER_NOT_FOUND | result_codes::JIT_COMPILATION_DISABLED => (
             ErrorKind::Unavailable,
             format!(
                 "let the driver compile PTX (its libnvidia-ptxjitcompiler, and \
@@ -380,7 +380,7 @@ fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<
                  sm_{major}{minor}, {OR_CPU}"
             ),
         ),
-        code::INVALID_IMAGE | code::INVALID_PTX => {
+        result_codes::INVALID_IMAGE | result_codes::INVALID_PTX => {
             (ErrorKind::Kernel, format!("rebuild the image, {OR_CPU}"))
         }
         _ => return None,

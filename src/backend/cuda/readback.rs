@@ -1,8 +1,8 @@
 //! Nodes of a graph as operations again, to compare with what was meant.
 
 use super::context::Context;
+use super::graph_node::NodeKind;
 use super::module::Functions;
-use super::node::Step;
 use super::timestamps::Timestamps;
 use crate::backend::Op;
 use crate::error::{Error, ErrorKind, Result};
@@ -45,7 +45,7 @@ impl<E> Number<E> {
 pub(super) unsafe fn read(
     context: &Context,
     node: sys::CUgraphNode,
-    step: Step,
+    step: NodeKind,
     functions: &Functions,
     timestamps: &Timestamps,
 ) -> Result<Op> {
@@ -93,7 +93,7 @@ fn unlike(what: String) -> Error {
 unsafe fn read_launch(
     context: &Context,
     node: sys::CUgraphNode,
-    step: Step,
+    step: NodeKind,
     functions: &Functions,
 ) -> Result<Op> {
     let driver = context.bind()?;
@@ -134,7 +134,7 @@ type End = (u32, u64);
 
 /// # Safety
 /// `node` must be alive, and a copy.
-unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: Step) -> Result<Op> {
+unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -> Result<Op> {
     let driver = context.bind()?;
     let mut params = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
     let at = params.as_mut_ptr();
@@ -171,7 +171,7 @@ unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: Step) -> Re
 
 /// The copy between two ends. Unified memory does not say on which side it is;
 /// then what was meant decides.
-fn copy_of(from: End, to: End, bytes: usize, step: Step) -> Result<Op> {
+fn copy_of(from: End, to: End, bytes: usize, step: NodeKind) -> Result<Op> {
     let (host, device) = (
         CUmemorytype::CU_MEMORYTYPE_HOST as u32,
         CUmemorytype::CU_MEMORYTYPE_DEVICE as u32,
@@ -252,10 +252,10 @@ fn memset_of(params: &sys::CUDA_MEMSET_NODE_PARAMS) -> Result<Op> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::node::memset_params;
+    use super::super::graph_node::memset_params;
     use super::*;
 
-    const STEP: Step = Step {
+    const KIND: NodeKind = NodeKind {
         kind: "download",
         function: None,
     };
@@ -281,7 +281,7 @@ mod tests {
             (2, 2, None),
             (3, 2, None),
         ] {
-            let copy = copy_of((from, 16), (to, 32), 8, STEP);
+            let copy = copy_of((from, 16), (to, 32), 8, KIND);
             assert_eq!(copy.ok().as_ref(), expected, "{from} to {to}");
         }
     }

@@ -1,7 +1,7 @@
 //! Streams, and the marks in them.
 
-use super::code;
 use super::context::Context;
+use super::result_codes;
 use crate::backend::Call;
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
@@ -168,7 +168,7 @@ impl Event {
         // SAFETY: the event lives as long as `self`.
         let result = unsafe { (driver.cuEventQuery)(self.raw) };
         match result {
-            code::NOT_READY => Ok(false),
+            result_codes::NOT_READY => Ok(false),
             refused if code::is_of_capture(refused) => Ok(false),
             _ => self.context.check("cuEventQuery", result).map(|()| true),
         }

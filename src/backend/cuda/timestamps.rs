@@ -1,8 +1,8 @@
 //! A slot's timestamps: events that keep their time, and the device's clock by the
 //! host's.
 
-use super::code;
 use super::context::Context;
+use super::result_codes;
 use super::stream::{Event, Stream};
 use crate::backend::{self, Call, Op, TIMESTAMPS, host_ns};
 use crate::error::Result;
@@ -151,7 +151,7 @@ impl Event {
         let result = unsafe { (driver.cuEventElapsedTime)(&mut ms, base.raw(), self.raw()) };
         match result {
             // An event that was never recorded has no time.
-            code::INVALID_HANDLE => Ok(None),
+            result_codes::INVALID_HANDLE => Ok(None),
             _ => context.check("cuEventElapsedTime", result).map(|()| {
                 let ns = f64::from(ms) * 1e6;
                 Some(ns as i64)

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::memory::Missing;
 use super::violation::{Action, Actor, Violation, ViolationKind};
-use crate::backend::twin::check_words;
+use crate::backend::twin_launch::check_words;
 use crate::backend::{Allocation, Op, Queue, Space, TIMESTAMPS, no_timestamp};
 use crate::error::Result;
 use crate::record::{Access, Kernel, Pointer};
@@ -26,7 +26,7 @@ pub(super) struct Touch {
 
 /// An operation that a slot may give to the device.
 #[derive(Clone)]
-pub(super) struct Step {
+pub(super) struct ResolvedOp {
     pub(super) op: Op,
     pub(super) touches: Vec<Touch>,
     /// The allocations among what it touches.
@@ -35,7 +35,7 @@ pub(super) struct Step {
     pub(super) slot: u32,
 }
 
-impl Step {
+impl ResolvedOp {
     pub(super) fn action(&self) -> Action {
         match self.op {
             Op::Upload { .. } => Action::Upload,
@@ -57,7 +57,7 @@ impl Step {
 }
 
 /// All that steps given together touch, by step.
-pub(super) fn touches(steps: &[Step]) -> Vec<(usize, Touch)> {
+pub(super) fn touches(steps: &[ResolvedOp]) -> Vec<(usize, Touch)> {
     let all = steps.iter().enumerate();
     let mut all: Vec<(usize, Touch)> = all
         .flat_map(|(node, step)| step.touches.iter().map(move |touch| (node, touch.clone())))
@@ -139,7 +139,7 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
 
 impl Device {
     /// Checks every address of an operation, and finds the memory behind it.
-    pub(super) fn resolve(&mut self, slot: u32, op: &Op) -> Result<Step> {
+    pub(super) fn resolve(&mut self, slot: u32, op: &Op) -> Result<ResolvedOp> {
         let kernel: Option<Arc<Kernel>> = match op {
             Op::Launch { function, args, .. } => {
                 let kernel = self.functions.get(*function)?;
@@ -151,7 +151,7 @@ impl Device {
             }
             _ => None,
         };
-        let mut step = Step {
+        let mut step = ResolvedOp {
             op: op.clone(),
             touches: Vec::new(),
             uses: Vec::new(),
@@ -163,7 +163,12 @@ impl Device {
         Ok(step)
     }
 
-    fn resolve_operand(&mut self, slot: u32, operand: &Operand, step: &mut Step) -> Result<()> {
+    fn resolve_operand(
+        &mut self,
+        slot: u32,
+        operand: &Operand,
+        step: &mut ResolvedOp,
+    ) -> Result<()> {
         let address = operand.address;
         let what = self.operation(step.action());
         let refused = |kind, why: String| {

@@ -2,15 +2,15 @@
 //! later.
 
 use super::access::Touch;
-use super::clock::{Clock, Epoch, Mark};
+use super::clock::{Clock, Epoch, PastAccess};
 use super::fault::{Fault, Plan};
 use super::graph::{Graph, Order, Touches};
 use super::memory::{Graveyard, Memory};
 use super::random::Random;
 use super::schedule::{Run, Schedule, Work};
-use super::share::Share;
+use super::slot_state::SlotState;
 use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
-use crate::backend::twin::Functions;
+use crate::backend::twin_launch::Functions;
 use crate::backend::{Call, CallCounters, Op, Queue};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 pub(super) struct Device {
     pub(super) memory: Memory,
     pub(super) schedule: Schedule,
-    pub(super) shares: BTreeMap<u32, Share>,
-    pub(super) shares_opened: u32,
+    pub(super) slots: BTreeMap<u32, SlotState>,
+    pub(super) slots_opened: u32,
     pub(super) functions: Arc<Functions>,
     pub(super) plan: Plan,
     pub(super) random: Random,
@@ -57,8 +57,8 @@ impl Device {
         Device {
             memory: Memory::new(random.next(), options.poisoned),
             schedule: Schedule::default(),
-            shares: BTreeMap::new(),
-            shares_opened: 0,
+            slots: BTreeMap::new(),
+            slots_opened: 0,
             functions,
             plan: Plan::new(faults),
             pace: [2, 4, 16][random.below(3) as usize],
@@ -137,7 +137,7 @@ impl Device {
         };
         self.schedule.forget();
         self.memory.spoil();
-        let slots: Vec<u32> = self.shares.keys().copied().collect();
+        let slots: Vec<u32> = self.slots.keys().copied().collect();
         slots.iter().for_each(|slot| self.keep_loss(*slot, &error));
         // Device slots may share streams, so this may pass for work of other slots seen done.
         slots.iter().for_each(|slot| self.forget_work(*slot));
@@ -153,8 +153,8 @@ impl Device {
         }
     }
 
-    pub(super) fn slot(&mut self, slot: u32) -> &mut Share {
-        self.shares.get_mut(&slot).expect("open slots have a share")
+    pub(super) fn slot(&mut self, slot: u32) -> &mut SlotState {
+        self.slots.get_mut(&slot).expect("open slots have a share")
     }
 
     /// How an action is named.
@@ -197,10 +197,10 @@ impl Device {
         let Some(found) = self.memory.get(memory) else {
             return Ok(());
         };
-        let Some(mark) = found.history.conflict(range, writes, clock).cloned() else {
+        let Some(past) = found.history.conflict(range, writes, clock).cloned() else {
             return Ok(());
         };
-        let earlier = self.accessed(mark.actor, memory, mark.range, mark.writes);
+        let earlier = self.accessed(past.actor, memory, past.range, past.writes);
         let later = self.accessed(actor, memory, range.clone(), writes);
         self.violate(Violation::unordered(earlier, later))
     }
@@ -243,18 +243,18 @@ impl Device {
             }
         };
         for (node, touch) in touches.iter() {
-            let mark = Mark {
+            let access = PastAccess {
                 epoch,
                 actor: actor(*node),
                 range: touch.range.clone(),
                 writes: touch.access.writes(),
             };
             let memory = self.memory.at_mut(touch.memory);
-            if mark.writes {
-                memory.write_down(&mark.range);
+            if access.writes {
+                memory.write_down(&access.range);
             }
-            if !mark.range.is_empty() {
-                memory.history.record(&mark, &self.host);
+            if !access.range.is_empty() {
+                memory.history.record(&access, &self.host);
             }
         }
         let run = Run::new(steps, graph.order.clone());
@@ -360,7 +360,7 @@ impl Device {
                 });
                 (steps, node, part, run.is_over())
             }
-            Some(Work::Wait(_) | Work::Mark) => return self.schedule.finish(stream),
+            Some(Work::Wait(_) | Work::Fence) => return self.schedule.finish(stream),
             Some(Work::Slow(_)) => return,
             Some(Work::Endless) => {
                 let message = "a kernel that never ends, as planned, was waited for";
@@ -383,7 +383,7 @@ impl Device {
                 ..
             } => self.launch(*function, *grid, args),
             &Op::Timestamp { timestamp } => {
-                if let Some(share) = self.shares.get_mut(&steps[node].slot) {
+                if let Some(share) = self.slots.get_mut(&steps[node].slot) {
                     share.timestamps[timestamp as usize] = Some(self.steps);
                 }
                 Ok(())
@@ -422,7 +422,7 @@ impl Device {
     /// Refuses what the thread that captures must not do.
     pub(super) fn forbid_in_capture(&mut self, what: &str) -> Result<()> {
         let thread = std::thread::current().id();
-        let mut captures = self.shares.iter_mut().filter_map(|(slot, share)| {
+        let mut captures = self.slots.iter_mut().filter_map(|(slot, share)| {
             let capture = share.capture.as_mut();
             Some((*slot, capture.filter(|capture| capture.thread == thread)?))
         });

@@ -3,8 +3,8 @@
 use super::Shared;
 use super::device::Device;
 use super::graph::{Graph, Order};
-use super::share::Capture;
-use super::view::Views;
+use super::host_views::Views;
+use super::slot_state::Capture;
 use crate::backend::graphs::check_same_build;
 use crate::backend::{
     Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
@@ -196,7 +196,7 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        allocation.check_home(self.shared.home)?;
+        allocation.check_key(self.shared.allocation_key)?;
         let adopted = (allocation.address(), allocation.clone());
         self.enter(|device, _, slot| device.slot(slot).adopted.extend([adopted]));
         Ok(())
@@ -306,7 +306,7 @@ unsafe impl DeviceSlot for SimSlot {
     fn fence(&mut self) -> Result<()> {
         self.call(Call::Submission, |device, _, slot| {
             device.count_submission(slot)?;
-            device.mark(slot);
+            device.fence(slot);
             Ok(())
         })
     }
@@ -314,9 +314,9 @@ unsafe impl DeviceSlot for SimSlot {
     fn is_done(&mut self) -> Result<bool> {
         self.call(Call::Poll, |device, views, slot| {
             device.check_gone(slot)?;
-            let done = !device.plan.is_captured_elsewhere() && device.is_marked(slot);
+            let done = !device.plan.is_captured_elsewhere() && device.is_fence_reached(slot);
             if done {
-                device.see_mark(slot);
+                device.see_fence(slot);
                 views.refresh(&device.memory);
             }
             Ok(done)
@@ -326,8 +326,8 @@ unsafe impl DeviceSlot for SimSlot {
     fn wait(&mut self) -> Result<()> {
         self.call(Call::Poll, |device, views, slot| {
             device.check_gone(slot)?;
-            device.run_to_mark(slot)?;
-            device.see_mark(slot);
+            device.run_to_fence(slot)?;
+            device.see_fence(slot);
             views.refresh(&device.memory);
             Ok(())
         })

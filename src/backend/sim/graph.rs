@@ -1,6 +1,6 @@
 //! Graphs of a slot: their nodes, their order, and what an update may change.
 
-use super::access::{Step, Touch, touches};
+use super::access::{ResolvedOp, Touch, touches};
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(super) type Touches = Arc<Vec<(usize, Touch)>>;
 /// makes another one for those to come.
 #[derive(Clone)]
 pub(super) struct Graph {
-    pub(super) steps: Arc<Vec<Step>>,
+    pub(super) steps: Arc<Vec<ResolvedOp>>,
     pub(super) order: Order,
     /// What the nodes touch, where that was checked since the last change.
     checked: Option<Touches>,
@@ -41,7 +41,7 @@ impl Order {
 }
 
 impl Graph {
-    pub(super) fn new(steps: Vec<Step>, order: Order) -> Self {
+    pub(super) fn new(steps: Vec<ResolvedOp>, order: Order) -> Self {
         Graph {
             steps: Arc::new(steps),
             order,
@@ -76,7 +76,7 @@ impl Graph {
     }
 
     /// Gives one node another operation; false where it stays of another kind.
-    pub(super) fn set(&mut self, node: usize, step: Step) -> bool {
+    pub(super) fn set(&mut self, node: usize, step: ResolvedOp) -> bool {
         let same = discriminant(&self.steps[node].op) == discriminant(&step.op);
         if same {
             Arc::make_mut(&mut self.steps)[node] = step;

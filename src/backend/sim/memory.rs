@@ -2,7 +2,7 @@
 
 use super::clock::History;
 use crate::backend::storage::Storage;
-use crate::backend::twin::Launch;
+use crate::backend::twin_launch::Launch;
 use crate::backend::{ALIGN_BYTES, Op, Region, Space};
 use crate::error::Result;
 use crate::record::Kernel;

@@ -37,28 +37,28 @@ mod device;
 mod device_slot;
 mod fault;
 mod graph;
+mod host_views;
 mod memory;
 mod random;
 mod schedule;
-mod share;
-mod view;
+mod slot_state;
 mod violation;
 
-use super::twin::Functions;
+use super::twin_launch::Functions;
 use super::{
-    Addresses, Allocation, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
-    DriverCalls, FunctionId, Home, Layout, Lease, Space, Streams,
+    Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo,
+    DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
 use device::Device;
 use device_slot::SimSlot;
 pub use fault::Fault;
+use host_views::Views;
 use memory::{AllocationRegion, Graveyard, Memory};
 use parking_lot::{Mutex, MutexGuard};
-use share::Share;
+use slot_state::SlotState;
 use std::sync::Arc;
-use view::Views;
 pub use violation::{Accessed, Violation, ViolationKind};
 
 /// Settings of a simulated device.
@@ -118,7 +118,7 @@ pub struct SimBackend {
 /// What the backend and its slots have in common.
 struct Shared {
     id: BackendId,
-    home: Home,
+    allocation_key: AllocationKey,
     functions: Arc<Functions>,
     calls: Arc<CallCounters>,
     graveyard: Graveyard,
@@ -151,7 +151,7 @@ impl SimBackend {
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),
-                home: Home::new(),
+                allocation_key: AllocationKey::new(),
                 functions,
                 calls,
                 graveyard,
@@ -169,15 +169,15 @@ impl SimBackend {
     pub fn live(&self) -> Live {
         let mut device = self.shared.device.lock();
         device.bury();
-        let shares = device.shares.values();
-        let graphs = shares.clone().map(|share| share.graphs.len());
-        let captures = shares.clone().filter(|share| share.capture.is_some());
+        let slots = device.slots.values();
+        let graphs = slots.clone().map(|share| share.graphs.len());
+        let captures = slots.clone().filter(|share| share.capture.is_some());
         Live {
-            slots: device.shares.len(),
+            slots: device.slots.len(),
             allocations: device.memory.len(),
             graphs: graphs.sum(),
             captures: captures.count(),
-            leases: shares.map(Share::leases).sum(),
+            leases: slots.map(SlotState::leases).sum(),
             work: match device.check_lost() {
                 Ok(()) => device.schedule.pending(),
                 Err(_) => 0,
@@ -202,7 +202,7 @@ impl SimBackend {
         bytes: usize,
         access: Access,
     ) -> Result<(MutexGuard<'_, Device>, Lease)> {
-        allocation.check_home(self.shared.home)?;
+        allocation.check_key(self.shared.allocation_key)?;
         allocation.check_range(offset, bytes)?;
         let mut device = self.enter("a copy that the host waits for")?;
         let lease = allocation.lease(access)?;
@@ -254,8 +254,8 @@ unsafe impl Backend for SimBackend {
         let mut opened = Vec::with_capacity(slots);
         for _ in 0..slots {
             let streams = stages.unwrap_or_else(|| [device.schedule.open(); 3]);
-            let slot = device.open_share(streams);
-            opened.push((slot, device.fill_share(slot, buffers)));
+            let slot = device.open_slot(streams);
+            opened.push((slot, device.fill_slot(slot, buffers)));
         }
         if let Some((_, Err(error))) = opened.iter().find(|(_, filled)| filled.is_err()) {
             let error = error.clone();
@@ -287,7 +287,7 @@ unsafe impl Backend for SimBackend {
         };
         let region = Box::new(region);
         Ok(Allocation::new(
-            self.shared.home,
+            self.shared.allocation_key,
             space,
             address,
             bytes,
@@ -324,7 +324,7 @@ unsafe impl Backend for SimBackend {
         bytes: usize,
     ) -> Result<()> {
         from.check_range(from_offset, bytes)?;
-        to.check_home(self.shared.home)?;
+        to.check_key(self.shared.allocation_key)?;
         to.check_range(to_offset, bytes)?;
         if from.is(to) {
             Allocation::check_disjoint(from_offset, to_offset, bytes)?;
@@ -352,15 +352,15 @@ unsafe impl Backend for SimBackend {
 }
 
 impl Device {
-    fn open_share(&mut self, streams: [usize; 3]) -> u32 {
-        let slot = self.shares_opened;
-        self.shares_opened += 1;
-        self.shares.insert(slot, Share::new(streams));
+    fn open_slot(&mut self, streams: [usize; 3]) -> u32 {
+        let slot = self.slots_opened;
+        self.slots_opened += 1;
+        self.slots.insert(slot, SlotState::new(streams));
         slot
     }
 
     /// Takes the memory of a slot.
-    fn fill_share(&mut self, slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
+    fn fill_slot(&mut self, slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
         let mut views = Views::default();
         for decl in buffers {
             let bytes = decl.size_bytes();

@@ -1,6 +1,6 @@
 //! Streams of work, and the moments at which it takes effect.
 
-use super::access::Step;
+use super::access::ResolvedOp;
 use super::clock::{Clock, Epoch};
 use super::graph::Order;
 use super::random::Random;
@@ -14,7 +14,7 @@ pub(super) enum Work {
     /// Nothing, until other work is done.
     Wait(Epoch),
     /// Nothing.
-    Mark,
+    Fence,
     /// A kernel that never ends.
     Endless,
     /// A kernel that ends after so many calls of the host.
@@ -23,7 +23,7 @@ pub(super) enum Work {
 
 /// Operations given as one piece of work, and how far they have come.
 pub(super) struct Run {
-    pub(super) steps: Arc<Vec<Step>>,
+    pub(super) steps: Arc<Vec<ResolvedOp>>,
     order: Order,
     /// By step: the parts that are done, of all of them. No part is known of
     /// until the first begins.
@@ -31,7 +31,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(steps: Arc<Vec<Step>>, order: Order) -> Self {
+    pub(super) fn new(steps: Arc<Vec<ResolvedOp>>, order: Order) -> Self {
         let progress = vec![(0, 0); steps.len()];
         Run {
             steps,

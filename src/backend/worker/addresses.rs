@@ -21,7 +21,7 @@ fn start(slot: u32, side: Side) -> u64 {
 
 /// The addresses of a slot's buffer.
 pub(super) fn addresses(slot: u32, layout: &Layout, buffer: BufferId) -> Addresses {
-    let place = &layout.places[buffer.index()];
+    let place = &layout.buffers[buffer.index()];
     let at = |side, offset| start(slot, side) + offset as u64;
     Addresses {
         device: at(Side::Device, place.device),
@@ -39,7 +39,7 @@ pub(super) struct Map {
 
 impl Map {
     pub(super) fn new(slot: u32, layout: Layout, real: &dyn DeviceSlot) -> Map {
-        let count = layout.places.len() as u16;
+        let count = layout.buffers.len() as u16;
         Map {
             slot,
             layout,
@@ -56,7 +56,7 @@ impl Map {
             // An empty buffer holds its first address all the same.
             (offset < bytes.max(1) as u64).then(|| real.map(|real| real + offset))?
         };
-        let pairs = self.layout.places.iter().zip(&self.real);
+        let pairs = self.layout.buffers.iter().zip(&self.real);
         let mut found = pairs.filter_map(|(place, real)| {
             inside(
                 Side::Device,

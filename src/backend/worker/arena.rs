@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Release};
 /// ```
 ///
 /// ```compile_fail,E0603
-/// use tapeloop::backend::worker::Part;
+/// use tapeloop::backend::worker::ArenaPart;
 /// ```
 ///
 /// ```
@@ -125,7 +125,7 @@ impl Arena {
     ///
     /// # Panics
     /// If the sum of the sizes is larger than the arena.
-    pub(in crate::backend) fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Part> {
+    pub(in crate::backend) fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<ArenaPart> {
         let arena = Arc::new(self);
         let mut end = 0_usize;
         let part = |bytes: usize| {
@@ -134,7 +134,7 @@ impl Arena {
             end = after
                 .filter(|end| *end <= arena.bytes)
                 .expect("parts are inside their arena");
-            Part {
+            ArenaPart {
                 arena: Arc::clone(&arena),
                 offset,
                 bytes,
@@ -155,13 +155,13 @@ impl Drop for Arena {
 /// A part of an arena, which no other part of this process overlaps. The other
 /// process touches it only while work of the part's slot is in flight, and this
 /// process only while none is.
-pub(in crate::backend) struct Part {
+pub(in crate::backend) struct ArenaPart {
     arena: Arc<Arena>,
     offset: usize,
     bytes: usize,
 }
 
-impl Part {
+impl ArenaPart {
     /// The arena around it.
     pub(super) fn arena(&self) -> &Arc<Arena> {
         &self.arena

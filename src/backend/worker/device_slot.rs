@@ -2,12 +2,12 @@
 
 use super::addresses::addresses;
 use super::arena::{
-    BATCH_FAILED, CompletionFlag, CompletionFlags, DEVICE_FAILED, NO_FAILURE, Part,
+    ArenaPart, BATCH_FAILED, CompletionFlag, CompletionFlags, DEVICE_FAILED, NO_FAILURE,
 };
-use super::message::{Reply, Request, Spec, Step};
-use super::order::QueueOrder;
+use super::message::{Reply, Request, SlotCall, Spec};
 use super::process::Fate;
-use super::served::as_loss;
+use super::queue_order::QueueOrder;
+use super::served_slot::as_loss;
 use super::supervisor::Supervisor;
 use crate::backend::{
     Addresses, Allocation, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
@@ -40,9 +40,9 @@ pub(super) struct WorkerSlot {
     slot: u32,
     layout: Arc<Layout>,
     streams: Streams,
-    host: Part,
+    host: ArenaPart,
     /// Given since the last fence.
-    steps: Vec<Step>,
+    steps: Vec<SlotCall>,
     order: QueueOrder,
     /// Whether the last fence speaks of all work before it.
     is_covered: bool,
@@ -61,7 +61,7 @@ pub(super) struct WorkerSlot {
 
 impl WorkerSlot {
     /// The `index`-th of the slots that were opened together.
-    pub(super) fn new(opened: &Opened, index: usize, slot: u32, host: Part) -> WorkerSlot {
+    pub(super) fn new(opened: &Opened, index: usize, slot: u32, host: ArenaPart) -> WorkerSlot {
         WorkerSlot {
             id: DeviceSlotId::new(opened.backend),
             slot,
@@ -208,7 +208,7 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn buffer_count(&self) -> usize {
-        self.layout.places.len()
+        self.layout.buffers.len()
     }
 
     fn addresses(&self, buffer: BufferId) -> Addresses {
@@ -217,14 +217,14 @@ unsafe impl DeviceSlot for WorkerSlot {
 
     fn host(&self, buffer: BufferId) -> &[u8] {
         self.assert_quiet();
-        let place = &self.layout.places[buffer.index()];
+        let place = &self.layout.buffers[buffer.index()];
         let offset = place.host.expect("the host sees the buffer");
         &self.host.as_slice()[offset..offset + place.bytes]
     }
 
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         self.assert_quiet();
-        let places = &self.layout.places;
+        let places = &self.layout.buffers;
         let mut rest = self.host.as_mut_slice();
         let mut cut = 0;
         let view = |buffer: &BufferId| {
@@ -246,12 +246,12 @@ unsafe impl DeviceSlot for WorkerSlot {
     fn disown(&mut self, _: &Allocation) {}
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        self.steps.push(Step::Op(queue, op.clone()));
+        self.steps.push(SlotCall::Op(queue, op.clone()));
         Ok(())
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.steps.push(Step::Join(earlier, later));
+        self.steps.push(SlotCall::Join(earlier, later));
         Ok(())
     }
 
@@ -281,7 +281,7 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.steps.push(Step::Graph(graph));
+        self.steps.push(SlotCall::Graph(graph));
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use crate::backend::{
     Queue, Streams, Timestamps,
 };
 use crate::error::Result;
-use crate::record::{BufferDecl, Image, Kernel, Param};
-use crate::workload::DeviceInfo;
+use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, Param};
+
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub(super) enum Request {
     /// completion flag has the number of the fence when it is reached.
     Work {
         slot: u32,
-        steps: Vec<Step>,
+        steps: Vec<SlotCall>,
         fence: u32,
     },
     /// Asks for the error that a slot's completion flag announces.
@@ -123,7 +123,7 @@ impl Spec {
 
 /// A step of a slot's work.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(super) enum SlotCall {
     Op(Queue, Op),
     Graph(#[serde(with = "graph_number")] GraphId),
     Join(Queue, Queue),

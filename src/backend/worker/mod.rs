@@ -30,14 +30,14 @@
 mod addresses;
 mod arena;
 mod device_slot;
-mod ledger;
-mod link;
+mod ipc;
 mod message;
-mod order;
 mod polling;
 mod process;
+mod queue_order;
+mod restart_state;
 mod serve;
-mod served;
+mod served_slot;
 mod supervisor;
 
 use super::{
@@ -47,10 +47,10 @@ use super::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 use arena::CompletionFlags;
-pub(super) use arena::{Arena, Part};
+pub(super) use arena::{Arena, ArenaPart};
 use device_slot::{WorkerSlot, no_allocations};
-use ledger::Group;
 use message::{Reply, Request};
+use restart_state::Group;
 pub use serve::serve;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -2,14 +2,14 @@
 
 use super::addresses::Map;
 use super::arena::{Arena, CompletionFlags};
-use super::link::Link;
-use super::message::{KernelDecl, Opened, Reply, Request, Spec, Step};
+use super::ipc::Link;
+use super::message::{KernelDecl, Opened, Reply, Request, SlotCall, Spec};
 use super::polling::poll_slots;
-use super::served::{Held, Posted, ServedSlot, State, unknown};
+use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Streams, host_ns,
-    own_thread,
+    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Streams,
+    crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -261,7 +261,7 @@ impl Worker<'_> {
         let thread = std::thread::Builder::new()
             .name("tapeloop-polls".to_owned())
             .spawn(move || {
-                own_thread::mark();
+                crate_threads::register();
                 poll_slots(&arrivals);
             })
             .map_err(Error::io)?;
@@ -348,12 +348,12 @@ impl Worker<'_> {
         Ok(named.collect())
     }
 
-    fn work(&self, number: u32, steps: Vec<Step>, fence: u32) {
+    fn work(&self, number: u32, steps: Vec<SlotCall>, fence: u32) {
         let Some(entry) = self.slots.get(&number) else {
             return;
         };
         let here = |step| match step {
-            Step::Op(queue, op) => Ok(Step::Op(queue, self.op(&entry.slot.map, &op)?)),
+            SlotCall::Op(queue, op) => Ok(SlotCall::Op(queue, self.op(&entry.slot.map, &op)?)),
             step => Ok(step),
         };
         let steps = steps.into_iter().map(here).collect();

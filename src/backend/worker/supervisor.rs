@@ -2,10 +2,10 @@
 //! started again.
 
 use super::arena::CompletionFlag;
-use super::ledger::{Group, Ledger};
-use super::link::Link;
+use super::ipc::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, Spec};
 use super::process::{END_TIMEOUT, Fate, Workers};
+use super::restart_state::{Group, RestartState};
 use super::{WorkerOptions, unexpected};
 use crate::backend::{Built, FunctionId, GraphId, Op};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
@@ -37,7 +37,7 @@ pub(super) struct Supervisor {
 
 struct Core {
     link: Link,
-    ledger: Ledger,
+    restart_state: RestartState,
 }
 
 impl Supervisor {
@@ -48,8 +48,8 @@ impl Supervisor {
     /// it starts, and what the worker reports of its device.
     pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, Opened)> {
         let workers = Workers::new(END_TIMEOUT);
-        let ledger = Ledger::default();
-        let started = start_worker(&workers, &options, &ledger);
+        let restart_state = RestartState::default();
+        let started = start_worker(&workers, &options, &restart_state);
         let (link, opened) = started.map_err(|error| match error.kind() {
             ErrorKind::Worker => Error::new(ErrorKind::Unavailable, error.message())
                 .fix(error.fix_text().unwrap_or_default()),
@@ -57,7 +57,10 @@ impl Supervisor {
         })?;
         let supervisor = Supervisor {
             options,
-            core: Mutex::new(Core { link, ledger }),
+            core: Mutex::new(Core {
+                link,
+                restart_state,
+            }),
             workers,
         };
         Ok((Arc::new(supervisor), opened))
@@ -185,44 +188,49 @@ impl Supervisor {
 
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let mut core = self.core.lock();
-        let images = &core.ledger.images;
+        let images = &core.restart_state.images;
         let place = |code: &Arc<Image>| images.iter().position(|known| Arc::ptr_eq(known, code));
         let new = kernel.image.as_ref().filter(|code| place(code).is_none());
         let code = kernel.image.as_ref();
         let image = code.map(|code| place(code).unwrap_or(images.len()));
         let decl = KernelDecl::of(kernel, image);
-        if let Some(place) = core.ledger.kernels.iter().position(|known| *known == decl) {
+        if let Some(place) = core
+            .restart_state
+            .kernels
+            .iter()
+            .position(|known| *known == decl)
+        {
             return Ok(FunctionId(place as u32));
         }
         if let Some(code) = new {
             self.workers.check()?;
             let sent = core.link.send(&Request::Image(Arc::clone(code)));
             self.linked(&core.link, sent)?;
-            core.ledger.images.push(Arc::clone(code));
+            core.restart_state.images.push(Arc::clone(code));
         }
         match self.exchange(&mut core, &Request::Load(decl.clone()))? {
             Reply::Done(loaded) => self.answered(loaded)?,
             _ => return Err(self.garbled()),
         }
-        core.ledger.kernels.push(decl);
-        Ok(FunctionId(core.ledger.kernels.len() as u32 - 1))
+        core.restart_state.kernels.push(decl);
+        Ok(FunctionId(core.restart_state.kernels.len() as u32 - 1))
     }
 
     /// Opens the slots of a group, whose numbers it fills in and returns.
     pub(super) fn open_slots(&self, mut group: Group, count: usize) -> Result<Vec<u32>> {
         let mut core = self.core.lock();
-        let numbers = core.ledger.free_slots(count)?;
+        let numbers = core.restart_state.free_slots(count)?;
         group.slots = numbers.iter().copied().map(Some).collect();
         self.workers.check()?;
         let opened = group.open(&mut core.link);
         self.answered(self.linked(&core.link, opened)?)?;
-        core.ledger.add(group);
+        core.restart_state.add(group);
         Ok(numbers)
     }
 
     pub(super) fn close_slot(&self, slot: u32) {
         let mut core = self.core.lock();
-        core.ledger.remove_slot(slot);
+        core.restart_state.remove_slot(slot);
         // A worker that is gone has closed it too.
         let _ = self.exchange(&mut core, &Request::CloseSlot { slot });
     }
@@ -234,7 +242,7 @@ impl Supervisor {
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         let mut core = self.core.lock();
-        let graphs = core.ledger.graphs(slot);
+        let graphs = core.restart_state.graphs(slot);
         let graph = match into {
             Some(graph) => graphs.get(graph).map(|_| graph)?,
             None => GraphId::unique(),
@@ -248,7 +256,7 @@ impl Supervisor {
             Reply::Built(built) => self.answered(built)?,
             _ => return Err(self.garbled()),
         };
-        let graphs = core.ledger.graphs(slot);
+        let graphs = core.restart_state.graphs(slot);
         match into {
             Some(graph) => *graphs.get_mut(graph)? = spec,
             None => graphs.insert_as(graph, spec),
@@ -258,7 +266,7 @@ impl Supervisor {
 
     pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core.lock();
-        let known = core.ledger.graphs(slot).get(graph)?;
+        let known = core.restart_state.graphs(slot).get(graph)?;
         if node >= known.ops.len() {
             return Err(no_node(node));
         }
@@ -273,13 +281,13 @@ impl Supervisor {
             _ => return Err(self.garbled()),
         }
         // In range: checked above, and the lock was held since.
-        core.ledger.graphs(slot).get_mut(graph)?.ops[node] = op.clone();
+        core.restart_state.graphs(slot).get_mut(graph)?.ops[node] = op.clone();
         Ok(())
     }
 
     pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {
         let mut core = self.core.lock();
-        core.ledger.graphs(slot).remove(graph);
+        core.restart_state.graphs(slot).remove(graph);
         if self.workers.check().is_ok() {
             let sent = core.link.send(&Request::DropGraph { slot, graph });
             // A worker that is gone has dropped it too.
@@ -309,7 +317,7 @@ impl Supervisor {
         let start = Instant::now();
         // What the old one still wrote would go into memory that is used again.
         self.workers.wait_for_end()?;
-        let started = start_worker(&self.workers, &self.options, &core.ledger);
+        let started = start_worker(&self.workers, &self.options, &core.restart_state);
         let (link, _) = started.within(|| "starting the worker again")?;
         core.link = link;
         let seconds = start.elapsed().as_secs_f64();
@@ -352,16 +360,16 @@ fn ended() -> Error {
     Error::new(ErrorKind::Device, "the worker process ended")
 }
 
-/// Starts a worker, lets it open its device and gives it what is in the ledger. A
+/// Starts a worker, lets it open its device and gives it what is in the restart_state. A
 /// worker that fails on the way is ended.
 fn start_worker(
     workers: &Workers,
     options: &WorkerOptions,
-    ledger: &Ledger,
+    restart_state: &RestartState,
 ) -> Result<(Link, Opened)> {
     let (child, mut link) = spawn(options)?;
     workers.started(Box::new(child));
-    let opened = open(&mut link, options, ledger);
+    let opened = open(&mut link, options, restart_state);
     let opened = opened.map_err(|error| workers.did_not_open(error, link.is_hung_up()))?;
     workers.opened();
     Ok((link, opened))
@@ -391,7 +399,7 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     Ok((child, Link::new(here)))
 }
 
-fn open(link: &mut Link, options: &WorkerOptions, ledger: &Ledger) -> Result<Opened> {
+fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) -> Result<Opened> {
     let limit = |link: &Link, timeout| {
         let socket = link.socket();
         let limited = socket.set_read_timeout(timeout);
@@ -409,7 +417,7 @@ fn open(link: &mut Link, options: &WorkerOptions, ledger: &Ledger) -> Result<Ope
         Reply::Opened(opened) => opened?,
         _ => return Err(unexpected()),
     };
-    ledger.replay(link)?;
+    restart_state.replay(link)?;
     limit(link, Some(ANSWER_TIMEOUT)).map_err(Error::io)?;
     Ok(opened)
 }

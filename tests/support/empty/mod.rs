@@ -8,9 +8,9 @@ use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceSlot, DeviceSlotId, DriverCalls,
     FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams, TIMESTAMPS, Timestamps,
 };
-use tapeloop::record::{BufferDecl, BufferId};
+use tapeloop::record::{BufferDecl, BufferId, DeviceInfo};
 use tapeloop::replay::Buckets;
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Buffer, Error, Kernel, Recorder, Result, TwinLaunch};
 
 /// Takes every call and does nothing. It counts nothing either.

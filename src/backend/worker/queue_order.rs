@@ -1,6 +1,6 @@
 //! Which work of a slot its next fence speaks of.
 
-use super::message::Step;
+use super::message::SlotCall;
 use crate::backend::{Queue, Streams};
 
 const QUEUES: usize = 3;
@@ -37,11 +37,11 @@ impl QueueOrder {
         self.after = [ALL; QUEUES];
     }
 
-    pub(super) fn add(&mut self, step: &Step) {
+    pub(super) fn add(&mut self, step: &SlotCall) {
         match step {
-            Step::Op(queue, _) => self.give(*queue),
-            Step::Graph(_) => self.give(Queue::Compute),
-            Step::Join(earlier, later) => {
+            SlotCall::Op(queue, _) => self.give(*queue),
+            SlotCall::Graph(_) => self.give(Queue::Compute),
+            SlotCall::Join(earlier, later) => {
                 self.after[index(*later)] |= self.after[index(*earlier)];
             }
         }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_fence_speaks_of_what_the_download_queue_comes_after() {
-        let (graph, join) = (Step::Graph(GraphId(0)), Step::Join);
+        let (graph, join) = (SlotCall::Graph(GraphId(0)), SlotCall::Join);
         let mut order = QueueOrder::new(Streams::PerStage);
         assert!(order.fence_covers_all());
         order.add(&graph);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn on_one_stream_a_fence_speaks_of_everything() {
         let mut order = QueueOrder::new(Streams::PerSlot);
-        order.add(&Step::Graph(GraphId(0)));
+        order.add(&SlotCall::Graph(GraphId(0)));
         assert!(order.fence_covers_all());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::addresses::Map;
 use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED};
-use super::message::{Spec, Step};
+use super::message::{SlotCall, Spec};
 use super::polling::Polled;
 use crate::backend::{DeviceSlot, GraphId, Op};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
@@ -29,7 +29,7 @@ pub(super) struct ServedSlot {
 pub(super) enum Posted {
     /// Work by this process's names, or why it has none; and the fence behind it.
     Work {
-        steps: Result<Vec<Step>>,
+        steps: Result<Vec<SlotCall>>,
         fence: u32,
     },
     DropGraph(GraphId),
@@ -144,7 +144,7 @@ impl State {
 
     /// Gives a batch to the device. One that is refused half way is fenced all the
     /// same, behind its joins: what was given of it is waited for.
-    fn work(&mut self, steps: Result<Vec<Step>>) {
+    fn work(&mut self, steps: Result<Vec<SlotCall>>) {
         let steps = steps.unwrap_or_else(|error| {
             self.fail(error);
             Vec::new()
@@ -152,13 +152,13 @@ impl State {
         let mut is_refused = false;
         for step in &steps {
             let given = match step {
-                Step::Join(earlier, later) => self.slot.join(*earlier, *later),
+                SlotCall::Join(earlier, later) => self.slot.join(*earlier, *later),
                 _ if is_refused => continue,
                 // SAFETY: the process that started this one gave the operation to its
                 // slot, so code there vouched for it; `Worker::work` put this slot's
                 // addresses in.
-                Step::Op(queue, op) => unsafe { self.slot.enqueue(*queue, op) },
-                Step::Graph(graph) => self
+                SlotCall::Op(queue, op) => unsafe { self.slot.enqueue(*queue, op) },
+                SlotCall::Graph(graph) => self
                     .graphs
                     .get(&graph.0)
                     .ok_or_else(unknown)
@@ -167,7 +167,7 @@ impl State {
             match given {
                 Ok(()) => {}
                 // The fence would not speak of all work.
-                Err(error) if matches!(step, Step::Join(..)) => return self.lose(error),
+                Err(error) if matches!(step, SlotCall::Join(..)) => return self.lose(error),
                 Err(error) => {
                     is_refused = true;
                     self.fail(error);

@@ -7,19 +7,19 @@
 use std::cell::Cell;
 
 thread_local! {
-    static MARKED: Cell<bool> = const { Cell::new(false) };
+    static REGISTERED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Declares the calling thread the crate's own, for as long as it runs: backends may
 /// leave their state in it.
-pub(crate) fn mark() {
-    MARKED.set(true);
+pub(crate) fn register() {
+    REGISTERED.set(true);
 }
 
-/// Whether the calling thread was given to [`mark`].
+/// Whether the calling thread was given to [`register`].
 #[cfg(feature = "cuda")]
-pub(super) fn is_marked() -> bool {
-    MARKED.get()
+pub(super) fn is_registered() -> bool {
+    REGISTERED.get()
 }
 
 #[cfg(all(test, feature = "cuda"))]
@@ -30,10 +30,10 @@ mod tests {
     fn a_mark_is_of_one_thread() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert!(!is_marked());
-                mark();
-                assert!(is_marked());
-                let other = std::thread::spawn(is_marked).join().unwrap();
+                assert!(!is_registered());
+                register();
+                assert!(is_registered());
+                let other = std::thread::spawn(is_registered).join().unwrap();
                 assert!(!other);
             });
         });

@@ -1,7 +1,7 @@
 //! What every worker after the first has to be given again.
 
 use super::arena::{Arena, CompletionFlags};
-use super::link::Link;
+use super::ipc::Link;
 use super::message::{KernelDecl, Reply, Request, Spec};
 use super::supervisor::answer;
 use super::unexpected;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const SLOTS_MAX: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct RestartState {
     pub(super) images: Vec<Arc<Image>>,
     pub(super) kernels: Vec<KernelDecl>,
     groups: Vec<Group>,
@@ -34,7 +34,7 @@ pub(super) struct Group {
     pub(super) flags: Arc<CompletionFlags>,
 }
 
-impl Ledger {
+impl RestartState {
     /// Numbers for new slots.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Ledger {
     /// If the slot is not open.
     pub(super) fn graphs(&mut self, slot: u32) -> &mut Graphs<Spec> {
         let graphs = self.slots.get_mut(&slot);
-        graphs.expect("open slots are in the ledger")
+        graphs.expect("open slots are in the restart_state")
     }
 
     /// Sends all of it to a new worker.

@@ -8,9 +8,9 @@
 //! the relaxed mode, in which captures of others are not its concern, and with the
 //! backend's context current.
 
-use super::code;
 use super::driver::Driver;
-use crate::backend::own_thread;
+use super::result_codes;
+use crate::backend::crate_threads;
 use cudarc::driver::sys::{self, CUstreamCaptureMode};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -29,8 +29,8 @@ pub(super) type Refused = (&'static str, i32);
 
 /// The driver's functions while a context is current on the thread and the thread is
 /// in the relaxed mode. Dropping it restores both, also after an error, but for
-/// threads of the crate's own (see [`own_thread`]), where both stay.
-pub(super) struct Bound {
+/// threads of the crate's own (see [`crate_threads`]), where both stay.
+pub(super) struct ThreadGuard {
     driver: &'static Driver,
     restore: Option<Restore>,
     /// What it restores is the thread's that made it.
@@ -46,18 +46,21 @@ struct Restore {
     outer: sys::CUcontext,
 }
 
-impl Bound {
+impl ThreadGuard {
     /// Makes `context` current on this thread.
     ///
     /// `context` must be retained. Its handle is only compared and handed to the
     /// driver, which refuses one that it does not know.
-    pub(super) fn new(driver: &'static Driver, context: sys::CUcontext) -> Result<Bound, Refused> {
-        let mut bound = Bound {
+    pub(super) fn new(
+        driver: &'static Driver,
+        context: sys::CUcontext,
+    ) -> Result<ThreadGuard, Refused> {
+        let mut bound = ThreadGuard {
             driver,
             restore: None,
             _not_send: PhantomData,
         };
-        if own_thread::is_marked() {
+        if crate_threads::is_registered() {
             set_for_good(driver, context)?;
         } else if IN_FORCE.get() != context {
             // Inside another guard of the same context there is nothing to do.
@@ -79,7 +82,7 @@ impl Bound {
     }
 }
 
-impl Deref for Bound {
+impl Deref for ThreadGuard {
     type Target = Driver;
 
     fn deref(&self) -> &Driver {
@@ -87,7 +90,7 @@ impl Deref for Bound {
     }
 }
 
-impl Drop for Bound {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         let Some(restore) = self.restore.take() else {
             return;
@@ -168,14 +171,14 @@ fn set_for_good(driver: &'static Driver, context: sys::CUcontext) -> Result<(), 
 
 fn refuse(call: &'static str, result: i32) -> Result<(), Refused> {
     match result {
-        code::SUCCESS => Ok(()),
+        result_codes::SUCCESS => Ok(()),
         _ => Err((call, result)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{self, GLOBAL, PRIMARY, RELAXED, Session};
+    use super::super::fake_driver::{self, GLOBAL, PRIMARY, RELAXED, Session};
     use super::super::stream::{Event, Stream};
     use super::*;
     use crate::backend::Call;
@@ -197,27 +200,27 @@ mod tests {
             (RELAXED, vec![PRIMARY]),
         ] {
             in_a_thread(|| {
-                fake::set_thread(mode, &stack);
+                fake_driver::set_thread(mode, &stack);
                 let context = session.context();
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
                 let bound = context.bind().unwrap();
-                let (inside, contexts) = fake::thread();
+                let (inside, contexts) = fake_driver::thread();
                 assert_eq!((inside, contexts.last()), (RELAXED, Some(&PRIMARY)));
                 drop(bound);
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
                 let stream = Stream::new(&context).unwrap();
                 let event = Event::new(&context, false).unwrap();
                 event.record(&stream).unwrap();
                 event.wait().unwrap();
                 drop((stream, event));
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
                 // An error, and a context that is lost meanwhile.
                 let bound = context.bind().unwrap();
                 assert!(context.check("cuEventQuery", 700).is_err());
                 drop(bound);
                 assert!(context.bind().is_err());
                 drop(context);
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
             });
         }
     }
@@ -226,17 +229,21 @@ mod tests {
     fn inside_a_guard_nothing_is_changed_once_more() {
         let session = Session::new();
         in_a_thread(|| {
-            fake::set_thread(GLOBAL, &[FOREIGN]);
+            fake_driver::set_thread(GLOBAL, &[FOREIGN]);
             let context = session.context();
-            fake::take_changes();
+            fake_driver::take_changes();
             let outer = context.enter();
             for _ in 0..3 {
                 drop(context.bind_for(Call::Poll).unwrap());
-                assert_eq!(fake::thread(), (RELAXED, vec![FOREIGN, PRIMARY]));
+                assert_eq!(fake_driver::thread(), (RELAXED, vec![FOREIGN, PRIMARY]));
             }
             drop(outer);
-            assert_eq!(fake::thread(), (GLOBAL, vec![FOREIGN]));
-            assert_eq!(fake::take_changes(), (2, 1), "two exchanges, one push");
+            assert_eq!(fake_driver::thread(), (GLOBAL, vec![FOREIGN]));
+            assert_eq!(
+                fake_driver::take_changes(),
+                (2, 1),
+                "two exchanges, one push"
+            );
         });
     }
 
@@ -245,25 +252,29 @@ mod tests {
         let session = Session::new();
         in_a_thread(|| {
             let context = session.context();
-            own_thread::mark();
-            fake::take_changes();
+            crate_threads::register();
+            fake_driver::take_changes();
             for _ in 0..3 {
                 assert!(context.enter().is_none());
                 drop(context.bind().unwrap());
-                assert_eq!(fake::thread(), (RELAXED, vec![PRIMARY]));
+                assert_eq!(fake_driver::thread(), (RELAXED, vec![PRIMARY]));
             }
-            assert_eq!(fake::take_changes(), (1, 1), "one exchange, one context");
+            assert_eq!(
+                fake_driver::take_changes(),
+                (1, 1),
+                "one exchange, one context"
+            );
         });
     }
 
     #[test]
     fn captures_of_other_threads_neither_refuse_a_call_nor_are_invalidated() {
         let session = Session::new();
-        fake::state(|state| state.captures_elsewhere = true);
+        fake_driver::state(|state| state.captures_elsewhere = true);
         for own in [false, true] {
             in_a_thread(|| {
                 if own {
-                    own_thread::mark();
+                    crate_threads::register();
                 }
                 let context = session.context();
                 let stream = Stream::new(&context).unwrap();
@@ -275,8 +286,8 @@ mod tests {
                 drop((stream, event, context));
             });
         }
-        assert!(!fake::state(|state| state.invalidated));
-        assert_eq!(fake::state(|state| state.retained), 0);
+        assert!(!fake_driver::state(|state| state.invalidated));
+        assert_eq!(fake_driver::state(|state| state.retained), 0);
     }
 
     #[test]
@@ -286,7 +297,7 @@ mod tests {
         let stream = Stream::new(&context).unwrap();
         let event = Event::new(&context, false).unwrap();
         for refusal in 900..=909 {
-            fake::state(|state| state.waits_return = refusal);
+            fake_driver::state(|state| state.waits_return = refusal);
             assert!(!event.is_done().unwrap(), "not yet");
             assert_eq!(event.wait().unwrap_err().code(), Some(refusal));
             assert_eq!(stream.synchronize().unwrap_err().code(), Some(refusal));
@@ -295,12 +306,12 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(std::time::Duration::from_millis(3));
-                fake::state(|state| state.waits_return = 0);
+                fake_driver::state(|state| state.waits_return = 0);
             });
             event.wait().unwrap();
         });
         assert!(event.is_done().unwrap());
-        fake::state(|state| state.waits_return = 700);
+        fake_driver::state(|state| state.waits_return = 700);
         assert_eq!(event.is_done().unwrap_err().code(), Some(700));
         assert!(context.is_lost());
     }

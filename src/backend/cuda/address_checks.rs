@@ -2,7 +2,7 @@
 
 use super::allocations::{Allocations, Use, add_use};
 use super::module::{Function, Functions, PARAMS_MAX};
-use super::share::Share;
+use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::{Call, FunctionId, Op, Space};
@@ -29,7 +29,7 @@ pub(super) struct Checked<'a> {
 /// Refuses an operation on memory that is not the slot's own or adopted.
 pub(super) fn check<'a>(
     op: &'a Op,
-    share: &Share,
+    share: &SlotMemory,
     allocations: &Allocations,
     functions: &Functions,
     timestamps: &Timestamps,

@@ -1,6 +1,6 @@
 //! What the device holds for one slot.
 
-use super::access::Step;
+use super::access::ResolvedOp;
 use super::clock::{Clock, Epoch};
 use super::device::Device;
 use super::graph::Graph;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::thread::ThreadId;
 
 /// A slot as the device knows it.
-pub(super) struct Share {
+pub(super) struct SlotState {
     pub(super) streams: [usize; 3],
     pub(super) buffers: Vec<Addresses>,
     /// By their addresses.
@@ -24,7 +24,7 @@ pub(super) struct Share {
     pub(super) capture: Option<Capture>,
     /// The last piece of work given to each queue, and what comes before it.
     pub(super) given: [Option<(Epoch, Clock)>; 3],
-    mark: Option<(Epoch, Clock)>,
+    fence: Option<(Epoch, Clock)>,
     /// How often the slot is still told that the mark is not reached.
     denials: u64,
     pub(super) timestamps: Timestamps,
@@ -46,14 +46,14 @@ pub(super) type Taken = Vec<(u64, Option<Epoch>)>;
 
 /// A capture in progress.
 pub(super) struct Capture {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ResolvedOp>,
     pub(super) thread: ThreadId,
     pub(super) invalid: Option<Error>,
 }
 
-impl Share {
+impl SlotState {
     pub(super) fn new(streams: [usize; 3]) -> Self {
-        Share {
+        SlotState {
             streams,
             buffers: Vec::new(),
             adopted: BTreeMap::new(),
@@ -61,7 +61,7 @@ impl Share {
             graphs: Graphs::default(),
             capture: None,
             given: [const { None }; 3],
-            mark: None,
+            fence: None,
             denials: 0,
             timestamps: [None; TIMESTAMPS],
             gone: None,
@@ -80,7 +80,7 @@ impl Share {
 impl Device {
     /// Holds the allocations that steps use until the work at `last` is seen done, or
     /// none of them. Returns what to [`Device::unlease`] if that is not given.
-    pub(super) fn lease(&mut self, slot: u32, steps: &[Step], last: Epoch) -> Result<Taken> {
+    pub(super) fn lease(&mut self, slot: u32, steps: &[ResolvedOp], last: Epoch) -> Result<Taken> {
         let mut taken = Taken::new();
         for (allocation, access) in steps.iter().flat_map(|step| &step.uses) {
             let address = allocation.address();
@@ -112,8 +112,8 @@ impl Device {
 
     /// Keeps the loss for a slot whose work the host has not seen done.
     pub(super) fn keep_loss(&mut self, slot: u32, error: &Error) {
-        let mark = self.slot(slot).mark.take();
-        let is_unseen = mark.is_some_and(|(epoch, _)| !self.host.covers(epoch));
+        let fence = self.slot(slot).fence.take();
+        let is_unseen = fence.is_some_and(|(epoch, _)| !self.host.covers(epoch));
         if is_unseen {
             self.slot(slot).gone = Some(error.clone());
         }
@@ -211,16 +211,16 @@ impl Device {
         self.give(slot, later, Work::Wait(epoch));
     }
 
-    pub(super) fn mark(&mut self, slot: u32) {
-        let mark = self.give(slot, Queue::Download, Work::Mark);
+    pub(super) fn fence(&mut self, slot: u32) {
+        let fence = self.give(slot, Queue::Download, Work::Fence);
         let denials = self.random.below(3);
         let share = self.slot(slot);
-        (share.mark, share.denials) = (Some(mark), denials);
+        (share.fence, share.denials) = (Some(fence), denials);
     }
 
     /// Whether the last mark is reached, and the host may know.
-    pub(super) fn is_marked(&mut self, slot: u32) -> bool {
-        let Some((epoch, _)) = self.slot(slot).mark else {
+    pub(super) fn is_fence_reached(&mut self, slot: u32) -> bool {
+        let Some((epoch, _)) = self.slot(slot).fence else {
             return true;
         };
         let denied = self.slot(slot).denials > 0;
@@ -231,16 +231,16 @@ impl Device {
         done && !denied
     }
 
-    pub(super) fn run_to_mark(&mut self, slot: u32) -> Result<()> {
-        match self.slot(slot).mark {
+    pub(super) fn run_to_fence(&mut self, slot: u32) -> Result<()> {
+        match self.slot(slot).fence {
             Some((epoch, _)) => self.run_until(epoch),
             None => Ok(()),
         }
     }
 
     /// The host has seen everything before the last mark done.
-    pub(super) fn see_mark(&mut self, slot: u32) {
-        if let Some((_, clock)) = self.slot(slot).mark.clone() {
+    pub(super) fn see_fence(&mut self, slot: u32) {
+        if let Some((_, clock)) = self.slot(slot).fence.clone() {
             self.host.join(&clock);
             self.release(slot, false);
         }
@@ -256,7 +256,7 @@ impl Device {
             }
         }
         self.release(slot, true);
-        let Some(share) = self.shares.remove(&slot) else {
+        let Some(share) = self.slots.remove(&slot) else {
             return;
         };
         for buffer in &share.buffers {

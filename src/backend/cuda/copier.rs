@@ -63,7 +63,7 @@ impl Copier {
             }
         };
         Ok(Allocation::new(
-            self.context.home,
+            self.context.allocation_key,
             space,
             address,
             bytes,
@@ -81,7 +81,7 @@ impl Copier {
     }
 
     pub(super) fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        to.check_home(self.context.home)?;
+        to.check_key(self.context.allocation_key)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
         if to.space() == Space::Pinned {
@@ -112,7 +112,7 @@ impl Copier {
     }
 
     pub(super) fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
-        from.check_home(self.context.home)?;
+        from.check_key(self.context.allocation_key)?;
         from.check_range(from_offset, to.len())?;
         let mut lease = from.lease(Access::Read)?;
         if from.space() == Space::Pinned {
@@ -149,8 +149,8 @@ impl Copier {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
-        from.check_home(self.context.home)?;
-        to.check_home(self.context.home)?;
+        from.check_key(self.context.allocation_key)?;
+        to.check_key(self.context.allocation_key)?;
         from.check_range(from_offset, bytes)?;
         to.check_range(to_offset, bytes)?;
         let mut leases = Vec::new();
@@ -262,7 +262,7 @@ impl Region for DeviceMemory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{self, CAPTURE_UNSUPPORTED, Session};
+    use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
     use super::*;
     use std::ops::Range;
 
@@ -285,10 +285,10 @@ mod tests {
         copier.read(&allocation, 0, &mut read).unwrap();
         assert!(read[..3] == [0; 3] && read[3..BYTES + 3] == bytes && read[BYTES + 3..] == [0; 2]);
         // The allocation and one staging memory.
-        assert_eq!(fake::state(|state| state.memory.len()), 2);
+        assert_eq!(fake_driver::state(|state| state.memory.len()), 2);
         drop((copier, allocation));
         assert_eq!(
-            fake::state(|state| (state.memory.len(), state.retained)),
+            fake_driver::state(|state| (state.memory.len(), state.retained)),
             (0, 0)
         );
     }
@@ -306,14 +306,14 @@ mod tests {
             new_allocation(),
         );
         let (sent, mut received) = ([7; 64], [0; 64]);
-        fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
+        fake_driver::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         let refused = |result: Result<()>| result.unwrap_err().code() == Some(CAPTURE_UNSUPPORTED);
         assert!(refused(copier.write(&sent, &up, 0)));
         assert!(refused(copier.read(&down, 0, &mut received)));
         assert!(refused(copier.copy(&from, 0, &to, 0, 64)));
         assert!(copier.allocate(Space::Device, 64).is_err());
         assert!(!context.is_lost(), "others go on");
-        let live = fake::state(|state| {
+        let live = fake_driver::state(|state| {
             assert_eq!(state.copies.len(), 3, "the device is still at work");
             for (to, from, bytes) in &state.copies {
                 for caller in [sent.as_ptr_range(), received.as_ptr_range()] {
@@ -334,7 +334,7 @@ mod tests {
         }
         drop((up, down, from, to));
         assert_eq!(
-            fake::state(|state| state.memory.len()),
+            fake_driver::state(|state| state.memory.len()),
             7,
             "nothing of it is freed"
         );
@@ -350,14 +350,18 @@ mod tests {
         let context = session.context();
         let copier = Copier::new(&context).unwrap();
         let allocation = copier.allocate(Space::Device, 64).unwrap();
-        let live = fake::state(|state| state.memory.len());
-        fake::state(|state| state.waits_return = 719);
+        let live = fake_driver::state(|state| state.memory.len());
+        fake_driver::state(|state| state.waits_return = 719);
         assert_eq!(
             copier.write(&[1; 64], &allocation, 0).unwrap_err().code(),
             Some(719)
         );
         drop((copier, allocation, context));
-        assert_eq!(fake::state(|state| state.memory.len()), live + 1);
-        assert_eq!(fake::state(|state| state.retained), 1, "the context stays");
+        assert_eq!(fake_driver::state(|state| state.memory.len()), live + 1);
+        assert_eq!(
+            fake_driver::state(|state| state.retained),
+            1,
+            "the context stays"
+        );
     }
 }

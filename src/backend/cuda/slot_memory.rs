@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The part of both arenas that one slot owns. The arenas live as long as the
 /// last share of them.
-pub(super) struct Share {
+pub(super) struct SlotMemory {
     layout: Arc<Layout>,
     pinned: Arc<Pinned>,
     device: Arc<DeviceMemory>,
@@ -15,18 +15,18 @@ pub(super) struct Share {
     index: usize,
 }
 
-impl Share {
+impl SlotMemory {
     /// Cuts both arenas into `count` shares.
     pub(super) fn cut(
         layout: Layout,
         pinned: Pinned,
         device: DeviceMemory,
         count: usize,
-    ) -> impl Iterator<Item = Share> {
+    ) -> impl Iterator<Item = SlotMemory> {
         assert!(layout.host_bytes * count <= pinned.bytes());
         assert!(layout.device_bytes * count <= device.bytes());
         let (layout, pinned, device) = (Arc::new(layout), Arc::new(pinned), Arc::new(device));
-        (0..count).map(move |index| Share {
+        (0..count).map(move |index| SlotMemory {
             layout: Arc::clone(&layout),
             pinned: Arc::clone(&pinned),
             device: Arc::clone(&device),
@@ -55,11 +55,11 @@ impl Share {
     }
 
     pub(super) fn buffer_count(&self) -> usize {
-        self.layout.places.len()
+        self.layout.buffers.len()
     }
 
     pub(super) fn addresses(&self, buffer: BufferId) -> Addresses {
-        let place = &self.layout.places[buffer.index()];
+        let place = &self.layout.buffers[buffer.index()];
         Addresses {
             device: self.device_start() + place.device as u64,
             host: place
@@ -77,7 +77,7 @@ impl Share {
     /// # Panics
     /// If it has none.
     pub(super) unsafe fn host(&self, buffer: BufferId) -> &[u8] {
-        let place = &self.layout.places[buffer.index()];
+        let place = &self.layout.buffers[buffer.index()];
         let offset = place.host.expect("the host sees the buffer");
         // SAFETY: `Layout` put the place inside the share, which nobody else
         // has and `Pinned` zeroed; `&self` keeps writers of this side away, and
@@ -98,7 +98,7 @@ impl Share {
             "buffers ascend, each once"
         );
         let view = |buffer: &BufferId| {
-            let place = &self.layout.places[buffer.index()];
+            let place = &self.layout.buffers[buffer.index()];
             let offset = place.host.expect("the host sees the buffer");
             // SAFETY: as for `host`, with `&mut self` keeping readers away too;
             // places do not overlap and the assert lets none come twice.

@@ -2,9 +2,9 @@
 //! answers. Memory is the host's, a copy happens when it is waited for, and captures of
 //! other threads refuse and are invalidated by the driver's rules.
 
-use super::code;
 use super::context::{Context, Device};
 use super::driver::Driver;
+use super::result_codes;
 use cudarc::driver::sys;
 use parking_lot::{Mutex, MutexGuard};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -131,9 +131,9 @@ fn free(start: usize) -> i32 {
         Some(bytes) => {
             // SAFETY: `take_memory` made it with this layout, and it was still known.
             unsafe { dealloc(start as *mut u8, layout(bytes)) };
-            code::SUCCESS
+            result_codes::SUCCESS
         }
-        None => code::INVALID_VALUE,
+        None => result_codes::INVALID_VALUE,
     })
 }
 
@@ -143,7 +143,7 @@ fn wait() -> i32 {
         if state.capture.is_some() {
             return CAPTURE_UNSUPPORTED;
         }
-        if state.waits_return == code::SUCCESS {
+        if state.waits_return == result_codes::SUCCESS {
             for (to, from, bytes) in state.copies.drain(..) {
                 // SAFETY: the backend keeps both ranges alive until this wait. The tests
                 // check that it does before they let a wait succeed.
@@ -156,14 +156,14 @@ fn wait() -> i32 {
 
 fn give_copy(to: usize, from: usize, bytes: usize) -> i32 {
     state(|state| state.copies.push((to, from, bytes)));
-    code::SUCCESS
+    result_codes::SUCCESS
 }
 
 /// Writes what a call returns by pointer.
 fn put<T>(place: *mut T, value: T) -> i32 {
     // SAFETY: the backend passes places that outlive the call.
     unsafe { place.write(value) };
-    code::SUCCESS
+    result_codes::SUCCESS
 }
 
 fn handle<T>(place: *mut *mut T) -> i32 {
@@ -200,7 +200,7 @@ fn threads(driver: &mut Driver) {
     }
     extern "C" fn release(_: sys::CUdevice) -> i32 {
         state(|state| state.retained -= 1);
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn get(context: *mut sys::CUcontext) -> i32 {
         let top = STACK.with_borrow(|stack| stack.last().copied());
@@ -209,7 +209,7 @@ fn threads(driver: &mut Driver) {
     extern "C" fn push(context: sys::CUcontext) -> i32 {
         STACK.with_borrow_mut(|stack| stack.push(context as usize));
         CHANGES.set((CHANGES.get().0, CHANGES.get().1 + 1));
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn pop(context: *mut sys::CUcontext) -> i32 {
         match STACK.with_borrow_mut(Vec::pop) {
@@ -238,14 +238,14 @@ fn threads(driver: &mut Driver) {
 
 fn memory(driver: &mut Driver) {
     extern "C" fn allocate(address: *mut sys::CUdeviceptr, bytes: usize) -> i32 {
-        match allow(|_| code::SUCCESS) {
-            code::SUCCESS => put(address, take_memory(bytes) as u64),
+        match allow(|_| result_codes::SUCCESS) {
+            result_codes::SUCCESS => put(address, take_memory(bytes) as u64),
             refused => refused,
         }
     }
     extern "C" fn allocate_host(address: *mut *mut c_void, bytes: usize, _: c_uint) -> i32 {
-        match allow(|_| code::SUCCESS) {
-            code::SUCCESS => put(address, take_memory(bytes) as *mut c_void),
+        match allow(|_| result_codes::SUCCESS) {
+            result_codes::SUCCESS => put(address, take_memory(bytes) as *mut c_void),
             refused => refused,
         }
     }
@@ -281,7 +281,7 @@ fn memory(driver: &mut Driver) {
     }
     extern "C" fn set(_: sys::CUdeviceptr, byte: c_uchar, _: usize, _: sys::CUstream) -> i32 {
         assert_eq!(byte, 0, "memory comes zeroed, so only zeros are set");
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     driver.cuMemAlloc_v2 = allocate;
     driver.cuMemHostAlloc = allocate_host;
@@ -301,7 +301,7 @@ fn streams(driver: &mut Driver) {
         handle(event)
     }
     extern "C" fn record(_: sys::CUevent, _: sys::CUstream) -> i32 {
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn wait_stream(_: sys::CUstream) -> i32 {
         wait()
@@ -320,7 +320,7 @@ fn streams(driver: &mut Driver) {
 fn graphs(driver: &mut Driver) {
     extern "C" fn begin(_: sys::CUstream, mode: sys::CUstreamCaptureMode) -> i32 {
         state(|state| state.capture = Some((mode as u32, current().id())));
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn end(_: sys::CUstream, graph: *mut sys::CUgraph) -> i32 {
         let wrong_thread = state(|state| match state.capture {
@@ -367,7 +367,7 @@ fn graphs(driver: &mut Driver) {
         result
     }
     extern "C" fn launch(_: sys::CUgraphExec, _: sys::CUstream) -> i32 {
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     driver.cuStreamBeginCapture_v2 = begin;
     driver.cuStreamEndCapture = end;

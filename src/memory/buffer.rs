@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
 /// Says in a type where memory lies: [`Device`] or [`Pinned`].
-pub trait Place: sealed::Place {
+pub trait MemorySpace: sealed::MemorySpace {
     /// The same as a value.
     const SPACE: Space;
 }
@@ -24,16 +24,16 @@ pub enum Device {}
 pub enum Pinned {}
 
 mod sealed {
-    pub trait Place {}
-    impl Place for super::Device {}
-    impl Place for super::Pinned {}
+    pub trait MemorySpace {}
+    impl MemorySpace for super::Device {}
+    impl MemorySpace for super::Pinned {}
 }
 
-impl Place for Device {
+impl MemorySpace for Device {
     const SPACE: Space = Space::Device;
 }
 
-impl Place for Pinned {
+impl MemorySpace for Pinned {
     const SPACE: Space = Space::Pinned;
 }
 
@@ -49,7 +49,7 @@ pub struct Owned<T, P> {
     of: PhantomData<fn() -> (T, P)>,
 }
 
-impl<T: Element, P: Place> Owned<T, P> {
+impl<T: Element, P: MemorySpace> Owned<T, P> {
     pub(super) fn new(pooled: PooledAllocation, len: usize) -> Self {
         Owned {
             pooled,
@@ -116,7 +116,7 @@ impl<T: Element, P: Place> Owned<T, P> {
     ///
     /// # Errors
     /// As there.
-    pub fn copy_from<Q: Place>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
+    pub fn copy_from<Q: MemorySpace>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
         self.as_slice_mut().copy_from(from)
     }
 }
@@ -139,7 +139,7 @@ impl<T: Element> PinnedBuffer<T> {
     }
 }
 
-impl<T: Element, P: Place> fmt::Debug for Owned<T, P> {
+impl<T: Element, P: MemorySpace> fmt::Debug for Owned<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_slice().fmt(f)
     }

@@ -1,7 +1,7 @@
 //! Operations as nodes of a graph.
 
+use super::address_checks::{Checked, pointers};
 use super::context::Context;
-use super::rights::{Checked, pointers};
 use crate::backend::{Call, FunctionId, Op};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUmemorytype};
@@ -10,16 +10,16 @@ use std::ptr::null_mut;
 
 /// What an operation is, beside its parameters.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct NodeKind {
     /// The kind, as messages name it.
     pub(super) kind: &'static str,
     /// The function of a launch.
     pub(super) function: Option<FunctionId>,
 }
 
-impl Step {
-    pub(super) fn of(checked: &Checked<'_>) -> Step {
-        Step {
+impl NodeKind {
+    pub(super) fn of(checked: &Checked<'_>) -> NodeKind {
+        NodeKind {
             kind: checked.op().kind_name(),
             function: checked.function_id(),
         }
