@@ -1,8 +1,8 @@
-//! Which threads are the crate's own.
+//! Registers the threads that belong to this crate.
 //!
-//! On a thread that belongs to the embedder a backend leaves no trace: what a call
-//! changes of the thread's state, it restores. On the threads of an engine or of a
-//! worker process that would be wasted, as nothing else uses their state.
+//! On a thread of the embedder a backend restores the thread's CUDA state after each call. On the
+//! threads of an engine or of a worker process it leaves its own state in place, as no other code
+//! uses it: that saves driver calls.
 
 use std::cell::Cell;
 
@@ -10,13 +10,12 @@ thread_local! {
     static REGISTERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Declares the calling thread the crate's own, for as long as it runs: backends may
-/// leave their state in it.
+/// Registers the calling thread for the rest of its life.
 pub(crate) fn register() {
     REGISTERED.set(true);
 }
 
-/// Whether the calling thread was given to [`register`].
+/// Whether the calling thread is registered.
 #[cfg(feature = "cuda")]
 pub(super) fn is_registered() -> bool {
     REGISTERED.get()
@@ -27,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_of_one_thread() {
+    fn a_registration_is_of_one_thread() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 assert!(!is_registered());

@@ -1,35 +1,36 @@
 //! How one slot's share of the arenas is cut up.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, View};
 
 /// Every buffer starts at a multiple of this, as cuMemAlloc's own allocations do, so
 /// that kernels may read vectors and coalesce from a buffer's first element.
 pub const ALIGN_BYTES: usize = 256;
 
-/// Where one buffer lies in its slot's share of the arenas.
+/// The size and the offsets of one buffer in its slot's shares of the arenas, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferRange {
-    /// Size.
+    /// The size.
     pub bytes: usize,
-    /// Offset in the slot's share of the device arena.
+    /// The offset in the slot's share of the device arena.
     pub device: usize,
-    /// Offset in the slot's share of the pinned arena, `None` for buffers that the host does not see.
+    /// The offset in the slot's share of the pinned arena; `None` without a host side.
     pub host: Option<usize>,
 }
 
-/// How a slot's share is cut up. Places of one arena do not overlap.
+/// How a slot's shares are divided among its buffers, which do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// By buffer.
+    /// In the order of the buffers.
     pub buffers: Vec<BufferRange>,
-    /// A slot's share of the device arena.
+    /// The size of a slot's share of the device arena in bytes.
     pub device_bytes: usize,
-    /// A slot's share of the pinned arena.
+    /// The size of a slot's share of the pinned arena in bytes.
     pub host_bytes: usize,
 }
 
 impl Layout {
-    /// Places for `buffers` in their order, `None` if the sum overflows.
+    /// The layout of `buffers`; `None` if the sum overflows.
     pub fn new(buffers: &[BufferDecl]) -> Option<Layout> {
         let mut layout = Layout {
             buffers: Vec::with_capacity(buffers.len()),
@@ -57,6 +58,23 @@ impl Layout {
             });
         }
         Some(layout)
+    }
+
+    /// The layout of `buffers`, and the sizes of the device arena and the pinned arena for `slots`
+    /// slots in bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] if the sizes overflow.
+    pub(super) fn for_slots(buffers: &[BufferDecl], slots: usize) -> Result<(Layout, [usize; 2])> {
+        let layout = Layout::new(buffers).and_then(|layout| {
+            let sizes = [layout.device_bytes, layout.host_bytes];
+            let [device, host] = sizes.map(|bytes| bytes.checked_mul(slots));
+            Some((layout, [device?, host?]))
+        });
+        layout.ok_or_else(|| {
+            let message = "the buffers of all slots are larger than the address space";
+            Error::new(ErrorKind::OutOfMemory, message).fix("lower the batch capacity")
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use super::FunctionId;
 use super::TIMESTAMPS;
 use crate::error::{Error, Result};
 
-/// The stage that an operation belongs to.
+/// The stage of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Queue {

@@ -1,4 +1,4 @@
-//! A bucket's commands with everything resolved.
+//! The lowered commands of a bucket.
 
 use super::audit::{AllowedMemory, Audit, check_lowered};
 use super::submit::enqueue_part;
@@ -8,17 +8,17 @@ use crate::error::{Context, Result};
 use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
 
-/// Lowered commands: those that the graph holds, and the copies around it.
+/// Lowered commands: the body that a graph holds, and the copies around it.
 pub(super) struct Batch {
     pub(super) scope: Scope,
     pub(super) before: Vec<Copy>,
     pub(super) body: Vec<Lowered>,
     pub(super) after: Vec<Copy>,
-    /// What the copies in the body move, and what of it is live.
+    /// The copies in the body.
     pub(super) inside: Vec<Copy>,
 }
 
-/// A copy whose size follows the batch.
+/// A copy whose live size depends on the batch.
 pub(super) struct Copy {
     lowered: Lowered,
     pub(super) bytes: usize,
@@ -36,8 +36,8 @@ impl Batch {
             inside: Vec::new(),
         };
         for lowered in lower(bindings) {
-            // Nothing touches a buffer before its upload or writes it after its
-            // download, so copies may leave their place for the ends.
+            // No command uses a buffer before its upload or writes it after its download, so
+            // copies can move to the ends.
             let copy = Copy::of(bindings, &lowered);
             match (scope, copy, lowered.queue()) {
                 (Scope::Kernels, Some(copy), Queue::Upload) => batch.before.push(copy),
@@ -51,15 +51,18 @@ impl Batch {
         batch
     }
 
-    /// The copies before and after the body, each with the place of its command.
-    pub(super) fn copies_beside(&self) -> impl Iterator<Item = (usize, &Op)> {
+    /// The copies before and after the body, each with the index of its command.
+    pub(super) fn copies_around(&self) -> impl Iterator<Item = (usize, &Op)> {
         let copies = self.before.iter().chain(&self.after);
         copies.map(|copy| (copy.lowered.command(), copy.lowered.op()))
     }
 
     /// Checks every address.
+    ///
+    /// # Errors
+    /// As [`check_lowered`].
     pub(super) fn check(&self, memory: &AllowedMemory<'_>) -> Result<Audit> {
-        let copies = self.copies_beside();
+        let copies = self.copies_around();
         let body = self.body.iter();
         let body = body.map(|lowered| (lowered.command(), lowered.op()));
         let audit = check_lowered(copies.chain(body), memory)?;
@@ -89,7 +92,7 @@ impl Copy {
         bytes.min(self.bytes)
     }
 
-    /// Gives the live part to the slot; nothing where nothing is live.
+    /// Gives the live part of the copy to the slot, if there is one.
     pub(super) fn enqueue(
         &self,
         slot: &mut dyn DeviceSlot,

@@ -1,13 +1,13 @@
-//! Waiting for a device that may not come to an end.
+//! Waits for a device with a deadline.
 
 use crate::backend::DeviceSlot;
 use crate::error::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// Waits for a slot, and gives its device up where that takes longer than it may.
+/// Waits for a slot. Marks its device as lost if that takes longer than `deadline`.
 ///
 /// # Errors
-/// [`ErrorKind::Deadline`], and what the device says.
+/// [`ErrorKind::Deadline`] after the deadline; as [`DeviceSlot::wait`].
 pub(super) fn wait_within(slot: &mut dyn DeviceSlot, deadline: Option<Duration>) -> Result<()> {
     let Some(deadline) = deadline else {
         return slot.wait();
@@ -18,7 +18,7 @@ pub(super) fn wait_within(slot: &mut dyn DeviceSlot, deadline: Option<Duration>)
     }
 }
 
-/// Gives a slot's device up, which had `deadline` for what it was given.
+/// Marks the device of a slot as lost, as it missed its deadline. Returns the error of its work.
 pub(crate) fn give_up(slot: &mut dyn DeviceSlot, deadline: Duration) -> Error {
     let message = format!("the device has not finished the batch after {deadline:?}");
     let error = Error::new(ErrorKind::Deadline, message)

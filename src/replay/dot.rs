@@ -14,7 +14,7 @@ struct Node<'a> {
     in_body: bool,
 }
 
-/// An edge, by the places of its nodes.
+/// An edge, by the indices of its nodes.
 type Edge = (usize, usize);
 
 /// Draws a ready batch. `held` are the operations of its graph as the device holds them, empty
@@ -62,7 +62,7 @@ pub(super) fn draw(
 }
 
 fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
-    let beside = |(command, op)| Node {
+    let around = |(command, op)| Node {
         command,
         op,
         in_body: false,
@@ -73,7 +73,7 @@ fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
         op: held.get(place).unwrap_or(lowered.op()),
         in_body: true,
     });
-    body.chain(ready.batch.copies_beside().map(beside))
+    body.chain(ready.batch.copies_around().map(around))
         .collect()
 }
 
@@ -94,9 +94,9 @@ fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> 
         return by_data.collect();
     }
     let in_body = |&(from, to): &Edge| nodes[from].in_body && nodes[to].in_body;
-    let beside = by_data.filter(|edge| !in_body(edge));
+    let around = by_data.filter(|edge| !in_body(edge));
     let line = (1..nodes.len()).map(|to| (to - 1, to)).filter(in_body);
-    line.chain(beside).collect()
+    line.chain(around).collect()
 }
 
 /// A node's label, shape and colour. Colour-blind readers can tell the colours apart.

@@ -1,4 +1,4 @@
-//! What one replay did.
+//! Counts what one replay did.
 
 /// What one replay did, or the start of new buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

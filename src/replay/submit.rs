@@ -23,7 +23,7 @@ static TIMESTAMP_OPS: [Op; TIMESTAMPS] = [
     Op::Timestamp { timestamp: 3 },
 ];
 
-/// Refuses what was lowered for another slot.
+/// Refuses a command that was lowered for another slot.
 fn check_slot(slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
     match slot.id() == lowered.slot() {
         true => Ok(()),

@@ -1,10 +1,10 @@
-//! One item's buffers of a batch's buffers.
+//! Views of one item's part of a batch's buffers.
 
 use super::Extent;
 use crate::record::{BUFFERS_MAX, Buffer, BufferId, Element, Recording, Unit, View};
 use arrayvec::ArrayVec;
 
-/// How the host buffers of one direction are cut into items.
+/// The buffers of one direction that are divided among items.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewLayout {
     buffers: Vec<ItemBuffer>,
@@ -24,7 +24,7 @@ impl ItemBuffer {
 }
 
 impl ViewLayout {
-    /// The layout of the recording's buffers that items see as `view`.
+    /// The layout of the buffers with this view that are divided among items.
     pub(crate) fn new(recording: &Recording, view: View) -> Self {
         let buffers = recording
             .buffers_by_id()
@@ -41,17 +41,17 @@ impl ViewLayout {
         }
     }
 
-    /// The buffers in the layout's order.
+    /// The buffers, in the order of the layout.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = BufferId> {
         self.buffers.iter().map(|part| part.buffer)
     }
 
-    /// What an extent takes of all buffers together.
+    /// The bytes that an extent takes in all buffers together.
     pub(crate) fn bytes(&self, extent: Extent) -> usize {
         self.buffers.iter().map(|part| part.bytes(extent)).sum()
     }
 
-    /// What one unit along `axis` takes of all buffers together.
+    /// The bytes that one unit along `axis` takes in all buffers together.
     pub(crate) fn unit_bytes(&self, axis: usize) -> usize {
         let along = self.buffers.iter().filter(|part| part.axis == axis);
         along.map(|part| part.unit_bytes).sum()
@@ -65,15 +65,15 @@ impl ViewLayout {
     }
 }
 
-/// Mutable buffers of the upload buffers: one item's, or several items' in a row.
+/// Mutable parts of the upload buffers, of one item or of consecutive items.
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,
-    // None once taken.
+    // `None` after it was taken.
     slices: ArrayVec<Option<&'a mut [u8]>, BUFFERS_MAX>,
 }
 
 impl<'a> WriteViews<'a> {
-    /// Views of whole buffers, given in the layout's order.
+    /// Views of whole buffers, given in the order of the layout.
     pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: impl IntoIterator<Item = &'a mut [u8]>,
@@ -87,7 +87,7 @@ impl<'a> WriteViews<'a> {
         WriteViews { layout, slices }
     }
 
-    /// The item's part of `buffer`, once.
+    /// The item's part of `buffer`. Each part can be taken once.
     ///
     /// # Panics
     /// If it was taken before, or is not an upload buffer of the recording.
@@ -96,7 +96,7 @@ impl<'a> WriteViews<'a> {
         bytemuck::cast_slice_mut(slice.expect("the view was taken before"))
     }
 
-    /// Cuts off the part that `extent` spans from the front.
+    /// Splits off the first part, which spans `extent`.
     pub(crate) fn split_off(&mut self, extent: Extent) -> WriteViews<'a> {
         let layout = self.layout;
         let fronts = self
@@ -115,8 +115,7 @@ impl<'a> WriteViews<'a> {
         WriteViews { layout, slices }
     }
 
-    /// The same views for a shorter time, so that they can be given out and
-    /// zeroed after.
+    /// The same views with a shorter lifetime, so that the caller can zero them afterwards.
     pub(crate) fn reborrow(&mut self) -> WriteViews<'_> {
         WriteViews {
             layout: self.layout,
@@ -135,7 +134,7 @@ impl<'a> WriteViews<'a> {
     }
 }
 
-/// One item's buffers of the download buffers.
+/// One item's parts of the download buffers.
 pub struct ReadViews<'a> {
     layout: &'a ViewLayout,
     buffers: &'a [&'a [u8]],
@@ -144,8 +143,8 @@ pub struct ReadViews<'a> {
 }
 
 impl<'a> ReadViews<'a> {
-    /// The part that starts at `at` and spans `extent`, of whole buffers given
-    /// in the layout's order.
+    /// The part of whole buffers, given in the order of the layout, that starts at `at` and spans
+    /// `extent`.
     pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: &'a [&'a [u8]],

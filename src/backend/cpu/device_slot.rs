@@ -1,4 +1,4 @@
-//! A slot that takes work down and does it when asked whether it is done.
+//! A slot of the CPU backend: it queues work, and runs it when it is polled.
 
 use super::Shared;
 use super::memory::{Allocations, Location};
@@ -23,7 +23,7 @@ struct CheckedOp {
 }
 
 struct Graph {
-    // Shared with the launches in flight, which an update does not touch.
+    // Shared with launches in flight, which an update must not change.
     steps: Arc<Vec<CheckedOp>>,
     captured: bool,
 }
@@ -41,9 +41,9 @@ pub(super) struct CpuSlot {
     graphs: Graphs<Graph>,
     queue: Vec<Work>,
     timestamps: Timestamps,
-    /// What failed before it was waited for.
+    /// The error of work that ran before it was waited for.
     failed: Option<Error>,
-    /// Why the slot takes no more work.
+    /// The error of a slot that was given up.
     abandoned: Option<Error>,
 }
 
@@ -122,13 +122,13 @@ impl CpuSlot {
 
     fn lease(&mut self, steps: &[CheckedOp]) -> Result<()> {
         let uses = || steps.iter().flat_map(|step| &step.uses);
-        // A lease to read cannot become one to write while work holds it.
+        // A read lease cannot become a write lease while work holds it.
         if uses().any(|(allocation, access)| self.allocations.only_read(allocation, *access)) {
-            // An error is that of the work before, and the next wait returns it.
+            // The error belongs to earlier work, and the next wait returns it.
             self.failed = self.failed.take().or(self.drain().err());
             self.allocations.release();
         }
-        // Those that write first, so that no allocation is leased twice.
+        // Writes come first, so that no allocation is leased twice.
         let writes = uses().filter(|(_, access)| access.writes());
         let reads = uses().filter(|(_, access)| !access.writes());
         for (allocation, access) in writes.chain(reads) {
@@ -247,7 +247,7 @@ impl CpuSlot {
     }
 
     fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        // Both sides of an own buffer are one.
+        // Both sides of a slot's buffer are the same memory.
         if from != to {
             let (from, to) = (self.locate_leased(from), self.locate_leased(to));
             let copied = self.bytes(from)[..bytes].to_vec();
@@ -402,7 +402,7 @@ unsafe impl DeviceSlot for CpuSlot {
     fn wait(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Poll);
         self.check_abandoned()?;
-        // An error ends the work that was given: what comes after it is not done.
+        // An error ends the batch: the rest of the queue does not run.
         let done = match self.failed.take() {
             Some(error) => {
                 self.queue.clear();

@@ -1,4 +1,4 @@
-//! The CPU's memory: a slot's own buffers, and allocations that it has adopted.
+//! Memory of the CPU backend: buffers of slots, and allocations.
 
 use crate::backend::storage::Storage;
 use crate::backend::{ALIGN_BYTES, Allocation, AllocationKey, Lease, Space};
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The buffers of one slot. Each takes what it has in a
-/// [`Layout`](crate::backend::Layout), so that a plan is right on every backend.
+/// The buffers of one slot. Each takes as much memory as in a [`Layout`](crate::backend::Layout),
+/// so that a memory plan is right on every backend.
 pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     let storage = |decl: &BufferDecl| {
         let bytes = decl.size_bytes();
@@ -19,8 +19,7 @@ pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     buffers.iter().map(storage).collect()
 }
 
-/// The same for several slots, with what the host sees in memory of another process
-/// too.
+/// The buffers of several slots, with the host sides in memory that another process maps too.
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(super) fn shared_buffers(
     buffers: &[BufferDecl],
@@ -46,8 +45,7 @@ pub(super) fn shared_buffers(
     Ok(all)
 }
 
-/// Allocations start above all buffer indices, so that an address tells which it is,
-/// and no two allocations of a process ever had the same.
+/// Addresses of allocations start above all buffer indices, and are never used twice in a process.
 const BLOCKS_START: u64 = 1 << 32;
 
 /// An allocation of zeros.
@@ -66,16 +64,16 @@ pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result
     ))
 }
 
-/// What an address means in a slot.
+/// The memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Location {
-    /// An own buffer, from its start.
+    /// The start of a slot's buffer.
     Own(usize),
     /// Inside the allocation that starts at `allocation`.
     Allocation { allocation: u64, offset: usize },
 }
 
-/// The allocations that a slot knows, and its leases on those in use.
+/// The adopted allocations of a slot, and its leases.
 #[derive(Default)]
 pub(super) struct Allocations {
     adopted: Vec<Allocation>,
@@ -94,7 +92,7 @@ impl Allocations {
         self.adopted.retain(|known| !known.is(allocation));
     }
 
-    /// The adopted allocation that holds the range.
+    /// The adopted allocation that contains the range.
     pub(super) fn find(&self, address: u64, bytes: usize) -> Result<&Allocation> {
         let holds = |allocation: &&Allocation| allocation.contains(address, bytes);
         self.adopted.iter().find(holds).ok_or_else(|| {
@@ -104,13 +102,13 @@ impl Allocations {
         })
     }
 
-    /// Whether `allocation` is leased to be read alone, and `access` writes it.
+    /// Whether `allocation` has a read lease, and `access` writes.
     pub(super) fn only_read(&self, allocation: &Allocation, access: Access) -> bool {
         let held = self.leased.get(&allocation.address());
         held.is_some_and(|lease| access.writes() && !lease.writes())
     }
 
-    /// Holds `allocation` until [`Allocations::release`].
+    /// Leases `allocation` until [`Allocations::release`].
     pub(super) fn lease(&mut self, allocation: &Allocation, access: Access) -> Result<()> {
         debug_assert!(!self.only_read(allocation, access), "released before");
         if let Entry::Vacant(vacant) = self.leased.entry(allocation.address()) {
@@ -119,12 +117,12 @@ impl Allocations {
         Ok(())
     }
 
-    /// Gives all leases back.
+    /// Releases all leases.
     pub(super) fn release(&mut self) {
         self.leased.clear();
     }
 
-    /// Where `address` is in a leased allocation.
+    /// The location of `address` in a leased allocation.
     pub(super) fn locate_leased(&self, address: u64) -> Location {
         let (&allocation, _) = self.leased.range(..=address).next_back().expect("leased");
         Location::Allocation {

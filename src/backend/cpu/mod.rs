@@ -1,9 +1,8 @@
 //! The CPU backend: kernels run as their twins, on all cores.
 //!
-//! Host and device sides of a slot's buffer are one, so its uploads and downloads
-//! copy nothing. A slot takes work down and does it when it is asked whether the
-//! work is done: the engine's completion stage computes while its upload stage
-//! fills the next slot, and what is read too early is stale here as on a GPU.
+//! Both sides of a slot's buffer are the same memory, so uploads and downloads copy nothing. A slot
+//! queues work and runs it when it is polled: the engine's completion stage computes while its
+//! upload stage fills the next slot, and data that is read too early is stale, as on a GPU.
 
 mod device_slot;
 mod memory;
@@ -25,11 +24,11 @@ pub struct CpuBackend {
     shared: Arc<Shared>,
 }
 
-/// What slots have in common.
+/// The state that slots share.
 struct Shared {
     id: BackendId,
     allocation_key: AllocationKey,
-    /// Where twins run; on the thread that waits, if there is none.
+    /// The pool that runs twins; `None` to run them on the thread that waits.
     pool: Option<Arc<ThreadPool>>,
     functions: Functions,
     calls: CallCounters,
@@ -71,8 +70,8 @@ impl CpuBackend {
         }
     }
 
-    /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
-    /// slot by slot, as their [`Layout`](super::Layout) has them.
+    /// Like [`Backend::open_slots`], with the host sides of all buffers in `host`, slot by slot, as
+    /// their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
     /// As [`Backend::open_slots`].

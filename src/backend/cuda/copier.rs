@@ -1,4 +1,4 @@
-//! Allocations of memory, and copies between them and the host outside of slots.
+//! Allocates memory, and copies it outside of slots.
 
 use super::context::Context;
 use super::driver::Driver;
@@ -11,26 +11,26 @@ use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Size of the memory that copies from and to the caller's memory go through.
+/// Size of the staging memory in bytes.
 const STAGING_BYTES: usize = 1 << 20;
 
-/// Makes allocations and copies them, one thing at a time, on a stream of its own.
+/// Allocates and copies on a stream of its own, one call at a time.
 ///
-/// The device never touches the caller's memory, which may go as soon as a call
-/// returns, also by an error: bytes go through pinned memory of the copier's own.
+/// The device never accesses the caller's memory, which may be freed as soon as a call returns,
+/// also with an error: bytes go through pinned staging memory of the copier.
 pub(super) struct Copier {
     stream: Mutex<CopyStream>,
     context: Arc<Context>,
 }
 
-/// What one copy at a time uses.
+/// The stream and the staging memory, used by one copy at a time.
 struct CopyStream {
     stream: Stream,
-    /// Taken at the first copy that needs it.
+    /// Allocated by the first copy that needs it.
     staging: Option<Pinned>,
 }
 
-/// What the device may use while a copy is under way.
+/// Memory that the device may use while a copy runs.
 struct InUse {
     staging: Pinned,
     lease: Lease,
@@ -199,8 +199,8 @@ impl Copier {
         Ok((InUse { staging, lease }, start))
     }
 
-    /// Gives one call to the stream, waits for it, and returns what it used. Where
-    /// the wait fails the work may go on for ever, so `in_use` is leaked.
+    /// Submits one call, waits for it, and returns the memory that it used. If the wait fails, the
+    /// work may never end, so `in_use` is leaked.
     fn run<T>(
         &self,
         stream: &Stream,
@@ -210,7 +210,7 @@ impl Copier {
     ) -> Result<T> {
         let driver = self.context.bind_for(Call::Submission)?;
         let given = self.context.check(call, give(&driver, stream.raw()));
-        // Also after an error, which does not say that nothing was started.
+        // Also after an error, which does not mean that no work was started.
         if let Err(error) = stream.synchronize() {
             std::mem::forget(in_use);
             return Err(given.err().unwrap_or(error));
@@ -227,10 +227,10 @@ impl InUse {
     }
 }
 
-/// Pinned memory of which an allocation's lock keeps host and device apart.
+/// Pinned memory whose allocation's lock keeps host and device apart.
 struct PinnedRegion {
     memory: Pinned,
-    /// What was asked for, at most what was taken.
+    /// The requested size in bytes, at most the allocated one.
     bytes: usize,
 }
 
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use std::ops::Range;
 
-    /// More than one part and not a multiple of parts.
+    /// More than one staging buffer, and not a multiple.
     const BYTES: usize = 2 * STAGING_BYTES + 17;
 
     fn overlaps(range: &Range<*const u8>, start: usize, bytes: usize) -> bool {

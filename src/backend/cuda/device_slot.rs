@@ -1,4 +1,4 @@
-//! One slot's share of the device: its queues, its graphs, its memory.
+//! A slot of the CUDA backend.
 
 use super::address_checks::{self, Checked};
 use super::allocations::{Allocations, Use};
@@ -23,14 +23,14 @@ use std::sync::Arc;
 /// A slot of the CUDA backend.
 pub(super) struct CudaSlot {
     id: DeviceSlotId,
-    // Fields drop in this order, after `drop` has waited for the streams: what
-    // work may still use goes after what starts work.
+    // Fields drop in this order, after `drop` has waited for the streams: graphs and queues, which
+    // start work, go before the memory that the work may use.
     graphs: Graphs<Graph>,
     queues: Queues,
     /// The slot's own stream, on which it captures: a capture on a shared stream would record
     /// the work of other slots too.
     capture_stream: Arc<Stream>,
-    /// With the leases on those that work in flight uses.
+    /// Adopted allocations, and the leases of work in flight.
     allocations: Allocations,
     share: SlotMemory,
     /// The events that graphs and streams record.
@@ -92,11 +92,11 @@ impl CudaSlot {
         assert!(
             self.queues.are_quiet(),
             "host memory is touched while the slot works: join the queues into the download \
-             queue, mark the work with fence, then wait"
+             queue, set a fence behind the work, then wait"
         );
     }
 
-    /// Gives the leases back once nothing is in flight.
+    /// Releases the leases if no work is in flight.
     fn settle(&mut self) {
         if self.queues.are_quiet() {
             self.allocations.release();
@@ -104,8 +104,8 @@ impl CudaSlot {
     }
 }
 
-/// Holds the allocations of work that is about to be given. What a refusal leaves is
-/// given back with the rest.
+/// Leases the allocations of work that is about to be submitted. Leases that a refusal leaves are
+/// released with the rest.
 fn lease(allocations: &mut Allocations, queues: &mut Queues, uses: &[Use]) -> Result<()> {
     let leased = allocations.lease(uses, || queues.synchronize());
     if leased.is_err() && queues.are_quiet() {
@@ -269,11 +269,11 @@ unsafe impl DeviceSlot for CudaSlot {
 impl Drop for CudaSlot {
     fn drop(&mut self) {
         let _outer = self.context.enter();
-        // Refused where the context is lost: what has no end is not waited for.
+        // Refused if the context is lost: its work may never end.
         if let Err(error) = self.queues.synchronize() {
-            // Work may be under way for ever. What it may touch or run is leaked: the
-            // arenas, the allocations with their leases, the graphs, their events and functions.
-            // Nothing is known about other slots, so their context stays.
+            // The work may never end. Everything that it may use is leaked: the arenas, the
+            // allocations with their leases, the graphs, their events and functions. Other slots
+            // are not affected, so the context stays.
             self.share.leak();
             self.allocations.leak();
             self.timestamps.leak();
@@ -349,7 +349,7 @@ mod tests {
             built
         };
         let (graph, _) = build(&old, None).unwrap();
-        // An exec whose update failed may hold parameters of either.
+        // A graph whose update failed may hold parameters of either.
         fake_driver::state(|state| state.update_returns = (910, 5));
         assert_eq!(build(&new, Some(graph)).unwrap_err().code(), Some(910));
         slot.launch_graph(graph).unwrap();

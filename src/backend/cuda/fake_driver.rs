@@ -1,6 +1,6 @@
-//! A driver without a device, for tests of what the backend does with the driver's
-//! answers. Memory is the host's, a copy happens when it is waited for, and captures of
-//! other threads refuse and are invalidated by the driver's rules.
+//! A driver without a device, for tests of the backend's reactions to the driver. Memory is the
+//! host's, a copy takes effect when it is waited for, and captures of other threads refuse calls
+//! and are invalidated by the driver's rules.
 
 use super::context::{Context, Device};
 use super::driver::Driver;
@@ -26,24 +26,24 @@ const INVALID_CONTEXT: i32 = 201;
 pub(super) const PRIMARY: usize = 0x1000;
 const ALIGN_BYTES: usize = 256;
 
-/// What the driver knows.
+/// The state of the driver.
 #[derive(Default)]
 pub(super) struct State {
     /// Whether another thread has a capture of mode global open.
     pub(super) captures_elsewhere: bool,
     /// Whether a call invalidated that capture.
     pub(super) invalidated: bool,
-    /// What waits return in place of waiting, if not 0.
+    /// The result of waits, if not 0.
     pub(super) waits_return: i32,
     /// References to the primary context.
     pub(super) retained: u32,
     /// Allocations by address, with their sizes.
     pub(super) memory: BTreeMap<usize, usize>,
-    /// Copies that were given and have not happened: to, from, bytes.
+    /// Pending copies: (to, from, bytes).
     pub(super) copies: Vec<(usize, usize, usize)>,
     /// The capture on the backend's own stream: its mode, and who began it.
     pub(super) capture: Option<(u32, ThreadId)>,
-    /// What an update of a graph returns, and why, if not 0.
+    /// The result of an update of a graph and its reason, if not 0.
     pub(super) update_returns: (i32, u32),
     handles: usize,
 }
@@ -58,7 +58,7 @@ thread_local! {
     static CHANGES: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// The only user of the driver, with fresh state; others wait for its end.
+/// Exclusive use of the driver, with fresh state.
 pub(super) struct Session {
     _turn: MutexGuard<'static, ()>,
     pub(super) driver: &'static Driver,
@@ -79,7 +79,7 @@ impl Session {
     }
 }
 
-/// Looks at the driver's state, or changes it.
+/// Reads or changes the driver's state.
 pub(super) fn state<T>(use_it: impl FnOnce(&mut State) -> T) -> T {
     use_it(STATE.lock().as_mut().expect("a session is open"))
 }
@@ -89,7 +89,7 @@ pub(super) fn thread() -> (u32, Vec<usize>) {
     (MODE.get(), STACK.with_borrow(Vec::clone))
 }
 
-/// Puts the calling thread into a state.
+/// Sets the mode and the contexts of the calling thread.
 pub(super) fn set_thread(mode: u32, stack: &[usize]) {
     MODE.set(mode);
     STACK.set(stack.to_vec());
@@ -137,7 +137,7 @@ fn free(start: usize) -> i32 {
     })
 }
 
-/// A wait: makes the copies, unless it is told to fail.
+/// Waits: makes the pending copies, unless it is set to fail.
 fn wait() -> i32 {
     allow(|state| {
         if state.capture.is_some() {

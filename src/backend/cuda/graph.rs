@@ -1,4 +1,4 @@
-//! Graphs: what they are made of, and how they take other parameters.
+//! CUDA graphs and their executable instances.
 
 use super::address_checks::Checked;
 use super::allocations::{Use, all_uses};
@@ -17,14 +17,14 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// Nodes and the order between them, from which execs are made.
+/// A `CUgraph`: nodes and edges, from which executable graphs are made.
 pub(super) struct Template {
     context: Arc<Context>,
-    // Null if a capture failed.
+    // Null if the capture failed.
     raw: sys::CUgraph,
-    /// By the place of their operation; all are of `raw`.
+    /// The node of each operation.
     nodes: Vec<sys::CUgraphNode>,
-    /// By place too.
+    /// The kind of each operation.
     kinds: Vec<NodeKind>,
 }
 
@@ -43,7 +43,7 @@ impl Template {
         Ok(template)
     }
 
-    /// What a capture took down.
+    /// The graph of a capture.
     pub(super) fn captured(
         context: &Arc<Context>,
         raw: sys::CUgraph,
@@ -79,7 +79,7 @@ impl Template {
         Ok(template)
     }
 
-    /// How many nodes the driver has in it.
+    /// The number of nodes according to the driver.
     pub(super) fn count(&self) -> Result<usize> {
         let driver = self.context.bind()?;
         let mut nodes = 0;
@@ -90,9 +90,8 @@ impl Template {
         Ok(nodes)
     }
 
-    /// Makes it ready to launch. Not uploaded: that is part of the first launch,
-    /// and a graph that is uploaded and not launched yet adds some 2 us to the
-    /// others of its stream.
+    /// Instantiates the graph. The first launch uploads it: a graph that is uploaded and not
+    /// launched yet slows the others of its stream by about 2 us.
     fn instantiate(&self) -> Result<Exec> {
         let driver = self.context.bind_for(Call::GraphEdit)?;
         let mut exec = Exec {
@@ -107,7 +106,7 @@ impl Template {
         Ok(exec)
     }
 
-    /// A node by place and kind, as messages name it.
+    /// The index and kind of a node for messages.
     fn name(&self, node: sys::CUgraphNode) -> Option<String> {
         let place = self.nodes.iter().position(|known| *known == node)?;
         Some(format!("operation {place} ({})", self.kinds[place].kind))
@@ -127,7 +126,7 @@ impl Drop for Template {
     }
 }
 
-/// What can be launched, over and over; null if it could not be made.
+/// An executable graph; null if it could not be made.
 struct Exec {
     context: Arc<Context>,
     raw: sys::CUgraphExec,
@@ -153,22 +152,22 @@ impl Drop for Exec {
 /// A graph of a slot.
 pub(super) struct Graph {
     exec: Exec,
-    /// What `exec` was made of: its nodes name those of `exec`.
+    /// The graph that `exec` was instantiated from, whose nodes identify those of `exec`.
     made: Template,
-    /// What gave `exec` its parameters since, if something did.
+    /// The graph of the last update, if there was one.
     newest: Option<Template>,
     captured: bool,
-    /// What each operation uses, then what failed changes may have left.
+    /// The uses of each operation, followed by those of failed changes.
     parts: Vec<Vec<Use>>,
-    /// What a launch uses: the sum of `parts`.
+    /// The uses of a launch: the union of `parts`.
     uses: Vec<Use>,
 }
 
-/// The parameters of a whole graph, not yet given to an exec.
+/// A graph that is not instantiated yet.
 pub(super) struct Draft {
     pub(super) template: Template,
     pub(super) captured: bool,
-    /// What each operation uses.
+    /// The uses of each operation.
     pub(super) parts: Vec<Vec<Use>>,
 }
 
@@ -184,13 +183,12 @@ impl Graph {
         })
     }
 
-    /// What a launch uses.
+    /// The uses of a launch.
     pub(super) fn uses(&self) -> &[Use] {
         &self.uses
     }
 
-    /// Gives the exec the parameters of `draft`, or replaces all by it where it
-    /// is of another topology.
+    /// Updates the executable graph with `draft`, or replaces it if the topology differs.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
         check_same_build(self.captured, draft.captured)?;
         let context = Arc::clone(&self.exec.context);
@@ -221,7 +219,7 @@ impl Graph {
         let reason = self.refusal(why, node, &draft.template);
         let kinds = |kinds: &[NodeKind]| kinds.iter().map(|step| step.kind).collect::<Vec<_>>();
         let same = kinds(&self.made.kinds) == kinds(&draft.template.kinds);
-        // A copy that goes the other way is a node of the same type to the driver.
+        // The driver treats copies in both directions as the same type of node.
         if same && !is_of_topology(why) {
             let meaning = Code::of(result).meaning;
             return Err(
@@ -234,7 +232,7 @@ impl Graph {
         Ok(Built::Reinstantiated { reason })
     }
 
-    /// Why the driver refused `newer`, and at which operation.
+    /// The driver's reason to refuse `newer`, and the operation.
     fn refusal(&self, why: u32, node: sys::CUgraphNode, newer: &Template) -> String {
         let named = newer.name(node).or_else(|| self.made.name(node));
         let place = named.map_or_else(
@@ -272,14 +270,13 @@ impl Graph {
         Ok(())
     }
 
-    /// A refusal does not say what was taken over of the change before it, so its
-    /// allocations count as used too.
+    /// A failed change may have taken effect in part, so its allocations count as used too.
     fn keep(&mut self, uses: Vec<Use>) {
         self.parts.push(uses);
         self.uses = all_uses(&self.parts);
     }
 
-    /// The operations of what the graph was made of or last took as a whole.
+    /// The operations of the graph, as it was made or last updated as a whole.
     pub(super) fn ops(&self, functions: &Functions, timestamps: &Timestamps) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, operations) = (template.count()?, template.nodes.len());
@@ -315,8 +312,8 @@ impl Graph {
     }
 }
 
-/// Whether an update was refused for the graph's shape: the edges, the number of
-/// nodes, or the kind of one, as where one copy went and another came.
+/// Whether an update was refused because the topology differs: the edges, the number of nodes, or
+/// the type of a node.
 fn is_of_topology(raw: u32) -> bool {
     use CUgraphExecUpdateResult as R;
     raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED as u32

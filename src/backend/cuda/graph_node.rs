@@ -1,4 +1,4 @@
-//! Operations as nodes of a graph.
+//! Adds operations to graphs as nodes, and changes their parameters.
 
 use super::address_checks::{Checked, pointers};
 use super::context::Context;
@@ -8,10 +8,10 @@ use cudarc::driver::sys::{self, CUmemorytype};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// What an operation is, beside its parameters.
+/// The kind of an operation.
 #[derive(Clone, Copy)]
 pub(super) struct NodeKind {
-    /// The kind, as messages name it.
+    /// The kind for messages.
     pub(super) kind: &'static str,
     /// The function of a launch.
     pub(super) function: Option<FunctionId>,
@@ -162,8 +162,7 @@ fn kernel_params(checked: &Checked<'_>, args: *mut *mut c_void) -> sys::CUDA_KER
     }
 }
 
-/// The parameters of a copy in one dimension, with the types of memory that a
-/// captured copy has too.
+/// The parameters of a one-dimensional copy, with the memory types that a captured copy has.
 fn copy_params(op: &Op) -> sys::CUDA_MEMCPY3D {
     let mut params = sys::CUDA_MEMCPY3D {
         srcXInBytes: 0,

@@ -1,4 +1,4 @@
-//! Nodes of a graph as operations again, to compare with what was meant.
+//! Reads the nodes of a graph back as operations.
 
 use super::context::Context;
 use super::graph_node::NodeKind;
@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-/// An enum that the driver writes, kept as its number: a newer driver has values
-/// that the bindings' enum lacks.
+/// An enum that the driver writes, kept as a number: a newer driver has values that the bindings'
+/// enum lacks.
 pub(super) struct Number<E> {
     value: u32,
     of: PhantomData<E>,
@@ -38,7 +38,7 @@ impl<E> Number<E> {
     }
 }
 
-/// The operation that a node does, as the driver tells it.
+/// The operation of a node.
 ///
 /// # Safety
 /// `node` must be alive.
@@ -80,7 +80,7 @@ const _: () = {
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
 };
 
-/// The error of a node that is none of a slot's operations.
+/// The error of a node that is not an operation of a slot.
 fn unlike(what: String) -> Error {
     Error::new(
         ErrorKind::Mismatch,
@@ -169,8 +169,8 @@ unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -
     copy_of(from, to, bytes, step)
 }
 
-/// The copy between two ends. Unified memory does not say on which side it is;
-/// then what was meant decides.
+/// The copy between two ends. Unified memory does not tell on which side it is; then `kind`
+/// decides.
 fn copy_of(from: End, to: End, bytes: usize, step: NodeKind) -> Result<Op> {
     let (host, device) = (
         CUmemorytype::CU_MEMORYTYPE_HOST as u32,
@@ -231,11 +231,12 @@ unsafe fn read_timestamp(
         (driver.cuGraphEventRecordNodeGetEvent)(node, &mut event)
     })?;
     let timestamp = timestamps.find(event);
-    let timestamp = timestamp.ok_or_else(|| unlike("it records an event of nobody".to_owned()))?;
+    let timestamp = timestamp
+        .ok_or_else(|| unlike("it records an event that is not one of the slot".to_owned()))?;
     Ok(Op::Timestamp { timestamp })
 }
 
-/// The memset of bytes that one of wider elements comes to.
+/// Converts a memset of wider elements to one of bytes, if all bytes are equal.
 fn memset_of(params: &sys::CUDA_MEMSET_NODE_PARAMS) -> Result<Op> {
     let (size, value) = (params.elementSize as usize, params.value.to_le_bytes());
     let element = value.get(..size).filter(|element| !element.is_empty());

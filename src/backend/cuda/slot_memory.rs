@@ -1,22 +1,21 @@
-//! One slot's share of the arenas.
+//! One slot's part of the arenas.
 
 use super::memory::{DeviceMemory, Pinned};
 use crate::backend::{Addresses, HostViews, Layout, Space};
 use crate::record::BufferId;
 use std::sync::Arc;
 
-/// The part of both arenas that one slot owns. The arenas live as long as the
-/// last share of them.
+/// The part of both arenas that one slot owns. The arenas live as long as their last part.
 pub(super) struct SlotMemory {
     layout: Arc<Layout>,
     pinned: Arc<Pinned>,
     device: Arc<DeviceMemory>,
-    /// Which part; no two shares of an arena have the same.
+    /// The index of the part; each exists once.
     index: usize,
 }
 
 impl SlotMemory {
-    /// Cuts both arenas into `count` shares.
+    /// Divides both arenas into `count` parts.
     pub(super) fn cut(
         layout: Layout,
         pinned: Pinned,
@@ -42,7 +41,7 @@ impl SlotMemory {
         self.layout.device_bytes
     }
 
-    /// Keeps both arenas for ever: the device may still be at work in them.
+    /// Leaks both arenas: the device may still use them.
     pub(super) fn leak(&self) {
         std::mem::forget((Arc::clone(&self.pinned), Arc::clone(&self.device)));
     }
@@ -75,11 +74,11 @@ impl SlotMemory {
     /// No work in flight may write it.
     ///
     /// # Panics
-    /// If it has none.
+    /// If it has no host side.
     pub(super) unsafe fn host(&self, buffer: BufferId) -> &[u8] {
         let place = &self.layout.buffers[buffer.index()];
         let offset = place.host.expect("the host sees the buffer");
-        // SAFETY: `Layout` put the place inside the share, which nobody else
+        // SAFETY: `Layout` put the place inside the share, which no other code
         // has and `Pinned` zeroed; `&self` keeps writers of this side away, and
         // the caller those of the device.
         unsafe { std::slice::from_raw_parts(self.host_start().add(offset), place.bytes) }
@@ -91,7 +90,7 @@ impl SlotMemory {
     /// No work in flight may read or write them.
     ///
     /// # Panics
-    /// If one has none, or they do not ascend.
+    /// If one has no host side, or they do not ascend.
     pub(super) unsafe fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         assert!(
             buffers.is_sorted_by(|a, b| a.index() < b.index()),
@@ -107,8 +106,7 @@ impl SlotMemory {
         buffers.iter().map(view).collect()
     }
 
-    /// Whether a range is inside this share, on the side of `space` if one is
-    /// given.
+    /// Whether a range lies in this part, on the side of `space` if given.
     pub(super) fn contains(&self, space: Option<Space>, address: u64, bytes: usize) -> bool {
         let pinned = || {
             is_inside(

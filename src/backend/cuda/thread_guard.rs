@@ -1,12 +1,11 @@
-//! The calling thread's CUDA state during a call of the backend.
+//! Sets the CUDA state of the calling thread for a call of the backend.
 //!
-//! The driver keeps two things for each thread: a stack of contexts, whose top is
-//! current, and a mode that says whose captures restrict the thread. In the default
-//! mode a capture of mode global (PyTorch's are) on any thread of the process refuses
-//! "potentially unsafe" calls everywhere, which includes allocations and queries of
-//! events, and such a call also invalidates the capture. So every call here runs in
-//! the relaxed mode, in which captures of others are not its concern, and with the
-//! backend's context current.
+//! The driver keeps two things for each thread: a stack of contexts, whose top is current, and a
+//! mode that determines whose captures restrict the thread. In the default mode a capture of mode
+//! global on any thread of the process (PyTorch's are) refuses "potentially unsafe" calls
+//! everywhere, such as allocations and queries of events, and such a call also invalidates the
+//! capture. So every call here runs in the relaxed mode, which captures of other threads do not
+//! affect, and with the backend's context current.
 
 use super::driver::Driver;
 use super::result_codes;
@@ -18,31 +17,30 @@ use std::ops::Deref;
 use std::ptr::null_mut;
 
 thread_local! {
-    /// The context of the guard that is in force; null if there is none.
+    /// The context of the active guard; null if there is none.
     static IN_FORCE: Cell<sys::CUcontext> = const { Cell::new(null_mut()) };
-    /// Whether this thread, one of the crate's own, is in the relaxed mode for good.
+    /// Whether this registered thread is in the relaxed mode for good.
     static RELAXED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A driver call that was refused, by name and result.
+/// The name and the result of a refused driver call.
 pub(super) type Refused = (&'static str, i32);
 
-/// The driver's functions while a context is current on the thread and the thread is
-/// in the relaxed mode. Dropping it restores both, also after an error, but for
-/// threads of the crate's own (see [`crate_threads`]), where both stay.
+/// The driver's functions, while a context is current on the thread and the thread is in the
+/// relaxed mode. Dropping it restores both, except on registered threads (see [`crate_threads`]).
 pub(super) struct ThreadGuard {
     driver: &'static Driver,
     restore: Option<Restore>,
-    /// What it restores is the thread's that made it.
+    /// It restores the state of the thread that made it.
     _not_send: PhantomData<*const ()>,
 }
 
-/// What a guard that is not nested in another changed.
+/// The state before an outermost guard.
 struct Restore {
     mode: Option<Relaxed>,
     /// Whether a context was pushed.
     pushed: bool,
-    /// What was in force before.
+    /// The context of the guard that was active before.
     outer: sys::CUcontext,
 }
 
@@ -63,7 +61,7 @@ impl ThreadGuard {
         if crate_threads::is_registered() {
             set_for_good(driver, context)?;
         } else if IN_FORCE.get() != context {
-            // Inside another guard of the same context there is nothing to do.
+            // A guard inside another one of the same context changes nothing.
             let pushed = current(driver)? != context;
             if pushed {
                 // SAFETY: the driver checks the handle. The context below on the
@@ -107,7 +105,7 @@ impl Drop for ThreadGuard {
     }
 }
 
-/// The thread in the relaxed mode; dropping it restores the mode of before.
+/// Keeps the thread in the relaxed mode; dropping it restores the previous mode.
 pub(super) struct Relaxed {
     driver: &'static Driver,
     before: u32,
@@ -126,15 +124,15 @@ impl Relaxed {
 
 impl Drop for Relaxed {
     fn drop(&mut self) {
-        // The mode came from the driver, so only a driver that is gone refuses it.
+        // The mode came from the driver, so it refuses it only during its shutdown.
         let _ = exchange(self.driver, self.before);
     }
 }
 
 const RELAXED_MODE: u32 = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as u32;
 
-/// Changes the thread's mode and returns the one of before. Modes are plain numbers
-/// here, as a newer driver may return one that the bindings' enum lacks.
+/// Changes the thread's mode, and returns the previous one. Modes are plain numbers here, as a
+/// newer driver may return one that the bindings' enum lacks.
 fn exchange(driver: &Driver, mode: u32) -> Result<u32, Refused> {
     const { assert!(size_of::<CUstreamCaptureMode>() == size_of::<u32>()) };
     let mut mode = mode;
@@ -144,8 +142,8 @@ fn exchange(driver: &Driver, mode: u32) -> Result<u32, Refused> {
     refuse("cuThreadExchangeStreamCaptureMode", result).map(|()| mode)
 }
 
-/// The context that is current on this thread, null if there is none. The driver
-/// answers from the thread's own memory.
+/// The context that is current on this thread; null if there is none. The driver answers from
+/// thread-local memory.
 fn current(driver: &Driver) -> Result<sys::CUcontext, Refused> {
     let mut current = null_mut();
     // SAFETY: `current` outlives the call.
@@ -153,9 +151,8 @@ fn current(driver: &Driver) -> Result<sys::CUcontext, Refused> {
     refuse("cuCtxGetCurrent", result).map(|()| current)
 }
 
-/// Makes `context` current, and the mode relaxed, on a thread of the crate's own.
-/// Device slots of several devices may share the thread, so the context is looked at each
-/// time.
+/// Makes `context` current and the mode relaxed on a registered thread. Slots of several devices
+/// may share the thread, so the context is checked each time.
 fn set_for_good(driver: &'static Driver, context: sys::CUcontext) -> Result<(), Refused> {
     if current(driver)? != context {
         // SAFETY: the driver checks the handle.
@@ -185,7 +182,7 @@ mod tests {
 
     const FOREIGN: usize = 0x77;
 
-    /// In a thread of its own, whose state is fresh.
+    /// Runs in a new thread, whose state is fresh.
     fn in_a_thread(work: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(work).join().unwrap());
     }

@@ -1,4 +1,4 @@
-//! What operations touch.
+//! Resolves operations to the memory that they access.
 
 use super::device::Device;
 use super::memory::Missing;
@@ -10,26 +10,26 @@ use crate::record::{Access, Kernel, Pointer};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that an operation reads or writes.
+/// Bytes that an operation accesses.
 #[derive(Clone, Debug)]
 pub(super) struct Touch {
-    /// Where their memory starts.
+    /// The start address of the memory.
     pub(super) memory: u64,
     pub(super) range: Range<usize>,
     pub(super) access: Access,
-    /// A kernel is given an address and no length: it may touch all that follows,
-    /// up to the next address that is given beside it.
+    /// A kernel gets an address without a length: its range ends at the next address that the same
+    /// launch passes, or at the end of the memory.
     open_end: bool,
-    /// Whether something must have been written there.
+    /// Whether reading it before a write is a violation.
     pub(super) expects: bool,
 }
 
-/// An operation that a slot may give to the device.
+/// An operation whose addresses were checked.
 #[derive(Clone)]
 pub(super) struct ResolvedOp {
     pub(super) op: Op,
     pub(super) touches: Vec<Touch>,
-    /// The allocations among what it touches.
+    /// The allocations that it accesses.
     pub(super) uses: Vec<(Allocation, Access)>,
     /// Whose it is.
     pub(super) slot: u32,
@@ -56,7 +56,7 @@ impl ResolvedOp {
     }
 }
 
-/// All that steps given together touch, by step.
+/// The accesses of operations that are submitted together, each with the index of its operation.
 pub(super) fn touches(steps: &[ResolvedOp]) -> Vec<(usize, Touch)> {
     let all = steps.iter().enumerate();
     let mut all: Vec<(usize, Touch)> = all
@@ -79,10 +79,10 @@ pub(super) fn touches(steps: &[ResolvedOp]) -> Vec<(usize, Touch)> {
     all
 }
 
-/// One address that an operation names.
+/// An address that an operation names.
 struct Operand {
     address: u64,
-    /// `None` for what a kernel is given.
+    /// `None` for an argument of a kernel.
     bytes: Option<usize>,
     access: Access,
     space: Option<Space>,
@@ -177,7 +177,7 @@ impl Device {
         };
         let start = match self.memory.find(address) {
             Ok(start) => start,
-            // Nothing is there to go on with, whatever the options say.
+            // Without memory the operation cannot run, whatever the options.
             Err(missing) => {
                 let violation = match missing {
                     Missing::Freed(name) => {

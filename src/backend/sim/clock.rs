@@ -1,16 +1,16 @@
-//! Vector clocks, and what was done to a piece of memory.
+//! Vector clocks, and the history of accesses to memory.
 
 use super::violation::Actor;
 use std::ops::Range;
 
-/// The `place`-th piece of work given to a stream, counted from 1.
+/// The `place`-th piece of work of a stream, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Epoch {
     pub(super) stream: usize,
     pub(super) place: u64,
 }
 
-/// How far each stream has come in what someone runs after.
+/// For each stream, the last piece of work that is ordered before the owner of the clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock(Vec<u64>);
 
@@ -37,7 +37,7 @@ impl Clock {
     }
 }
 
-/// An access of the device: when, by whom, to what.
+/// An access by the device.
 #[derive(Clone, Debug)]
 pub(super) struct PastAccess {
     pub(super) epoch: Epoch,
@@ -46,8 +46,8 @@ pub(super) struct PastAccess {
     pub(super) writes: bool,
 }
 
-/// The accesses to a piece of memory that the host has not seen done. What it has
-/// seen done comes before everything that it gives from then on.
+/// The accesses to a piece of memory that the host has not seen done. Work that the host has seen
+/// done is ordered before all later work.
 #[derive(Default)]
 pub(super) struct History(Vec<Segment>);
 
@@ -55,7 +55,7 @@ pub(super) struct History(Vec<Segment>);
 struct Segment {
     range: Range<usize>,
     write: Option<PastAccess>,
-    /// The last one of each stream since the write.
+    /// The last read of each stream since the write.
     reads: Vec<PastAccess>,
 }
 
@@ -82,8 +82,8 @@ impl Segment {
 }
 
 impl History {
-    /// An earlier access that clashes with one to `range`, and that someone at
-    /// `clock` does not come after.
+    /// An earlier access that conflicts with an access to `range` and is not ordered before
+    /// `clock`.
     pub(super) fn conflict(
         &self,
         range: &Range<usize>,
@@ -102,7 +102,7 @@ impl History {
             .find(|access| !clock.covers(access.epoch))
     }
 
-    /// Takes an access down, and forgets what the host has `seen`.
+    /// Adds an access, and drops those that the host has `seen` done.
     pub(super) fn record(&mut self, access: &PastAccess, seen: &Clock) {
         let Range { start, end } = access.range;
         let fresh = |range: Range<usize>| Segment {
@@ -179,7 +179,7 @@ mod tests {
         });
         assert_eq!(clash(&history, 4..5, false, &clock), None);
         assert_eq!(clash(&history, 4..5, true, &clock), Some((1, false)));
-        // A write takes the place of all that was there in its range.
+        // A write replaces all earlier accesses in its range.
         history.record(&access(1, 2, 0..12, true), &clock);
         assert_eq!(history.0.len(), 1);
         assert_eq!(clash(&history, 0..1, false, &clock), Some((1, true)));

@@ -1,5 +1,4 @@
-//! The device behind the slots: what it is given, checked as it is given, and run
-//! later.
+//! The simulated device: checks work when it is submitted, and runs it later.
 
 use super::access::Touch;
 use super::clock::{Clock, Epoch, PastAccess};
@@ -25,18 +24,18 @@ pub(super) struct Device {
     pub(super) functions: Arc<Functions>,
     pub(super) plan: Plan,
     pub(super) random: Random,
-    /// How many steps at most a call lets the device do.
+    /// The most steps that the device takes during a call of the host.
     pace: u64,
-    /// What the host has seen done.
+    /// The work that the host has seen done.
     pub(super) host: Clock,
     pub(super) calls: Arc<CallCounters>,
     pub(super) violations: Vec<Violation>,
-    /// Whether a call that breaks a rule fails too.
+    /// Whether a call that breaks a rule fails.
     refuses: bool,
-    /// Whether it comes back when it was lost, which it then is as a whole.
+    /// Whether it can be revived after a loss.
     pub(super) supervised: bool,
     pub(super) graveyard: Graveyard,
-    /// Parts of work that were done so far, which is all that it knows of time.
+    /// Number of steps so far, the clock of the device.
     steps: u64,
     lost: Option<Error>,
 }
@@ -51,7 +50,7 @@ impl Device {
         let mut random = Random::new(options.seed);
         let mut faults = options.faults;
         if options.supervised {
-            // Nothing else captures in a worker process.
+            // In a worker process no other thread captures.
             faults.retain(|fault| !matches!(fault, Fault::ForeignCapture { .. }));
         }
         Device {
@@ -74,7 +73,7 @@ impl Device {
         }
     }
 
-    /// What comes before every call: the device goes on for a while.
+    /// Runs a random number of steps. Every call of the host starts with it.
     pub(super) fn enter(&mut self) {
         self.bury();
         self.schedule.pass_call();
@@ -89,7 +88,7 @@ impl Device {
         }
     }
 
-    /// Frees the allocations that nobody holds any more.
+    /// Frees the allocations whose last handle was dropped.
     pub(super) fn bury(&mut self) {
         let dead = std::mem::take(&mut *self.graveyard.lock());
         for address in dead {
@@ -97,7 +96,7 @@ impl Device {
         }
     }
 
-    /// Counts a call; an error if the device is lost, or gets lost by it.
+    /// Counts a call. Fails if the device is lost, or is lost by a planned fault of this call.
     pub(super) fn call(&mut self, call: Call) -> Result<()> {
         self.calls.add(call);
         let planned = self.plan.call();
@@ -108,7 +107,7 @@ impl Device {
         }
         self.check_lost()?;
         match call {
-            // Whether work is done can be asked: see `SimSlot::is_done`.
+            // Polling is allowed during a capture of another thread: see `SimSlot::is_done`.
             Call::Poll | Call::Timing => Ok(()),
             Call::Allocation | Call::Submission | Call::GraphEdit => {
                 self.plan.captured_elsewhere().map_or(Ok(()), Err)
@@ -124,8 +123,8 @@ impl Device {
         self.lost.get_or_insert(error);
     }
 
-    /// Comes back after a loss, if there was one: what was in flight is gone, and
-    /// memory of the device holds anything.
+    /// Recovers from a loss: work in flight is dropped, and device memory gets unspecified
+    /// contents. Returns whether there was a loss.
     pub(super) fn revive(&mut self) -> Result<bool> {
         if self.lost.is_some()
             && let Some(error) = self.plan.revival()
@@ -139,7 +138,7 @@ impl Device {
         self.memory.spoil();
         let slots: Vec<u32> = self.slots.keys().copied().collect();
         slots.iter().for_each(|slot| self.keep_loss(*slot, &error));
-        // Device slots may share streams, so this may pass for work of other slots seen done.
+        // Slots may share streams, so the clock of one covers work of others too.
         slots.iter().for_each(|slot| self.forget_work(*slot));
         Ok(true)
     }
@@ -157,7 +156,7 @@ impl Device {
         self.slots.get_mut(&slot).expect("open slots have a share")
     }
 
-    /// How an action is named.
+    /// The name of an action in messages.
     pub(super) fn operation(&self, action: Action) -> String {
         match action {
             Action::Upload => "upload".to_owned(),
@@ -185,7 +184,7 @@ impl Device {
         }
     }
 
-    /// Checks an access by someone at `clock`.
+    /// Checks an access by an actor at `clock`.
     fn check_access(
         &mut self,
         actor: Actor,
@@ -205,7 +204,7 @@ impl Device {
         self.violate(Violation::unordered(earlier, later))
     }
 
-    /// Checks an access by the host to memory that `slot` is known by.
+    /// Checks an access by the host to memory, and names `slot` in messages.
     pub(super) fn host_access(
         &mut self,
         slot: u32,
@@ -225,15 +224,15 @@ impl Device {
         checked
     }
 
-    /// Gives a graph to a queue of a slot, or an operation as a graph of one; after
-    /// all checks, and not at all if one of them fails.
+    /// Submits a graph, or an operation as a graph of one. Checks everything first, and submits
+    /// nothing if a check fails.
     pub(super) fn submit(&mut self, slot: u32, queue: Queue, graph: &mut Graph) -> Result<Touches> {
         let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
         let actor = |node: usize| steps[node].actor(slot, queue, whole.then_some(node));
         let stream = self.slot(slot).stream(queue);
         let epoch = self.schedule.next_epoch(stream);
-        // Asking for an allocation that is in use is refused, and breaks no rule.
+        // An allocation that is in use is refused, which is no violation.
         let taken = self.lease(slot, &steps, epoch)?;
         let touches = match self.check(stream, graph, actor) {
             Ok(touches) => touches,
@@ -262,7 +261,7 @@ impl Device {
         Ok(touches)
     }
 
-    /// Checks what a graph touches if it is given to a stream now.
+    /// Checks the accesses of a graph that is submitted to a stream now.
     fn check(
         &mut self,
         stream: usize,
@@ -288,7 +287,8 @@ impl Device {
         Ok(touches)
     }
 
-    /// Refuses reads of what nothing has written, and no earlier step writes.
+    /// Refuses reads of bytes that neither earlier work nor an earlier operation of the graph
+    /// writes.
     fn check_defined(
         &mut self,
         touches: &[(usize, Touch)],
@@ -315,7 +315,7 @@ impl Device {
         Ok(())
     }
 
-    /// Gives work to a queue of a slot, after all that the host has seen.
+    /// Submits work to a queue, ordered after all work that the host has seen done.
     pub(super) fn give(&mut self, slot: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
         let stream = self.slot(slot).stream(queue);
         let host = &self.host;
@@ -327,11 +327,11 @@ impl Device {
         given
     }
 
-    /// Runs until a piece of work is done, and nothing that it does not wait for.
+    /// Runs until a piece of work is done, and only the work that it waits for.
     pub(super) fn run_until(&mut self, epoch: Epoch) -> Result<()> {
         while !self.schedule.is_done(epoch) {
             self.check_lost()?;
-            // Time passes while the host waits.
+            // Kernels that end after a number of calls also end while the host waits.
             self.schedule.pass_call();
             if self.schedule.is_held(epoch.stream) {
                 continue;
@@ -344,7 +344,7 @@ impl Device {
         Ok(())
     }
 
-    /// Does one part of what is at the head of a stream.
+    /// Runs one part of the work at the head of a stream.
     fn step(&mut self, stream: usize) {
         self.steps += 1;
         let random = &mut self.random;
@@ -413,13 +413,13 @@ impl Device {
         let kernel = self.functions.get(function)?;
         let ran = self.memory.launch(&kernel, grid, args).ok_or_else(gone)?;
         ran.map_err(|error| match error.kind() {
-            // As a kernel that traps: nothing on the device is to be had any more.
+            // A panic counts as a trap of the kernel, after which the device is lost.
             ErrorKind::Kernel => Error::new(ErrorKind::Device, error.message()).with_code(719),
             _ => error,
         })
     }
 
-    /// Refuses what the thread that captures must not do.
+    /// Refuses a call that a capture of this thread forbids, and ends that capture.
     pub(super) fn forbid_in_capture(&mut self, what: &str) -> Result<()> {
         let thread = std::thread::current().id();
         let mut captures = self.slots.iter_mut().filter_map(|(slot, share)| {
@@ -436,7 +436,7 @@ impl Device {
     }
 }
 
-/// Only for programs that were let go on after a violation.
+/// The error of memory that is gone; it occurs only if violations are not refused.
 fn gone() -> Error {
     Error::new(ErrorKind::Device, "an illegal address was met").with_code(700)
 }

@@ -1,4 +1,4 @@
-//! A slot of the simulated device: the calls, in the terms of the device.
+//! A slot of the simulated device.
 
 use super::Shared;
 use super::device::Device;
@@ -33,8 +33,7 @@ impl SimSlot {
         }
     }
 
-    /// What every call begins with: the device learns what the host wrote, and
-    /// goes on for a while.
+    /// Starts a call: the device sees what the host wrote, and runs for a while.
     fn enter<T>(&mut self, work: impl FnOnce(&mut Device, &mut Views, u32) -> T) -> T {
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);
@@ -42,7 +41,7 @@ impl SimSlot {
         work(&mut device, &mut self.views, self.id)
     }
 
-    /// A call that the device must be there for.
+    /// A call that fails if the device is lost.
     fn call<T>(
         &mut self,
         call: Call,
@@ -86,7 +85,7 @@ impl SimSlot {
 
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         self.enter(|device, _, slot| {
-            // Over in any case, so before anything can fail.
+            // The capture is over in any case, so this comes first.
             let capture = device.slot(slot).capture.take();
             device.call(Call::GraphEdit)?;
             let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
@@ -98,7 +97,7 @@ impl SimSlot {
         })
     }
 
-    /// The host looks at the side of a buffer that it sees.
+    /// Checks an access by the host to its side of a buffer.
     fn look(&self, buffer: BufferId, writes: bool) {
         let (address, range) = self.views.range(buffer);
         let mut device = self.shared.device.lock();
@@ -107,7 +106,7 @@ impl SimSlot {
             device.slot(self.id).gone.is_none(),
             "host memory is touched before the slot's loss was reported: wait for the slot"
         );
-        // The call has no error to give; the violation is kept.
+        // The caller cannot return an error; the violation is kept.
         let _ = device.host_access(self.id, address, &range, writes);
     }
 }
@@ -134,7 +133,7 @@ impl Device {
         };
         let old = self.slot(slot).graphs.get_mut(id)?;
         if let Some(error) = refused {
-            // It may have taken over some of the parameters.
+            // The graph may take over some of the parameters.
             let taken = graph.steps.len().div_ceil(2);
             if old.difference(&graph).is_none() {
                 for (node, step) in graph.steps.iter().take(taken).enumerate() {
@@ -226,7 +225,7 @@ unsafe impl DeviceSlot for SimSlot {
             if share.stream(earlier) == share.stream(later) {
                 return device.check_lost();
             }
-            // An event's record, and a stream's wait for it.
+            // Counts as the record of an event and a stream's wait for it.
             device.call(Call::Submission)?;
             device.call(Call::Submission)?;
             device.count_submission(slot)?;
@@ -267,7 +266,7 @@ unsafe impl DeviceSlot for SimSlot {
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));
             }
-            // Parameters that are refused may be taken over all the same.
+            // Refused parameters may be taken over all the same.
             match (graph.set(node, step), refused) {
                 (_, Some(error)) => Err(error),
                 (true, None) => Ok(()),
@@ -296,7 +295,7 @@ unsafe impl DeviceSlot for SimSlot {
             let mut launched = device.slot(slot).graphs.get_mut(graph)?.clone();
             device.check_adopted(slot, &launched)?;
             let touches = device.submit(slot, Queue::Compute, &mut launched)?;
-            // With what was found out about it.
+            // Keeps the result of the checks.
             *device.slot(slot).graphs.get_mut(graph)? = launched;
             views.poison(&device.memory, &touches);
             Ok(())

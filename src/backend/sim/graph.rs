@@ -1,33 +1,32 @@
-//! Graphs of a slot: their nodes, their order, and what an update may change.
+//! Graphs of a slot: nodes, edges, and the changes that an update allows.
 
 use super::access::{ResolvedOp, Touch, touches};
 use std::mem::discriminant;
 use std::sync::Arc;
 
-/// What nodes touch, each with its place.
+/// The accesses of nodes, each with the index of its node.
 pub(super) type Touches = Arc<Vec<(usize, Touch)>>;
 
-/// A graph as the device holds it. Launches in flight share it, and an update
-/// makes another one for those to come.
+/// A graph. Launches in flight share it; an update makes another one for later launches.
 #[derive(Clone)]
 pub(super) struct Graph {
     pub(super) steps: Arc<Vec<ResolvedOp>>,
     pub(super) order: Order,
-    /// What the nodes touch, where that was checked since the last change.
+    /// The accesses of the nodes, if they were checked since the last change.
     checked: Option<Touches>,
 }
 
-/// What the nodes of a graph run after.
+/// The edges of a graph.
 #[derive(Clone, PartialEq)]
 pub(super) enum Order {
-    /// Each after the one before: the graph was captured.
+    /// Each node runs after the one before: the graph was captured.
     Line,
-    /// Each after those listed, which are earlier ones: it was built by hand.
+    /// Each node runs after those listed, which are earlier: the graph is explicit.
     After(Arc<Vec<Vec<usize>>>),
 }
 
 impl Order {
-    /// Whether a node may run when those that `is_done` are.
+    /// Whether a node may run if the nodes of which `is_done` is true are done.
     pub(super) fn allows(&self, node: usize, is_done: impl Fn(usize) -> bool) -> bool {
         match self {
             Order::Line => node == 0 || is_done(node - 1),
@@ -49,7 +48,7 @@ impl Graph {
         }
     }
 
-    /// Where the topology of `other` differs, if it does.
+    /// The first difference in topology, if there is one.
     pub(super) fn difference(&self, other: &Graph) -> Option<String> {
         let pairs = self.steps.iter().zip(&*other.steps).enumerate();
         for (node, (old, new)) in pairs {
@@ -75,7 +74,7 @@ impl Graph {
         ))
     }
 
-    /// Gives one node another operation; false where it stays of another kind.
+    /// Replaces the operation of a node. Returns false for another kind of operation.
     pub(super) fn set(&mut self, node: usize, step: ResolvedOp) -> bool {
         let same = discriminant(&self.steps[node].op) == discriminant(&step.op);
         if same {
@@ -85,7 +84,7 @@ impl Graph {
         same
     }
 
-    /// What the nodes touch, and two of them that clash, unless that was checked
+    /// The accesses of the nodes, and two that conflict without an order, unless they were checked
     /// before.
     pub(super) fn touches(&mut self) -> (Touches, Option<[(usize, Touch); 2]>) {
         if let Some(checked) = &self.checked {
@@ -103,8 +102,7 @@ impl Graph {
     }
 }
 
-/// Two nodes that touch the same bytes, one of them to write, with no way from one
-/// to the other.
+/// Two nodes that access the same bytes, at least one to write, without a path between them.
 fn clash(after: &[Vec<usize>], all: &[(usize, Touch)]) -> Option<[(usize, Touch); 2]> {
     let mut reached: Vec<Vec<bool>> = Vec::with_capacity(after.len());
     for (node, edges) in after.iter().enumerate() {

@@ -1,17 +1,15 @@
-//! The simulated device: a GPU's freedom in the order of things, on purpose and
-//! from a seed, and a check of every rule that a program for one has to keep.
+//! A simulated device. A seed chooses the order in which work runs, within the freedom of a GPU,
+//! and every rule for programs is checked.
 //!
-//! Kernels run as their twins. What is given to a stream takes effect later, at
-//! moments and in an interleaving that the seed chooses, in parts; nothing has
-//! threads. The same calls in the same order have the same effects.
+//! Kernels run as their CPU twins. Work takes effect after its submission, in parts, at moments and
+//! in an interleaving that the seed chooses; there are no threads. The same calls in the same order
+//! have the same effects.
 //!
-//! Ordering is not left to luck. Vector clocks over byte ranges are compared when
-//! work is given: each access must come after every earlier one that it clashes
-//! with, by the order of a stream, a join, an edge of a graph, or because the
-//! host has seen the earlier one done. So a missing wait is a [`Violation`] on
-//! every seed, whatever the interleaving made of the bytes. A program's own test
-//! runs it on several seeds and expects [`SimBackend::violations`] to be empty and
-//! [`SimBackend::live`] to be nothing:
+//! Violations do not depend on luck. Vector clocks over byte ranges are compared when work is
+//! submitted: each access must be ordered after every earlier conflicting one, by a stream, a join,
+//! an edge of a graph, or because the host has seen the earlier one done. So a missing wait is a
+//! [`Violation`] on every seed. A test runs its program on several seeds and expects
+//! [`SimBackend::violations`] and [`SimBackend::live`] to be empty:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,9 +25,9 @@
 //! }
 //! ```
 //!
-//! It models no time, no caches and no atomics: kernels are whole operations, and
-//! what two of them do to one buffer at once is a violation, not a result. A timestamp
-//! is the number of steps that the device had done by then.
+//! It models no time, no caches and no atomics: a kernel is one operation, and two kernels that
+//! access a buffer at the same time are a violation. A timestamp is the number of steps of the
+//! device so far.
 
 mod access;
 mod clock;
@@ -49,7 +47,7 @@ use super::{
     Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo,
     DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Space, Streams,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
 use device::Device;
 use device_slot::SimSlot;
@@ -64,22 +62,22 @@ pub use violation::{Accessed, Violation, ViolationKind};
 /// Settings of a simulated device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimOptions {
-    /// Chooses moments, interleavings and poison.
+    /// Chooses the order of work, and poison.
     pub seed: u64,
-    /// What goes wrong.
+    /// The planned faults.
     pub faults: Vec<Fault>,
-    /// Whether a call that breaks a rule fails, and has no effect. Otherwise the
-    /// violation is only taken down.
+    /// Whether a call that breaks a rule fails without effect. Otherwise the violation is only
+    /// recorded.
     pub refuses: bool,
-    /// Memory starts full of poison rather than zeroed, as the contract has it:
-    /// for programs that mean not to depend on it.
+    /// Whether memory starts poisoned, instead of zeroed as the contract has it: for programs that
+    /// must not depend on zeros.
     pub poisoned: bool,
-    /// Whether the device comes back when it was lost.
+    /// Whether a lost device can be revived.
     pub supervised: bool,
 }
 
 impl SimOptions {
-    /// A device without faults that refuses what breaks a rule.
+    /// A device without faults that refuses calls which break a rule.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         SimOptions {
@@ -92,20 +90,20 @@ impl SimOptions {
     }
 }
 
-/// What of a device is not given back.
+/// The resources of a device that are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     /// Open slots.
     pub slots: usize,
-    /// Blocks, and sides of slots' buffers.
+    /// Allocations, and sides of slots' buffers.
     pub allocations: usize,
     /// Graphs of open slots.
     pub graphs: usize,
     /// Captures in progress.
     pub captures: usize,
-    /// Allocations that slots hold for work in flight.
+    /// Leases of slots for work in flight.
     pub leases: usize,
-    /// Work that was given and is not done; none counts once the device is lost.
+    /// Submitted work that is not done; 0 once the device is lost.
     pub work: usize,
 }
 
@@ -115,7 +113,7 @@ pub struct SimBackend {
     shared: Arc<Shared>,
 }
 
-/// What the backend and its slots have in common.
+/// The state that the backend and its slots share.
 struct Shared {
     id: BackendId,
     allocation_key: AllocationKey,
@@ -160,12 +158,12 @@ impl SimBackend {
         }
     }
 
-    /// The rules that were broken so far.
+    /// The violations so far.
     pub fn violations(&self) -> Vec<Violation> {
         self.shared.device.lock().violations.clone()
     }
 
-    /// What is not given back yet.
+    /// The resources in use.
     pub fn live(&self) -> Live {
         let mut device = self.shared.device.lock();
         device.bury();
@@ -185,7 +183,7 @@ impl SimBackend {
         }
     }
 
-    /// A call on the device itself, which no capture of this thread allows.
+    /// A call of the backend, which a capture of this thread forbids.
     fn enter(&self, what: &str) -> Result<MutexGuard<'_, Device>> {
         let mut device = self.shared.device.lock();
         device.enter();
@@ -194,7 +192,7 @@ impl SimBackend {
         Ok(device)
     }
 
-    /// The host's turn on a part of an allocation.
+    /// Locks a part of an allocation for the host.
     fn turn(
         &self,
         allocation: &Allocation,
@@ -234,16 +232,8 @@ unsafe impl Backend for SimBackend {
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let mut device = self.enter("an allocation")?;
-        let layout = Layout::new(buffers);
-        let sums = layout.and_then(|layout| {
-            let all = |bytes: usize| bytes.checked_mul(slots);
-            Some([all(layout.device_bytes)?, all(layout.host_bytes)?])
-        });
-        let Some(sums) = sums else {
-            let message = "the buffers of all slots are larger than the address space";
-            return Err(Error::new(ErrorKind::OutOfMemory, message).with_code(2));
-        };
-        for bytes in sums {
+        let (_, sizes) = Layout::for_slots(buffers, slots)?;
+        for bytes in sizes {
             device.call(Call::Allocation)?;
             device.plan.allocation(bytes).map_or(Ok(()), Err)?;
         }
@@ -359,7 +349,7 @@ impl Device {
         slot
     }
 
-    /// Takes the memory of a slot.
+    /// Allocates the memory of a slot.
     fn fill_slot(&mut self, slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
         let mut views = Views::default();
         for decl in buffers {

@@ -1,4 +1,4 @@
-//! What the device holds for one slot.
+//! The state of one slot on the device.
 
 use super::access::ResolvedOp;
 use super::clock::{Clock, Epoch};
@@ -13,35 +13,36 @@ use crate::record::Access;
 use std::collections::BTreeMap;
 use std::thread::ThreadId;
 
-/// A slot as the device knows it.
+/// A slot, as the device knows it.
 pub(super) struct SlotState {
     pub(super) streams: [usize; 3],
     pub(super) buffers: Vec<Addresses>,
-    /// By their addresses.
+    /// By address.
     pub(super) adopted: BTreeMap<u64, Allocation>,
     leases: BTreeMap<u64, Held>,
     pub(super) graphs: Graphs<Graph>,
     pub(super) capture: Option<Capture>,
-    /// The last piece of work given to each queue, and what comes before it.
+    /// For each queue, the last work, and the work ordered before it.
     pub(super) given: [Option<(Epoch, Clock)>; 3],
     fence: Option<(Epoch, Clock)>,
-    /// How often the slot is still told that the mark is not reached.
+    /// How many more polls report that the fence is not reached.
     denials: u64,
     pub(super) timestamps: Timestamps,
-    /// What became of work that was in flight when the device was lost. Until that has
-    /// been reported, the slot takes no work and its host memory is closed.
+    /// The error of work that was in flight when the device was lost. Until it is reported the slot
+    /// takes no work and its host memory is closed.
     pub(super) gone: Option<Error>,
 }
 
-/// An allocation while the slot's work uses it.
+/// An allocation that work of the slot uses.
 struct Held {
     allocation: Allocation,
     lease: Lease,
-    /// The last work that does.
+    /// The last work that uses it.
     last: Epoch,
 }
 
-/// Allocations that were leased, and for which work before, if they were already.
+/// Leases to roll back if the submission fails: the address, and the last work that used the
+/// allocation before.
 pub(super) type Taken = Vec<(u64, Option<Epoch>)>;
 
 /// A capture in progress.
@@ -78,8 +79,8 @@ impl SlotState {
 }
 
 impl Device {
-    /// Holds the allocations that steps use until the work at `last` is seen done, or
-    /// none of them. Returns what to [`Device::unlease`] if that is not given.
+    /// Leases the allocations of operations until the work at `last` is seen done; none of them
+    /// after an error. Returns what to pass to [`Device::unlease`] if the submission fails.
     pub(super) fn lease(&mut self, slot: u32, steps: &[ResolvedOp], last: Epoch) -> Result<Taken> {
         let mut taken = Taken::new();
         for (allocation, access) in steps.iter().flat_map(|step| &step.uses) {
@@ -99,7 +100,7 @@ impl Device {
         Ok(taken)
     }
 
-    /// Takes back what [`Device::lease`] did.
+    /// Reverts [`Device::lease`].
     pub(super) fn unlease(&mut self, slot: u32, taken: Taken) {
         let leases = &mut self.slot(slot).leases;
         for (address, before) in taken.into_iter().rev() {
@@ -110,7 +111,7 @@ impl Device {
         }
     }
 
-    /// Keeps the loss for a slot whose work the host has not seen done.
+    /// Keeps the error of a loss for a slot with work that the host has not seen done.
     pub(super) fn keep_loss(&mut self, slot: u32, error: &Error) {
         let fence = self.slot(slot).fence.take();
         let is_unseen = fence.is_some_and(|(epoch, _)| !self.host.covers(epoch));
@@ -119,7 +120,7 @@ impl Device {
         }
     }
 
-    /// The device came back from a loss without the slot's work.
+    /// Drops the work of a slot after a loss of the device.
     pub(super) fn forget_work(&mut self, slot: u32) {
         for (_, clock) in self.slot(slot).given.clone().into_iter().flatten() {
             self.host.join(&clock);
@@ -128,7 +129,7 @@ impl Device {
         self.slot(slot).capture = None;
     }
 
-    /// Tells once what became of work that was in flight when the device was lost.
+    /// Reports the error of lost work once.
     pub(super) fn check_gone(&mut self, slot: u32) -> Result<()> {
         self.slot(slot).gone.take().map_or(Ok(()), Err)
     }
@@ -140,12 +141,12 @@ impl Device {
         access: Access,
         last: Epoch,
     ) -> Result<()> {
-        // A lease to read becomes one to write: nobody else may hold one then.
+        // A read lease is replaced by a write lease, which needs that no other lease exists.
         let before = self.slot(slot).leases.remove(&allocation.address());
         let before = before.map(|held| held.last);
         let (access, last, refused) = match (allocation.lease(access), before) {
             (Ok(lease), _) => (lease, last, Ok(())),
-            // What was given before still reads it.
+            // Earlier work still reads it.
             (Err(error), Some(before)) => (allocation.lease(Access::Read)?, before, Err(error)),
             (Err(error), None) => return Err(error),
         };
@@ -165,7 +166,7 @@ impl Device {
         refused
     }
 
-    /// Gives back the allocations whose work is done by `host`'s account, or all.
+    /// Releases the allocations whose work the host has seen done, or all.
     fn release(&mut self, slot: u32, all: bool) {
         let host = self.host.clone();
         let leases = &mut self.slot(slot).leases;
@@ -183,8 +184,8 @@ impl Device {
         }
     }
 
-    /// Takes a planned failure of a call that gives work; refuses it while a loss of the
-    /// slot has not been reported.
+    /// Fails if a fault is planned for this submission, or if a loss of the slot has not been
+    /// reported.
     pub(super) fn count_submission(&mut self, slot: u32) -> Result<()> {
         if let Some(error) = &self.slot(slot).gone {
             return Err(error.clone());
@@ -195,7 +196,7 @@ impl Device {
         if !self.supervised {
             return Err(error);
         }
-        // As a worker process is lost with any error of a batch.
+        // With supervision every error of a batch ends the worker process.
         let error = Error::new(ErrorKind::Device, error.message());
         self.lose(error.clone());
         Err(error)
@@ -218,7 +219,7 @@ impl Device {
         (share.fence, share.denials) = (Some(fence), denials);
     }
 
-    /// Whether the last mark is reached, and the host may know.
+    /// Whether the last fence is reached and may be reported.
     pub(super) fn is_fence_reached(&mut self, slot: u32) -> bool {
         let Some((epoch, _)) = self.slot(slot).fence else {
             return true;
@@ -238,7 +239,7 @@ impl Device {
         }
     }
 
-    /// The host has seen everything before the last mark done.
+    /// The host has seen all work before the last fence done.
     pub(super) fn see_fence(&mut self, slot: u32) {
         if let Some((_, clock)) = self.slot(slot).fence.clone() {
             self.host.join(&clock);
@@ -246,7 +247,7 @@ impl Device {
         }
     }
 
-    /// Ends a slot: waits for what it can, and frees the rest.
+    /// Closes a slot: waits for its work where possible, and frees its memory.
     pub(super) fn close(&mut self, slot: u32) {
         for given in self.slot(slot).given.clone() {
             if let Some((epoch, clock)) = given
@@ -267,7 +268,7 @@ impl Device {
         }
     }
 
-    /// Refuses graphs with allocations that the slot may not use any more.
+    /// Refuses a graph with an allocation that the slot has disowned.
     pub(super) fn check_adopted(&mut self, slot: u32, graph: &Graph) -> Result<()> {
         for (node, step) in graph.steps.iter().enumerate() {
             for (allocation, _) in &step.uses {

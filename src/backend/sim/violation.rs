@@ -1,4 +1,4 @@
-//! What broke a rule, and how it is told.
+//! Violations of the rules for work on a device.
 
 use crate::backend::{FunctionId, Queue, Space};
 use crate::error::Error;
@@ -8,38 +8,36 @@ use std::ops::Range;
 /// The rule that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViolationKind {
-    /// Two accesses to the same bytes, one of them a write, and neither runs after
-    /// the other.
+    /// Two accesses to the same bytes, at least one a write, that are not ordered.
     Unordered,
-    /// An address that is not the slot's, or that reaches out of its memory.
+    /// An address outside of the slot's memory.
     Foreign,
     /// An address in memory that was freed.
     Freed,
-    /// A graph that is launched with an allocation that its slot has disowned: it was
-    /// not given the update that the allocation went away with.
+    /// A graph is launched with an allocation that its slot has disowned.
     Stale,
-    /// Device memory is read that nothing has written.
+    /// Device memory is read before anything was written there.
     Undefined,
-    /// Something that a capture forbids.
+    /// A call that a capture forbids.
     Capture,
 }
 
-/// One access, with names.
+/// An access, with names for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accessed {
-    /// What did it: `upload`, `kernel scale`, `the host`.
+    /// The actor: `upload`, `kernel scale`, `the host`.
     pub operation: String,
-    /// The slot that it was given to, or whose memory the host touched.
+    /// The slot of the work, or of the memory that the host accessed.
     pub slot: usize,
-    /// The queue that it was given to.
+    /// The queue of the work.
     pub queue: Option<Queue>,
-    /// Its place in its graph.
+    /// The index in the graph.
     pub node: Option<usize>,
     /// The memory.
     pub memory: String,
-    /// The bytes of it.
+    /// The range in bytes.
     pub bytes: Range<usize>,
-    /// Whether it wrote them.
+    /// Whether it is a write.
     pub writes: bool,
 }
 
@@ -48,7 +46,7 @@ pub struct Accessed {
 pub struct Violation {
     /// The rule.
     pub kind: ViolationKind,
-    /// What happened, in words.
+    /// The message.
     pub message: String,
     /// The access that broke it.
     pub later: Option<Accessed>,
@@ -125,7 +123,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Who accesses memory, in as few bytes as a clock's mark can do with.
+/// The actor of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor {
     pub(super) slot: u32,
@@ -134,7 +132,7 @@ pub(super) struct Actor {
     pub(super) action: Action,
 }
 
-/// What an actor does.
+/// The action of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
     Upload,
@@ -163,7 +161,7 @@ pub(super) fn queue_name(queue: Queue) -> &'static str {
     }
 }
 
-/// How a buffer's side is named.
+/// The name of one side of a buffer.
 pub(super) fn memory_name(buffer: &str, slot: u32, space: Space) -> String {
     format!("buffer {buffer} of slot {slot} ({})", space.name())
 }

@@ -1,11 +1,11 @@
-//! Addresses of a slot's buffers as the engine's process names them, which stay the
-//! same whatever process the device is behind.
+//! Addresses of a slot's buffers in the engine's process, which stay the same when the worker is
+//! restarted.
 
 use crate::backend::{Addresses, DeviceSlot, Layout, Op};
 use crate::error::{Error, Result};
 use crate::record::{BufferId, Kernel};
 
-/// Each side of each slot has as much room, from a multiple of it on.
+/// The address space of each side of each slot, in bytes.
 const SIDE_BYTES: u64 = 1 << 40;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -53,7 +53,7 @@ impl Map {
     fn real(&self, address: u64) -> Result<u64> {
         let inside = |side: Side, offset: Option<usize>, bytes: usize, real: Option<u64>| {
             let offset = address.checked_sub(start(self.slot, side) + offset? as u64)?;
-            // An empty buffer holds its first address all the same.
+            // An empty buffer contains its start address.
             (offset < bytes.max(1) as u64).then(|| real.map(|real| real + offset))?
         };
         let pairs = self.layout.buffers.iter().zip(&self.real);
@@ -72,7 +72,7 @@ impl Map {
         })
     }
 
-    /// The operation in the worker; `kernel` is that of a launch.
+    /// The operation with the worker's addresses; `kernel` is that of a launch.
     pub(super) fn op(&self, op: &Op, kernel: Option<&Kernel>) -> Result<Op> {
         let mut op = op.clone();
         match &mut op {

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Release};
 /// An anonymous file, mapped whole. It starts zeroed, and its size is sealed, so an
 /// access inside the mapping cannot fail.
 ///
-/// It is private to the backends: two mappings of one file in one process would be
-/// aliases of the same bytes.
+/// The type is private to the backends, as two mappings of one file in one process would alias.
 ///
 /// ```compile_fail,E0603
 /// use tapeloop::backend::worker::Arena;
@@ -108,20 +107,19 @@ impl Arena {
         self.file.as_fd()
     }
 
-    /// The first byte, on a page; valid for [`Arena::bytes`] as long as `self`
-    /// lives.
+    /// The first byte, aligned to a page; valid for [`Arena::bytes`] bytes as long as `self` lives.
     #[cfg(feature = "cuda")]
     pub(in crate::backend) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Its size.
+    /// The size in bytes.
     #[cfg(feature = "cuda")]
     pub(in crate::backend) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Cuts the arena into parts of these sizes, one after the other.
+    /// Divides the arena into consecutive parts of these sizes in bytes.
     ///
     /// # Panics
     /// If the sum of the sizes is larger than the arena.
@@ -152,9 +150,8 @@ impl Drop for Arena {
     }
 }
 
-/// A part of an arena, which no other part of this process overlaps. The other
-/// process touches it only while work of the part's slot is in flight, and this
-/// process only while none is.
+/// A part of an arena, which overlaps no other part of this process. The other process accesses it
+/// only while work of the part's slot is in flight, and this process only while none is.
 pub(in crate::backend) struct ArenaPart {
     arena: Arc<Arena>,
     offset: usize,
@@ -186,11 +183,11 @@ impl ArenaPart {
     }
 }
 
-/// The worker writes here how far one slot has come. The slot's process reads it.
+/// The progress of one slot, which the worker writes and the slot's process reads.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(super) struct CompletionFlag {
-    /// The number of the last fence that was reached. Waiters sleep on it.
+    /// The number of the last fence that was reached. Waiting threads sleep on it.
     pub(super) done: AtomicU32,
     /// One of [`NO_FAILURE`], [`BATCH_FAILED`] and [`DEVICE_FAILED`], written before
     /// `done`.
@@ -198,7 +195,7 @@ pub(super) struct CompletionFlag {
 }
 
 impl CompletionFlag {
-    /// The failure is known, or was that of a worker that has ended.
+    /// Clears a failure that is known, or that belongs to a worker that has ended.
     pub(super) fn clear_failure(&self) {
         self.failure.store(NO_FAILURE, Release);
     }
@@ -211,8 +208,8 @@ pub(super) const BATCH_FAILED: u32 = 1;
 /// The device failed: no later fence is reached.
 pub(super) const DEVICE_FAILED: u32 = 2;
 
-/// The completion flags of the slots that are opened together. The memory is theirs
-/// alone: what the worker stores late for a slot that is closed reaches no other slot.
+/// The completion flags of slots that are opened together. Each group has its own memory, so a flag
+/// that the worker stores late for a closed slot affects no other slot.
 pub(super) struct CompletionFlags {
     arena: Arena,
     slots: usize,

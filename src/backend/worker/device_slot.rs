@@ -1,4 +1,4 @@
-//! A slot whose device is in the worker.
+//! A slot whose device is in the worker process.
 
 use super::addresses::addresses;
 use super::arena::{
@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
-/// How long a wait keeps its core.
+/// How long a wait spins before it sleeps.
 const SPUN: Duration = Duration::from_micros(20);
-/// How often a wait looks whether the worker lives.
+/// How often a wait checks that the worker lives.
 const LOOKED: Duration = Duration::from_millis(5);
 
-/// What the slots of a worker share that are opened together.
+/// The state that slots which are opened together share.
 pub(super) struct Opened {
     pub(super) backend: BackendId,
     pub(super) layout: Arc<Layout>,
@@ -36,25 +36,25 @@ pub(super) struct Opened {
 
 pub(super) struct WorkerSlot {
     id: DeviceSlotId,
-    /// Its number in requests, which a later slot may get too.
+    /// The number in requests. A later slot may get the same.
     slot: u32,
     layout: Arc<Layout>,
     streams: Streams,
     host: ArenaPart,
-    /// Given since the last fence.
+    /// The work since the last fence.
     steps: Vec<SlotCall>,
     order: QueueOrder,
-    /// Whether the last fence speaks of all work before it.
+    /// Whether all earlier work is ordered before the last fence.
     is_covered: bool,
-    /// The number of the last fence that was set, and of the last one that was seen
-    /// reached or lost. Numbers wrap, and are only compared for being equal.
+    /// The numbers of the last fence that was set, and of the last one that was seen reached or
+    /// lost. Numbers wrap, and are only compared for equality.
     given: u32,
     seen: u32,
-    /// The worker that was given the last fence.
+    /// The worker that got the last fence.
     generation: u64,
     looked_at: Instant,
     flags: Arc<CompletionFlags>,
-    /// The place of the slot's flag in `flags`.
+    /// The index of the slot's flag in `flags`.
     index: usize,
     supervisor: Arc<Supervisor>,
 }
@@ -84,7 +84,7 @@ impl WorkerSlot {
     fn assert_quiet(&self) {
         assert!(
             self.is_quiet(),
-            "host memory is touched while the slot works: mark the work with fence, then wait"
+            "host memory is touched while the slot works: set a fence behind the work, then wait"
         );
     }
 
@@ -92,26 +92,26 @@ impl WorkerSlot {
         self.flags.slot(self.index)
     }
 
-    /// The last fence is reached, or its work is gone with its process: the worker
-    /// stores nothing more to the flag.
+    /// Notes that the last fence is reached, or lost with its process: the worker stores nothing
+    /// more to the flag.
     fn settle(&mut self) {
         self.seen = self.given;
         self.flag().clear_failure();
     }
 
-    /// The process that had the slot's work has ended.
+    /// Notes that the process with the slot's work has ended.
     fn settle_loss(&mut self) {
         self.settle();
         self.order.reset();
         self.is_covered = true;
     }
 
-    /// Whether the last fence is reached. The error of a batch is reported once, that
-    /// of a lost worker once when its process has ended: until then its device may
-    /// write to the slot's host memory.
+    /// Whether the last fence is reached. The error of a batch is reported once. The loss of a
+    /// worker is reported once, when its process has ended: until then its device may write to the
+    /// slot's host memory.
     fn look(&mut self) -> Result<bool> {
         if self.seen == self.given {
-            // Work behind the last fence is gone with its process.
+            // Work behind the last fence is lost with its process.
             if !self.is_covered && matches!(self.supervisor.fate(self.generation), Fate::Ended(_)) {
                 self.settle_loss();
             }
@@ -143,9 +143,9 @@ impl WorkerSlot {
         Ok(false)
     }
 
-    /// Asks for the error that the completion flag announces. One of the device loses
-    /// the worker, and is reported when its process has ended. An error of a batch
-    /// comes with its fence: until that is reached, the worker uses the slot's memory.
+    /// Asks for the error that the completion flag announces. An error of the device loses the
+    /// worker, and is reported when its process has ended. An error of a batch is reported with its
+    /// fence: until then the worker uses the slot's memory.
     fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
         let why = Request::Why { slot: self.slot };
         match self.supervisor.ask_worker(&why, self.generation) {
@@ -163,7 +163,7 @@ impl WorkerSlot {
         Ok(false)
     }
 
-    /// Waits until `until`, without end if there is none; whether it is done.
+    /// Waits until `until`, or without a limit. Returns whether the work is done.
     fn wait_until(&mut self, until: Option<Instant>) -> Result<bool> {
         let start = Instant::now();
         loop {
@@ -186,7 +186,7 @@ impl WorkerSlot {
                 tv_nsec: left as i64,
             };
             let word = &self.flag().done;
-            // Woken, out of time or too late: the next look decides.
+            // The next check decides, whatever ended the sleep.
             let _ = futex::wait(word, futex::Flags::empty(), reached, Some(&timeout));
         }
     }
@@ -286,16 +286,16 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
-        // The worker that has the work of the fence before, if that is in flight.
+        // The worker with the work of the previous fence, if that is in flight.
         let worker = (self.seen != self.given).then_some(self.generation);
         let mut work = Request::Work {
             slot: self.slot,
             steps: std::mem::take(&mut self.steps),
             fence: self.given.wrapping_add(1),
         };
-        let told = self.supervisor.give(&work, worker, self.flag());
+        let sent = self.supervisor.give(&work, worker, self.flag());
         if let Request::Work { steps, fence, .. } = &mut work {
-            if told.is_ok() {
+            if sent.is_ok() {
                 self.given = *fence;
                 steps.iter().for_each(|step| self.order.add(step));
                 self.is_covered = self.order.fence_covers_all();
@@ -303,7 +303,7 @@ unsafe impl DeviceSlot for WorkerSlot {
             steps.clear();
             self.steps = std::mem::take(steps);
         }
-        self.generation = told?;
+        self.generation = sent?;
         self.looked_at = Instant::now();
         Ok(())
     }
@@ -328,7 +328,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         let Reply::Timestamps(timestamps, there_ns) = reply else {
             return Err(self.supervisor.garbled());
         };
-        // The worker read its clock between the question and now.
+        // The worker read its clock between the request and now.
         let here_ns = host_ns(asked + asked.elapsed() / 2);
         let here = |ns: u64| here_ns.saturating_add(ns).saturating_sub(there_ns);
         let timestamps = self.supervisor.answered(timestamps)?;
@@ -361,11 +361,11 @@ impl Drop for WorkerSlot {
     }
 }
 
-/// The error of memory that a worker would take with it.
+/// The error of allocations, which would be lost with the process.
 pub(super) fn no_allocations() -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        "a supervised device has no memory beside its slots, as that would be lost with its process",
+        "a supervised device has no allocations, which would be lost with its process",
     )
     .fix("use the slots' buffers, or a device without supervision")
 }

@@ -1,4 +1,4 @@
-//! What crosses between the processes.
+//! The messages between the processes.
 
 use crate::backend::{
     Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node, Occupancy, Op,
@@ -11,43 +11,42 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// From the engine's process. Those that ask are answered, one after the other.
+/// A request of the engine's process. The worker replies to each that expects a reply, one after
+/// the other.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// The first request. Asks for [`Opened`].
+    /// The first request. The reply is [`Reply::Opened`].
     Open {
         choice: Choice,
         cuda: CudaOptions,
-        /// The paths of [`CudaOptions::nvrtc`] and [`CudaOptions::kernel_cache`], which
-        /// do not travel by themselves.
+        /// The paths of [`CudaOptions::nvrtc`] and [`CudaOptions::kernel_cache`], which are not
+        /// serialized.
         nvrtc: Option<PathBuf>,
         kernel_cache: Option<PathBuf>,
-        /// Threads of a CPU, 0 for all cores.
+        /// Threads of the CPU backend; 0 for all cores.
         threads: usize,
     },
     /// The next image.
     Image(Arc<Image>),
-    /// The next kernel. Asks for nothing but an error.
+    /// The next kernel. The reply is [`Reply::Done`].
     Load(KernelDecl),
-    /// Opens slots, numbered by their places in the files that follow: of their host
-    /// memory, and of their completion flags. A place without a number has memory and
-    /// no slot. Asks for nothing but an error.
+    /// Opens slots. Two files follow: their host memory, and their completion flags. An entry
+    /// without a number has memory in the files and no slot. The reply is [`Reply::Done`].
     OpenSlots {
         buffers: Vec<BufferDecl>,
         slots: Vec<Option<u32>>,
         streams: Streams,
     },
-    /// Drops a slot, whose work in flight ends undisturbed. Asks for nothing but an error.
+    /// Drops a slot; its work in flight runs to its end. The reply is [`Reply::Done`].
     CloseSlot { slot: u32 },
-    /// Makes a graph, or gives its parameters to the one there is. Asks for
-    /// [`Built`].
+    /// Makes a graph, or updates the existing one. The reply is [`Reply::Built`].
     Build {
         slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         spec: Spec,
     },
-    /// Asks for nothing but an error.
+    /// Changes the parameters of a node. The reply is [`Reply::Done`].
     SetParams {
         slot: u32,
         #[serde(with = "graph_number")]
@@ -55,34 +54,34 @@ pub(super) enum Request {
         node: usize,
         op: Op,
     },
-    /// Asks for the operations.
+    /// The reply is [`Reply::Ops`].
     GraphOps {
         slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
-    /// Does not ask.
+    /// No reply.
     DropGraph {
         slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
-    /// Gives work to a slot, and sets a fence behind it. Does not ask: the slot's
-    /// completion flag has the number of the fence when it is reached.
+    /// Submits work to a slot, and a fence behind it. No reply: the slot's completion flag gets the
+    /// number of the fence when it is reached.
     Work {
         slot: u32,
         steps: Vec<SlotCall>,
         fence: u32,
     },
-    /// Asks for the error that a slot's completion flag announces.
+    /// Asks for the error that a slot's completion flag announces. The reply is [`Reply::Done`].
     Why { slot: u32 },
-    /// Asks how the kernel loaded as this fills the device.
+    /// Asks how the kernel with this id fills the device.
     Occupancy(FunctionId),
-    /// Asks when the device came to a slot's timestamps.
+    /// Asks for a slot's timestamps.
     Timestamps { slot: u32 },
-    /// Asks for the driver's calls.
+    /// Asks for the numbers of driver calls.
     Calls,
-    /// The last.
+    /// The last request.
     Close,
 }
 
@@ -121,7 +120,7 @@ impl Spec {
     }
 }
 
-/// A step of a slot's work.
+/// One call of a slot's work.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum SlotCall {
     Op(Queue, Op),
@@ -133,7 +132,7 @@ pub(super) enum SlotCall {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelDecl {
     pub(super) name: String,
-    /// The place of its image, if it has code.
+    /// The index of its image; `None` without code.
     pub(super) image: Option<usize>,
     pub(super) params: Vec<Param>,
     pub(super) block: [u32; 3],
@@ -167,7 +166,7 @@ impl KernelDecl {
     }
 }
 
-/// What the worker runs on.
+/// The device of the worker.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Opened {
     device: DeviceInfo,
@@ -195,7 +194,7 @@ impl Opened {
     }
 }
 
-/// From the worker.
+/// A reply of the worker.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done(Result<()>),
@@ -204,13 +203,13 @@ pub(super) enum Reply {
     Built(Result<Built>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),
-    /// The timestamps, and what time it is, both on the worker's clock.
+    /// The timestamps, and the current time, both on the worker's clock.
     Timestamps(Result<Timestamps>, u64),
     Calls(DriverCalls),
 }
 
-/// Graphs' names as numbers. [`GraphId`] itself is not deserialized, as that would give
-/// safe code the names of others' graphs.
+/// Serializes graph ids as numbers. [`GraphId`] itself is not deserialized, as safe code could then
+/// name the graphs of others.
 mod graph_number {
     use crate::backend::GraphId;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -1,19 +1,18 @@
-//! The loop that waits for slots at work, in whichever order they finish.
+//! Polls busy slots until they finish, in whichever order that is.
 
 use crate::backend::{Backoff, receive_within};
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A slot at work.
+/// A busy slot.
 pub(super) trait Polled {
-    /// Whether the work is over. The slot has published its outcome then.
+    /// Whether the work is over. The slot has then published its outcome.
     fn poll(&self) -> bool;
 }
 
-/// Polls the slots that arrive until each is done with its work, all of them in turn,
-/// and returns when all are done and no more can arrive. A slot arrives again for more
-/// work, also while it is polled.
+/// Polls each slot that arrives until its work is done. Returns when all are done and no more can
+/// arrive. A slot arrives again for more work, also while it is polled.
 ///
 /// CUDA has no call that waits for any of several events, so the thread polls: see
 /// [`Backoff`] for how often. An arrival wakes it.
@@ -99,7 +98,7 @@ mod tests {
         for (name, polls) in [("long", 1_000), ("short", 10), ("middle", 100)] {
             given.send(slot(name, polls)).unwrap();
         }
-        // What arrives twice is polled once, and answered once.
+        // A slot that arrives twice is polled once, and answered once.
         let twice = slot("twice", 500);
         given.send(Arc::clone(&twice)).unwrap();
         given.send(twice).unwrap();

@@ -1,4 +1,4 @@
-//! Which work of a slot its next fence speaks of.
+//! Tracks which work of a slot is ordered before its next fence.
 
 use super::message::SlotCall;
 use crate::backend::{Queue, Streams};
@@ -6,11 +6,11 @@ use crate::backend::{Queue, Streams};
 const QUEUES: usize = 3;
 const ALL: u8 = (1 << QUEUES) - 1;
 
-/// The order of a slot's queues among each other. A fence stands in the download queue
-/// and speaks of another queue's work only if a join orders that before it.
+/// The order between a slot's queues. A fence is in the download queue, and covers work of another
+/// queue only if a join orders that work before it.
 pub(super) struct QueueOrder {
-    /// By queue: the set of queues all of whose work so far is done before what this
-    /// queue is given from now on.
+    /// For each queue, the set of queues whose work so far is ordered before the next work of this
+    /// queue.
     after: [u8; QUEUES],
     one_stream: bool,
 }
@@ -24,7 +24,7 @@ fn index(queue: Queue) -> usize {
 }
 
 impl QueueOrder {
-    /// Of a slot that was given nothing.
+    /// The order of a slot without work.
     pub(super) fn new(streams: Streams) -> QueueOrder {
         QueueOrder {
             after: [ALL; QUEUES],
@@ -56,7 +56,7 @@ impl QueueOrder {
         }
     }
 
-    /// Whether a fence that is set now speaks of all work of the slot.
+    /// Whether a fence that is set now covers all work of the slot.
     pub(super) fn fence_covers_all(&self) -> bool {
         self.one_stream || self.after[index(Queue::Download)] == ALL
     }

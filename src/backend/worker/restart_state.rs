@@ -1,4 +1,4 @@
-//! What every worker after the first has to be given again.
+//! The state that every later worker gets again.
 
 use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
@@ -24,10 +24,10 @@ pub(super) struct RestartState {
     slots: BTreeMap<u32, Graphs<Spec>>,
 }
 
-/// Device slots that were opened together.
+/// Slots that were opened together.
 pub(super) struct Group {
     pub(super) buffers: Vec<BufferDecl>,
-    /// By their place in `host` and `flags`; `None` of a slot that is closed.
+    /// The number of each slot, in the order of `host` and `flags`; `None` for a closed slot.
     pub(super) slots: Vec<Option<u32>>,
     pub(super) streams: Streams,
     pub(super) host: Arc<Arena>,
@@ -75,7 +75,7 @@ impl RestartState {
         graphs.expect("open slots are in the restart_state")
     }
 
-    /// Sends all of it to a new worker.
+    /// Sends everything to a new worker.
     ///
     /// # Errors
     /// Those of the link and of the worker's device.

@@ -1,4 +1,4 @@
-//! The worker's side.
+//! Runs a worker process.
 
 use super::addresses::Map;
 use super::arena::{Arena, CompletionFlags};
@@ -23,13 +23,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Runs a worker for the process that started this one, until that is done with it.
-/// `twins` are those that a CPU backend runs, by the names of their kernels, each of
-/// which comes once.
+/// Runs a worker for the process that started this one, until that process closes the connection.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] for two twins of one name, and where no process is at the
-/// other end; what the link to that process says. A device's errors go there.
+/// [`ErrorKind::Usage`] for two twins of one name, and if standard input is not connected to a
+/// process; [`ErrorKind::Io`] if the connection fails. Errors of the device go to the other
+/// process.
 ///
 /// # Safety
 /// Standard input is the one that this program was started with, and a
@@ -113,8 +112,8 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     Ok(())
 }
 
-/// Ends this process when the other end of its link is gone, whatever it is doing: a
-/// kernel without end must not hold the device.
+/// Ends this process when the other end closes the connection, whatever runs here: a kernel without
+/// end must not hold the device.
 fn die_with(socket: OwnedFd) {
     let watch = move || {
         let mut ends = [PollFd::new(&socket, PollFlags::empty())];
@@ -138,8 +137,8 @@ struct Entry {
     poller: Poller,
 }
 
-/// Where slots at work go to be polled. Its thread ends when the last one is dropped
-/// and the work is over.
+/// Sends busy slots to a polling thread, which ends when the last sender is dropped and all work is
+/// over.
 type Poller = Sender<Arc<ServedSlot>>;
 
 struct Worker<'a> {
@@ -149,7 +148,7 @@ struct Worker<'a> {
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
     slots: BTreeMap<u32, Entry>,
-    /// That of all slots, where polling them takes no time.
+    /// The poller of all slots, if polling does not compute.
     poller: Option<Poller>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -241,7 +240,7 @@ impl Worker<'_> {
             .builtin
             .open_slots_over(buffers, numbers.len(), streams, host)?;
         for (index, (&number, slot)) in numbers.iter().zip(slots).enumerate() {
-            // Closed before this worker was started.
+            // The slot was closed before this worker was started.
             let Some(number) = number else { continue };
             let map = Map::new(number, layout.clone(), &*slot);
             let slot = Arc::new(ServedSlot::new(slot, map, Arc::clone(&flags), index));
@@ -251,8 +250,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The poller of a new slot. Device slots that compute when they are polled have a thread
-    /// each, so that no slot waits for another's computation.
+    /// The poller of a new slot. Slots that compute when they are polled have a thread each, so
+    /// that no slot waits for the computation of another.
     fn poller(&mut self) -> Result<Poller> {
         if let Some(poller) = &self.poller {
             return Ok(poller.clone());
@@ -283,7 +282,7 @@ impl Worker<'_> {
         Ok(&entry.slot)
     }
 
-    /// The operation by the names of this process.
+    /// The operation with the names of this process.
     fn op(&self, map: &Map, op: &Op) -> Result<Op> {
         let mut known = None;
         if let Op::Launch { function, .. } = op {
@@ -333,12 +332,12 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// What the device holds, by the names of the other process.
+    /// The operations of a graph, with the names of the other process.
     fn graph_ops(&self, slot: u32, graph: GraphId) -> Result<Vec<Op>> {
         let state = self.served(slot)?.lock();
         let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
         let found = state.slot.graph_ops(held.graph)?.into_iter();
-        // What is as it was asked for has its names; all else is foreign there.
+        // An operation that is as requested gets its original names; any other is foreign there.
         let named = found
             .enumerate()
             .map(|(node, op)| match held.ops.get(node) {
@@ -358,7 +357,7 @@ impl Worker<'_> {
         };
         let steps = steps.into_iter().map(here).collect();
         entry.slot.post(Posted::Work { steps, fence });
-        // Also for a slot that refused the work, which then reports it.
+        // Also for a slot that refused the work, so that it reports the refusal.
         let _ = entry.poller.send(Arc::clone(&entry.slot));
     }
 }

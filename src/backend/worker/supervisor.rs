@@ -1,5 +1,4 @@
-//! The worker process as the engine's process sees it: started, sent requests, and
-//! started again.
+//! Supervises the worker process: starts it, sends requests, and starts it again after a loss.
 
 use super::arena::CompletionFlag;
 use super::ipc::Link;
@@ -19,19 +18,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest that a worker takes for one answer while it opens its device, which
-/// takes a second or so, and while kernels are loaded again.
+/// The time limit for a reply while the worker opens its device, which takes about a second, and
+/// while kernels are loaded again.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest that a worker takes for one answer later. A worker that takes longer is
-/// lost, as one whose driver hangs.
+/// The time limit for later replies. A worker that takes longer is lost: its driver hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a worker that is asked to close has to end by itself.
+/// The time limit for a worker to end after it was asked to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Supervisor {
     options: WorkerOptions,
     core: Mutex<Core>,
-    /// Apart from `core`, so that a worker that does not answer can be killed.
+    /// Outside of `core`, so that a worker that does not answer can be killed.
     workers: Workers,
 }
 
@@ -44,8 +42,8 @@ impl Supervisor {
     /// Starts the first worker.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a program that is no worker, also if it ends while
-    /// it starts, and what the worker reports of its device.
+    /// [`ErrorKind::Unavailable`] for a program that is not a worker, also if it ends while it
+    /// starts; the error that the worker reports for its device.
     pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, Opened)> {
         let workers = Workers::new(END_TIMEOUT);
         let restart_state = RestartState::default();
@@ -70,7 +68,7 @@ impl Supervisor {
         self.workers.process_id()
     }
 
-    /// What became of the worker of a generation.
+    /// The state of the worker of a generation.
     pub(super) fn fate(&self, generation: u64) -> Fate {
         self.workers.fate(generation)
     }
@@ -79,13 +77,12 @@ impl Supervisor {
         self.workers.generation()
     }
 
-    /// Kills the worker of a generation, as it is of no use any more.
+    /// Kills the worker of a generation.
     pub(super) fn lose(&self, generation: u64, error: &Error) {
         self.workers.lose(generation, error);
     }
 
-    /// Waits until the process that was lost has ended, and with it all that it might
-    /// write.
+    /// Waits until the lost process has ended, after which it writes to no memory.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if it does not end within [`END_TIMEOUT`].
@@ -93,11 +90,11 @@ impl Supervisor {
         self.workers.wait_for_end()
     }
 
-    /// Loses a worker that has ended by itself, or is about to: it closes its end of the
-    /// link first. Waits for the end then, as the exit status is the cause of the loss, and
-    /// a deadline that passes meanwhile is not.
+    /// Notes the loss of a worker that has ended by itself or is about to: it closes its end of the
+    /// connection first. Waits for the end then, as the exit status is the cause of the loss, and
+    /// not a deadline that passes meanwhile.
     pub(super) fn check_alive(&self) {
-        // A thread that has the link sees its end by itself.
+        // A thread that uses the connection notices its end.
         if let Some(core) = self.core.try_lock()
             && core.link.is_hung_up()
         {
@@ -106,8 +103,7 @@ impl Supervisor {
         self.workers.check_alive();
     }
 
-    /// Passes on the answer to a call, and loses the worker if the error is one of its
-    /// device.
+    /// Returns the answer to a call, and loses the worker if the error is one of its device.
     pub(super) fn answered<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && loses_worker(error)
@@ -117,11 +113,11 @@ impl Supervisor {
         result
     }
 
-    /// Gives a slot's work to a worker; returns its generation. `flag` is the slot's.
+    /// Sends a slot's work to a worker. Returns the worker's generation. `flag` is the slot's.
     ///
     /// # Errors
-    /// The loss of the worker, also of an earlier one where only `worker` may get the
-    /// work: the work that it had would otherwise pass for work of the present one.
+    /// The loss of the worker. If only `worker` may get the work, a later worker counts as a loss
+    /// too: the earlier work of the slot was lost.
     pub(super) fn give(
         &self,
         work: &Request,
@@ -139,8 +135,8 @@ impl Supervisor {
         Ok(generation)
     }
 
-    /// The generation of the worker that takes requests, which has to be `worker` if that
-    /// is named. The core is locked, so no other worker can start.
+    /// The generation of the worker that takes requests, which must be `worker` if given. The core
+    /// is locked, so no other worker can start.
     fn check_worker(&self, worker: Option<u64>) -> Result<u64> {
         self.workers.check()?;
         let generation = self.generation();
@@ -157,7 +153,7 @@ impl Supervisor {
     /// Asks the worker of this generation.
     ///
     /// # Errors
-    /// The loss of that worker, also where there is another one since.
+    /// The loss of that worker, also if another one has started since.
     pub(super) fn ask_worker(&self, request: &Request, worker: u64) -> Result<Reply> {
         let mut core = self.core.lock();
         self.check_worker(Some(worker))?;
@@ -173,9 +169,8 @@ impl Supervisor {
         self.linked(&core.link, reply)
     }
 
-    /// Loses the worker with its link; reports the first recorded cause of the loss.
-    /// Waits until a worker that is ending has ended, as its exit status is the cause.
-    /// The lock of `core` is held, so the worker is the current one.
+    /// Notes that the connection of the worker failed. Returns the first recorded cause of the
+    /// loss.
     fn linked<T>(&self, link: &Link, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             match link.is_hung_up() {
@@ -231,7 +226,7 @@ impl Supervisor {
     pub(super) fn close_slot(&self, slot: u32) {
         let mut core = self.core.lock();
         core.restart_state.remove_slot(slot);
-        // A worker that is gone has closed it too.
+        // A lost worker has closed it too.
         let _ = self.exchange(&mut core, &Request::CloseSlot { slot });
     }
 
@@ -290,20 +285,19 @@ impl Supervisor {
         core.restart_state.graphs(slot).remove(graph);
         if self.workers.check().is_ok() {
             let sent = core.link.send(&Request::DropGraph { slot, graph });
-            // A worker that is gone has dropped it too.
+            // A lost worker has dropped it too.
             let _ = self.linked(&core.link, sent);
         }
     }
 
-    /// Loses a worker whose answers do not fit the requests: later answers would not
-    /// either.
+    /// Loses a worker whose reply does not match the request: later replies would not either.
     pub(super) fn garbled(&self) -> Error {
         let error = unexpected();
         self.lose(self.generation(), &error);
         error
     }
 
-    /// Starts another worker in place of one that was lost; whether it had to.
+    /// Starts another worker in place of a lost one. Returns whether it had to.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if the old process does not end, [`ErrorKind::Worker`]
@@ -315,7 +309,7 @@ impl Supervisor {
             return Ok(false);
         }
         let start = Instant::now();
-        // What the old one still wrote would go into memory that is used again.
+        // The old worker might still write to memory that is used again.
         self.workers.wait_for_end()?;
         let started = start_worker(&self.workers, &self.options, &core.restart_state);
         let (link, _) = started.within(|| "starting the worker again")?;
@@ -330,7 +324,7 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         if !self.workers.is_lost() {
             let link = &mut self.core.get_mut().link;
-            // A worker that does not read is killed like one that does not end.
+            // A worker that does not read its requests is killed, like one that does not end.
             let bounded = link.socket().set_write_timeout(Some(CLOSE_TIMEOUT));
             if bounded.is_ok() {
                 let _ = link.send(&Request::Close);
@@ -340,8 +334,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// Whether the worker's device is lost with this error of a call. Other errors leave
-/// the device as it was.
+/// Whether this error of a call loses the worker's device. Other errors leave the device as it was.
 fn loses_worker(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
 }
@@ -360,8 +353,8 @@ fn ended() -> Error {
     Error::new(ErrorKind::Device, "the worker process ended")
 }
 
-/// Starts a worker, lets it open its device and gives it what is in the restart_state. A
-/// worker that fails on the way is ended.
+/// Starts a worker, which opens its device, and sends it the restart state. A worker that fails on
+/// the way is ended.
 fn start_worker(
     workers: &Workers,
     options: &WorkerOptions,
@@ -386,7 +379,7 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
         .args(&options.args)
         .envs(options.env.0.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(there)))
-        // What kernels print must not mix with what the program prints.
+        // The output of kernels must not mix with the output of the program.
         .stdout(Stdio::from(log))
         // Ctrl-C is for the engine's process, which ends its worker in order.
         .process_group(0)
