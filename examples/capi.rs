@@ -23,9 +23,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use tapeloop::backend::{Choice, CudaOptions, DeviceChoice, select_with};
 use tapeloop::pipeline::{Engine, EngineConfig, Ring, Wait};
-use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Policy};
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
 /// Elements of a batch.

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, CudaOptions, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Shrunk};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder, Unit};
-use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::record::{Buffer, DeviceInfo, Image, Kernel, Recorder, Unit};
+use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
 const ROLE: &str = "TAPELOOP_TEST_ROLE";

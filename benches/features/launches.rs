@@ -4,7 +4,7 @@ use crate::forward::{BackendHooks, SlotHooks};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tapeloop::backend::{Backend, DeviceSlot, FunctionId, Op, Queue};
+use tapeloop::backend::{Backend, Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
 use tapeloop::record::Kernel;
 use tapeloop::{Error, Result};
 
@@ -61,7 +61,12 @@ impl SlotHooks for Arc<Launches> {
         Ok(())
     }
 
-    fn begin_capture(&mut self, _: &mut dyn DeviceSlot) -> Result<()> {
+    unsafe fn make_graph(
+        &mut self,
+        _: &mut dyn DeviceSlot,
+        _: GraphSource<'_>,
+        _: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
         Err(Error::usage("launches are timed in stream mode"))
     }
 }

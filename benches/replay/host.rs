@@ -5,7 +5,7 @@ use crate::slots::Slots;
 use crate::work::Shape;
 use std::time::{Duration, Instant};
 use tapeloop::Result;
-use tapeloop::backend::{DeviceSlot, GraphId, Op, Queue};
+use tapeloop::backend::{DeviceSlot, GraphId, GraphSource, Op, Queue};
 use tapeloop::replay::{Bindings, Lowered, Policy, lower};
 
 /// A stage of a batch.
@@ -49,13 +49,10 @@ fn give(device_slot: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
 
 /// A graph of operations, captured in their order.
 pub(crate) fn capture(device_slot: &mut dyn DeviceSlot, body: &[&Lowered]) -> Result<GraphId> {
-    device_slot.begin_capture()?;
-    let taken_down = body
-        .iter()
-        .try_for_each(|lowered| give(device_slot, lowered.queue(), lowered.op()));
-    let ended = device_slot.end_capture(None);
-    taken_down?;
-    Ok(ended?.0)
+    let ops: Vec<&Op> = body.iter().map(|lowered| lowered.op()).collect();
+    // SAFETY: as for `give`.
+    let (graph, _) = unsafe { device_slot.make_graph(GraphSource::Captured(&ops), None)? };
+    Ok(graph)
 }
 
 impl<'a> StageLoop<'a> {

@@ -2,8 +2,8 @@
 
 use crate::report::Line;
 use std::sync::{Arc, Mutex};
-use tapeloop::record::{Arg, Buffer, Image, Kernel, Recorder, TwinLaunch, Unit};
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::record::{Arg, Buffer, DeviceInfo, Image, Kernel, Recorder, TwinLaunch, Unit};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
 const SOURCE: &str = include_str!("../../kernels/bench.cu");

@@ -1,8 +1,7 @@
-//! Memory that an embedder owns, beside the arenas of device slots.
+//! Memory that an embedder owns, apart from the arenas of slots.
 //!
-//! The lock of an allocation is what keeps host and device apart: a guard is the
-//! host's turn, a [`Lease`] is the device's. Whoever comes second is refused, and
-//! never waits.
+//! The lock of an allocation keeps host and device apart: a guard gives it to the host, a
+//! [`Lease`] to the device. A request for an allocation that is taken is refused; it never waits.
 
 use crate::error::{Error, Result};
 use crate::record::Access;
@@ -15,12 +14,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Where memory lies.
+/// The kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// On the device.
+    /// Memory of the device.
     Device,
-    /// On the host, page-locked, so that the device reaches it.
+    /// Page-locked memory of the host, which the device can access.
     Pinned,
 }
 
@@ -34,25 +33,29 @@ impl Space {
     }
 }
 
-/// Names one open backend, so that its allocations are told from others'.
+/// Proves that an allocation was made by the backend that holds the key.
+///
+/// A backend keeps its key to itself, unlike its [`BackendId`](super::BackendId): slots use any
+/// allocation that has the backend's key, so code with the key could make one of memory that is
+/// not the backend's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home(u64);
+pub struct AllocationKey(u64);
 
-impl Home {
-    /// A name that no other has.
+impl AllocationKey {
+    /// A key that no other backend has.
     #[allow(clippy::new_without_default, reason = "every call gives another value")]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Home(NEXT.fetch_add(1, Relaxed))
+        AllocationKey(NEXT.fetch_add(1, Relaxed))
     }
 }
 
-/// What a backend keeps behind an allocation; dropping it frees the memory.
+/// The memory of an allocation. Dropping it frees the memory.
 pub trait Region: Send + Sync {
-    /// The bytes, where the host can reach them.
+    /// The bytes to read; `None` for memory that the host cannot access.
     fn bytes(&self) -> Option<&[u8]>;
 
-    /// The bytes, where the host can reach them.
+    /// The bytes to write; `None` for memory that the host cannot access.
     fn bytes_mut(&mut self) -> Option<&mut [u8]>;
 }
 
@@ -62,39 +65,38 @@ pub type ReadGuard<'a> = MappedRwLockReadGuard<'a, [u8]>;
 /// Pinned memory while the host writes it.
 pub type WriteGuard<'a> = MappedRwLockWriteGuard<'a, [u8]>;
 
-/// An allocation of memory. Clones are handles of the same memory, which is freed
-/// with the last of them.
+/// An allocation of memory. Clones are handles of the same memory; the last of them frees it.
 #[derive(Clone)]
 pub struct Allocation {
-    home: Home,
+    key: AllocationKey,
     space: Space,
     address: u64,
     bytes: usize,
     region: Arc<Locked>,
 }
 
-/// The device's turn on an allocation, for as long as it lives.
+/// Gives an allocation to the device for as long as this value lives.
 pub struct Lease(Turn);
 
 enum Turn {
     /// Others may read too.
     Read(ArcRwLockReadGuard<RawRwLock, Box<dyn Region>>),
-    /// Nobody else touches it.
+    /// No other lease and no guard exists.
     Write(ArcRwLockWriteGuard<RawRwLock, Box<dyn Region>>),
 }
 
 impl Allocation {
-    /// An allocation of `bytes` bytes whose first is at `address`, as operations of
-    /// the backend `home` address it.
+    /// An allocation of `bytes` bytes at `address`, as operations of the backend with this key
+    /// address it.
     pub fn new(
-        home: Home,
+        key: AllocationKey,
         space: Space,
         address: u64,
         bytes: usize,
         region: Box<dyn Region>,
     ) -> Self {
         Allocation {
-            home,
+            key,
             space,
             address,
             bytes,
@@ -102,28 +104,28 @@ impl Allocation {
         }
     }
 
-    /// Refuses an allocation of another backend than `home`.
+    /// Refuses an allocation that was made with another key.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
-    pub fn check_home(&self, home: Home) -> Result<()> {
-        match self.home == home {
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an allocation of another backend.
+    pub fn check_key(&self, key: AllocationKey) -> Result<()> {
+        match self.key == key {
             true => Ok(()),
             false => Err(Error::usage("the memory is of another backend")),
         }
     }
 
-    /// Where it lies.
+    /// The kind of memory.
     pub fn space(&self) -> Space {
         self.space
     }
 
-    /// The address of its first byte, as operations take it.
+    /// The address of the first byte, as operations take it.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its size.
+    /// The size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -133,13 +135,12 @@ impl Allocation {
         Arc::ptr_eq(&self.region, &other.region)
     }
 
-    /// Whether this is the only handle, and neither a guard nor a lease holds
-    /// the memory: then nobody can come to it any more but through this handle.
+    /// Whether this is the only handle, and neither a guard nor a lease holds the memory.
     pub fn is_idle(&mut self) -> bool {
         Arc::get_mut(&mut self.region).is_some_and(|region| !region.is_locked())
     }
 
-    /// Whether `bytes` bytes at `address` are inside.
+    /// Whether `bytes` bytes at `address` lie inside.
     pub fn contains(&self, address: u64, bytes: usize) -> bool {
         address
             .checked_sub(self.address)
@@ -147,7 +148,7 @@ impl Allocation {
             .is_some_and(|end| end <= self.bytes as u64)
     }
 
-    /// Refuses a range that is not inside.
+    /// Refuses a range that does not lie inside. Both numbers are in bytes.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with the range and the size.
@@ -158,7 +159,7 @@ impl Allocation {
         }
     }
 
-    /// Refuses a copy inside one allocation whose ranges overlap.
+    /// Refuses a copy within one allocation whose ranges overlap.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
@@ -178,7 +179,7 @@ impl Allocation {
         ))
     }
 
-    /// The host's turn to read pinned memory.
+    /// Locks pinned memory for the host to read.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for device memory, and while
@@ -191,7 +192,7 @@ impl Allocation {
         }))
     }
 
-    /// The host's turn to write pinned memory.
+    /// Locks pinned memory for the host to write.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for device memory, and while
@@ -204,11 +205,11 @@ impl Allocation {
         }))
     }
 
-    /// The device's turn, for a backend.
+    /// Locks the allocation for the device; for backends.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while other work in flight or
-    /// a guard is in the way.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while a guard, or other work in flight,
+    /// holds it.
     pub fn lease(&self, access: Access) -> Result<Lease> {
         let turn = match access.writes() {
             false => self.region.try_read_arc().map(Turn::Read),
@@ -235,7 +236,7 @@ impl Allocation {
     }
 }
 
-/// A part of an allocation, as work is bound to it. It keeps the allocation.
+/// A part of an allocation that work can be bound to. It keeps the allocation alive.
 #[derive(Clone, Debug)]
 pub struct AllocationView {
     allocation: Allocation,
@@ -247,7 +248,7 @@ impl AllocationView {
     /// `bytes` bytes of `allocation` from `offset` on.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that does not lie inside.
     pub fn new(allocation: &Allocation, offset: usize, bytes: usize) -> Result<Self> {
         allocation.check_range(offset, bytes)?;
         Ok(AllocationView {
@@ -262,12 +263,12 @@ impl AllocationView {
         &self.allocation
     }
 
-    /// The address of its first byte.
+    /// The address of the first byte.
     pub fn address(&self) -> u64 {
         self.allocation.address() + self.offset as u64
     }
 
-    /// Its size.
+    /// The size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -290,7 +291,7 @@ impl Lease {
     /// The bytes, to read.
     ///
     /// # Panics
-    /// If the host does not reach them.
+    /// If the host cannot access them.
     pub fn shared(&self) -> &[u8] {
         let bytes = match &self.0 {
             Turn::Read(guard) => guard.bytes(),
@@ -302,7 +303,7 @@ impl Lease {
     /// The bytes, to write.
     ///
     /// # Panics
-    /// If the lease is one to read, or the host does not reach the bytes.
+    /// If the lease is for reading, or the host cannot access the bytes.
     pub fn exclusive(&mut self) -> &mut [u8] {
         let bytes = match &mut self.0 {
             Turn::Read(_) => panic!("a lease to read gives nothing to write"),

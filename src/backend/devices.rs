@@ -1,53 +1,51 @@
-//! The GPUs that a program may use: what each is, and which one is meant.
+//! Lists the visible GPUs, and names one of them.
 
 use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// A GPU that the driver shows, in its order. CUDA_VISIBLE_DEVICES hides GPUs and
-/// reorders them before a program counts them.
+/// A visible GPU. CUDA_VISIBLE_DEVICES hides GPUs and reorders them before the driver numbers
+/// them.
 #[derive(Clone, Debug)]
 pub struct DeviceEntry {
-    /// Its number among the visible ones, from 0.
+    /// The number among the visible GPUs, from 0.
     pub ordinal: usize,
-    /// The product's name.
+    /// The product name.
     pub name: String,
-    /// `GPU-` and 36 characters, as `nvidia-smi -L` prints it; `MIG-` for a part of
-    /// a card.
+    /// `GPU-` and 36 characters, as `nvidia-smi -L` prints it; `MIG-` for a part of a GPU.
     pub uuid: String,
     /// Domain, bus, device and function, as in `0000:1a:00.0`.
     pub pci_bus_id: String,
     /// Major and minor compute capability.
     pub compute_capability: (u32, u32),
-    /// Free memory, or why no context could be made on the device to ask.
+    /// Free memory in bytes; an error if no context could be made on the device.
     pub memory_free_bytes: Result<u64>,
-    /// All of its memory.
+    /// Total memory in bytes.
     pub memory_bytes: u64,
-    /// Multiprocessors.
+    /// Number of multiprocessors.
     pub multiprocessors: u32,
-    /// Shared memory that a block has without asking.
+    /// Shared memory of a block in bytes, without opting in to more.
     pub block_shared_bytes: u32,
-    /// Shared memory that a block may opt in to.
+    /// Shared memory in bytes that a block can opt in to.
     pub block_shared_bytes_max: u32,
-    /// Shared memory that the blocks on a multiprocessor have together.
+    /// Shared memory of all blocks on a multiprocessor in bytes.
     pub multiprocessor_shared_bytes: u32,
-    /// Copies that it can make beside kernels at once.
+    /// Number of copies that can run at the same time as kernels.
     pub copy_engines: u32,
-    /// The PCIe link as it is now, which is slower while the device is idle; `None`
-    /// where the system does not tell.
+    /// The current PCIe link, which is slower while the device is idle; `None` if unknown.
     pub link: Option<PcieLink>,
-    /// The best link that the device and its place can have.
+    /// The fastest link of the device in its PCIe slot; `None` if unknown.
     pub link_max: Option<PcieLink>,
     /// The driver's version as CUDA counts it (13000 is 13.0).
     pub driver_version: u32,
 }
 
-/// How a device is connected.
+/// A PCIe connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PcieLink {
-    /// Transfers of one lane, in 10^9 a second.
+    /// Transfers of one lane in 10^9 per second.
     pub gigatransfers_per_s: f64,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: u32,
 }
 
@@ -57,13 +55,11 @@ impl fmt::Display for PcieLink {
     }
 }
 
-/// The visible GPUs in the driver's order, or why there is none: no driver, or no
-/// device in its sight. Asking for free memory makes a context on each, for a
-/// moment.
+/// The visible GPUs in the driver's order. The inner error says why there is none: no driver, or
+/// no visible device. Makes a short-lived context on each device to read its free memory.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a driver that is
-/// there and cannot be used.
+/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a driver that cannot be used.
 pub fn devices() -> Result<Result<Vec<DeviceEntry>, String>> {
     list()
 }
@@ -76,15 +72,15 @@ fn list() -> Result<Result<Vec<DeviceEntry>, String>> {
     Ok(Err(super::select::WITHOUT_CUDA.to_owned()))
 }
 
-/// Which of the visible GPUs is meant.
+/// Names one of the visible GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum DeviceChoice {
-    /// The one with this number, from 0.
+    /// The GPU with this number, from 0.
     Ordinal(usize),
-    /// The one whose UUID is this or begins with it, in any case: `GPU-5cf1`.
+    /// The GPU whose UUID begins with this text, such as `GPU-5cf1`; case is ignored.
     Uuid(String),
-    /// The one with most free memory now; of equals the first.
+    /// The GPU with the most free memory; the first of equals.
     MostFree,
 }
 
@@ -124,14 +120,14 @@ impl FromStr for DeviceChoice {
     }
 }
 
-/// What follows the `GPU-` or `MIG-` of a UUID.
+/// The part of a UUID after `GPU-` or `MIG-`.
 fn uuid_digits(text: &str) -> Option<&str> {
     let (kind, digits) = text.split_at_checked(4)?;
     let is_kind = |known: &str| kind.eq_ignore_ascii_case(known);
     (is_kind("GPU-") || is_kind("MIG-")).then_some(digits)
 }
 
-/// CUDA_VISIBLE_DEVICES as the program was started with it.
+/// The value of CUDA_VISIBLE_DEVICES.
 pub fn visible_variable() -> Option<String> {
     let value = std::env::var_os("CUDA_VISIBLE_DEVICES");
     value.map(|value| value.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! What a run would find on this machine, and what is missing.
+//! Checks this machine for what a run needs.
 
 use super::select::{Choice, CudaOptions, select_with};
 use crate::error::Error;
@@ -6,27 +6,27 @@ use rayon::ThreadPool;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a finding bears on a run.
+/// Whether a finding affects a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// In order.
+    /// It works.
     Good,
-    /// Not in order, and not needed either.
+    /// It does not work, and is not needed.
     Spare,
-    /// Not in order.
+    /// It does not work, and is needed.
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it bears on a run.
+    /// Whether it affects a run.
     pub status: Status,
-    /// What was looked at.
+    /// The thing that was checked.
     pub label: String,
-    /// What was found.
+    /// The result in words.
     pub detail: String,
-    /// What the reader can do, where something is to be done.
+    /// What to do; `None` if nothing is to be done.
     pub fix: Option<String>,
 }
 
@@ -72,14 +72,14 @@ impl fmt::Display for Finding {
 /// How the kernels that a program embeds were built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelBuild<'a> {
-    /// The nvcc that compiled them; empty if none did.
+    /// The version of the nvcc that compiled them; empty if they were not compiled.
     pub nvcc_version: &'a str,
-    /// What it compiled for, such as `sm_90 compute_75`.
+    /// The architectures that they were compiled for, such as `sm_90 compute_75`.
     pub targets: &'a str,
 }
 
-/// Looks at everything that a run on a GPU needs, and at what `backend = "auto"`
-/// would choose. It needs no driver and no GPU.
+/// Checks everything that a run on a GPU needs, and what `backend = "auto"` would choose. It runs
+/// without a driver or a GPU too.
 pub fn examine(
     options: &CudaOptions,
     kernels: KernelBuild<'_>,

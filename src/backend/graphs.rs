@@ -1,28 +1,29 @@
-//! The graphs of one device slot, by name.
+//! The graphs of one slot.
 
 use super::GraphId;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Graphs of a device slot, of a backend's own kind. No two of a process have one name.
+/// A slot's graphs, in the form of its backend, by their identifiers.
 pub(super) struct Graphs<G> {
     graphs: BTreeMap<u64, G>,
 }
 
-impl<G> Graphs<G> {
-    pub(super) fn new() -> Self {
-        Graphs {
-            graphs: BTreeMap::new(),
-        }
+impl<G> Default for Graphs<G> {
+    fn default() -> Self {
+        let graphs = BTreeMap::new();
+        Graphs { graphs }
     }
+}
 
+impl<G> Graphs<G> {
     pub(super) fn insert(&mut self, graph: G) -> GraphId {
         let id = GraphId::unique();
         self.insert_as(id, graph);
         id
     }
 
-    /// Keeps a graph under a name of [`GraphId::unique`].
+    /// Keeps a graph under an identifier from [`GraphId::unique`].
     pub(super) fn insert_as(&mut self, id: GraphId, graph: G) {
         self.graphs.insert(id.0, graph);
     }
@@ -40,11 +41,32 @@ impl<G> Graphs<G> {
         self.graphs.get_mut(&id.0).ok_or_else(unknown)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.graphs.len()
+    }
+
     pub(super) fn remove(&mut self, id: GraphId) {
         self.graphs.remove(&id.0);
     }
 }
 
+/// Refuses parameters of a captured graph for an explicit one, and the other way round.
+pub(super) fn check_same_build(was_captured: bool, is_captured: bool) -> Result<()> {
+    let name = |captured| match captured {
+        true => "captured",
+        false => "built explicitly",
+    };
+    match was_captured == is_captured {
+        true => Ok(()),
+        false => Err(Error::usage(format!(
+            "the graph was {}, and its new parameters were {}",
+            name(was_captured),
+            name(is_captured)
+        ))
+        .fix("update a graph as it was made, or make a new one")),
+    }
+}
+
 fn unknown() -> Error {
-    Error::usage("the device slot has no such graph")
+    Error::usage("the slot has no such graph")
 }

@@ -1,4 +1,4 @@
-//! Which backend, and which device slot: names that tell one from every other of the process.
+//! Identities of backends and slots.
 
 use super::GraphId;
 use parking_lot::Mutex;
@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Tells a backend from every other of the process. The functions that it loads mean
-/// nothing to the device slots of another.
+/// Identifies a backend among all of the process. The functions that it loads belong to its own
+/// slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendId(u64);
 
@@ -20,22 +20,21 @@ impl BackendId {
     }
 }
 
-/// Tells a device slot from every other device slot of the process, and takes the graphs of the device slot
-/// that are let go of where the device slot is not at hand.
+/// Identifies a slot among all of the process. Clones identify the same slot.
 ///
-/// Clones are of the same device slot.
+/// It also holds graphs that were released where the slot was not at hand.
 #[derive(Clone)]
 pub struct DeviceSlotId(Arc<Identity>);
 
 struct Identity {
     number: u64,
     backend: BackendId,
-    /// Graphs that nothing launches again.
+    /// Graphs that their executor has left behind.
     released: Mutex<Vec<GraphId>>,
 }
 
 impl DeviceSlotId {
-    /// An id that no other device slot has, for a device slot of this backend.
+    /// An id that no other slot has, for a slot of `backend`.
     pub fn new(backend: BackendId) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         DeviceSlotId(Arc::new(Identity {
@@ -45,17 +44,17 @@ impl DeviceSlotId {
         }))
     }
 
-    /// The backend that opened the device slot.
+    /// The backend that opened the slot.
     pub fn backend(&self) -> BackendId {
         self.0.backend
     }
 
-    /// Leaves graphs to be dropped by the next executor that makes a graph in the device slot.
+    /// Leaves graphs for the next executor that makes a graph in the slot to drop.
     pub(crate) fn release(&self, graphs: impl IntoIterator<Item = GraphId>) {
         self.0.released.lock().extend(graphs);
     }
 
-    /// Takes what was left by [`DeviceSlotId::release`].
+    /// Takes the graphs that [`DeviceSlotId::release`] left.
     pub(crate) fn take_released(&self) -> Vec<GraphId> {
         std::mem::take(&mut *self.0.released.lock())
     }

@@ -1,38 +1,39 @@
 //! How one slot's share of the arenas is cut up.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, View};
 
 /// Every buffer starts at a multiple of this, as cuMemAlloc's own allocations do, so
 /// that kernels may read vectors and coalesce from a buffer's first element.
 pub const ALIGN_BYTES: usize = 256;
 
-/// Where one buffer lies in its device slot's share of the arenas.
+/// The size and the offsets of one buffer in its slot's shares of the arenas, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Size.
+pub struct BufferRange {
+    /// The size.
     pub bytes: usize,
-    /// Offset in the device slot's share of the device arena.
+    /// The offset in the slot's share of the device arena.
     pub device: usize,
-    /// Offset in the device slot's share of the pinned arena, `None` for buffers that the host does not see.
+    /// The offset in the slot's share of the pinned arena; `None` without a host side.
     pub host: Option<usize>,
 }
 
-/// How a device slot's share is cut up. Places of one arena do not overlap.
+/// How a slot's shares are divided among its buffers, which do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// By buffer.
-    pub places: Vec<Place>,
-    /// A device slot's share of the device arena.
+    /// In the order of the buffers.
+    pub buffers: Vec<BufferRange>,
+    /// The size of a slot's share of the device arena in bytes.
     pub device_bytes: usize,
-    /// A device slot's share of the pinned arena.
+    /// The size of a slot's share of the pinned arena in bytes.
     pub host_bytes: usize,
 }
 
 impl Layout {
-    /// Places for `buffers` in their order, `None` if the sum overflows.
+    /// The layout of `buffers`; `None` if the sum overflows.
     pub fn new(buffers: &[BufferDecl]) -> Option<Layout> {
         let mut layout = Layout {
-            places: Vec::with_capacity(buffers.len()),
+            buffers: Vec::with_capacity(buffers.len()),
             device_bytes: 0,
             host_bytes: 0,
         };
@@ -50,13 +51,30 @@ impl Layout {
                 View::Device => None,
                 View::Upload | View::Download => Some(take(&mut layout.host_bytes)?),
             };
-            layout.places.push(Place {
+            layout.buffers.push(BufferRange {
                 bytes,
                 device,
                 host,
             });
         }
         Some(layout)
+    }
+
+    /// The layout of `buffers`, and the sizes of the device arena and the pinned arena for `slots`
+    /// slots in bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] if the sizes overflow.
+    pub(super) fn for_slots(buffers: &[BufferDecl], slots: usize) -> Result<(Layout, [usize; 2])> {
+        let layout = Layout::new(buffers).and_then(|layout| {
+            let sizes = [layout.device_bytes, layout.host_bytes];
+            let [device, host] = sizes.map(|bytes| bytes.checked_mul(slots));
+            Some((layout, [device?, host?]))
+        });
+        layout.ok_or_else(|| {
+            let message = "the buffers of all slots are larger than the address space";
+            Error::new(ErrorKind::OutOfMemory, message).fix("lower the batch capacity")
+        })
     }
 }
 
@@ -83,7 +101,7 @@ mod tests {
             decl(64, View::Download),
         ];
         let layout = Layout::new(&buffers).unwrap();
-        let starts: Vec<_> = layout.places.iter().map(|p| (p.device, p.host)).collect();
+        let starts: Vec<_> = layout.buffers.iter().map(|p| (p.device, p.host)).collect();
         assert_eq!(starts, [(0, Some(0)), (256, None), (768, Some(256))]);
         assert_eq!((layout.device_bytes, layout.host_bytes), (1024, 512));
     }

@@ -1,47 +1,57 @@
 //! *Where*: the contract between the engine and a device.
 //!
-//! # The ordering contract
+//! A [`Backend`] is one open device. A [`DeviceSlot`] is one slot's share of it: buffers, queues,
+//! and the graphs that were made for the slot.
 //!
-//! A [`DeviceSlot`] is one slot's share of a device: its buffers, its queues, and the
-//! graphs made for it.
+//! # Order of work
 //!
-//! 1. A device slot has three [`Queue`]s. Operations given to one queue run in the
-//!    order they were given, each after the one before is done. With
-//!    [`Streams::PerSlot`] the three are one stream, the device slot's own, so
-//!    everything given to the device slot runs in order, and device slots run beside each
-//!    other. With [`Streams::PerStage`] each queue is a stream that all device slots
-//!    share; queues run beside each other, and only [`DeviceSlot::join`] orders them.
+//! 1. A slot has three [`Queue`]s. Operations of one queue run in the order in which they were
+//!    given. With [`Streams::PerSlot`] the three queues are one stream of the slot: all its work
+//!    runs in order, and slots run at the same time. With [`Streams::PerStage`] each queue is a
+//!    stream that all slots share: queues run at the same time, and only [`DeviceSlot::join`]
+//!    orders them.
 //! 2. [`DeviceSlot::enqueue`], [`DeviceSlot::launch_graph`], [`DeviceSlot::join`] and
-//!    [`DeviceSlot::fence`] return before the work is done. Host memory that the work
-//!    reads or writes is not touched until a later [`DeviceSlot::is_done`] says true
-//!    or [`DeviceSlot::wait`] returns.
-//! 3. Between [`DeviceSlot::begin_capture`] and [`DeviceSlot::end_capture`] operations are
-//!    taken down and not run, nothing is allocated and nothing waited for.
-//!    `end_capture` is always called, also after an error. A capture that took
-//!    nothing down is an error.
-//! 4. A graph runs on the compute queue, with the parameters that it has when it
-//!    is launched: an update touches later launches only. Each launch of one
-//!    graph is ordered after the one before.
-//! 5. Operations address the device slot's own buffers, and [`Allocation`]s that the device slot
-//!    has adopted; any other address is refused. While work that uses an allocation is
-//!    in flight the device slot holds a [`Lease`] on it. A graph keeps the allocations that
-//!    it was made with, whatever happens to the embedder's handles.
-//! 6. An error says by its [`ErrorScope`](crate::ErrorScope) what it ended. After one of the
-//!    device the device slot takes nothing more; dropping it waits for what it can and
-//!    frees the rest. Where the device was lost or given up ([`DeviceSlot::abandon`])
-//!    nothing of it is waited for, touched or freed any more. After any other error
-//!    the device slot goes on: a call that failed had no effect, and what was given before
-//!    ends as ever. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`] report an error of a batch
-//!    once; the next call that succeeds says that nothing of the batch is left.
-//! 7. A supervised backend ([`Backend::is_supervised`]) comes back from that by
-//!    [`Backend::revive`]: its device slots take work again, with their graphs, with what
-//!    the host wrote, and with anything at all in memory of the device. Work that
-//!    was in flight is gone; a device slot tells so when it is next asked about it.
+//!    [`DeviceSlot::fence`] return before the work is done. The host must not touch memory that
+//!    the work uses until [`DeviceSlot::is_done`] returns true or [`DeviceSlot::wait`] returns.
+//! 3. [`DeviceSlot::make_graph`] runs nothing and waits for nothing. A backend that captures
+//!    keeps CUDA's rules: during a capture nothing is allocated or waited for, and an operation
+//!    that is refused ends the capture.
+//! 4. A graph runs on the compute queue with the parameters that it has at its launch; an update
+//!    changes later launches only. Launches of one graph run one after the other.
+//! 5. Operations use the slot's own buffers, and [`Allocation`]s that the slot has adopted; a
+//!    slot refuses any other address. While work that uses an allocation is in flight the slot
+//!    holds a [`Lease`] on it. A graph keeps its allocations alive, even if the embedder drops
+//!    all handles.
+//!
+//! # Errors
+//!
+//! Methods of a backend or a slot return these kinds, besides those that they list:
+//!
+//! - [`ErrorKind::Device`]: a call of the driver failed, or work on the device did. The error has
+//!   the driver's code ([`Error::code`]).
+//! - [`ErrorKind::OutOfMemory`]: the driver has no memory left for the call.
+//! - [`ErrorKind::Deadline`]: the slot was given up ([`DeviceSlot::abandon`]) with this error.
+//! - [`ErrorKind::Worker`]: the process of a supervised device ended for a reason outside of its
+//!   work.
+//!
+//! [`Error::scope`] tells what an error ended. After an error of the device
+//! ([`ErrorScope::Device`](crate::ErrorScope::Device)) the slot takes no more work, and dropping
+//! it waits for what it can and frees the rest; if the device was lost or given up, nothing is
+//! waited for, touched or freed any more. After any other error the slot goes on: the failed call
+//! had no effect, and earlier work ends as usual. [`DeviceSlot::is_done`] and
+//! [`DeviceSlot::wait`] report the error of a batch once; the next success means that all of the
+//! batch's work is over.
+//!
+//! A supervised backend ([`Backend::is_supervised`]) recovers by [`Backend::revive`]: its slots
+//! take work again, with their graphs and with what the host wrote. Device memory then has
+//! unspecified contents, work that was in flight is lost, and a slot reports that loss when it is
+//! next asked about its work.
 
 mod allocation;
 mod backoff;
-mod calls;
+mod call_counters;
 pub mod cpu;
+pub(crate) mod crate_threads;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod devices;
@@ -50,32 +60,32 @@ mod graphs;
 mod ids;
 mod layout;
 mod op;
-pub(crate) mod own_thread;
 mod select;
 pub mod sim;
 mod storage;
 mod timestamp;
-mod twin;
+mod twin_launch;
 #[cfg(any(feature = "cuda", test))]
-mod visible;
+mod visible_devices;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub mod worker;
 
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::record::DeviceInfo;
 use crate::record::{BUFFERS_MAX, BufferDecl, BufferId, Kernel};
-pub use crate::workload::DeviceInfo;
+
 pub use allocation::{
-    Allocation, AllocationView, Home, Lease, ReadGuard, Region, Space, WriteGuard,
+    Allocation, AllocationKey, AllocationView, Lease, ReadGuard, Region, Space, WriteGuard,
 };
 use arrayvec::ArrayVec;
 pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use backoff::receive_within;
-pub use calls::{Call, CallCounters};
+pub use call_counters::{Call, CallCounters};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
 pub use ids::{BackendId, DeviceSlotId};
-pub use layout::{ALIGN_BYTES, Layout, Place};
-pub use op::{Node, Op, Queue};
+pub use layout::{ALIGN_BYTES, BufferRange, Layout};
+pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, CudaOptions, KernelCache, NvrtcLibrary, Selected, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -86,40 +96,40 @@ pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionId(pub u32);
 
-/// A graph of a device slot. An identifier is never used again in the process, so only code
-/// that was given it can name the graph.
+/// A graph of a slot. An identifier is never used twice in a process, so only code that got it
+/// can name the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphId(pub(crate) u64);
 
 impl GraphId {
-    /// A name that no graph has yet.
+    /// An identifier that no graph has.
     pub fn unique() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         GraphId(NEXT.fetch_add(1, Relaxed))
     }
 
-    /// The graph of this number, counted from 0 over the process.
+    /// The graph with this number, counted from 0 over the process.
     ///
     /// # Safety
-    /// The graph is the caller's: with another's, safe code could replace or drop it.
+    /// The caller owns the graph: safe code could replace or drop it.
     pub unsafe fn from_number(number: u64) -> Self {
         GraphId(number)
     }
 }
 
-/// Which streams the queues of device slots are.
+/// How the queues of slots map to streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Streams {
-    /// One stream for each device slot: kernels of different slots overlap.
+    /// One stream for each slot: kernels of different slots overlap.
     #[default]
     PerSlot,
-    /// One stream for each queue, shared by all device slots.
+    /// One stream for each queue, shared by all slots.
     PerStage,
 }
 
 impl Streams {
-    /// Both.
+    /// Both variants.
     pub const ALL: &'static [Streams] = &[Streams::PerSlot, Streams::PerStage];
 
     /// The name in configs and reports.
@@ -131,106 +141,99 @@ impl Streams {
     }
 }
 
-/// The addresses of one buffer in one device slot.
+/// The addresses and the size of one buffer in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// On the device.
+    /// The address on the device.
     pub device: u64,
-    /// On the host, for buffers that the host sees.
+    /// The address on the host; `None` for a buffer without a host side.
     pub host: Option<u64>,
-    /// The room on each side.
+    /// The size of each side in bytes.
     pub bytes: usize,
 }
 
-/// How a device slot came to a graph that does what was asked.
+/// How [`DeviceSlot::make_graph`] made a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Built {
-    /// Made anew.
+    /// It is new.
     Instantiated,
-    /// The graph that there was took the new parameters.
+    /// The existing graph took the new parameters.
     Updated,
-    /// The graph that there was has another topology, and was replaced.
+    /// The existing graph has another topology, and was replaced.
     Reinstantiated {
-        /// What the device said, with the node where it differs.
+        /// The device's reason, with the node that differs.
         reason: String,
     },
 }
 
-/// The allocation with which a kernel fills a device best.
+/// The block size with which a kernel fills a device best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Occupancy {
-    /// Threads of an allocation, all along x.
+    /// Threads of a block, all along x.
     pub block_threads: u32,
-    /// How many such allocations the device runs at once, at least 1.
+    /// How many such blocks the device runs at once; at least 1.
     pub resident_blocks: u32,
 }
 
-/// Calls made to a device since it was opened, by what they do.
+/// Numbers of driver calls since the device was opened, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct DriverCalls {
     /// Allocations of device or pinned memory.
     pub allocations: u64,
-    /// Calls that give work or marks to a stream: copies, launches, graph
-    /// launches, event records, stream waits.
+    /// Calls that give work to a stream: copies, launches, graph launches, event records, stream
+    /// waits.
     pub submissions: u64,
     /// Calls that make, change or drop graphs, captures included.
     pub graph_edits: u64,
     /// Queries of events, and waits for them.
     pub polls: u64,
-    /// What timing takes: events with a time that are made, and times that are
-    /// asked for. None without timestamps.
+    /// Calls for timestamps: events that are created, and times that are read.
     pub timings: u64,
 }
 
-/// The error of ending a capture that an operation was refused in.
-fn refused_in_capture() -> Error {
-    Error::usage("an operation of the capture was refused")
-        .fix("see the error of the operation, and capture again without it")
-}
-
-/// The error of a timestamp that no device slot has.
+/// The error for a timestamp that slots do not have.
 fn no_timestamp(timestamp: u32) -> Error {
     Error::usage(format!(
-        "there is no timestamp {timestamp}; a device slot has {TIMESTAMPS}"
+        "there is no timestamp {timestamp}; a slot has {TIMESTAMPS}"
     ))
 }
 
 /// Host sides of buffers.
 pub type HostViews<'a> = ArrayVec<&'a mut [u8], BUFFERS_MAX>;
 
-/// One device.
+/// One open device.
+///
+/// Every method that returns a `Result` may fail with the kinds that the [module](self) lists.
 ///
 /// # Safety
-/// Who implements it vouches that
-/// - [`Backend::load`] gives the function of this very declaration and code, and hands
-///   the kernel on to nothing that records it;
-/// - device slots have the buffers that were asked for, and
-///   [`DeviceSlotId::backend`] of each is [`Backend::id`];
+/// An implementation must ensure that
+/// - [`Backend::load`] returns the function of this very declaration and code, and passes the
+///   kernel on to nothing that records it;
+/// - slots have the buffers that were asked for, and [`DeviceSlotId::backend`] of each is
+///   [`Backend::id`];
 /// - allocations are as large as asked for.
 pub unsafe trait Backend: Send + Sync {
-    /// Which backend it is; one that passes calls on to another has the other's id.
+    /// The backend's identity; a backend that passes calls on to another has the other's.
     fn id(&self) -> BackendId;
 
-    /// What it is.
+    /// The device.
     fn device(&self) -> &DeviceInfo;
 
-    /// Makes a kernel ready to launch. The same declaration gives the same
-    /// function.
+    /// Makes a kernel ready to launch. The same declaration gives the same function.
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`] by name, for a kernel
-    /// without code or without a twin.
+    /// [`ErrorKind::Kernel`], with the name, for a kernel without code for this device or without
+    /// a CPU twin, and for code that cannot be compiled or differs from the declaration.
     fn load(&self, kernel: &Kernel) -> Result<FunctionId>;
 
-    /// How a kernel that was loaded as `function` fills the device best. Without a
-    /// choice of its own a backend takes the declared block, one a multiprocessor.
+    /// The block size with which a kernel that was loaded as `function` fills the device best.
+    /// The default is the declared block, and one such block for each multiprocessor.
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`] where the device runs no allocation
-    /// of it, or what the device says.
+    /// [`ErrorKind::Kernel`] if the device cannot run a block of the kernel.
     fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {
         let _ = function;
         Ok(Occupancy {
@@ -239,46 +242,43 @@ pub unsafe trait Backend: Send + Sync {
         })
     }
 
-    /// Takes the memory of `device slots` slots with these buffers, one arena on each
-    /// side for all of them, and their streams. Buffers start zeroed.
+    /// Opens `slots` slots with these buffers, and the streams for them. The memory of all slots
+    /// is one arena on the device and one on the host. Buffers start zeroed.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], or what the
-    /// device says.
+    /// [`ErrorKind::OutOfMemory`] if the arenas do not fit.
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>>;
 
-    /// Takes an allocation of memory beside the device slots' arenas. It starts zeroed.
+    /// Takes an allocation of `bytes` bytes, apart from the slots' arenas. It starts zeroed.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], or what the
-    /// device says.
+    /// [`ErrorKind::OutOfMemory`]; [`ErrorKind::Unavailable`] for a supervised device.
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation>;
 
-    /// Copies from the host's own memory into an allocation and returns when it is
-    /// done.
+    /// Copies from the host's own memory into an allocation, and returns when the copy is done.
     ///
     /// # Errors
     /// As [`Backend::copy`].
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()>;
 
-    /// Copies out of an allocation into the host's own memory, and returns when it is
-    /// done.
+    /// Copies from an allocation into the host's own memory, and returns when the copy is done.
     ///
     /// # Errors
     /// As [`Backend::copy`].
     fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()>;
 
-    /// Copies between two allocations of any spaces and returns when it is done.
+    /// Copies `bytes` bytes between two allocations of any spaces, and returns when the copy is
+    /// done.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for a range outside its
-    /// allocation, for overlapping ranges of one allocation, and for allocations that work in
-    /// flight or a guard holds; or what the device says.
+    /// [`ErrorKind::Usage`] for a range outside of its allocation, for ranges of one allocation
+    /// that overlap, for an allocation of another backend, and for one that work in flight or a
+    /// guard holds; [`ErrorKind::Unavailable`] for a supervised device.
     fn copy(
         &self,
         from: &Allocation,
@@ -288,20 +288,20 @@ pub unsafe trait Backend: Send + Sync {
         bytes: usize,
     ) -> Result<()>;
 
-    /// How often the device was called so far.
+    /// How often the driver was called.
     fn driver_calls(&self) -> DriverCalls;
 
-    /// Whether [`Backend::revive`] brings a lost device back.
+    /// Whether [`Backend::revive`] can restart a lost device.
     fn is_supervised(&self) -> bool {
         false
     }
 
-    /// Makes a lost device usable again; whether it had to.
+    /// Makes a lost device usable again. Returns whether it was lost.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] if the process that is to hold the device ended while it
-    /// started: a further call may succeed. [`ErrorKind::Device`] where a loss is for
-    /// good, or what stands in the way.
+    /// [`ErrorKind::Worker`] if the process that is to hold the device ended while it started:
+    /// a further call may succeed. [`ErrorKind::Device`] if the loss is permanent, or the error
+    /// that prevents the restart.
     fn revive(&self) -> Result<bool> {
         Err(
             Error::new(ErrorKind::Device, "a lost device stays lost to its process")
@@ -310,172 +310,166 @@ pub unsafe trait Backend: Send + Sync {
     }
 }
 
-/// One slot's share of a device. See the module for the order of things.
+/// One slot's share of a device.
 ///
-/// A launch runs device code, so giving one to a device slot is `unsafe`:
+/// Every method that returns a `Result` may fail with the kinds that the [module](self) lists.
+///
+/// A launch runs device code, so giving one to a slot is `unsafe`:
 ///
 /// ```compile_fail,E0133
 /// use tapeloop::backend::{DeviceSlot, Op, Queue};
-/// fn give(device slot: &mut dyn DeviceSlot, op: &Op) -> tapeloop::Result<()> {
-///     device slot.enqueue(Queue::Compute, op)
+/// fn launch(slot: &mut dyn DeviceSlot, op: &Op) -> tapeloop::Result<()> {
+///     slot.enqueue(Queue::Compute, op)
 /// }
 /// ```
 ///
 /// `replay::Executor` replays checked recordings in safe code.
 ///
 /// # Safety
-/// Who implements it vouches that [`DeviceSlot::addresses`] gives each buffer the memory
-/// that it has, as large as it says and shared with no other, that the addresses and
-/// the id stay the same, that [`DeviceSlot::streams`] and [`DeviceSlot::is_quiet`] are true, and that
-/// the order of the module is kept: host memory is given out only while nothing of the
-/// device slot is in flight.
+/// An implementation must ensure that
+/// - [`DeviceSlot::addresses`] returns the memory that the buffer has, as large as stated and
+///   shared with no other buffer, and that addresses and identity never change;
+/// - [`DeviceSlot::streams`] and [`DeviceSlot::is_quiet`] are true;
+/// - the order of the [module](self) is kept: host memory is lent only while no work of the slot
+///   is in flight.
 pub unsafe trait DeviceSlot: Send {
-    /// Which device slot it is. Graphs mean nothing to another. A device slot that passes calls on to
-    /// another has the other's id.
+    /// The slot's identity; a slot that passes calls on to another has the other's. Graphs belong
+    /// to one slot.
     fn id(&self) -> &DeviceSlotId;
 
-    /// What its queues are; `None` if it runs everything in the order in which it was
-    /// given, whatever the queue.
+    /// The streams of its queues; `None` if it runs all work in the order in which it was given,
+    /// whatever the queue.
     fn streams(&self) -> Option<Streams>;
 
-    /// Whether everything that it was given has been seen done. It asks the device for
-    /// nothing.
+    /// Whether the host has seen all work done. It makes no call to the device.
     fn is_quiet(&self) -> bool;
 
     /// How many buffers it has.
     fn buffer_count(&self) -> usize;
 
-    /// Where a buffer lies.
+    /// The addresses of a buffer.
     ///
     /// # Panics
-    /// If the device slot has no such buffer.
+    /// If the slot has no such buffer.
     fn addresses(&self, buffer: BufferId) -> Addresses;
 
-    /// The host side of a buffer that the host sees.
+    /// The host side of a buffer.
     ///
     /// # Panics
-    /// If the host does not see the buffer.
+    /// If the buffer has none, or work is in flight.
     fn host(&self, buffer: BufferId) -> &[u8];
 
-    /// The host sides of several buffers at once, by ascending id.
+    /// The host sides of several buffers, given by ascending id.
     ///
     /// # Panics
-    /// If the host does not see one of them, or they do not ascend.
+    /// If a buffer has no host side, the ids do not ascend, or work is in flight.
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_>;
 
-    /// Lets operations of this device slot use an allocation of the same backend.
+    /// Lets operations of this slot use an allocation.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for an allocation of another
-    /// backend.
+    /// [`ErrorKind::Usage`] for an allocation of another backend.
     fn adopt(&mut self, allocation: &Allocation) -> Result<()>;
 
-    /// Takes that back. Graphs that use the allocation keep it.
+    /// Takes back [`DeviceSlot::adopt`]. Graphs that use the allocation keep it.
     fn disown(&mut self, allocation: &Allocation);
 
-    /// Gives an operation to a queue, or to the capture in progress.
+    /// Gives an operation to a queue.
     ///
     /// # Safety
-    /// The operation is lowered (`replay::lower`) from a checked
-    /// recording over bindings of this device slot, and the memory that it names lives; or it
-    /// is a timestamp; or the caller vouches for it as [`Kernel::code`] has it: with these
-    /// arguments the kernel, and those that take what this operation writes, stay
-    /// within memory that is the device slot's, or adopted by it. A graph that a capture makes
-    /// can be launched as long as the device slot lives.
+    /// One of these holds:
+    /// - the operation is lowered (`replay::lower`) from a checked recording over bindings of
+    ///   this slot, and the memory that it names lives;
+    /// - it is a timestamp;
+    /// - the caller answers for it as for [`Kernel::code`]: with these arguments the kernel, and
+    ///   those that read what this operation writes, stay within memory of the slot or of
+    ///   allocations that it adopted.
     ///
     /// # Errors
-    /// What the device says; [`ErrorKind::Usage`] for
-    /// an address that is not the device slot's, and for an allocation that the host or
-    /// another device slot holds.
+    /// [`ErrorKind::Usage`] for an address that is not the slot's, for a function or timestamp
+    /// that does not exist, and for an allocation that the host or another slot holds;
+    /// [`ErrorKind::Kernel`] if a kernel's CPU twin panics, reported by the wait.
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;
 
-    /// What is given to `later` from now on runs after all that this device slot gave
-    /// to `earlier`. Without effect where both are one stream.
+    /// Makes work that `later` gets from now on wait for all work that this slot gave to
+    /// `earlier`. It has no effect if both queues are one stream.
     ///
     /// # Errors
-    /// What the device says.
+    /// Those of the [module](self).
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()>;
 
-    /// Starts taking down operations, whatever their queue.
+    /// Makes a graph, or gives the operations' parameters to the graph `into`, which must have
+    /// been made in the same way, captured or explicit. Nothing of it runs yet.
     ///
-    /// # Errors
-    /// What the device says.
-    fn begin_capture(&mut self) -> Result<()>;
-
-    /// Ends the capture and makes a graph of it, or gives its parameters to the
-    /// graph `into`, which must come from a capture too.
-    ///
-    /// A graph of another topology is made anew under the same name; every other
-    /// refusal is an error, and leaves `into` as it was.
-    ///
-    /// # Errors
-    /// What the device says; the capture is over in any case.
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)>;
-
-    /// Makes a graph node by node, or gives the nodes' parameters to the graph
-    /// `into`, which must have been made so too. As [`DeviceSlot::end_capture`].
+    /// Where `into` has another topology, a new graph takes its place under the same identifier.
+    /// After an error [`DeviceSlot::launch_graph`] still takes `into`, but it may hold some of
+    /// the new parameters if the error came from the driver ([`Error::code`]).
     ///
     /// # Safety
-    /// As [`DeviceSlot::enqueue`], for each node; a node that uses what another writes runs
-    /// after it.
+    /// As [`DeviceSlot::enqueue`], for each operation and for as long as the graph exists; in
+    /// [`GraphSource::Explicit`] a node that uses what another writes runs after it.
     ///
     /// # Errors
-    /// What the device says.
-    unsafe fn build_graph(
+    /// As [`DeviceSlot::enqueue`], with the operation; [`ErrorKind::Usage`] if
+    /// [`GraphSource::check`] refuses the source, for an operation on 0 bytes, and for an `into`
+    /// that does not exist or was made in another way; [`ErrorKind::OutOfMemory`].
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)>;
 
-    /// Gives the `node`-th operation of a graph other parameters. It stays of
-    /// the same kind.
+    /// Changes the parameters of the `node`-th operation of a graph. The kind of operation stays.
     ///
     /// # Safety
-    /// As [`DeviceSlot::build_graph`], with the graph's other nodes as they are.
+    /// As [`DeviceSlot::make_graph`], together with the graph's other nodes.
     ///
     /// # Errors
-    /// What the device says.
+    /// As [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph or node that does not exist,
+    /// and for another kind of operation.
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
 
-    /// The operations of a graph as the device holds them since it was made or
-    /// last replaced, in the order they were given.
+    /// The operations of a graph as the device holds them since the graph was made or last
+    /// updated as a whole, in the order of its [`GraphSource`].
     ///
     /// # Errors
-    /// What the device says.
+    /// [`ErrorKind::Usage`] for a graph that does not exist; [`ErrorKind::Mismatch`] for a graph
+    /// with another number of nodes than operations.
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>>;
 
-    /// Drops a graph. A launch in flight ends undisturbed.
+    /// Drops a graph. A launch in flight runs to its end.
     fn drop_graph(&mut self, graph: GraphId);
 
     /// Gives a whole graph to the compute queue.
     ///
     /// # Errors
-    /// As [`DeviceSlot::enqueue`].
+    /// As [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph that does not exist.
     fn launch_graph(&mut self, graph: GraphId) -> Result<()>;
 
-    /// Marks the end of a batch on the download queue: [`DeviceSlot::is_done`] and
-    /// [`DeviceSlot::wait`] speak of everything before the last mark there.
+    /// Sets a fence on the download queue. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`]
+    /// report on the work before the last fence.
     ///
     /// # Errors
-    /// What the device says.
+    /// Those of the [module](self).
     fn fence(&mut self) -> Result<()>;
 
-    /// Whether everything before the last mark is done.
+    /// Whether all work before the last fence is done.
     ///
     /// # Errors
-    /// What went wrong on the device since.
+    /// The error of that work: [`ErrorKind::Kernel`] if a CPU twin panicked, or one of the
+    /// [module](self).
     fn is_done(&mut self) -> Result<bool>;
 
-    /// Returns once everything before the last mark is done.
+    /// Returns when all work before the last fence is done.
     ///
     /// # Errors
-    /// What went wrong on the device since.
+    /// As [`DeviceSlot::is_done`].
     fn wait(&mut self) -> Result<()>;
 
-    /// As [`DeviceSlot::wait`], for `timeout` at the most; whether it is done.
+    /// Waits as [`DeviceSlot::wait`], for `timeout` at most. Returns whether the work is done.
     ///
     /// # Errors
-    /// As [`DeviceSlot::wait`].
+    /// As [`DeviceSlot::is_done`].
     fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
         let start = Instant::now();
         let backoff = Backoff::new(start);
@@ -492,15 +486,14 @@ pub unsafe trait DeviceSlot: Send {
         }
     }
 
-    /// Gives the device up, as it does not come to an end with its work: from here
-    /// on every call to any of its device slots fails with `error`, and nothing of it is
-    /// waited for, touched or freed.
+    /// Marks the device as lost after a missed deadline: from now on every call to any of its
+    /// slots fails with `error`, and nothing of it is waited for, touched or freed.
     fn abandon(&mut self, error: &Error);
 
-    /// When the device last came to each [`Op::Timestamp`] of this device slot, of those that
-    /// are seen done.
+    /// When the device last reached each [`Op::Timestamp`] of this slot, among work that was seen
+    /// done.
     ///
     /// # Errors
-    /// What the device says.
+    /// Those of the [module](self).
     fn timestamps(&self) -> Result<Timestamps>;
 }

@@ -1,10 +1,11 @@
-//! What device slots are given.
+//! Operations, and the graphs of them.
 
 use super::FunctionId;
 #[cfg(doc)]
 use super::TIMESTAMPS;
+use crate::error::{Error, Result};
 
-/// The stage that an operation belongs to.
+/// The stage of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Queue {
@@ -12,12 +13,12 @@ pub enum Queue {
     Upload,
     /// Kernels, memsets and graphs.
     Compute,
-    /// Copies to the host, and the marks of batches.
+    /// Copies to the host, and fences.
     Download,
 }
 
-/// One operation with everything resolved. Addresses are the device slot's own, or
-/// those of blocks that it adopted, and mean nothing elsewhere.
+/// One operation with everything resolved. Addresses are those of the slot's buffers or of
+/// allocations that it adopted, and mean nothing to another slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Op {
@@ -27,7 +28,7 @@ pub enum Op {
         host: u64,
         /// Device address.
         device: u64,
-        /// Size.
+        /// Size in bytes.
         bytes: usize,
     },
     /// Copies device to host.
@@ -36,45 +37,107 @@ pub enum Op {
         device: u64,
         /// Host address.
         host: u64,
-        /// Size.
+        /// Size in bytes.
         bytes: usize,
     },
     /// Sets every byte.
     Memset {
         /// Device address.
         device: u64,
-        /// Value.
+        /// The value of each byte.
         byte: u8,
-        /// Size.
+        /// Size in bytes.
         bytes: usize,
     },
     /// Runs a kernel.
     Launch {
         /// The kernel.
         function: FunctionId,
-        /// Blocks.
+        /// Thread blocks along x, y and z.
         grid: [u32; 3],
-        /// Threads a block.
+        /// Threads of a block along x, y and z.
         block: [u32; 3],
-        /// Dynamic shared memory a block, in bytes.
+        /// Dynamic shared memory of a block in bytes.
         shared_bytes: u32,
-        /// Each parameter in little-endian words of its own, as few as it takes: an
-        /// address, a value, or a struct with addresses in it. Kernels take host
-        /// addresses of pinned memory too.
+        /// Each parameter in little-endian words of its own, as few as it takes: an address, a
+        /// value, or a struct with addresses in it. Addresses may be those of pinned host
+        /// memory.
         args: Box<[u64]>,
     },
-    /// Notes the time when the device comes to it.
+    /// Notes the time at which the device reaches it.
     Timestamp {
-        /// Which of the device slot's, below [`TIMESTAMPS`].
+        /// The index of the slot's timestamp, below [`TIMESTAMPS`].
         timestamp: u32,
     },
 }
 
-/// A node of a graph that is built by hand.
+/// A node of an explicit graph.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
     /// What it does.
     pub op: &'a Op,
-    /// The nodes that it runs after, by their place; all of them come earlier.
+    /// The indices of the nodes that it runs after; all of them come earlier.
     pub after: &'a [usize],
+}
+
+/// The operations of a graph, and how the device is to take them.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum GraphSource<'a> {
+    /// Operations that run one after the other, captured on a stream.
+    Captured(&'a [&'a Op]),
+    /// Nodes with the edges between them: independent nodes may run at the same time.
+    Explicit(&'a [Node<'a>]),
+}
+
+impl<'a> GraphSource<'a> {
+    /// The operations in their order.
+    pub fn ops(self) -> impl ExactSizeIterator<Item = &'a Op> {
+        let (ops, nodes): (&[&Op], &[Node<'_>]) = match self {
+            GraphSource::Captured(ops) => (ops, &[]),
+            GraphSource::Explicit(nodes) => (&[], nodes),
+        };
+        (0..ops.len() + nodes.len()).map(move |place| match ops.get(place) {
+            Some(op) => *op,
+            None => nodes[place].op,
+        })
+    }
+
+    /// Whether the operations are to be captured.
+    pub fn is_captured(self) -> bool {
+        matches!(self, GraphSource::Captured(_))
+    }
+
+    /// Refuses a graph without operations, and a node that runs after itself or a later one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
+    pub fn check(self) -> Result<()> {
+        if self.ops().len() == 0 {
+            return Err(Error::usage("the graph has no operation"));
+        }
+        let GraphSource::Explicit(nodes) = self else {
+            return Ok(());
+        };
+        let mut nodes = nodes.iter().enumerate();
+        match nodes.find(|(place, node)| node.after.iter().any(|after| after >= place)) {
+            None => Ok(()),
+            Some((place, _)) => Err(Error::usage(format!(
+                "operation {place} runs after one that does not come before it"
+            ))),
+        }
+    }
+}
+
+impl Op {
+    /// The kind of operation with its article, as messages name it.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match self {
+            Op::Upload { .. } => "an upload",
+            Op::Download { .. } => "a download",
+            Op::Memset { .. } => "a memset",
+            Op::Launch { .. } => "a launch",
+            Op::Timestamp { .. } => "a timestamp",
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Which backend runs: asked for, or found once when the engine is built.
+//! Selects the backend, once, when the engine is built.
 
 use super::cpu::CpuBackend;
 #[cfg(feature = "cuda")]
@@ -15,20 +15,20 @@ use rayon::ThreadPool;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The backend that the user asks for.
+/// The backend that the user requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Choice {
-    /// The GPU; the CPU where there is no GPU at all.
+    /// The GPU, or the CPU on a machine without a GPU.
     #[default]
     Auto,
-    /// The GPU or an error.
+    /// The GPU; an error without one.
     Cuda,
     /// The CPU.
     Cpu,
 }
 
-/// The file of an NVRTC library that the program vouches for.
+/// The file of a trusted NVRTC library.
 ///
 /// Opening a library runs code in it, so safe code cannot name one:
 ///
@@ -39,11 +39,11 @@ pub enum Choice {
 pub struct NvrtcLibrary(PathBuf);
 
 impl NvrtcLibrary {
-    /// The library in this file, which need not be there.
+    /// The library in this file, which need not exist.
     ///
     /// # Safety
-    /// If a library can be opened at `path`, it is NVRTC: its functions are those of
-    /// NVIDIA's header, and opening it does nothing else to the process.
+    /// A library that can be opened at `path` must be NVRTC: its functions are those of NVIDIA's
+    /// header, and opening it does nothing else to the process.
     pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
         NvrtcLibrary(path.into())
     }
@@ -54,7 +54,7 @@ impl NvrtcLibrary {
     }
 }
 
-/// A folder of compiled kernels that the program vouches for.
+/// A trusted folder of compiled kernels.
 ///
 /// Device code is loaded from the folder, so safe code cannot name one:
 ///
@@ -65,10 +65,10 @@ impl NvrtcLibrary {
 pub struct KernelCache(PathBuf);
 
 impl KernelCache {
-    /// The folder at this path, which is made when it is first needed.
+    /// The folder at this path, which is created when it is first needed.
     ///
     /// # Safety
-    /// The files in the folder are what this crate writes there, now and later.
+    /// Only this crate may write files to the folder, now and later.
     pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
         KernelCache(path.into())
     }
@@ -79,29 +79,30 @@ impl KernelCache {
     }
 }
 
-/// Settings of the CUDA backend; without meaning to the others.
+/// Settings of the CUDA backend; other backends ignore them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct CudaOptions {
     /// Which of the visible devices.
     pub device: DeviceChoice,
-    /// Sleep in waits rather than spin: frees the core, adds some 30 us to each.
+    /// Whether waits sleep instead of spinning: that frees the core, and each wait takes about
+    /// 30 us longer.
     pub blocking_wait: bool,
-    /// The NVRTC library to use, before `TAPELOOP_NVRTC` and the usual names.
-    // Code that reads options from elsewhere has to vouch for the paths itself.
+    /// The NVRTC library, in preference to `TAPELOOP_NVRTC` and the usual names.
+    // Not deserialized: code that reads options has to vouch for the paths itself.
     #[cfg_attr(feature = "supervise", serde(skip))]
     pub nvrtc: Option<NvrtcLibrary>,
-    /// The folder for compiled kernels, before `TAPELOOP_CACHE_DIR` and the
-    /// user's cache folder.
+    /// The folder for compiled kernels, in preference to `TAPELOOP_CACHE_DIR` and the user's
+    /// cache folder.
     #[cfg_attr(feature = "supervise", serde(skip))]
     pub kernel_cache: Option<KernelCache>,
 }
 
-/// A backend and why it was chosen.
+/// A backend and the reason for its choice.
 pub struct Selected {
     /// The backend.
     pub backend: Arc<dyn Backend>,
-    /// The reason, for the log and the run's record.
+    /// The reason, for the log and the record of the run.
     pub reason: String,
 }
 
@@ -113,11 +114,11 @@ pub fn select(choice: Choice, pool: &Arc<ThreadPool>) -> Result<Selected> {
     select_with(choice, pool, &CudaOptions::default())
 }
 
-/// Chooses once. `Auto` takes the CPU only if there is no driver library or no
-/// device in sight; a device that is there and cannot be used is an error.
+/// Selects and opens a backend. [`Choice::Auto`] takes the CPU only if there is no driver library
+/// or no visible device; a device that cannot be used is an error.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`], with what to install or to set.
+/// [`ErrorKind::Unavailable`], with the thing to install or to set.
 pub fn select_with(
     choice: Choice,
     pool: &Arc<ThreadPool>,
@@ -130,8 +131,8 @@ pub fn select_with(
     })
 }
 
-/// A backend that this crate brings, which a worker can give device slots over memory that it
-/// shares with another process.
+/// A backend of this crate. A worker can open its slots over memory that it shares with another
+/// process.
 pub(super) enum Builtin {
     Cpu(Arc<CpuBackend>),
     #[cfg(feature = "cuda")]
@@ -139,7 +140,7 @@ pub(super) enum Builtin {
 }
 
 impl Builtin {
-    /// The backend by its trait.
+    /// The backend as a trait object.
     pub(super) fn shared(&self) -> Arc<dyn Backend> {
         match self {
             Builtin::Cpu(cpu) => Arc::clone(cpu) as Arc<dyn Backend>,
@@ -151,13 +152,13 @@ impl Builtin {
 
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 impl Builtin {
-    /// Whether a device slot computes on the thread that asks whether its work is done.
+    /// Whether a slot computes on the thread that calls [`DeviceSlot::is_done`].
     pub(super) fn computes_when_asked(&self) -> bool {
         matches!(self, Builtin::Cpu(_))
     }
 
     /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
-    /// device slot by device slot, as their [`Layout`](super::Layout) has them.
+    /// slot by slot, as their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
     /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
@@ -165,21 +166,21 @@ impl Builtin {
     pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
         host: Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         #[cfg(not(feature = "cuda"))]
         let _ = streams;
         match self {
-            Builtin::Cpu(cpu) => cpu.open_slots_over(buffers, device_slots, host),
+            Builtin::Cpu(cpu) => cpu.open_slots_over(buffers, slots, host),
             #[cfg(feature = "cuda")]
-            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, device_slots, streams, host),
+            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, slots, streams, host),
         }
     }
 }
 
-/// As [`select_with`]: the backend with its type, and why it was chosen.
+/// Like [`select_with`], but returns the backend with its type, and the reason.
 ///
 /// # Errors
 /// As for [`select_with`].
@@ -202,7 +203,7 @@ pub(super) fn open_builtin(
     }
 }
 
-/// Why there is no GPU to use, and what would change that.
+/// Why there is no GPU, and how to get one.
 struct Absent {
     reason: String,
     fix: &'static str,
@@ -212,7 +213,7 @@ struct Absent {
 #[cfg(not(feature = "cuda"))]
 pub(super) const WITHOUT_CUDA: &str = "this build has no CUDA support (feature `cuda`)";
 
-/// A usable GPU, or why there is none; an error if there is one that fails.
+/// Opens the GPU. The inner error says why there is none, the outer one why it failed.
 #[cfg(feature = "cuda")]
 fn open_gpu(options: &CudaOptions) -> Result<Result<Builtin, Absent>> {
     Ok(match CudaBackend::find(options)? {
@@ -224,7 +225,7 @@ fn open_gpu(options: &CudaOptions) -> Result<Result<Builtin, Absent>> {
     })
 }
 
-/// As above, in a build that cannot use one.
+/// This build cannot use a GPU.
 #[cfg(not(feature = "cuda"))]
 fn open_gpu(_: &CudaOptions) -> Result<Result<Builtin, Absent>> {
     Ok(Err(Absent {

@@ -1,4 +1,4 @@
-//! Memory of the host that stands for a device's.
+//! Host memory that serves as device memory.
 
 use super::Region;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,9 +11,9 @@ pub(super) struct Storage {
 
 enum Memory {
     Own(Vec<u128>),
-    /// Also another process's, as long as the bytes.
+    /// Memory that another process maps too, and at least as long as the bytes.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    Shared(super::worker::Part),
+    Shared(super::worker::ArenaPart),
 }
 
 impl Storage {
@@ -24,8 +24,8 @@ impl Storage {
     /// `bytes` zeros in memory for `room`.
     pub(super) fn with_room(bytes: usize, room: usize) -> Result<Self> {
         let words = room.div_ceil(size_of::<u128>());
-        // Asked first, since a plain vector aborts when it is refused. The second
-        // comes zeroed from the system and takes no memory until it is touched.
+        // A vector aborts the process if it gets no memory, so that is tried first. `vec![0]`
+        // then takes zeroed pages that use no memory until they are touched.
         let refused = Vec::<u128>::new().try_reserve_exact(words).is_err();
         if refused {
             let message = format!("{bytes} bytes of memory were refused");
@@ -38,9 +38,9 @@ impl Storage {
         })
     }
 
-    /// The first `bytes` of memory that is shared.
+    /// The first `bytes` bytes of shared memory.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(super) fn shared(part: super::worker::Part, bytes: usize) -> Self {
+    pub(super) fn shared(part: super::worker::ArenaPart, bytes: usize) -> Self {
         let memory = Memory::Shared(part);
         Storage { memory, bytes }
     }
@@ -66,7 +66,7 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// The memory that it takes.
+    /// The size of its memory in bytes.
     pub(super) fn room(&self) -> usize {
         match &self.memory {
             Memory::Own(words) => size_of_val(&**words),

@@ -1,17 +1,17 @@
-//! Moments on a device, on the host's clock.
+//! Times on the device, converted to the host's clock.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// How many timestamps a device slot has.
+/// How many timestamps a slot has.
 pub const TIMESTAMPS: usize = 4;
 
-/// When a device slot's timestamps were last met, in nanoseconds of [`host_ns`]; `None` for
-/// one that never was.
+/// When the device last reached each of a slot's timestamps, in nanoseconds of [`host_ns`];
+/// `None` for one that it never reached.
 pub type Timestamps = [Option<u64>; TIMESTAMPS];
 
-/// A moment in nanoseconds on the host's steady clock, counted from the first
-/// time that this process asked; what was before is 0.
+/// A moment on the host's monotonic clock, in nanoseconds since the first call in this process;
+/// 0 for an earlier moment.
 pub fn host_ns(at: Instant) -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     let start = *START.get_or_init(|| at);
@@ -25,7 +25,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn moments_are_as_far_apart_as_their_numbers() {
+    fn differences_of_numbers_are_differences_of_time() {
         let now = Instant::now();
         let start = host_ns(now);
         let later = host_ns(now + Duration::from_micros(3));

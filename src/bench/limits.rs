@@ -8,7 +8,7 @@ use super::synthetic::Synthetic;
 use crate::backend::{Backend, DeviceSlot, GraphId, Queue, Space as Memory, Streams};
 use crate::error::Result;
 use crate::record::{Recorder, Recording};
-use crate::replay::{Bindings, Lowered, Policy, enqueue, lower};
+use crate::replay::{Bindings, Lowered, Policy, capture, enqueue, lower};
 use crate::workload::Workload;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -180,11 +180,7 @@ impl Launches {
         let mut device_slot = device_slots.remove(0);
         let mut kernels = lowered(backend, &recording, &*device_slot)?;
         kernels.retain(|lowered| lowered.queue() == Queue::Compute);
-        device_slot.begin_capture()?;
-        for lowered in &kernels {
-            enqueue(&mut *device_slot, lowered.queue(), lowered)?;
-        }
-        let (graph, _) = device_slot.end_capture(None)?;
+        let graph = capture(&mut *device_slot, &kernels)?;
         Ok(Launches {
             device_slot,
             kernels,

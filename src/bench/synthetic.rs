@@ -6,8 +6,8 @@ use super::record::Amounts;
 use super::subject::{Subject, halves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::image;
-use crate::record::{Arg, Buffer, Kernel, Recorder, TwinLaunch, Unit};
-use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use crate::record::{Arg, Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch, Unit};
+use crate::workload::{Extent, ReadViews, Workload, WriteViews};
 use std::sync::Arc;
 
 /// Threads of a block of these kernels, as in the reference programs.

@@ -1,63 +1,61 @@
 //! The one error type of the crate.
 //!
-//! An [`Error`] is a kind, a sentence that says what went wrong, where the
-//! reader can act on it a fix, and the chain of places it passed through,
-//! outermost first: `slot 2: batch 8123: download: buffer out: ...`.
+//! An [`Error`] has a kind, a message, a fix if there is something to do, and the places that it
+//! passed through, outermost first: `slot 2: batch 8123: download: buffer out: ...`.
 
-mod code;
-mod scope;
+mod driver_code;
 #[cfg(feature = "structure")]
-mod text;
+mod printable;
+mod scope;
 
-pub use code::Code;
+pub use driver_code::Code;
+#[cfg(feature = "structure")]
+pub(crate) use printable::excerpt;
+#[cfg(feature = "cli")]
+pub(crate) use printable::printable;
 pub use scope::ErrorScope;
 use std::fmt;
-#[cfg(feature = "structure")]
-pub(crate) use text::excerpt;
-#[cfg(feature = "cli")]
-pub(crate) use text::printable;
 
-/// What went wrong, coarse enough to branch on.
+/// The kind of an error, for programs to match on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum ErrorKind {
     /// A setting is missing, unknown, of the wrong type or out of range.
     Config,
-    /// The program calls the library in a way that it cannot serve.
+    /// The program calls the library in a wrong way.
     Usage,
     /// An input item cannot be used; other items are unaffected.
     Input,
     /// An operating-system call on a file failed.
     Io,
-    /// An item or a plan does not fit in what was reserved for it, or a file is over a
-    /// limit of reading.
+    /// An item or a plan does not fit in the memory that is reserved for it, or a file exceeds a
+    /// limit of its reader.
     Capacity,
     /// Device or pinned memory ran out.
     OutOfMemory,
-    /// The backend asked for is not there, or is there and cannot be used.
+    /// The requested backend does not exist or cannot be used.
     Unavailable,
     /// A kernel could not be compiled, loaded or found, or its CPU twin panicked.
     Kernel,
-    /// A device call failed; [`Error::code`] holds the driver's number.
+    /// A driver call or work on the device failed; [`Error::code`] is the driver's code.
     Device,
-    /// The device did not finish a batch in time, and was given up.
+    /// The device did not finish a batch before the deadline, and counts as lost.
     Deadline,
-    /// The worker process of a supervised device ended for a reason that lies outside
-    /// its work: a signal such as SIGKILL or SIGTERM from elsewhere in the system, or
-    /// an end while it started. The device is started again, and no item is blamed.
+    /// The worker process of a supervised device ended for a reason outside of its work: another
+    /// process sent it a signal such as SIGKILL, or it ended while it started. The device is
+    /// started again, and no item is blamed.
     Worker,
-    /// The device fails on this item, as running it alone twice has shown; other items
-    /// are unaffected.
+    /// The device failed twice on this item alone; other items are unaffected.
     Quarantined,
-    /// What a device holds or computed is not what was recorded; see
-    /// docs/ARCHITECTURE.md on trust.
+    /// A graph or a result on the device differs from the recording; see docs/ARCHITECTURE.md on
+    /// trust.
     Mismatch,
     /// The engine has stopped and takes no more work.
     Closed,
 }
 
-/// An error with its kind, the fix where there is one, and where it happened.
+/// An error with its kind, its fix and its places.
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Error(Box<Inner>);
 
@@ -72,11 +70,11 @@ struct Inner {
     context: Vec<String>,
 }
 
-/// The crate's result.
+/// A result with the crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of `kind` that says `message`.
+    /// An error of this kind with a message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
@@ -102,53 +100,60 @@ impl Error {
         Self::new(ErrorKind::Input, message)
     }
 
-    /// [`ErrorKind::Io`], keeping the operating system's words.
+    /// [`ErrorKind::Io`], with the operating system's message.
     pub fn io(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string())
     }
 
-    /// Adds what the reader can do about it.
+    /// Adds what the reader can do.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
         self.0.fix = Some(fix.into());
         self
     }
 
-    /// Adds the driver's number for the failure.
+    /// Adds the driver's code (a `CUresult`).
     #[must_use]
     pub fn with_code(mut self, code: i32) -> Self {
         self.0.code = Some(code);
         self
     }
 
-    /// Adds the place that the error passed through, outside those already there.
+    /// Adds a place around those that the error has.
     #[must_use]
     pub fn within(mut self, place: impl Into<String>) -> Self {
         self.0.context.push(place.into());
         self
     }
 
-    /// What went wrong.
+    /// Removes all places.
+    #[must_use]
+    pub fn without_places(mut self) -> Self {
+        self.0.context.clear();
+        self
+    }
+
+    /// The kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The sentence alone, without the places and the fix.
+    /// The message, without places and fix.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What the reader can do about it, where the error knows.
+    /// What the reader can do, if known.
     pub fn fix_text(&self) -> Option<&str> {
         self.0.fix.as_deref()
     }
 
-    /// What the error concerns, and so what it ends: see docs/ERRORS.md.
+    /// What the error ends: see docs/ERRORS.md.
     pub fn scope(&self) -> ErrorScope {
         ErrorScope::of(self.0.kind, self.0.code)
     }
 
-    /// The driver's number for the failure (a `CUresult`), for device errors.
+    /// The driver's code (a `CUresult`), if the error came from the driver.
     pub fn code(&self) -> Option<i32> {
         self.0.code
     }
@@ -192,9 +197,9 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Names the place of an error on its way out.
+/// Adds places to errors.
 pub trait Context<T> {
-    /// Adds the place that `place` returns when there is an error.
+    /// Adds the place that `place` returns to an error.
     fn within<P: Into<String>>(self, place: impl FnOnce() -> P) -> Result<T>;
 }
 
@@ -204,12 +209,12 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
     }
 }
 
-/// Runs code that may panic; the error is the panic's message.
+/// Runs code that may panic. The error is the message of the panic.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> std::result::Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(panic_text)
 }
 
-/// The message of a panic. Drops what the panic carried, whose own drop may panic too.
+/// The message of a panic. Drops the payload of the panic, whose drop may panic too.
 fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
     let text = panic
         .downcast_ref::<&str>()
@@ -217,7 +222,7 @@ fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("no message").to_owned();
     let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(panic)));
-    // There is no end to what panics when it is dropped.
+    // The payload of the second panic may panic again, so it is leaked.
     dropped.unwrap_or_else(std::mem::forget);
     text
 }

@@ -1,9 +1,8 @@
-//! What an error concerns.
+//! The scope of an error.
 
 use super::{Code, ErrorKind};
 
-/// What an error concerns, from the least to the most. An error ends what it
-/// concerns, and nothing beyond.
+/// What an error ends, from the least to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ErrorScope {
@@ -11,9 +10,9 @@ pub enum ErrorScope {
     Item,
     /// One batch: each of its items comes back with the error.
     Batch,
-    /// The graph of a bucket, which could not be made or changed. The batch takes
-    /// the fallback that the policy names; without one it fails as for
-    /// [`ErrorScope::Batch`], and a later batch of the bucket tries again.
+    /// The graph of a bucket, which could not be made or changed. The batch takes the policy's
+    /// fallback; without one it fails as for [`ErrorScope::Batch`], and a later batch of the
+    /// bucket tries again.
     Graph,
     /// A device, which takes no more work. A supervised device is started again;
     /// otherwise the engine ends.
@@ -23,8 +22,8 @@ pub enum ErrorScope {
 }
 
 impl ErrorScope {
-    /// The scope of an error of this kind with this code of the driver. A device
-    /// error without a code, or with one that is not known, is taken for the worst.
+    /// The scope of an error of this kind with this driver code. A device error without a code,
+    /// or with an unknown one, counts as a loss of the device.
     pub(super) fn of(kind: ErrorKind, code: Option<i32>) -> ErrorScope {
         match kind {
             ErrorKind::Input | ErrorKind::Capacity | ErrorKind::Quarantined => ErrorScope::Item,
@@ -32,7 +31,7 @@ impl ErrorScope {
             ErrorKind::OutOfMemory => ErrorScope::Graph,
             ErrorKind::Device => match code {
                 Some(code) if Code::of(code).loses_context => ErrorScope::Device,
-                // Captures, updates of graphs, captures that are made again.
+                // Captures and updates of graphs.
                 Some(900..=910 | 918) => ErrorScope::Graph,
                 Some(_) => ErrorScope::Batch,
                 None => ErrorScope::Device,

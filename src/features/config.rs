@@ -6,8 +6,8 @@ use super::fused::Fusion;
 use super::reals::Reals;
 use super::recorder::{FeatureBuffers, FeatureRecorder};
 use crate::error::{Error, Result};
+use crate::record::DeviceInfo;
 use crate::record::Recorder;
-use crate::workload::DeviceInfo;
 use std::any::Any;
 
 /// The table of features, in the order of their columns: for each its variant of [`FeatureName`],

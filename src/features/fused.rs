@@ -4,8 +4,8 @@
 use super::kernels::{self, with_code};
 use super::layout::{STRUCTURES, StructureSpan};
 use crate::error::{Error, Result};
+use crate::record::DeviceInfo;
 use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar, TwinArg, TwinLaunch};
-use crate::workload::DeviceInfo;
 use std::sync::OnceLock;
 
 /// Whether the launches of a batch are fused into one, in which each block takes

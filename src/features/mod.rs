@@ -42,9 +42,9 @@ mod torsions;
 mod weighted_contact_number;
 
 use crate::error::{Error, Result};
-use crate::record::{Recorder, Twin};
+use crate::record::{DeviceInfo, Recorder, Twin};
 use crate::structure::Structure;
-use crate::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use crate::workload::{Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, RESIDUES, STRUCTURES, TILE, TILES};
 
 pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};

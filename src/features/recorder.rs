@@ -12,8 +12,9 @@ use super::layout::{
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
 use crate::error::Result;
+use crate::record::DeviceInfo;
 use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
-use crate::workload::{DeviceInfo, ReadViews};
+use crate::workload::ReadViews;
 use std::any::Any;
 
 /// The workload's buffers.

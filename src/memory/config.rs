@@ -1,4 +1,4 @@
-//! What a pool may take, and what it keeps.
+//! Settings of a pool.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ const MIB: u64 = 1 << 20;
 /// Limits of one kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes that the pool holds of the backend: in use, parked and
-    /// cached together. With `None` the backend says when there is no more.
+    /// The most bytes that the pool takes from the backend, in use, parked and cached together.
+    /// With `None` only the backend sets a limit.
     pub bytes_max: Option<u64>,
-    /// The most free allocations of one size that are kept for reuse; 0 keeps none.
+    /// The most free allocations of one size that are kept for reuse.
     pub cached_max_per_class: usize,
-    /// A free allocation that nobody took for this long is given back.
+    /// How long a free allocation is kept for reuse before it is given back.
     pub idle_trim: Duration,
 }
 
@@ -29,23 +29,23 @@ pub struct Limits {
 /// | filled with | | | `0xff` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Of device memory.
+    /// Limits of device memory.
     pub device: Limits,
-    /// Of pinned memory.
+    /// Limits of pinned memory.
     pub pinned: Limits,
-    /// Keeps the owner and the age of every buffer, for [`Pool::leaks`] and for
-    /// errors; otherwise they know sums alone.
+    /// Whether to keep the owner and the age of every buffer, for [`Pool::leaks`] and for
+    /// errors; without, both report sums only.
     ///
     /// [`Pool::leaks`]: super::Pool::leaks
     pub tracking: bool,
-    /// Fills every buffer with this byte before it is handed out, whether its
-    /// allocation is new or reused; otherwise the contents are whatever was there.
+    /// The byte that fills every new buffer, whether its allocation is new or reused; with `None`
+    /// the contents are unspecified.
     pub fill: Option<u8>,
 }
 
 impl PoolConfig {
-    /// For work on a program: limits that a mistake runs into before the machine
-    /// does, and small caches that soon show what is held and not used.
+    /// For development: the limits stop a leak before the machine runs out of memory, and small
+    /// caches make unused memory visible soon.
     pub fn development() -> Self {
         let limits = |bytes_max| Limits {
             bytes_max: Some(bytes_max),
@@ -60,8 +60,8 @@ impl PoolConfig {
         }
     }
 
-    /// For service: nothing that was allocated once is allocated again while the
-    /// load lasts. Pinned memory is kept longer, as it costs the most to get.
+    /// For production: allocations are kept for reuse while the load lasts. Pinned memory is kept
+    /// longer, as it takes the most time to allocate.
     pub fn production() -> Self {
         let limits = |idle_s| Limits {
             bytes_max: None,
@@ -76,8 +76,8 @@ impl PoolConfig {
         }
     }
 
-    /// For tests: tight limits, every allocation its own, and contents that no
-    /// one takes for zeros: floats are NaN, and signed integers are -1.
+    /// For tests: tight limits, no reuse, and contents that differ from zeros: floats are NaN, and
+    /// signed integers are -1.
     pub fn testing() -> Self {
         let limits = |bytes_max| Limits {
             bytes_max: Some(bytes_max),

@@ -1,32 +1,30 @@
-//! Whose buffers are alive.
+//! Reports the buffers that are alive.
 
 use crate::backend::Space;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// The buffers that are alive, by owner; the largest sum comes first.
-///
-/// At the end of a program these are its leaks.
+/// The buffers that are alive, by owner; the largest sum comes first. At the end of a program these
+/// are its leaks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeakReport {
-    /// One for each owner and kind of memory; without tracking, one for each
-    /// kind of memory.
+    /// One line for each owner and kind of memory; without tracking, one for each kind of memory.
     pub lines: Vec<LeakLine>,
 }
 
-/// What one owner has of one kind of memory.
+/// The buffers of one owner in one kind of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeakLine {
-    /// Who asked for it; `None` without tracking.
+    /// The owner; `None` without tracking.
     pub owner: Option<Cow<'static, str>>,
-    /// Where it lies.
+    /// The kind of memory.
     pub space: Space,
-    /// Buffers.
+    /// The number of buffers.
     pub buffers: u64,
-    /// The size of their allocations: what would be free without them.
+    /// The size of their allocations in bytes.
     pub bytes: u64,
-    /// The age of the oldest; `None` without tracking.
+    /// The age of the oldest buffer; `None` without tracking.
     pub oldest: Option<Duration>,
 }
 
@@ -36,17 +34,17 @@ impl LeakReport {
         self.lines.is_empty()
     }
 
-    /// Buffers in all.
+    /// The number of buffers.
     pub fn buffers(&self) -> u64 {
         self.lines.iter().map(|line| line.buffers).sum()
     }
 
-    /// The size of their allocations.
+    /// The size of all their allocations in bytes.
     pub fn bytes(&self) -> u64 {
         self.lines.iter().map(|line| line.bytes).sum()
     }
 
-    /// Puts the lines in their order.
+    /// Sorts the lines by size and owner.
     pub(super) fn sorted(mut self) -> Self {
         self.lines
             .sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.owner.cmp(&b.owner)));

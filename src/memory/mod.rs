@@ -1,8 +1,8 @@
-//! Memory of an embedder's own, beside the engine's arenas.
+//! Memory of an embedder, apart from the engine's arenas.
 //!
-//! A [`Pool`] lends typed buffers in device and pinned memory and keeps the
-//! allocations of those that came back, for the next of their size. Sizes are four to
-//! a doubling, so an allocation is less than a quarter larger than what was asked for.
+//! A [`Pool`] lends typed buffers in device and pinned memory, and keeps the allocations of dropped
+//! buffers for reuse. There are four sizes per doubling, so an allocation is less than a quarter
+//! larger than requested.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -31,7 +31,7 @@
 //! # }
 //! ```
 //!
-//! # Parts of a buffer end with it
+//! # Slices borrow their buffer
 //!
 //! ```
 //! # use tapeloop::memory::Pool;
@@ -45,7 +45,7 @@
 //! }
 //! ```
 //!
-//! With the last two steps changed over, it does not compile:
+//! With the last two steps exchanged, it does not compile:
 //!
 //! ```compile_fail,E0505
 //! # use tapeloop::memory::Pool;
@@ -59,7 +59,7 @@
 //! }
 //! ```
 //!
-//! Nor does reading a part of a buffer while another part of it may be written:
+//! A part of a buffer cannot be read while another part is borrowed to be written:
 //!
 //! ```compile_fail,E0502
 //! # use tapeloop::memory::DeviceBuffer;
@@ -69,7 +69,7 @@
 //! }
 //! ```
 //!
-//! [`SliceMut::split_at`] does:
+//! [`SliceMut::split_at`] allows it:
 //!
 //! ```
 //! # use tapeloop::memory::DeviceBuffer;
@@ -81,32 +81,32 @@
 //!
 //! # Buffers that graphs run on
 //!
-//! [`Owned::view`] and [`Slice::view`] are what a recording's `Bindings` take. A
-//! view holds the allocation, and so do a graph and work in flight. The allocation of a
-//! dropped buffer that one of them still holds is *parked*: it counts as held,
-//! and it is lent to nobody until the last of them lets go.
+//! A recording's `Bindings` take [`Owned::view`] and [`Slice::view`]. A view holds the allocation,
+//! and so do a graph and work in flight. If one of them still holds the allocation of a dropped
+//! buffer, that allocation is *parked*: the pool counts it as held, and does not reuse it before
+//! the last holder is dropped.
 
-mod class;
+mod buffer;
 mod config;
 mod leaks;
-mod owned;
 mod pool;
+mod pool_stats;
+mod size_class;
 mod slice;
-mod stats;
 mod store;
 
+pub use buffer::{Device, DeviceBuffer, MemorySpace, Owned, Pinned, PinnedBuffer};
 pub use config::{Limits, PoolConfig};
 pub use leaks::{LeakLine, LeakReport};
-pub use owned::{Device, DeviceBuffer, Owned, Pinned, PinnedBuffer, Place};
 pub use pool::Pool;
+pub use pool_stats::{PoolStats, SpaceStats};
 pub use slice::{Read, Slice, SliceMut, Write};
-pub use stats::{PoolStats, SpaceStats};
 
-/// Some of the elements of a [`DeviceBuffer`].
+/// A part of a [`DeviceBuffer`].
 pub type DeviceSlice<'a, T> = Slice<'a, T, Device>;
-/// Some of the elements of a [`DeviceBuffer`], to write.
+/// A mutable part of a [`DeviceBuffer`].
 pub type DeviceSliceMut<'a, T> = SliceMut<'a, T, Device>;
-/// Some of the elements of a [`PinnedBuffer`].
+/// A part of a [`PinnedBuffer`].
 pub type PinnedSlice<'a, T> = Slice<'a, T, Pinned>;
-/// Some of the elements of a [`PinnedBuffer`], to write.
+/// A mutable part of a [`PinnedBuffer`].
 pub type PinnedSliceMut<'a, T> = SliceMut<'a, T, Pinned>;

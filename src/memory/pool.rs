@@ -1,7 +1,7 @@
-//! The pool, and what a buffer keeps of it.
+//! The pool, and the allocations that it lends.
 
-use super::class::allocation_bytes;
-use super::owned::{Device, Owned, Pinned, Place};
+use super::buffer::{Device, MemorySpace, Owned, Pinned};
+use super::size_class::allocation_bytes;
 use super::store::{Loan, Store};
 use super::{DeviceBuffer, LeakReport, Limits, PinnedBuffer, PoolConfig, PoolStats};
 use crate::backend::{Allocation, Backend, Space};
@@ -14,24 +14,24 @@ use std::time::Instant;
 
 /// A pool of device and pinned memory. Clones are handles of the same pool.
 ///
-/// With the last handle the pool closes: it gives back what is free, and warns
-/// of buffers that are still alive. Those go on to work.
+/// Dropping the last handle closes the pool: it frees all free allocations and logs a warning if
+/// buffers are still alive. Those buffers stay usable.
 #[derive(Clone)]
 pub struct Pool {
     handle: Arc<Handle>,
 }
 
-/// Dropped with the last [`Pool`]; buffers hold what is behind it.
+/// Dropped with the last [`Pool`]. Buffers hold [`Shared`] only.
 struct Handle {
     shared: Arc<Shared>,
 }
 
-/// What the pool's handles and its buffers have in common.
+/// The state that the pool's handles and its buffers share.
 pub(super) struct Shared {
     backend: Arc<dyn Backend>,
     config: PoolConfig,
-    // Held through calls of the backend, so that limits and counts are exact at
-    // every moment. Only misses and releases make such calls.
+    // Stays locked during calls of the backend, so that limits and counts are exact at every
+    // moment. Only misses and releases make such calls.
     stores: Mutex<Stores>,
 }
 
@@ -41,7 +41,7 @@ struct Stores {
 }
 
 impl Pool {
-    /// A pool of memory of `backend`. It takes nothing before it is asked to.
+    /// A pool of memory of `backend`, empty at first.
     pub fn new(backend: Arc<dyn Backend>, config: PoolConfig) -> Self {
         let store = |space, limits| Store::new(space, limits, config.tracking, Instant::now());
         let stores = Mutex::new(Stores {
@@ -60,13 +60,12 @@ impl Pool {
         }
     }
 
-    /// A buffer of `len` elements on the device. The owner is named in errors and
-    /// in the leak report. Unless the configuration fills it, its contents are
-    /// unspecified.
+    /// A buffer of `len` elements in device memory. Errors and the leak report name the owner.
+    /// Its contents are unspecified unless the configuration sets a fill byte.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for no elements, [`ErrorKind::OutOfMemory`] with what
-    /// the pool holds, or what the device says.
+    /// [`ErrorKind::Usage`] for a `len` of 0; [`ErrorKind::OutOfMemory`], with the memory that the
+    /// pool holds; those of the [backend](crate::backend).
     pub fn device<T: Element>(
         &self,
         len: usize,
@@ -75,8 +74,7 @@ impl Pool {
         self.lend::<T, Device>(len, owner.into())
     }
 
-    /// A buffer of `len` elements in pinned memory; otherwise as
-    /// [`Pool::device`].
+    /// A buffer of `len` elements in pinned memory; otherwise as [`Pool::device`].
     ///
     /// # Errors
     /// As [`Pool::device`].
@@ -88,7 +86,7 @@ impl Pool {
         self.lend::<T, Pinned>(len, owner.into())
     }
 
-    fn lend<T: Element, P: Place>(
+    fn lend<T: Element, P: MemorySpace>(
         &self,
         len: usize,
         owner: Cow<'static, str>,
@@ -102,19 +100,19 @@ impl Pool {
         Ok(Owned::new(pooled.within(place)?, len))
     }
 
-    /// Gives back the free allocations that, at `now`, nobody took for the configured
-    /// time, and returns how many bytes. Taking and dropping buffers does so too;
-    /// a program that does neither for long calls this.
+    /// Frees the free allocations that were not reused for [`Limits::idle_trim`](super::Limits)
+    /// until `now`. Returns the bytes that were freed. Taking and dropping buffers does the same, so
+    /// only a program that does neither for a long time needs to call this.
     pub fn trim(&self, now: Instant) -> u64 {
         self.stores(now).trim(now)
     }
 
-    /// Gives back all free allocations, and returns how many bytes.
+    /// Frees all free allocations. Returns the bytes that were freed.
     pub fn clear(&self) -> u64 {
         self.stores(Instant::now()).clear()
     }
 
-    /// What the pool holds and did.
+    /// The statistics of the pool.
     pub fn stats(&self) -> PoolStats {
         let stores = self.stores(Instant::now());
         PoolStats {
@@ -123,18 +121,18 @@ impl Pool {
         }
     }
 
-    /// Whose buffers are alive.
+    /// The buffers that are alive, by owner.
     pub fn leaks(&self) -> LeakReport {
         let now = Instant::now();
         self.stores(now).report(now)
     }
 
-    /// How the pool behaves.
+    /// The settings of the pool.
     pub fn config(&self) -> &PoolConfig {
         &self.handle.shared.config
     }
 
-    /// Where the memory comes from.
+    /// The backend that the memory comes from.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.handle.shared.backend
     }
@@ -194,7 +192,7 @@ impl Shared {
         Ok(pooled)
     }
 
-    /// A new allocation, for which free ones are given back if it must be.
+    /// A new allocation. Frees free ones if the limit or the backend demands it.
     fn take_new(&self, stores: &mut Stores, space: Space, bytes: usize) -> Result<Allocation> {
         if !stores.of(space).make_room(bytes) {
             stores.of(space).refuse();
@@ -202,7 +200,7 @@ impl Shared {
         }
         let out = |error: &Error| error.kind() == ErrorKind::OutOfMemory;
         let mut taken = self.backend.allocate(space, bytes);
-        // On some devices both kinds are one memory, so all of it may help.
+        // On some devices both kinds are the same memory, so both caches are freed.
         if taken.as_ref().is_err_and(out) && stores.clear() > 0 {
             taken = self.backend.allocate(space, bytes);
         }
@@ -265,19 +263,19 @@ impl Stores {
     fn beyond_backend(&self, error: &Error) -> Error {
         let report = self.report(Instant::now());
         let message = format!("{}; of this pool {report}", error.message());
-        let told = Error::new(ErrorKind::OutOfMemory, message)
+        let refused = Error::new(ErrorKind::OutOfMemory, message)
             .fix("drop buffers, or give the engine fewer slots or smaller batches");
         match error.code() {
-            Some(code) => told.with_code(code),
-            None => told,
+            Some(code) => refused.with_code(code),
+            None => refused,
         }
     }
 }
 
-/// An allocation on loan. Dropping it gives the allocation back.
+/// An allocation that a pool lends. Dropping it returns the allocation.
 pub(super) struct PooledAllocation {
     shared: Arc<Shared>,
-    /// Taken by `drop` alone.
+    /// `None` only during `drop`.
     allocation: Option<Allocation>,
     loan: Loan,
 }

@@ -1,6 +1,6 @@
-//! Parts of buffers, and copies between them.
+//! Slices of buffers, and copies between them.
 
-use super::owned::{Pinned, Place};
+use super::buffer::{MemorySpace, Pinned};
 use super::pool::PooledAllocation;
 use crate::backend::AllocationView;
 use crate::error::{Error, Result};
@@ -10,12 +10,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 
-/// Pinned elements while the host reads them.
+/// Pinned elements that the host has locked to read.
 pub type Read<'a, T> = MappedRwLockReadGuard<'a, [T]>;
-/// Pinned elements while the host writes them.
+/// Pinned elements that the host has locked to write.
 pub type Write<'a, T> = MappedRwLockWriteGuard<'a, [T]>;
 
-/// Some of a buffer's elements.
+/// A part of a buffer's elements.
 pub struct Slice<'a, T, P> {
     pooled: &'a PooledAllocation,
     start: usize,
@@ -23,7 +23,7 @@ pub struct Slice<'a, T, P> {
     of: PhantomData<fn() -> (T, P)>,
 }
 
-/// Some of a buffer's elements, which nobody else has.
+/// A mutable part of a buffer's elements.
 pub struct SliceMut<'a, T, P> {
     slice: Slice<'a, T, P>,
     exclusive: PhantomData<&'a mut T>,
@@ -36,8 +36,8 @@ impl<T, P> Clone for Slice<'_, T, P> {
 }
 impl<T, P> Copy for Slice<'_, T, P> {}
 
-impl<'a, T: Element, P: Place> Slice<'a, T, P> {
-    /// The caller keeps the elements inside.
+impl<'a, T: Element, P: MemorySpace> Slice<'a, T, P> {
+    /// The caller ensures that the elements lie inside the buffer.
     pub(super) fn new(pooled: &'a PooledAllocation, start: usize, len: usize) -> Self {
         Slice {
             pooled,
@@ -47,38 +47,38 @@ impl<'a, T: Element, P: Place> Slice<'a, T, P> {
         }
     }
 
-    /// Elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Some of the elements.
+    /// A part of the elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that does not lie inside.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Slice<'a, T, P>> {
         let Range { start, end } = checked(range, self.len)?;
         Ok(Slice::new(self.pooled, self.start + start, end - start))
     }
 
-    /// The elements, to bind to a recording's buffer. The memory stays as it is
-    /// for as long as the view, or a graph that was made with it, lives.
+    /// The elements, to bind to a recording's buffer. The view, and graphs that are made with it,
+    /// keep the memory.
     pub fn view(self) -> AllocationView {
         let Range { start, end } = self.bytes();
         AllocationView::new(self.pooled.allocation(), start, end - start)
             .expect("inside the allocation")
     }
 
-    /// Copies the elements to the host's own memory and returns when it is done.
+    /// Copies the elements to the host's own memory, and returns when the copy is done.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another length, and while
-    /// work in flight or a guard writes the buffer; or what the device says.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the lengths differ, and while work in
+    /// flight or a guard writes the buffer; those of the [backend](crate::backend).
     pub fn download(self, to: &mut [T]) -> Result<()> {
         check_len(self.len, to.len())?;
         if to.is_empty() {
@@ -94,8 +94,8 @@ impl<'a, T: Element, P: Place> Slice<'a, T, P> {
 }
 
 impl<'a, T: Element> Slice<'a, T, Pinned> {
-    /// The host's turn to read. It is the turn of the whole buffer: work that
-    /// writes any part of it is refused meanwhile.
+    /// Locks the whole buffer for the host to read: work that writes any part of it is refused
+    /// meanwhile.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while work in flight writes
@@ -109,8 +109,8 @@ impl<'a, T: Element> Slice<'a, T, Pinned> {
     }
 }
 
-impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
-    /// As [`Slice::new`]; the caller has the elements to itself for `'a`.
+impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
+    /// As [`Slice::new`]; the caller has exclusive access to the elements for `'a`.
     pub(super) fn new(pooled: &'a PooledAllocation, start: usize, len: usize) -> Self {
         SliceMut {
             slice: Slice::new(pooled, start, len),
@@ -118,12 +118,12 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
         }
     }
 
-    /// Elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.slice.len
     }
 
-    /// Whether there is none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.slice.is_empty()
     }
@@ -133,36 +133,36 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
         self.slice
     }
 
-    /// Some of the elements, to read.
+    /// A part of the elements, to read.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that does not lie inside.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T, P>> {
         self.slice.slice(range)
     }
 
-    /// Some of the elements.
+    /// A part of the elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that does not lie inside.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<SliceMut<'_, T, P>> {
         self.reborrow().into_slice(range)
     }
 
-    /// [`SliceMut::slice_mut`] for as long as this one could live.
+    /// [`SliceMut::slice_mut`] with the lifetime of this slice.
     ///
     /// # Errors
-    /// As there.
+    /// As [`SliceMut::slice_mut`].
     pub fn into_slice(self, range: impl RangeBounds<usize>) -> Result<SliceMut<'a, T, P>> {
         let slice = self.slice.slice(range)?;
         let exclusive = PhantomData;
         Ok(SliceMut { slice, exclusive })
     }
 
-    /// The elements before `mid`, and those from there on.
+    /// The elements before `mid`, and those from `mid` on.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there are fewer.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if `mid` is larger than the length.
     pub fn split_at(self, mid: usize) -> Result<(SliceMut<'a, T, P>, SliceMut<'a, T, P>)> {
         let Range { end: len, .. } = checked(..mid, self.len())?;
         let Slice { pooled, start, .. } = self.slice;
@@ -177,11 +177,11 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
         self.slice.view()
     }
 
-    /// Copies from the host's own memory and returns when it is done.
+    /// Copies from the host's own memory, and returns when the copy is done.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another length, and while
-    /// work in flight or a guard uses the buffer; or what the device says.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the lengths differ, and while work in
+    /// flight or a guard uses the buffer; those of the [backend](crate::backend).
     pub fn upload(&mut self, from: &[T]) -> Result<()> {
         check_len(from.len(), self.len())?;
         if from.is_empty() {
@@ -198,19 +198,19 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
     /// As [`Slice::download`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Slice::download`].
     pub fn download(&self, to: &mut [T]) -> Result<()> {
         self.slice.download(to)
     }
 
-    /// Copies from device or pinned memory, of this buffer or another, and returns
-    /// when it is done.
+    /// Copies from a slice of any buffer, in device or pinned memory, and returns when the copy is
+    /// done.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another length, a buffer
-    /// of another backend, and while work in flight or a guard uses a buffer; or
-    /// what the device says.
-    pub fn copy_from<Q: Place>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the lengths differ, for a buffer of
+    /// another backend, and while work in flight or a guard uses one of the buffers; those of the
+    /// [backend](crate::backend).
+    pub fn copy_from<Q: MemorySpace>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
         check_len(from.len(), self.len())?;
         if from.is_empty() {
             return Ok(());
@@ -234,8 +234,8 @@ impl<'a, T: Element, P: Place> SliceMut<'a, T, P> {
 }
 
 impl<'a, T: Element> SliceMut<'a, T, Pinned> {
-    /// The host's turn to write. It is the turn of the whole buffer: work that
-    /// uses any part of it is refused meanwhile, and so is a guard of another part.
+    /// Locks the whole buffer for the host to write: work that uses any part of it is refused
+    /// meanwhile, and so is a lock of another part.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while work in flight or a
@@ -244,10 +244,10 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
         self.reborrow().into_write()
     }
 
-    /// [`SliceMut::write`] for as long as this slice could live.
+    /// [`SliceMut::write`] with the lifetime of this slice.
     ///
     /// # Errors
-    /// As there.
+    /// As [`SliceMut::write`].
     pub fn into_write(self) -> Result<Write<'a, T>> {
         let guard = self.slice.pooled.allocation().write()?;
         let range = self.slice.bytes();
@@ -257,9 +257,9 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
     }
 }
 
-/// The range, inside `len` elements.
+/// Checks that a range lies inside `len` elements.
 fn checked(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
-    // Nothing is as long as the largest number, so what saturates is refused.
+    // A bound that saturates is larger than any length, and is refused below.
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&before) => before.saturating_add(1),
@@ -287,7 +287,7 @@ fn check_len(from: usize, to: usize) -> Result<()> {
     }
 }
 
-impl<T: Element, P: Place> fmt::Debug for Slice<'_, T, P> {
+impl<T: Element, P: MemorySpace> fmt::Debug for Slice<'_, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (space, start, len) = (P::SPACE.name(), self.start, self.len);
         let dtype = T::DTYPE;
@@ -295,7 +295,7 @@ impl<T: Element, P: Place> fmt::Debug for Slice<'_, T, P> {
     }
 }
 
-impl<T: Element, P: Place> fmt::Debug for SliceMut<'_, T, P> {
+impl<T: Element, P: MemorySpace> fmt::Debug for SliceMut<'_, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.slice.fmt(f)
     }

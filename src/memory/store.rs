@@ -1,6 +1,6 @@
-//! The allocations of one kind of memory: which are free, and who has the others.
+//! Keeps the allocations of one kind of memory: the free ones, and the owners of the others.
 //!
-//! Plain data, without a lock and without a clock.
+//! Without a lock and without a clock: the caller has the lock and passes the time.
 
 use super::leaks::{LeakLine, LeakReport};
 use super::{Limits, SpaceStats};
@@ -13,17 +13,17 @@ pub(super) struct Store {
     space: Space,
     limits: Limits,
     tracking: bool,
-    /// By size; in each the one that is free the longest comes first.
+    /// By size, the least recently freed first.
     cached: BTreeMap<usize, VecDeque<Free>>,
-    /// None of them came free before this.
+    /// No allocation was freed before this time.
     oldest: Instant,
-    /// Allocations whose buffer is gone while others still hold them.
+    /// Allocations of dropped buffers that views, graphs or work in flight still hold.
     parked: Vec<Allocation>,
-    /// The buffers alive, if they are tracked.
+    /// The buffers that are alive, if tracked.
     live: BTreeMap<u64, Live>,
-    /// Numbers buffers, and free allocations in the order in which they came to be so.
+    /// The next number for a buffer, or for a free allocation.
     number: u64,
-    /// Nothing is kept any more.
+    /// Whether the pool is closed: no allocation is kept for reuse.
     closed: bool,
     counts: SpaceStats,
 }
@@ -40,7 +40,7 @@ struct Live {
     since: Instant,
 }
 
-/// What a buffer says when it comes back.
+/// What a buffer passes to [`Store::take_back`].
 #[derive(Clone, Copy)]
 pub(super) struct Loan {
     number: u64,
@@ -75,8 +75,7 @@ impl Store {
         }
     }
 
-    /// A free allocation of this size: the last that came back, as it is the likeliest
-    /// to be near at hand.
+    /// The most recently freed allocation of this size, which is the likeliest to be in a cache.
     pub(super) fn take(&mut self, bytes: usize) -> Option<Allocation> {
         let class = self.cached.get_mut(&bytes)?;
         let free = class.pop_back().expect("empty classes are removed");
@@ -87,8 +86,8 @@ impl Store {
         Some(free.allocation)
     }
 
-    /// Gives free allocations back until a new one of `bytes` bytes is within the
-    /// limit. False if it never will be; then nothing is given back.
+    /// Frees free allocations until a new one of `bytes` bytes is within the limit. Returns false,
+    /// and frees none, if that cannot be reached.
     pub(super) fn make_room(&mut self, bytes: usize) -> bool {
         let Some(max) = self.limits.bytes_max else {
             return true;
@@ -159,8 +158,8 @@ impl Store {
         self.counts.refused += 1;
     }
 
-    /// Takes the allocation of a buffer that is gone. [`Store::settle`] frees it once
-    /// nobody else holds it: a graph may run on it, and a view be bound to one.
+    /// Parks the allocation of a dropped buffer. [`Store::settle`] makes it free when no view,
+    /// graph or work in flight holds it.
     pub(super) fn take_back(&mut self, loan: Loan, allocation: Allocation) {
         let bytes = allocation.bytes() as u64;
         self.live.remove(&loan.number);
@@ -175,9 +174,9 @@ impl Store {
         }
     }
 
-    /// Frees the parked allocations that nobody holds any more.
+    /// Makes parked allocations free that have no other holder.
     pub(super) fn settle(&mut self, now: Instant) {
-        // A trim may have been told of a later time than this.
+        // An earlier call may have passed a later time.
         self.oldest = self.oldest.min(now);
         let idle: Vec<Allocation> = self.parked.extract_if(.., Allocation::is_idle).collect();
         for allocation in idle {
@@ -198,11 +197,11 @@ impl Store {
         }
     }
 
-    /// Gives back what was free for the interval, and says how many bytes.
+    /// Frees the allocations that were free for the idle time. Returns their bytes.
     pub(super) fn trim(&mut self, now: Instant) -> u64 {
         let idle_trim = self.limits.idle_trim;
         let is_due = |since: Instant| now.saturating_duration_since(since) >= idle_trim;
-        // Most calls end here, without a look at any allocation.
+        // Most calls end here.
         if !is_due(self.oldest) {
             return 0;
         }
@@ -212,12 +211,12 @@ impl Store {
         given
     }
 
-    /// Gives all free allocations back, and says how many bytes.
+    /// Frees all free allocations. Returns their bytes.
     pub(super) fn clear(&mut self) -> u64 {
         self.give(|_| true)
     }
 
-    /// Gives back the free allocations of each size up to the first that is to stay.
+    /// Frees the free allocations of each size up to the first that stays. Returns their bytes.
     fn give(&mut self, goes: impl Fn(&Free) -> bool) -> u64 {
         let before = self.counts.cached_bytes;
         let mut cached = std::mem::take(&mut self.cached);
@@ -232,7 +231,7 @@ impl Store {
         before - self.counts.cached_bytes
     }
 
-    /// Keeps nothing from here on, not even a share in what others hold.
+    /// Frees everything, and keeps nothing from now on.
     pub(super) fn close(&mut self) {
         self.clear();
         self.closed = true;
@@ -241,7 +240,7 @@ impl Store {
         self.parked.clear();
     }
 
-    /// Adds what is alive to a report.
+    /// Adds the buffers that are alive to a report.
     pub(super) fn report(&self, report: &mut LeakReport, now: Instant) {
         if !self.tracking && self.counts.buffers > 0 {
             report.lines.push(LeakLine {
@@ -253,7 +252,7 @@ impl Store {
             });
         }
         let mut by_owner: BTreeMap<&Cow<'static, str>, LeakLine> = BTreeMap::new();
-        // By number, so the first of an owner is its oldest.
+        // In the order of numbers, so the first buffer of an owner is its oldest.
         for live in self.live.values() {
             let line = by_owner.entry(&live.owner).or_insert_with(|| LeakLine {
                 owner: Some(live.owner.clone()),

@@ -231,8 +231,8 @@ impl<W: Workload> Batcher<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Recorder;
-    use crate::workload::{DeviceInfo, ReadViews, WriteViews};
+    use crate::record::{DeviceInfo, Recorder};
+    use crate::workload::{ReadViews, WriteViews};
 
     /// Items that are their own length; the batcher asks for nothing else.
     struct Lengths;

@@ -38,7 +38,7 @@ pub fn dot<W: Workload>(
     let buffers = buckets.largest().recording.buffers();
     let mut device_slots = backend.open_slots(buffers, 1, policy.streams)?;
     let device_slot = &mut *device_slots[0];
-    let mut executor = Executor::choosing(
+    let mut executor = Executor::with_choices(
         backend,
         device_slot,
         &Arc::new(buckets),

@@ -12,7 +12,7 @@ use super::sync::{
     Builder, JoinHandle, Received, Receiver, Sender, TrySendError, bounded, bounded_pair, receive,
 };
 use super::ticket::Reply;
-use crate::backend::own_thread;
+use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -175,7 +175,7 @@ fn spawn<W: Workload>(
 ) -> Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let run = move || {
-        own_thread::mark();
+        crate_threads::register();
         let _inside = Inside::enter(shared.engine);
         work(&shared);
     };

@@ -3,9 +3,9 @@
 use super::inside::{EngineId, Inside};
 use super::upload::guarded;
 use crate::error::{Context, Error, Result};
-use crate::record::{AXES_MAX, BufferId, Recorder, RecordingId, Scalar, Uniform, View};
+use crate::record::{AXES_MAX, BufferId, DeviceInfo, Recorder, RecordingId, Scalar, Uniform, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
-use crate::workload::{DeviceInfo, Extent, ViewLayout, Workload};
+use crate::workload::{Extent, ViewLayout, Workload};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

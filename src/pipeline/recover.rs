@@ -83,10 +83,7 @@ impl<W: Workload> Shared<W> {
         let over = self.over(failed.slot.device());
         if let Some(reason) = over.filter(|_| is_loss(&failed.error)) {
             // Without the places of the batch that met it.
-            failed.error = Error::new(reason.kind(), reason.message());
-            if let Some(fix) = reason.fix_text() {
-                failed.error = failed.error.fix(fix);
-            }
+            failed.error = reason.clone().without_places();
         }
         self.end(failed)
     }

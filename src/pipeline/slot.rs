@@ -111,8 +111,9 @@ pub(crate) fn open_slots(
     for mut device_slot in device_slots {
         let index = slots.len();
         let _span = debug_span!("graphs", slot = index).entered();
-        let executor = Executor::choosing(backend, &mut *device_slot, buckets, policy, &choices)
-            .within(|| format!("slot {index}"))?;
+        let executor =
+            Executor::with_choices(backend, &mut *device_slot, buckets, policy, &choices)
+                .within(|| format!("slot {index}"))?;
         slots.push(Slot {
             core: Box::new(Core {
                 index,
@@ -246,7 +247,7 @@ impl Slot<Free> {
             // A device that was started again refuses new work before its loss is seen.
             let _ = device_slot.wait();
         }
-        let is_marked = self.core.executor.mark(device_slot).is_ok();
+        let is_marked = self.core.executor.fence(device_slot).is_ok();
         // The first wait may report an error of the batch.
         let is_quiet = is_marked && (device_slot.wait().is_ok() || device_slot.wait().is_ok());
         is_quiet.then_some(self)

@@ -168,8 +168,8 @@ impl<W: Workload> Drop for TicketReply<W> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::record::Recorder;
-    use crate::workload::{DeviceInfo, Extent, ReadViews, WriteViews};
+    use crate::record::{DeviceInfo, Recorder};
+    use crate::workload::{Extent, ReadViews, WriteViews};
 
     /// Items that tell who still has them.
     struct Counted;

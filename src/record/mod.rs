@@ -9,6 +9,7 @@ mod buffer;
 mod by_value;
 mod check;
 mod command;
+mod device_info;
 mod from_cuda;
 mod kernel;
 mod recorder;
@@ -25,6 +26,7 @@ pub use by_value::{
 };
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
+pub use device_info::DeviceInfo;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 pub use shape::{Cover, Shape};

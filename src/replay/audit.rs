@@ -1,44 +1,57 @@
-//! Whether a graph holds what was lowered, and nothing but addresses that are the
-//! device slot's to use.
+//! Checks that a graph holds what was lowered, and only addresses that the slot may use.
 //!
-//! A graph replays addresses that were baked in once. One that is stale by then, or
-//! was never the device slot's, corrupts memory in silence, and a mistake between the
-//! lowering and the driver shows as a wrong result at best. So what is lowered is
-//! checked against the memory that may be used, and what the device holds after a
-//! capture, a build or an update against what was lowered.
+//! A graph replays addresses that were fixed when it was made. A stale or foreign address
+//! corrupts memory in silence, and a mistake between the lowering and the driver shows as a wrong
+//! result at best. So every lowered address is checked against the memory that the slot may use,
+//! and what the device holds after a capture, a build or an update is compared with what was
+//! lowered.
 
-use super::Lowered;
-use super::declared::Declared;
-use crate::backend::{Addresses, AllocationView, Op};
+use super::declared_memory::DeclaredMemory;
+use super::{Bindings, Lowered};
+use crate::backend::{Addresses, AllocationView, DeviceSlot, Op};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Command, Launch, Recording, Target};
 use std::fmt;
 
-/// What an audit looked at.
+/// What an audit covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Operations, copies outside of the graph among them.
+    /// Number of operations, including the copies outside of the graph.
     pub operations: usize,
-    /// Addresses in them.
+    /// Number of addresses in them.
     pub addresses: usize,
-    /// Kernels that follow pointers in device memory, which nobody can check.
+    /// Names of kernels that follow pointers in device memory. Those pointers are not checked.
     pub out_of_reach: Vec<String>,
 }
 
-/// The memory that a bucket's operations may use.
-pub(super) struct Memory<'a> {
+/// The memory that the operations of a bucket may use.
+pub(super) struct AllowedMemory<'a> {
     pub(super) recording: &'a Recording,
-    /// The device slot's own, by buffer.
-    pub(super) own: Vec<Addresses>,
-    /// What buffers are bound to instead.
-    pub(super) bound: Vec<&'a AllocationView>,
-    pub(super) declared: &'a Declared,
+    /// The slot's own buffers.
+    own: Vec<Addresses>,
+    /// Memory that buffers are bound to instead.
+    bound: Vec<&'a AllocationView>,
+    declared: &'a DeclaredMemory,
 }
 
-impl Memory<'_> {
-    /// Whether an address of a buffer, with so many bytes from there, is the device slot's.
+impl<'a> AllowedMemory<'a> {
+    pub(super) fn new(
+        slot: &dyn DeviceSlot,
+        bindings: &'a Bindings,
+        declared: &'a DeclaredMemory,
+    ) -> Self {
+        let recording = bindings.recording();
+        let own = recording.buffers_by_id();
+        AllowedMemory {
+            recording,
+            own: own.map(|(id, _)| slot.addresses(id)).collect(),
+            bound: bindings.views().collect(),
+            declared,
+        }
+    }
+
+    /// Whether a buffer of at least `bytes` bytes starts at `address`.
     fn holds(&self, address: u64, bytes: usize) -> bool {
-        // What a buffer stands for is its start, whatever addresses are to a device slot.
         let is_own = |own: &Addresses| {
             (own.device == address || own.host == Some(address)) && bytes <= own.bytes
         };
@@ -54,7 +67,7 @@ impl Memory<'_> {
         })
     }
 
-    /// What is at an address, as far as it can be told.
+    /// Describes what is at an address, for messages.
     fn what_is(&self, address: u64) -> String {
         let is_own = |own: &Addresses| own.device == address || own.host == Some(address);
         let names = self.recording.buffers().iter().map(|decl| &decl.name);
@@ -69,7 +82,7 @@ impl Memory<'_> {
         }
         match self.declared.was_known(address) {
             true => "stale: the memory there was bound or declared before, and is no more".into(),
-            false => "foreign: nothing of this device slot, bound or declared is there".to_owned(),
+            false => "foreign: nothing of this slot, bound or declared is there".to_owned(),
         }
     }
 }
@@ -78,13 +91,14 @@ fn wrong(message: String) -> Error {
     Error::new(ErrorKind::Mismatch, message)
 }
 
-/// Checks every address of lowered operations, each with the place of its command.
+/// Checks every address of operations, each given with the index of its command.
 ///
 /// # Errors
-/// [`ErrorKind::Mismatch`], with the command, and the kernel and its parameter.
+/// [`ErrorKind::Mismatch`] for an address outside of `memory`, with the command, and for a
+/// launch the kernel and its parameter.
 pub(super) fn check_lowered<'a>(
     ops: impl Iterator<Item = (usize, &'a Op)>,
-    memory: &Memory<'_>,
+    memory: &AllowedMemory<'_>,
 ) -> Result<Audit> {
     let mut audit = Audit::default();
     for (command, op) in ops {
@@ -115,14 +129,15 @@ pub(super) fn check_lowered<'a>(
     Ok(audit)
 }
 
-fn check_pointers(launch: &Launch, args: &[u64], memory: &Memory<'_>) -> Result<()> {
+fn check_pointers(launch: &Launch, args: &[u64], memory: &AllowedMemory<'_>) -> Result<()> {
     let mut targets = Vec::new();
     launch.visit_targets(|target, _| targets.push(target));
     for (pointer, target) in launch.kernel.pointers().zip(targets) {
         let address = args[pointer.word];
         let fits = match target {
             Target::Buffer(_) => memory.holds(address, 1),
-            // What depends on what was derived without it, so a buffer is no answer.
+            // The edges between commands were derived without this address, so it must not
+            // be a buffer's.
             Target::Address(_) => memory.is_declared(address),
         };
         if !fits {
@@ -133,13 +148,13 @@ fn check_pointers(launch: &Launch, args: &[u64], memory: &Memory<'_>) -> Result<
     Ok(())
 }
 
-fn refused(address: u64, memory: &Memory<'_>) -> Error {
+fn refused(address: u64, memory: &AllowedMemory<'_>) -> Error {
     let what = memory.what_is(address);
     wrong(format!("the address {address:#x} is {what}"))
         .fix("declare the memory to the executor, or point to memory that is")
 }
 
-/// The addresses of a copy or memset, with what they are and the bytes from there.
+/// The addresses of a copy or memset, each with its name and size in bytes.
 fn sides(op: &Op) -> Vec<(&'static str, u64, usize)> {
     match *op {
         Op::Upload {
@@ -157,7 +172,7 @@ fn sides(op: &Op) -> Vec<(&'static str, u64, usize)> {
     }
 }
 
-/// Which parameter a word of a launch is of.
+/// Names the parameter that a word of a launch belongs to.
 fn word_place(launch: &Launch, word: usize) -> String {
     let (kernel, mut start) = (&launch.kernel, 0);
     for param in &kernel.params {
@@ -177,9 +192,9 @@ fn word_place(launch: &Launch, word: usize) -> String {
 /// Compares what a graph holds with what was lowered for it.
 ///
 /// # Errors
-/// [`ErrorKind::Mismatch`], with the command, the kernel and its parameter, and both
-/// values.
-pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &Memory<'_>) -> Result<()> {
+/// [`ErrorKind::Mismatch`] at the first difference, with the command, the kernel and its
+/// parameter, and both values.
+pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &AllowedMemory<'_>) -> Result<()> {
     for (lowered, held) in body.iter().zip(held) {
         compare(lowered, held, memory)
             .map_err(|error| error.within(format!("command {}", lowered.command())))?;
@@ -192,7 +207,7 @@ pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &Memory<'_>) -> 
     }
 }
 
-fn compare(lowered: &Lowered, held: &Op, memory: &Memory<'_>) -> Result<()> {
+fn compare(lowered: &Lowered, held: &Op, memory: &AllowedMemory<'_>) -> Result<()> {
     let meant = lowered.op();
     if meant == held {
         return Ok(());
@@ -202,10 +217,10 @@ fn compare(lowered: &Lowered, held: &Op, memory: &Memory<'_>) -> Result<()> {
     {
         return Err(launch_difference(launch, meant, held, memory));
     }
-    if kind(meant) != kind(held) {
-        let (held, meant) = (kind(held), kind(meant));
+    let (held_kind, meant_kind) = (held.kind_name(), meant.kind_name());
+    if held_kind != meant_kind {
         return Err(wrong(format!(
-            "the graph holds {held}, and {meant} was lowered"
+            "the graph holds {held_kind}, and {meant_kind} was lowered"
         )));
     }
     for ((side, at, bytes), (_, wanted, _)) in sides(held).into_iter().zip(sides(meant)) {
@@ -220,7 +235,7 @@ fn compare(lowered: &Lowered, held: &Op, memory: &Memory<'_>) -> Result<()> {
     Err(difference("byte", held, meant))
 }
 
-fn launch_difference(launch: &Launch, meant: &Op, held: &Op, memory: &Memory<'_>) -> Error {
+fn launch_difference(launch: &Launch, meant: &Op, held: &Op, memory: &AllowedMemory<'_>) -> Error {
     let (
         Op::Launch {
             function,
@@ -271,21 +286,11 @@ fn difference(what: &str, held: &dyn fmt::Debug, meant: &dyn fmt::Debug) -> Erro
     ))
 }
 
-fn address_difference(held: u64, meant: u64, memory: &Memory<'_>) -> Error {
+fn address_difference(held: u64, meant: u64, memory: &AllowedMemory<'_>) -> Error {
     let (found, wanted) = (memory.what_is(held), memory.what_is(meant));
     wrong(format!(
         "the graph holds the address {held:#x} ({found}), and {meant:#x} ({wanted}) was lowered"
     ))
-}
-
-fn kind(op: &Op) -> &'static str {
-    match op {
-        Op::Upload { .. } => "an upload",
-        Op::Download { .. } => "a download",
-        Op::Memset { .. } => "a memset",
-        Op::Launch { .. } => "a launch",
-        Op::Timestamp { .. } => "a timestamp",
-    }
 }
 
 impl fmt::Display for Audit {

@@ -1,25 +1,24 @@
-//! A bucket's commands with everything resolved.
+//! The lowered commands of a bucket.
 
-use super::audit::{Audit, Memory, check_lowered};
-use super::executor::Replay;
-use super::give::enqueue_part;
-use super::{Bindings, Lowered, Scope, lower};
+use super::audit::{AllowedMemory, Audit, check_lowered};
+use super::submit::enqueue_part;
+use super::{Bindings, Lowered, Replay, Scope, lower};
 use crate::backend::{DeviceSlot, Op, Queue};
 use crate::error::{Context, Result};
 use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
 
-/// Lowered commands: those that the graph holds, and the copies around it.
+/// Lowered commands: the body that a graph holds, and the copies around it.
 pub(super) struct Batch {
     pub(super) scope: Scope,
     pub(super) before: Vec<Copy>,
     pub(super) body: Vec<Lowered>,
     pub(super) after: Vec<Copy>,
-    /// What the copies in the body move, and what of it is live.
+    /// The copies in the body.
     pub(super) inside: Vec<Copy>,
 }
 
-/// A copy whose size follows the batch.
+/// A copy whose live size depends on the batch.
 pub(super) struct Copy {
     lowered: Lowered,
     pub(super) bytes: usize,
@@ -37,8 +36,8 @@ impl Batch {
             inside: Vec::new(),
         };
         for lowered in lower(bindings) {
-            // Nothing touches a buffer before its upload or writes it after its
-            // download, so copies may leave their place for the ends.
+            // No command uses a buffer before its upload or writes it after its download, so
+            // copies can move to the ends.
             let copy = Copy::of(bindings, &lowered);
             match (scope, copy, lowered.queue()) {
                 (Scope::Kernels, Some(copy), Queue::Upload) => batch.before.push(copy),
@@ -52,15 +51,18 @@ impl Batch {
         batch
     }
 
-    /// The copies before and after the body, each with the place of its command.
-    pub(super) fn copies_beside(&self) -> impl Iterator<Item = (usize, &Op)> {
+    /// The copies before and after the body, each with the index of its command.
+    pub(super) fn copies_around(&self) -> impl Iterator<Item = (usize, &Op)> {
         let copies = self.before.iter().chain(&self.after);
         copies.map(|copy| (copy.lowered.command(), copy.lowered.op()))
     }
 
     /// Checks every address.
-    pub(super) fn check(&self, memory: &Memory<'_>) -> Result<Audit> {
-        let copies = self.copies_beside();
+    ///
+    /// # Errors
+    /// As [`check_lowered`].
+    pub(super) fn check(&self, memory: &AllowedMemory<'_>) -> Result<Audit> {
+        let copies = self.copies_around();
         let body = self.body.iter();
         let body = body.map(|lowered| (lowered.command(), lowered.op()));
         let audit = check_lowered(copies.chain(body), memory)?;
@@ -90,10 +92,10 @@ impl Copy {
         bytes.min(self.bytes)
     }
 
-    /// Gives the live part to the device slot; nothing where nothing is live.
+    /// Gives the live part of the copy to the slot, if there is one.
     pub(super) fn enqueue(
         &self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         queue: Queue,
         live: Extent,
         replay: &mut Replay,
@@ -102,7 +104,7 @@ impl Copy {
         if live == 0 {
             return Ok(());
         }
-        enqueue_part(device_slot, queue, &self.lowered, live)
+        enqueue_part(slot, queue, &self.lowered, live)
             .within(|| format!("command {}", self.lowered.command()))?;
         replay.calls += 1;
         replay.copied_bytes += live;

@@ -1,4 +1,4 @@
-//! What a recording's names stand for in one slot.
+//! Binds a recording to a slot.
 
 use super::Policy;
 use crate::backend::{
@@ -11,84 +11,82 @@ use crate::record::{
 };
 use std::sync::Arc;
 
-/// Addresses of a recording's buffers, sizes of its copies, and functions, grids
-/// and values of its launches: all that may change between two replays of it.
+/// The addresses of a recording's buffers, the sizes of its copies, and the functions, grids and
+/// values of its launches: everything that may change between two replays.
 ///
-/// It starts as recorded, over the device slot's own memory.
+/// New bindings are as recorded, over the slot's own memory.
 #[derive(Clone, Debug)]
 pub struct Bindings {
     recording: Arc<Recording>,
-    device_slot: DeviceSlotId,
-    places: Vec<Place>,
+    slot: DeviceSlotId,
+    buffers: Vec<BoundBuffer>,
     launches: Vec<BoundLaunch>,
 }
 
-/// Where one buffer is.
+/// The memory of one buffer.
 #[derive(Clone, Debug)]
-struct Place {
+struct BoundBuffer {
     own: Addresses,
     device: Option<AllocationView>,
     host: Option<AllocationView>,
-    /// What is copied of it.
+    /// The bytes that copies move.
     bytes: usize,
-    /// Kernels use the host side, and nothing is copied.
+    /// Whether kernels access the host side and nothing is copied.
     mapped: bool,
 }
 
-/// One launch with all that it takes.
+/// A launch with its function, grid and values.
 #[derive(Clone, Debug)]
 pub(super) struct BoundLaunch {
     pub(super) function: FunctionId,
     pub(super) grid: [u32; 3],
-    /// The grid as recorded, or as the device chose it.
+    /// The recorded grid, or the one that the device chose.
     grid_max: [u32; 3],
     pub(super) block: [u32; 3],
-    /// Values that replace the recorded ones, by parameter.
+    /// By parameter: the value that replaces the recorded one.
     values: Vec<Option<Arg>>,
 }
 
 impl Bindings {
-    /// The recording's buffers as they lie in `device slot`, and its kernels as
-    /// `backend` loads them.
+    /// Binds a recording to the buffers of `slot` and to its kernels as `backend` loads them.
     ///
     /// # Errors
-    /// By the kernel's name, when the backend cannot load it;
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a device slot with smaller buffers
-    /// than the recording, or fewer, for a device slot of another backend, and for the
-    /// recording that an engine or a packer made of a workload.
+    /// As [`Backend::load`] and [`Backend::occupancy`], with the kernel's name;
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a slot with smaller or fewer buffers than
+    /// the recording, for a slot of another backend, and for a recording that an engine or a
+    /// packer made of a workload.
     pub fn new(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
-        device_slot: &dyn DeviceSlot,
+        slot: &dyn DeviceSlot,
         policy: &Policy,
     ) -> Result<Self> {
         refuse_workload(recording)?;
-        Bindings::over(recording, backend, device_slot, policy)
+        Bindings::over(recording, backend, slot, policy)
     }
 
-    /// [`Bindings::new`], also for a recording that only an engine may replay.
+    /// [`Bindings::new`] that also takes the recordings of workloads.
     pub(super) fn over(
         recording: &Arc<Recording>,
         backend: &dyn Backend,
-        device_slot: &dyn DeviceSlot,
+        slot: &dyn DeviceSlot,
         policy: &Policy,
     ) -> Result<Self> {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
-            id.index() < device_slot.buffer_count()
-                && device_slot.addresses(id).bytes >= decl.size_bytes()
+            id.index() < slot.buffer_count() && slot.addresses(id).bytes >= decl.size_bytes()
         };
         if !recording.buffers_by_id().all(fits) {
-            return Err(Error::usage(
-                "the device slot has smaller buffers than the recording, or fewer",
-            )
-            .fix("open device slots with the buffers of the largest bucket"));
+            return Err(
+                Error::usage("the slot has smaller buffers than the recording, or fewer")
+                    .fix("open slots with the buffers of the largest bucket"),
+            );
         }
-        if device_slot.id().backend() != backend.id() {
-            let error = Error::usage("the device slot is of another backend than the kernels");
-            return Err(error.fix("bind to a device slot that the same backend opened"));
+        if slot.id().backend() != backend.id() {
+            let error = Error::usage("the slot is of another backend than the kernels");
+            return Err(error.fix("bind to a slot that the same backend opened"));
         }
-        let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| Place {
-            own: device_slot.addresses(id),
+        let place = |(id, decl): (BufferId, &crate::record::BufferDecl)| BoundBuffer {
+            own: slot.addresses(id),
             device: None,
             host: None,
             bytes: decl.size_bytes(),
@@ -100,30 +98,29 @@ impl Bindings {
         });
         Ok(Bindings {
             recording: Arc::clone(recording),
-            device_slot: device_slot.id().clone(),
-            places: recording.buffers_by_id().map(place).collect(),
+            slot: slot.id().clone(),
+            buffers: recording.buffers_by_id().map(place).collect(),
             launches: launches.collect::<Result<_>>()?,
         })
     }
 
-    /// The recording that this is for.
+    /// The recording.
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
     }
 
-    /// The device slot whose memory they start from.
-    pub(super) fn device_slot(&self) -> &DeviceSlotId {
-        &self.device_slot
+    /// The slot.
+    pub(super) fn slot(&self) -> &DeviceSlotId {
+        &self.slot
     }
 
-    /// Puts the device side of a buffer into an embedder's memory. A lease is of a
-    /// whole allocation: what else is in it is out of the host's and other device slots' reach
-    /// while work that writes this buffer is in flight.
+    /// Binds the device side of a buffer to an embedder's memory. Work that writes the buffer locks
+    /// the whole allocation: the host and other slots cannot use any part of it meanwhile.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for pinned memory, a view
-    /// that is too small or misaligned for the elements, and one that another
-    /// buffer of the recording lies in.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for pinned memory, for a view that is too
+    /// small or misaligned for the elements or that overlaps another buffer of the recording, and
+    /// for a buffer of another recording.
     pub fn bind_device<T: Element>(
         &mut self,
         buffer: Buffer<T>,
@@ -131,14 +128,15 @@ impl Bindings {
     ) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         self.check_view(buffer.id(), &view, Space::Device)?;
-        self.places[buffer.id().index()].device = Some(view);
+        self.buffers[buffer.id().index()].device = Some(view);
         Ok(())
     }
 
-    /// Puts the host side of a buffer into an embedder's pinned memory.
+    /// Binds the host side of a buffer to an embedder's pinned memory.
     ///
     /// # Errors
-    /// As [`Bindings::bind_device`], and for a buffer that the host does not see.
+    /// As [`Bindings::bind_device`], with device memory refused in place of pinned memory, and for
+    /// a buffer without a host side.
     pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: AllocationView) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
@@ -146,15 +144,14 @@ impl Bindings {
             return Err(Error::usage("it has no host side").within(buffer_place(&decl.name)));
         }
         self.check_view(buffer.id(), &view, Space::Pinned)?;
-        self.places[buffer.id().index()].host = Some(view);
+        self.buffers[buffer.id().index()].host = Some(view);
         Ok(())
     }
 
     /// Copies only the first `elements` elements of a buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for none, and for more than
-    /// were declared.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 elements, and for more than declared.
     pub fn set_copy_len<T: Element>(&mut self, buffer: Buffer<T>, elements: usize) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
@@ -162,15 +159,16 @@ impl Bindings {
             let message = format!("a copy of {elements} elements; 1 to {} can be", decl.len);
             return Err(Error::usage(message).within(buffer_place(&decl.name)));
         }
-        self.places[buffer.id().index()].bytes = elements * decl.dtype.size_bytes();
+        self.buffers[buffer.id().index()].bytes = elements * decl.dtype.size_bytes();
         Ok(())
     }
 
-    /// Whether kernels use the host side of a buffer in place of a copy.
+    /// Sets whether kernels access the host side of a buffer, without a copy.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a buffer that more than
-    /// one launch touches, or that one reads and writes, or comes back to.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a buffer that more than one launch uses,
+    /// that a launch both reads and writes, or that it visits more than once
+    /// ([`Kernel::revisits`](crate::record::Kernel::revisits)).
     pub fn set_mapped<T: Element>(&mut self, buffer: Buffer<T>, mapped: bool) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
@@ -178,19 +176,18 @@ impl Bindings {
             let message = "only a buffer that a single launch reads, or writes, can be mapped";
             return Err(Error::usage(message).within(buffer_place(&decl.name)));
         }
-        self.places[buffer.id().index()].mapped = mapped;
+        self.buffers[buffer.id().index()].mapped = mapped;
         Ok(())
     }
 
-    /// Sets the blocks of the `launch`-th launch; its block stays. The grid may be
-    /// smaller than the recorded one (of a launch over elements: than what the device
-    /// chose), and never larger along any dimension, as kernels are declared for the
-    /// recorded grid.
+    /// Sets the grid of the `launch`-th launch; the block size stays. The grid must not be larger
+    /// than the recorded one along any dimension, as kernels are declared for the recorded grid;
+    /// for a launch over elements that is the grid that the device chose.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch that is not
-    /// there, for a grid with a dimension of 0, for a larger one than recorded, and for
-    /// the recording that an engine or a packer made of a workload.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch that does not exist, for a grid
+    /// with a dimension of 0 or larger than recorded, and for a recording that an engine or a
+    /// packer made of a workload.
     pub fn set_grid(&mut self, launch: usize, grid: [u32; 3]) -> Result<()> {
         refuse_workload(&self.recording)?;
         check_grid(grid)?;
@@ -206,12 +203,12 @@ impl Bindings {
         Ok(())
     }
 
-    /// Sets a value that the `launch`-th launch passes.
+    /// Sets a scalar that the `launch`-th launch passes.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter
-    /// that is not there, for another type than declared, and for a parameter that is
-    /// not [`changeable`](crate::record::Kernel::changeable).
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter that does not
+    /// exist, for another type than declared, and for a parameter that is not
+    /// [`changeable`](crate::record::Kernel::changeable).
     pub fn set_scalar<T: Number>(&mut self, launch: usize, param: &str, value: T) -> Result<()> {
         let value = Scalar::from(value);
         self.set_value(launch, param, Arg::Scalar(value), |kind, _| match kind {
@@ -223,12 +220,12 @@ impl Bindings {
         })
     }
 
-    /// Sets a struct that the `launch`-th launch passes. Its pointers to buffers stay
-    /// as recorded; addresses may change, and lie in declared memory.
+    /// Sets a struct that the `launch`-th launch passes. Its pointers to buffers must be those
+    /// recorded; its addresses may change, and must lie in declared memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter that
-    /// is not there, another size than declared, other buffers than recorded, and for a
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch or parameter that does not
+    /// exist, for another size than declared, for other buffers than recorded, and for a
     /// parameter that is not [`changeable`](crate::record::Kernel::changeable).
     pub fn set_struct(&mut self, launch: usize, param: &str, value: StructArg) -> Result<()> {
         let passed = value.clone();
@@ -238,7 +235,7 @@ impl Bindings {
                 return Err(Error::usage(format!("it takes {kind:?}, and got a struct")));
             };
             check_struct(*bytes, pointers, &value)?;
-            // What depends on what follows from the recording.
+            // The edges between commands follow from the recorded buffers.
             let same = |(old, new): (&Target, &Target)| match (old, new) {
                 (Target::Address(_), Target::Address(_)) => true,
                 (old, new) => old == new,
@@ -287,7 +284,7 @@ impl Bindings {
         bound.ok_or_else(|| no_launch(launch))
     }
 
-    /// Refuses a handle of another recording.
+    /// Refuses a buffer of another recording.
     fn check_element<T: Element>(&self, id: BufferId) -> Result<()> {
         let decl = self.recording.buffer(id);
         match decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
@@ -320,8 +317,8 @@ impl Bindings {
                 view.address()
             ));
         }
-        // What depends on what is known by buffer, so no two may share a byte.
-        let others = self.recording.buffers_by_id().zip(&self.places);
+        // The edges between commands follow from buffers, so no two may share a byte.
+        let others = self.recording.buffers_by_id().zip(&self.buffers);
         for ((other, decl), place) in others {
             let views = place.device.iter().chain(&place.host);
             if other != id && views.into_iter().any(|used| used.overlaps(view)) {
@@ -331,20 +328,20 @@ impl Bindings {
         Ok(())
     }
 
-    /// The allocations that the work uses.
+    /// The allocations that buffers are bound to.
     pub(super) fn allocations(&self) -> impl Iterator<Item = &Allocation> {
         self.views().map(AllocationView::allocation)
     }
 
-    /// The parts of them that buffers are bound to.
+    /// The views that buffers are bound to.
     pub(super) fn views(&self) -> impl Iterator<Item = &AllocationView> {
-        let places = self.places.iter();
-        places.flat_map(|place| place.device.iter().chain(&place.host))
+        let buffers = self.buffers.iter();
+        buffers.flat_map(|place| place.device.iter().chain(&place.host))
     }
 
-    /// A buffer that is bound to some of the same memory as `view`, and where it is.
+    /// The first buffer whose memory overlaps `view`, and its own view.
     pub(super) fn bound_over(&self, view: &AllocationView) -> Option<(&str, &AllocationView)> {
-        let buffers = self.recording.buffers().iter().zip(&self.places);
+        let buffers = self.recording.buffers().iter().zip(&self.buffers);
         let mut bound = buffers.flat_map(|(decl, place)| {
             let views = place.device.iter().chain(&place.host);
             views.map(|used| (&*decl.name, used))
@@ -352,9 +349,9 @@ impl Bindings {
         bound.find(|(_, used)| used.overlaps(view))
     }
 
-    /// The address that kernels and copies use on the device side.
+    /// The address that kernels and copies use for the device side.
     pub(super) fn device(&self, id: BufferId) -> u64 {
-        let place = &self.places[id.index()];
+        let place = &self.buffers[id.index()];
         match (&place.device, place.mapped) {
             (_, true) => self.host(id),
             (Some(view), false) => view.address(),
@@ -363,28 +360,28 @@ impl Bindings {
     }
 
     pub(super) fn host(&self, id: BufferId) -> u64 {
-        let place = &self.places[id.index()];
+        let place = &self.buffers[id.index()];
         match &place.host {
             Some(view) => view.address(),
             None => place.own.host.expect("a buffer that the host sees"),
         }
     }
 
-    /// What the host side is bound to, if not to the device slot's own.
+    /// The view of the host side; `None` for the slot's own memory.
     pub(super) fn host_view(&self, id: BufferId) -> Option<&AllocationView> {
-        self.places[id.index()].host.as_ref()
+        self.buffers[id.index()].host.as_ref()
     }
 
     pub(super) fn bytes(&self, id: BufferId) -> usize {
-        self.places[id.index()].bytes
+        self.buffers[id.index()].bytes
     }
 
     pub(super) fn any_mapped(&self) -> bool {
-        self.places.iter().any(|place| place.mapped)
+        self.buffers.iter().any(|place| place.mapped)
     }
 
     pub(super) fn is_mapped(&self, id: BufferId) -> bool {
-        self.places[id.index()].mapped
+        self.buffers[id.index()].mapped
     }
 
     pub(super) fn launch(&self, index: usize) -> &BoundLaunch {
@@ -393,7 +390,7 @@ impl Bindings {
 }
 
 impl BoundLaunch {
-    /// What is passed for a parameter.
+    /// The value of a parameter.
     pub(super) fn arg<'a>(&'a self, param: usize, recorded: &'a Arg) -> &'a Arg {
         self.values[param].as_ref().unwrap_or(recorded)
     }
@@ -420,8 +417,8 @@ impl BoundLaunch {
     }
 }
 
-/// Refuses a recording that only an engine may replay: what its batches upload is
-/// written by its workload alone.
+/// Refuses a recording of a workload. Only an engine may replay it, as only the workload may write
+/// the data that its batches upload.
 pub(super) fn refuse_workload(recording: &Recording) -> Result<()> {
     match recording.is_of_workload() {
         false => Ok(()),
@@ -440,10 +437,9 @@ fn buffer_place(name: &str) -> String {
     format!("buffer {name}")
 }
 
-/// Whether a kernel may use a buffer's host side in its place: one launch alone
-/// touches it, and reads it if it is uploaded, or writes it if it is downloaded, and
-/// does not come back to it. What a kernel updates it may update atomically, or more
-/// than once.
+/// Whether a kernel may access a buffer's host side in place: exactly one launch uses the buffer,
+/// it only reads an upload buffer or only writes a download buffer, and it visits each element
+/// once. A kernel that reads and writes a buffer may update it atomically, or more than once.
 fn is_mappable(recording: &Recording, id: BufferId) -> bool {
     let wanted = match recording.buffers()[id.index()].view {
         View::Upload => Access::Read,
@@ -474,7 +470,7 @@ mod tests {
     use crate::record::{Kernel, Recorder};
 
     #[test]
-    fn what_a_kernel_comes_back_to_is_copied() {
+    fn a_buffer_that_a_kernel_revisits_is_copied() {
         let mapped = |kernel: Kernel| {
             let mut recorder = Recorder::new(&[8]);
             let x = recorder.upload_buffer::<f32>("x", 0, 1);

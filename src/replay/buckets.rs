@@ -8,13 +8,13 @@ use std::sync::Arc;
 /// One capacity with its recording.
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    /// The most that a batch spans along each axis.
+    /// The largest extent of a batch.
     pub capacity: Extent,
-    /// What such a batch does.
+    /// The commands of such a batch.
     pub recording: Arc<Recording>,
 }
 
-/// Buckets, smallest first. A batch runs in the first that holds it.
+/// Buckets, smallest first. A batch runs in the first bucket that holds it.
 #[derive(Clone, Debug)]
 pub struct Buckets(Vec<Bucket>);
 
@@ -22,11 +22,10 @@ impl Buckets {
     /// A ladder of buckets.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for none, for one that does
-    /// not fit in the next, and for recordings that differ in more than sizes,
-    /// have another capacity than their bucket, or a buffer that is larger than
-    /// the largest bucket's, and for recordings that are not of one
-    /// [`Recorder::ladder`](crate::record::Recorder::ladder).
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there is no bucket, if one does not fit in
+    /// the next, and for recordings that differ in more than sizes, have another capacity than
+    /// their bucket, have a buffer that is larger than that of the largest bucket, or are not of
+    /// one [`Recorder::ladder`](crate::record::Recorder::ladder).
     pub fn new(buckets: Vec<Bucket>) -> Result<Self> {
         check_ladder(buckets.iter().map(|bucket| bucket.capacity))?;
         let largest = buckets.last().expect("a ladder has a step");
@@ -41,8 +40,7 @@ impl Buckets {
         Ok(Buckets(buckets))
     }
 
-    /// Refuses buckets that take other memory than these, which slots were sized
-    /// for.
+    /// Refuses buckets that need other memory than these, which determined the size of the slots.
     pub(crate) fn check_successor(&self, other: &Buckets) -> Result<()> {
         let (old, new) = (self.largest(), other.largest());
         check_same_shape(&old.recording, &new.recording)?;
@@ -63,24 +61,24 @@ impl Buckets {
         }])
     }
 
-    /// All of them.
+    /// All buckets.
     pub fn as_slice(&self) -> &[Bucket] {
         &self.0
     }
 
-    /// The one that memory is sized for.
+    /// The largest bucket, which determines the size of memory.
     pub fn largest(&self) -> &Bucket {
         self.0.last().expect("at least one bucket")
     }
 
-    /// The place of the smallest bucket that holds a batch.
+    /// The index of the smallest bucket that holds a batch.
     pub fn find(&self, total: Extent) -> Option<usize> {
         let fits = |bucket: &Bucket| total.fits(bucket.capacity);
         self.0.iter().position(fits)
     }
 }
 
-/// Refuses capacities that are no ladder.
+/// Refuses capacities of which one does not fit in the next.
 pub(crate) fn check_ladder(capacities: impl Iterator<Item = Extent>) -> Result<()> {
     let mut previous: Option<Extent> = None;
     for capacity in capacities {
@@ -105,8 +103,8 @@ fn capacity_of(recording: &Recording) -> Extent {
     capacity.into()
 }
 
-/// Slots hold one set of buffers for all buckets, sized for the largest, so the
-/// recordings may differ in sizes alone.
+/// Slots have one set of buffers for all buckets, sized for the largest, so the recordings may only
+/// differ in sizes.
 fn check_same_shape(largest: &Recording, other: &Recording) -> Result<()> {
     if largest.id() != other.id() {
         return Err(Error::usage(

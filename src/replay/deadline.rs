@@ -1,31 +1,28 @@
-//! Waiting for a device that may not come to an end.
+//! Waits for a device with a deadline.
 
 use crate::backend::DeviceSlot;
 use crate::error::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// Waits for a device slot, and gives its device up where that takes longer than it may.
+/// Waits for a slot. Marks its device as lost if that takes longer than `deadline`.
 ///
 /// # Errors
-/// [`ErrorKind::Deadline`], and what the device says.
-pub(super) fn wait_within(
-    device_slot: &mut dyn DeviceSlot,
-    deadline: Option<Duration>,
-) -> Result<()> {
+/// [`ErrorKind::Deadline`] after the deadline; as [`DeviceSlot::wait`].
+pub(super) fn wait_within(slot: &mut dyn DeviceSlot, deadline: Option<Duration>) -> Result<()> {
     let Some(deadline) = deadline else {
-        return device_slot.wait();
+        return slot.wait();
     };
-    match device_slot.wait_for(deadline)? {
+    match slot.wait_for(deadline)? {
         true => Ok(()),
-        false => Err(give_up(device_slot, deadline)),
+        false => Err(give_up(slot, deadline)),
     }
 }
 
-/// Gives a device slot's device up, which had `deadline` for what it was given.
-pub(crate) fn give_up(device_slot: &mut dyn DeviceSlot, deadline: Duration) -> Error {
+/// Marks the device of a slot as lost, as it missed its deadline. Returns the error of its work.
+pub(crate) fn give_up(slot: &mut dyn DeviceSlot, deadline: Duration) -> Error {
     let message = format!("the device has not finished the batch after {deadline:?}");
     let error = Error::new(ErrorKind::Deadline, message)
         .fix("see whether a kernel loops for ever on its input, or give batches a later deadline");
-    device_slot.abandon(&error);
+    slot.abandon(&error);
     error
 }

@@ -1,70 +1,68 @@
-//! What a bucket replays, as a drawing in the language of Graphviz.
+//! Draws what a bucket replays, in Graphviz's DOT language.
 
-use super::executor::{Executor, Ready};
-use super::{Bindings, Build, hazards};
-use crate::backend::{DeviceSlot, Op};
-use crate::error::{Context, Result};
+use super::ready_batch::ReadyBatch;
+use super::{Bindings, hazards};
+use crate::backend::Op;
 use crate::record::{BufferId, Command, Recording};
 
 /// One operation in the drawing.
 struct Node<'a> {
     command: usize,
     op: &'a Op,
-    /// Whether it is of the graph, or of the launches in its place; otherwise a copy
-    /// beside them.
+    /// Whether it is in the graph, or among the launches in its place; otherwise it is a copy
+    /// next to them.
     in_body: bool,
 }
 
-/// An edge, by the places of its nodes.
+/// An edge, by the indices of its nodes.
 type Edge = (usize, usize);
 
-impl Executor {
-    /// The operations that a batch of a bucket replays, and their order, in
-    /// Graphviz's DOT: kernels are boxes, uploads and downloads trapezia, memsets
-    /// ellipses; edges carry the buffers that one leaves to the other, and are dotted
-    /// where they are mere order. A graph is read back from the device. Makes the
-    /// bucket ready first; where [`Mode::Auto`](super::Mode::Auto) has not chosen, as
-    /// the graph that it takes unless another way is faster, which the title says.
-    ///
-    /// # Errors
-    /// As [`Executor::new`].
-    pub fn dot(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
-        self.check_bucket(device_slot, bucket)?;
-        let is_open = self.ways[bucket].is_none();
-        match is_open {
-            true => {
-                self.drop_ready(device_slot, bucket);
-                self.make_room(device_slot);
-                self.prepare(device_slot, bucket, self.policy.first_way())?;
-            }
-            false => self.make_ready(device_slot, bucket)?,
-        }
-        let bindings = self.bindings[bucket].clone().expect("made ready above");
-        let capacity = self.buckets().as_slice()[bucket].capacity;
-        let build = self.policy.build;
-        let ready = self.ready_mut(bucket).expect("made ready above");
-        let held = match ready.graph {
-            Some(graph) => device_slot.graph_ops(graph),
-            None => Ok(Vec::new()),
+/// Draws a ready batch. `held` are the operations of its graph as the device holds them, empty
+/// without a graph; `is_line` says whether each operation runs after the one before it.
+pub(super) fn draw(
+    ready: &ReadyBatch,
+    held: &[Op],
+    bindings: &Bindings,
+    title: &str,
+    is_line: bool,
+) -> String {
+    let nodes = nodes(ready, held);
+    let edges = edges(&nodes, bindings.recording(), is_line);
+    let title = format!("{title}, {} operations", nodes.len());
+    let mut text = String::from("digraph replay {\n");
+    let head = format!(
+        "  label={}; labelloc=t; fontname=\"Helvetica\"; rankdir=TB;\n  node [fontname=\
+         \"Helvetica\", fontsize=11];\n  edge [fontname=\
+         \"Helvetica\", fontsize=9];\n",
+        quoted(&title)
+    );
+    text.push_str(&head);
+    for (place, node) in nodes.iter().enumerate() {
+        let (label, shape, color) = look(node, bindings.recording());
+        let style = match node.in_body {
+            true => "filled",
+            false => "filled,dashed",
         };
-        let held = held.within(|| format!("graph of bucket {bucket}"))?;
-        let is_line = ready.graph.is_none() || build == Build::Capture;
-        let way = match (ready.graph, build) {
-            (None, _) => "launches",
-            (Some(_), Build::Capture) => "captured graph",
-            (Some(_), Build::Explicit) => "explicit graph",
-        };
-        let nodes = nodes(ready, &held);
-        let edges = edges(&nodes, bindings.recording(), is_line);
-        let count = nodes.len();
-        let open = if is_open { ", not chosen yet" } else { "" };
-        let title = format!("bucket {bucket} of {capacity}: {way}{open}, {count} operations");
-        Ok(draw(&nodes, &edges, &bindings, &title))
+        let label = quoted(&label);
+        let line = format!(
+            "  n{place} [label={label}, shape={shape}, style=\"{style}\", fillcolor=\"{color}\"];\n"
+        );
+        text.push_str(&line);
     }
+    for (from, to) in edges {
+        let shared = shared(bindings, nodes[from].command, nodes[to].command);
+        let line = match shared.is_empty() {
+            true => format!("  n{from} -> n{to} [style=dotted];\n"),
+            false => format!("  n{from} -> n{to} [label={}];\n", quoted(&shared)),
+        };
+        text.push_str(&line);
+    }
+    text.push_str("}\n");
+    text
 }
 
-fn nodes<'a>(ready: &'a Ready, held: &'a [Op]) -> Vec<Node<'a>> {
-    let beside = |(command, op)| Node {
+fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
+    let around = |(command, op)| Node {
         command,
         op,
         in_body: false,
@@ -75,13 +73,12 @@ fn nodes<'a>(ready: &'a Ready, held: &'a [Op]) -> Vec<Node<'a>> {
         op: held.get(place).unwrap_or(lowered.op()),
         in_body: true,
     });
-    body.chain(ready.batch.copies_beside().map(beside))
+    body.chain(ready.batch.copies_around().map(around))
         .collect()
 }
 
-/// What depends on what, as a graph by hand has it; in a line each operation comes
-/// after the one before it instead, whatever it needs. The nodes of the body come
-/// first.
+/// The edges of an explicit graph. With `is_line` each operation of the body comes after the one
+/// before it instead. The nodes of the body are listed first.
 fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&node| nodes[node].command);
@@ -97,45 +94,12 @@ fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> 
         return by_data.collect();
     }
     let in_body = |&(from, to): &Edge| nodes[from].in_body && nodes[to].in_body;
-    let beside = by_data.filter(|edge| !in_body(edge));
+    let around = by_data.filter(|edge| !in_body(edge));
     let line = (1..nodes.len()).map(|to| (to - 1, to)).filter(in_body);
-    line.chain(beside).collect()
+    line.chain(around).collect()
 }
 
-fn draw(nodes: &[Node<'_>], edges: &[Edge], bindings: &Bindings, title: &str) -> String {
-    let mut text = String::from("digraph replay {\n");
-    let head = format!(
-        "  label={}; labelloc=t; fontname=\"Helvetica\"; rankdir=TB;\n  node [fontname=\
-         \"Helvetica\", fontsize=11];\n  edge [fontname=\
-         \"Helvetica\", fontsize=9];\n",
-        quoted(title)
-    );
-    text.push_str(&head);
-    for (place, node) in nodes.iter().enumerate() {
-        let (label, shape, color) = look(node, bindings.recording());
-        let style = match node.in_body {
-            true => "filled",
-            false => "filled,dashed",
-        };
-        let label = quoted(&label);
-        let line = format!(
-            "  n{place} [label={label}, shape={shape}, style=\"{style}\", fillcolor=\"{color}\"];\n"
-        );
-        text.push_str(&line);
-    }
-    for &(from, to) in edges {
-        let shared = shared(bindings, nodes[from].command, nodes[to].command);
-        let line = match shared.is_empty() {
-            true => format!("  n{from} -> n{to} [style=dotted];\n"),
-            false => format!("  n{from} -> n{to} [label={}];\n", quoted(&shared)),
-        };
-        text.push_str(&line);
-    }
-    text.push_str("}\n");
-    text
-}
-
-/// A node's label, shape and colour, which colour-blind people can tell apart.
+/// A node's label, shape and colour. Colour-blind readers can tell the colours apart.
 fn look(node: &Node<'_>, recording: &Recording) -> (String, &'static str, &'static str) {
     let name = |id: &BufferId| &recording.buffers()[id.index()].name;
     match (&recording.commands()[node.command], node.op) {
@@ -168,12 +132,12 @@ fn look(node: &Node<'_>, recording: &Recording) -> (String, &'static str, &'stat
             }
             (label, "box", "#d5ecd4")
         }
-        // The audit has compared kinds: nobody comes here.
+        // Unreachable: the audit has compared the kinds.
         (_, other) => (format!("{other:?}"), "octagon", "#ffffff"),
     }
 }
 
-/// The buffers that one command leaves to another, with their sizes.
+/// The buffers that order one command after another, with their sizes.
 fn shared(bindings: &Bindings, from: usize, to: usize) -> String {
     let recording = bindings.recording();
     let commands = recording.commands();
@@ -207,7 +171,7 @@ fn size_text(bytes: usize) -> String {
     }
 }
 
-/// A string of the language, whatever is in it.
+/// A quoted string in the DOT language.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

@@ -1,219 +1,126 @@
-//! One slot's ready-to-run batches, one for each bucket.
+//! Replays batches of several sizes on one slot.
 
-use super::audit::{Audit, Memory};
+use super::audit::{AllowedMemory, Audit};
+use super::autotune::{Choices, Chosen};
 use super::batch::Batch;
 use super::bindings::refuse_workload;
-use super::choose::{Choices, Chosen};
-use super::declared::Declared;
-use super::fallback::Past;
-use super::give::drop_released;
-use super::graph::make_graph;
-use super::timed::{
-    BEGUN, COMPUTED, DOWNLOADED, TimedGraph, Times, UPLOADED, enqueue_all, holds_uploads,
-};
-use super::verify::give_twice;
-use super::{Bindings, Buckets, Mode, Policy, Updates, Way};
-use crate::backend::{
-    Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId, GraphId, Op, Queue, Streams,
-};
+use super::declared_memory::{DeclaredMemory, check_apart};
+use super::ready_batch::fence_all;
+use super::ready_buckets::{BucketState, ReadyBuckets};
+use super::shadow_check::{run_twice, runs_once};
+use super::{Bindings, Buckets, Build, Policy, Replay, Rung, Updates, Verify, dot};
+use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, Streams};
 use crate::error::{Context, Error, Result};
 use crate::workload::Extent;
 use std::sync::Arc;
 
-/// Replays batches on one device slot. Each bucket is made ready (lowered, and where a graph
-/// replays it turned into one) when the executor is made or at its first batch.
+/// Replays batches on one slot. Each bucket is made ready when the executor is made or at its
+/// first batch: its commands are lowered and audited, and made into a graph if the policy replays
+/// one.
+///
+/// # Errors
+/// What a slot or a backend reports comes through with its kind: see [`DeviceSlot`]. A method's
+/// own section names the errors that it adds.
 pub struct Executor {
-    pub(super) backend: Arc<dyn Backend>,
-    pub(super) policy: Policy,
-    pub(super) updates: Updates,
-    device_slot: DeviceSlotId,
-    buckets: Arc<Buckets>,
-    /// How each bucket is replayed; open until [`Mode::Auto`] has chosen.
-    pub(super) ways: Vec<Option<Way>>,
-    pub(super) choices: Choices,
-    /// What each bucket was bound to; a bucket that is dropped keeps it.
-    pub(super) bindings: Vec<Option<Bindings>>,
-    ready: Vec<Option<Ready>>,
-    pub(super) past: Vec<Past>,
-    pub(super) declared: Declared,
-    pub(super) replays: u64,
-}
-
-/// One bucket, ready to run.
-pub(super) struct Ready {
-    pub(super) batch: Batch,
-    pub(super) graph: Option<GraphId>,
-    pub(super) audit: Audit,
-    pub(super) timed: TimedGraph,
-    last_used: u64,
-}
-
-/// What one replay did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replay {
-    /// Driver calls that gave work or marks, those of a trial ([`Replay::tried`])
-    /// aside.
-    pub calls: usize,
-    /// Bytes that copies moved.
-    pub copied_bytes: usize,
-    /// How many of them the batch had no use for.
-    pub padding_bytes: usize,
-    /// Buckets that had to be made ready first.
-    pub made: usize,
-    /// Buckets that were dropped for them.
-    pub dropped: usize,
-    /// Graphs that the device refused; they are tried again later.
-    pub graphs_failed: usize,
-    /// 1 where the batch ran in a larger bucket, as its own has no graph.
-    pub larger_bucket: usize,
-    /// 1 where the batch ran as launches in place of a graph.
-    pub as_launches: usize,
-    /// 1 where the batch ran twice, was waited for, and came out the same.
-    pub verified: usize,
-    /// 1 where the batch was replayed each way first, as [`Mode::Auto`] had to choose.
-    pub tried: usize,
-    /// How long that took, in nanoseconds.
-    pub trial_ns: u64,
-    /// Whether the device slot's timestamps will be of this batch.
-    pub timed: bool,
+    buckets: ReadyBuckets,
+    updates: Updates,
 }
 
 impl Executor {
-    /// An executor for `device slot`, with its buckets ready if the policy says so.
+    /// An executor for `slot`, with its buckets ready if the policy says so.
     ///
     /// # Errors
-    /// A policy whose settings do not go together; a kernel that cannot be
-    /// loaded; what the device says of a graph, with the command it came to;
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for recordings that an engine or
-    /// a packer made of a workload.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy whose settings exclude each
+    /// other; [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a slot with other streams than
+    /// the policy's, and for recordings that an engine or a packer made of a workload;
+    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a graph that differs from the
+    /// recording; as [`Bindings::new`] and [`DeviceSlot::make_graph`].
     pub fn new(
         backend: &Arc<dyn Backend>,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         policy: &Policy,
     ) -> Result<Self> {
         for bucket in buckets.as_slice() {
             refuse_workload(&bucket.recording)?;
         }
-        Executor::choosing(backend, device_slot, buckets, policy, &Choices::default())
+        Executor::with_choices(backend, slot, buckets, policy, &Choices::default())
     }
 
-    /// An executor that knows what others chose, and tells them what it chooses.
+    /// An executor that shares the choices of [`Mode::Auto`](super::Mode::Auto) with others of its device. It also
+    /// replays the recordings of workloads.
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub(crate) fn choosing(
+    pub(crate) fn with_choices(
         backend: &Arc<dyn Backend>,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         policy: &Policy,
         choices: &Choices,
     ) -> Result<Self> {
         policy.check()?;
-        if device_slot
+        if slot
             .streams()
             .is_some_and(|streams| streams != policy.streams)
         {
             let wanted = policy.streams.name();
-            let message =
-                format!("the policy has streams = \"{wanted}\", and the device slot others");
-            return Err(Error::usage(message).fix("open the device slot with the policy's streams"));
+            let message = format!("the policy has streams = \"{wanted}\", and the slot others");
+            return Err(Error::usage(message).fix("open the slot with the policy's streams"));
         }
-        let mut executor = Executor {
+        let mut ready = ReadyBuckets {
             backend: Arc::clone(backend),
             policy: *policy,
-            updates: Updates::default(),
-            device_slot: device_slot.id().clone(),
+            slot: slot.id().clone(),
             buckets: Arc::clone(buckets),
-            ways: Vec::new(),
             choices: choices.clone(),
-            bindings: Vec::new(),
-            ready: Vec::new(),
-            past: Vec::new(),
-            declared: Declared::default(),
+            states: Vec::new(),
+            declared: DeclaredMemory::default(),
             replays: 0,
         };
-        executor.start_buckets(device_slot, buckets, true)?;
-        Ok(executor)
+        ready.start(slot, buckets, true)?;
+        Ok(Executor {
+            buckets: ready,
+            updates: Updates::default(),
+        })
     }
 
-    /// Runs batches of other buckets from here on, over the same buffers, bound as
-    /// recorded. Nothing may be in flight. Says what it made and dropped. A graph
-    /// that the device refuses is left to its bucket's first batch.
+    /// Replaces the buckets, bound as recorded over the same buffers. No work may be in flight.
+    /// Returns how many buckets were made ready and dropped. A graph that the device refuses is
+    /// tried again with its bucket's first batch.
     ///
     /// # Errors
     /// As [`Executor::new`].
     pub fn take_buckets(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
     ) -> Result<Replay> {
-        let [old, new] = [&self.buckets, buckets].map(|them| &them.largest().recording);
+        let [old, new] = [self.buckets(), buckets].map(|them| &them.largest().recording);
         if old.id() != new.id() {
             refuse_workload(new)?;
         }
-        self.start_buckets(device_slot, buckets, false)
-    }
-
-    fn start_buckets(
-        &mut self,
-        device_slot: &mut dyn DeviceSlot,
-        buckets: &Arc<Buckets>,
-        is_new: bool,
-    ) -> Result<Replay> {
-        self.check_slot(device_slot)?;
-        drop_released(device_slot);
-        let mut replay = Replay::default();
-        for index in 0..self.ready.len() {
-            replay.dropped += usize::from(self.ready[index].is_some());
-            self.drop_ready(device_slot, index);
-            if let Some(bindings) = self.bindings[index].take() {
-                self.disown_unused(device_slot, bindings.allocations());
-            }
-        }
-        self.buckets = Arc::clone(buckets);
-        let count = buckets.as_slice().len();
-        self.ready = std::iter::repeat_with(|| None).take(count).collect();
-        self.bindings = vec![None; count];
-        self.past = std::iter::repeat_with(Past::default).take(count).collect();
-        self.ways = match self.policy.mode {
-            Mode::Auto => self.choices.start(buckets),
-            Mode::Graph | Mode::Stream => vec![Some(self.policy.first_way()); count],
-        };
-        if self.policy.warm_up {
-            for index in 0..count.min(self.policy.ready_max) {
-                self.warm(device_slot, index, is_new, &mut replay)?;
-            }
-        }
-        Ok(replay)
-    }
-
-    /// Graphs are the device slot's; to another they would be other graphs.
-    pub(super) fn check_slot(&self, device_slot: &dyn DeviceSlot) -> Result<()> {
-        match *device_slot.id() == self.device_slot {
-            true => Ok(()),
-            false => Err(Error::usage("the executor is of another device slot")),
-        }
+        self.buckets.start(slot, buckets, false)
     }
 
     /// The buckets that it runs.
     pub fn buckets(&self) -> &Arc<Buckets> {
-        &self.buckets
+        &self.buckets.buckets
     }
 
     /// How it replays.
     pub fn policy(&self) -> &Policy {
-        &self.policy
+        &self.buckets.policy
     }
 
     /// The device that it replays on.
     pub fn backend(&self) -> &Arc<dyn Backend> {
-        &self.backend
+        &self.buckets.backend
     }
 
-    /// What [`Mode::Auto`] chose so far, by bucket; nothing under another policy.
+    /// The choices of [`Mode::Auto`](super::Mode::Auto) so far, in the order of buckets; empty for another mode.
     pub fn chosen(&self) -> Vec<Chosen> {
-        self.choices.to_vec()
+        self.buckets.choices.to_vec()
     }
 
     /// How often each way of updating was taken.
@@ -221,350 +128,325 @@ impl Executor {
         &self.updates
     }
 
-    /// Gives one batch that spans `live` to the device slot, in a bucket that holds it,
-    /// and marks its end.
+    /// The audit of a bucket; `None` unless it is ready.
+    pub fn audit(&self, bucket: usize) -> Option<&Audit> {
+        let state = self.buckets.states.get(bucket)?;
+        Some(&state.ready.as_ref()?.audit)
+    }
+
+    /// Gives one batch that spans `live` to the slot, and a fence behind it. It runs in `bucket`,
+    /// or in a larger one if the device refuses the graph.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that is not
-    /// there or does not hold `live`, and for another device slot; what the device says;
-    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a batch that was run
-    /// twice ([`Policy::verify`]) and came out differently.
-    /// What of the batch was given before is marked too, so that the device slot's
-    /// buffers can be used again once it is done.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that does not exist or does not
+    /// hold `live`, and for another slot; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if
+    /// the batch was run twice ([`Policy::verify`]) with different results; as
+    /// [`Executor::new`], [`DeviceSlot::enqueue`] and [`DeviceSlot::launch_graph`]. The part of
+    /// the batch that was submitted before an error has a fence too, so that the slot's buffers
+    /// can be used again once [`DeviceSlot::wait`] returns.
     pub fn replay(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
     ) -> Result<Replay> {
-        self.run(device_slot, bucket, live, false)
+        self.run(slot, bucket, live, false)
     }
 
-    pub(super) fn run(
+    /// [`Executor::replay`], with the slot's timestamps
+    /// [`BEGUN`](super::timed::BEGUN) to [`DOWNLOADED`](super::timed::DOWNLOADED).
+    ///
+    /// If the device refuses the graph that they need, the batch runs without them:
+    /// [`Replay::timed`] is false, and the refusal is logged once.
+    ///
+    /// # Errors
+    /// As [`Executor::replay`].
+    pub fn replay_timed(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
         live: Extent,
-        timed: bool,
     ) -> Result<Replay> {
-        let capacity = self.buckets.as_slice().get(bucket);
+        self.run(slot, bucket, live, true)
+    }
+
+    fn run(
+        &mut self,
+        slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        live: Extent,
+        is_timed: bool,
+    ) -> Result<Replay> {
+        let capacity = self.buckets().as_slice().get(bucket);
         if !capacity.is_some_and(|bucket| live.fits(bucket.capacity)) {
-            return Err(Error::usage(format!(
-                "bucket {bucket} does not hold a batch of {live}"
-            )));
+            let message = format!("bucket {bucket} does not hold a batch of {live}");
+            return Err(Error::usage(message));
         }
-        // Another executor of the device slot may have withdrawn an allocation that this one declared.
-        for view in self.declared.views() {
-            device_slot.adopt(view.allocation())?;
+        // Another executor of the slot may have withdrawn an allocation that is declared here.
+        for view in self.buckets.declared.views() {
+            slot.adopt(view.allocation())?;
         }
         let mut replay = Replay::default();
-        let bucket = self.ready_for_batch(device_slot, bucket, live, &mut replay)?;
-        self.replays += 1;
-        let per_stage = self.policy.streams == Streams::PerStage;
-        let is_checked = self.is_checked(bucket);
-        // What runs twice has no one time.
-        let times = match timed && !is_checked {
-            true => self.times(device_slot, bucket),
-            false => Times::None,
+        let bucket = self
+            .buckets
+            .make_ready_for(slot, bucket, live, &mut replay)?;
+        self.buckets.replays += 1;
+        let runs_twice = self.is_check_due(bucket);
+        let ReadyBuckets {
+            backend,
+            policy,
+            states,
+            declared,
+            replays,
+            ..
+        } = &mut self.buckets;
+        let BucketState {
+            bindings: Some(bindings),
+            ready: Some(ready),
+            is_verified,
+            ..
+        } = &mut states[bucket]
+        else {
+            unreachable!("made ready above");
         };
-        replay.timed = times != Times::None;
-        let ready = self.ready[bucket].as_mut().expect("made ready above");
-        ready.last_used = self.replays;
-        let given = match (is_checked, &self.bindings[bucket]) {
-            (true, Some(bindings)) => {
-                let backend = &*self.backend;
-                give_twice(
-                    backend,
-                    device_slot,
-                    ready,
-                    bindings,
-                    live,
-                    &self.policy,
-                    &mut replay,
-                )
-                .within(|| format!("verification in bucket {bucket}"))
-            }
-            _ => ready.give(
-                device_slot,
-                ready.graph,
-                live,
-                per_stage,
-                times,
-                &mut replay,
-            ),
+        ready.last_used = *replays;
+        let submitted = if runs_twice {
+            let checked = run_twice(&**backend, slot, ready, bindings, live, policy, &mut replay);
+            checked.within(|| format!("verification in bucket {bucket}"))
+        } else {
+            let untimed = ready.untimed(live, policy.streams);
+            let timed = match is_timed {
+                true => ready.timed(slot, bindings, declared, policy.build, untimed),
+                false => None,
+            };
+            replay.timed = timed.is_some();
+            ready.submit(slot, timed.unwrap_or(untimed), &mut replay)
         };
-        self.past[bucket].verified |= replay.verified > 0 && ready.graph.is_some();
-        if given.is_err() {
-            // The first failure is the one to tell.
-            let _ = mark_all(device_slot, per_stage);
+        *is_verified |= replay.verified > 0 && ready.graph.is_some();
+        if submitted.is_err() {
+            // The first error is the one to report.
+            let _ = fence_all(slot, policy.streams);
         }
-        given.map(|()| replay)
+        submitted.map(|()| replay)
     }
 
-    /// Marks the end of whatever the device slot was given.
-    pub(crate) fn mark(&self, device_slot: &mut dyn DeviceSlot) -> Result<()> {
-        mark_all(device_slot, self.policy.streams == Streams::PerStage).map(|_| ())
-    }
-
-    pub(super) fn check_bucket(&self, device_slot: &dyn DeviceSlot, bucket: usize) -> Result<()> {
-        self.check_slot(device_slot)?;
-        match bucket < self.ready.len() {
-            true => Ok(()),
-            false => Err(Error::usage(format!("there is no bucket {bucket}"))),
+    /// Whether the next batch of a ready bucket runs twice, to compare the results: the first
+    /// batch of its graph, and every [`Policy::shadow_every`]-th batch of the slot.
+    fn is_check_due(&mut self, bucket: usize) -> bool {
+        let Policy {
+            verify,
+            shadow_every,
+            ..
+        } = self.buckets.policy;
+        let is_shadowed =
+            shadow_every > 0 && self.buckets.replays.is_multiple_of(shadow_every.into());
+        let verifies = match verify {
+            // With shared memory a graph is the same calls.
+            Verify::Auto => !self.backend().device().shares_host_memory,
+            Verify::First => true,
+            Verify::Off => false,
+        };
+        let state = &mut self.buckets.states[bucket];
+        let has_graph = (state.ready.as_ref()).is_some_and(|ready| ready.graph.is_some());
+        let is_first = verifies && has_graph && !state.is_verified;
+        if !is_first && !is_shadowed {
+            return false;
         }
-    }
-
-    /// Drops a bucket where one more would be too many. Returns how many it dropped.
-    pub(super) fn make_room(&mut self, device_slot: &mut dyn DeviceSlot) -> usize {
-        let kept = self.ready.iter().flatten().count();
-        if kept < self.policy.ready_max {
-            return 0;
+        let runs_once = state.bindings.as_ref().is_some_and(runs_once);
+        if runs_once && is_first {
+            // Logged once for each bucket.
+            state.is_verified = true;
+            let why = "a batch changes its inputs, and cannot run twice";
+            tracing::info!(bucket, "not verified: {why}");
         }
-        let used = |index: &usize| self.ready[*index].as_ref().map(|ready| ready.last_used);
-        let held = (0..self.ready.len()).filter(|index| used(index).is_some());
-        let oldest = held.min_by_key(used).expect("at least one is kept");
-        self.drop_ready(device_slot, oldest);
-        1
+        !runs_once
     }
 
-    pub(super) fn ready_ref(&self, bucket: usize) -> Option<&Ready> {
-        self.ready[bucket].as_ref()
+    /// Sets a fence behind all work that the slot was given.
+    ///
+    /// # Errors
+    /// As [`DeviceSlot::fence`].
+    pub(crate) fn fence(&self, slot: &mut dyn DeviceSlot) -> Result<()> {
+        fence_all(slot, self.policy().streams).map(|_| ())
     }
 
-    pub(super) fn ready_mut(&mut self, bucket: usize) -> Option<&mut Ready> {
-        self.ready[bucket].as_mut()
+    /// What a bucket is bound to; makes it ready first.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub fn bindings(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<&Bindings> {
+        self.buckets.make_ready(slot, bucket)?;
+        let bindings = self.buckets.states[bucket].bindings.as_ref();
+        Ok(bindings.expect("made ready above"))
     }
 
-    /// Makes a bucket ready to be replayed in this way.
-    pub(super) fn prepare(
+    /// Replays a bucket with other bindings from here on. Launches in flight keep theirs. Before
+    /// [`Mode::Auto`](super::Mode::Auto) has chosen there is no graph to change; the bucket is then measured with
+    /// these bindings.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another recording or slot,
+    /// and for a buffer that is bound to declared memory ([`Executor::declare`]); as
+    /// [`Executor::new`] and [`DeviceSlot::set_params`]. The bucket then runs as before.
+    pub fn update(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
+        slot: &mut dyn DeviceSlot,
         bucket: usize,
-        way: Way,
-    ) -> Result<()> {
-        self.bind(device_slot, bucket)?;
-        self.ready[bucket] = Some(self.make(device_slot, bucket, way)?);
-        Ok(())
+        bindings: Bindings,
+    ) -> Result<Rung> {
+        self.update_from(slot, bucket, bindings, Rung::Unchanged)
     }
 
-    /// Binds a bucket as recorded, unless it is bound.
-    pub(super) fn bind(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
-        if self.bindings[bucket].is_none() {
-            let recording = &self.buckets.as_slice()[bucket].recording;
-            let bindings = Bindings::over(recording, &*self.backend, device_slot, &self.policy);
-            self.bindings[bucket] = Some(bindings.within(|| format!("bucket {bucket}"))?);
-        }
-        Ok(())
-    }
-
-    /// A bucket that is bound, ready to be replayed in this way.
-    pub(super) fn make(
-        &self,
-        device_slot: &mut dyn DeviceSlot,
-        bucket: usize,
-        way: Way,
-    ) -> Result<Ready> {
-        let place = || format!("bucket {bucket}");
-        let bindings = self.bindings[bucket].as_ref();
-        let bindings = bindings.expect("bound by the caller");
-        let batch = Batch::new(bindings, way.scope);
-        let memory = self.memory(device_slot, bindings);
-        let audit = batch.check(&memory).within(place)?;
-        let graph = match way.mode {
-            Mode::Graph => {
-                let build = self.policy.build;
-                let made = make_graph(device_slot, &memory, &batch.body, build, None);
-                Some(made.within(place)?.0)
-            }
-            _ => None,
-        };
-        Ok(Ready {
-            batch,
-            graph,
-            audit,
-            timed: TimedGraph::default(),
-            last_used: self.replays,
-        })
-    }
-
-    /// What the operations of a bucket with these bindings may use.
-    pub(super) fn memory<'a>(
-        &'a self,
-        device_slot: &dyn DeviceSlot,
-        bindings: &'a Bindings,
-    ) -> Memory<'a> {
-        let recording = bindings.recording();
-        let own = recording.buffers_by_id();
-        Memory {
-            recording,
-            own: own.map(|(id, _)| device_slot.addresses(id)).collect(),
-            bound: bindings.views().collect(),
-            declared: &self.declared,
-        }
-    }
-
-    /// What was audited of a bucket, if it is ready.
-    pub fn audit(&self, bucket: usize) -> Option<&Audit> {
-        Some(&self.ready.get(bucket)?.as_ref()?.audit)
-    }
-
-    pub(super) fn drop_ready(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) {
-        self.drop_timed(device_slot, bucket);
-        if let Some(ready) = self.ready[bucket].take() {
-            ready.discard(device_slot);
-        }
-    }
-
-    pub(super) fn set_ready(&mut self, bucket: usize, ready: Ready) {
-        self.ready[bucket] = Some(ready);
-    }
-
-    /// Takes the device slot's right to those of `allocations` that no bucket uses.
-    pub(super) fn disown_unused<'a>(
+    /// [`Executor::update`], by no cheaper rung than `least`.
+    ///
+    /// # Errors
+    /// As [`Executor::update`].
+    pub fn update_from(
         &mut self,
-        device_slot: &mut dyn DeviceSlot,
-        allocations: impl Iterator<Item = &'a Allocation>,
-    ) {
-        for allocation in allocations {
-            let bound = self
-                .bindings
-                .iter()
-                .flatten()
-                .flat_map(Bindings::allocations);
-            let declared = self.declared.views().iter().map(AllocationView::allocation);
-            if !bound.chain(declared).any(|used| used.is(allocation)) {
-                device_slot.disown(allocation);
-                self.declared.let_go(allocation);
+        slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        bindings: Bindings,
+        least: Rung,
+    ) -> Result<Rung> {
+        self.buckets.make_ready(slot, bucket)?;
+        let place = || format!("update of bucket {bucket}");
+        self.check_update(slot, bucket, &bindings).within(place)?;
+        let updated = self.adopt_and_climb(slot, bucket, &bindings, least);
+        let (rung, unused) = match updated {
+            Ok((rung, batch, audit)) => {
+                let state = &mut self.buckets.states[bucket];
+                let ready = state.ready.as_mut().expect("made ready above");
+                ready.discard_timed(slot);
+                (ready.batch, ready.audit) = (batch, audit);
+                state.is_rebound = true;
+                let old = state.bindings.replace(bindings);
+                (Ok(rung), old.expect("bound when it was made ready"))
+            }
+            Err(error) => (Err(error), bindings),
+        };
+        self.buckets.disown_unused(slot, unused.allocations());
+        rung.within(place)
+    }
+
+    /// Refuses bindings that a ready bucket cannot take.
+    fn check_update(
+        &self,
+        slot: &dyn DeviceSlot,
+        bucket: usize,
+        bindings: &Bindings,
+    ) -> Result<()> {
+        let old = self.buckets.states[bucket].bindings.as_ref();
+        if !old.is_some_and(|old| Arc::ptr_eq(old.recording(), bindings.recording())) {
+            return Err(Error::usage("the bindings are of another recording"));
+        }
+        if bindings.slot() != slot.id() {
+            return Err(Error::usage("the bindings are of another slot"));
+        }
+        if self.policy().streams == Streams::PerStage && bindings.any_mapped() {
+            let error = Error::usage("streams = \"per_stage\" has no mapped buffers");
+            return Err(error.fix("set streams = \"per_slot\""));
+        }
+        self.buckets.declared.check(bindings)
+    }
+
+    fn adopt_and_climb(
+        &mut self,
+        slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        bindings: &Bindings,
+        least: Rung,
+    ) -> Result<(Rung, Batch, Audit)> {
+        for allocation in bindings.allocations() {
+            slot.adopt(allocation)?;
+        }
+        let ready = self.buckets.states[bucket].ready.as_mut();
+        let ready = ready.expect("made ready by the caller");
+        let batch = Batch::new(bindings, ready.batch.scope);
+        let memory = AllowedMemory::new(slot, bindings, &self.buckets.declared);
+        let audit = batch.check(&memory)?;
+        let build = self.buckets.policy.build;
+        let climbed = self
+            .updates
+            .climb(slot, ready, &memory, &batch, build, least);
+        let rung = climbed.map_err(|failure| {
+            if failure.is_spoiled {
+                // The next batch makes another graph.
+                self.buckets.drop_ready(slot, bucket);
+            }
+            failure.error
+        })?;
+        Ok((rung, batch, audit))
+    }
+
+    /// Lets pointers in structs point into an embedder's memory. All declared memory counts as
+    /// one thing that launches read or write, whatever the address. A bucket is made ready only
+    /// after the memory that it points to is declared, so set [`Policy::warm_up`] to false.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another slot, for memory of another
+    /// backend, and for memory that a buffer of any bucket is bound to: nothing would order the
+    /// kernels that use the two.
+    pub fn declare(&mut self, slot: &mut dyn DeviceSlot, view: AllocationView) -> Result<()> {
+        self.buckets.check_slot(slot)?;
+        for state in &self.buckets.states {
+            if let Some(bindings) = &state.bindings {
+                check_apart(bindings, &view)?;
             }
         }
-    }
-}
-
-/// The device slot is not at hand here, and takes the graphs at its next executor's first
-/// call, or when that makes a graph.
-impl Drop for Executor {
-    fn drop(&mut self) {
-        let ready = self.ready.iter().flatten();
-        self.device_slot.release(ready.flat_map(Ready::graphs));
-    }
-}
-
-impl Ready {
-    /// The graphs that it has in the device slot.
-    fn graphs(&self) -> impl Iterator<Item = GraphId> {
-        self.graph.into_iter().chain(self.timed.graph())
-    }
-
-    /// Whether it is replayed in this way.
-    pub(super) fn is_of(&self, way: Way) -> bool {
-        (self.batch.scope, self.graph.is_some()) == (way.scope, way.mode == Mode::Graph)
-    }
-
-    /// Drops its graph.
-    pub(super) fn discard(self, device_slot: &mut dyn DeviceSlot) {
-        if let Some(graph) = self.graph {
-            device_slot.drop_graph(graph);
-        }
-    }
-
-    /// Whether a launch is given an address in an allocation.
-    pub(super) fn points_into(&self, allocation: &Allocation) -> bool {
-        let args = self
-            .batch
-            .body
-            .iter()
-            .flat_map(|lowered| match lowered.op() {
-                Op::Launch { args, .. } => &args[..],
-                _ => &[],
-            });
-        args.into_iter().any(|&word| allocation.contains(word, 1))
-    }
-
-    /// Gives a batch to the device slot, with its body as a graph or as launches.
-    pub(super) fn give(
-        &self,
-        device_slot: &mut dyn DeviceSlot,
-        graph: Option<GraphId>,
-        live: Extent,
-        per_stage: bool,
-        times: Times,
-        replay: &mut Replay,
-    ) -> Result<()> {
-        if per_stage && !device_slot.is_quiet() {
-            // What was given before still uses the buffers, whatever it was.
-            let joined = join_stages(device_slot);
-            let joined = joined.and_then(|()| device_slot.join(Queue::Download, Queue::Upload));
-            joined.within(|| "wait for the batch before")?;
-            replay.calls += 6;
-        }
-        times.timestamp(device_slot, Queue::Upload, BEGUN, replay)?;
-        for copy in &self.batch.before {
-            copy.enqueue(device_slot, Queue::Upload, live, replay)?;
-        }
-        if !holds_uploads(&self.batch.body) {
-            times.timestamp(device_slot, Queue::Upload, UPLOADED, replay)?;
-        }
-        if per_stage {
-            device_slot
-                .join(Queue::Upload, Queue::Compute)
-                .within(|| "wait for uploads")?;
-            replay.calls += 2;
-        }
-        self.give_body(device_slot, graph, times, replay)?;
-        for copy in &self.batch.inside {
-            replay.copied_bytes += copy.bytes;
-            replay.padding_bytes += copy.bytes - copy.live_bytes(live);
-        }
-        if per_stage {
-            device_slot
-                .join(Queue::Compute, Queue::Download)
-                .within(|| "wait for kernels")?;
-            replay.calls += 2;
-        }
-        for copy in &self.batch.after {
-            copy.enqueue(device_slot, Queue::Download, live, replay)?;
-        }
-        times.timestamp(device_slot, Queue::Download, DOWNLOADED, replay)?;
-        device_slot.fence().within(|| "fence")?;
-        replay.calls += 1;
+        slot.adopt(view.allocation())?;
+        self.buckets.declared.add(view);
         Ok(())
     }
 
-    /// Gives what is between the copies of live sizes.
-    fn give_body(
-        &self,
-        device_slot: &mut dyn DeviceSlot,
-        graph: Option<GraphId>,
-        times: Times,
-        replay: &mut Replay,
-    ) -> Result<()> {
-        let Some(graph) = graph else {
-            let stamped = times == Times::Calls;
-            replay.calls += enqueue_all(device_slot, &self.batch.body, stamped, "")?;
-            return Ok(());
-        };
-        let graph = match times {
-            Times::Graph(timed) => timed,
-            Times::None | Times::Calls => graph,
-        };
-        device_slot.launch_graph(graph).within(|| "graph launch")?;
-        replay.calls += 1;
-        times.timestamp(device_slot, Queue::Compute, COMPUTED, replay)
+    /// Takes back all declarations of an allocation. A bucket that still points there is refused
+    /// at its next batch. No work may be in flight.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another slot.
+    pub fn withdraw(&mut self, slot: &mut dyn DeviceSlot, allocation: &Allocation) -> Result<()> {
+        self.buckets.check_slot(slot)?;
+        self.buckets.declared.remove(allocation);
+        for bucket in 0..self.buckets.states.len() {
+            let ready = self.buckets.states[bucket].ready.as_ref();
+            if ready.is_some_and(|ready| ready.points_into(allocation)) {
+                self.buckets.drop_ready(slot, bucket);
+            }
+        }
+        self.buckets
+            .disown_unused(slot, std::iter::once(allocation));
+        Ok(())
     }
-}
 
-/// Marks whatever the device slot was given, on whichever queue. Returns the calls that it
-/// took.
-pub(super) fn mark_all(device_slot: &mut dyn DeviceSlot, per_stage: bool) -> Result<usize> {
-    if per_stage {
-        join_stages(device_slot)?;
+    /// Draws the operations that a batch of a bucket replays, and their order, in Graphviz's DOT
+    /// language: kernels are boxes, uploads and downloads trapezia, memsets ellipses. An edge is
+    /// labelled with the buffers that order its ends, and dotted where only the stream orders
+    /// them. A graph is read back from the device. Makes the bucket ready first; before
+    /// [`Mode::Auto`](super::Mode::Auto) has chosen, as the graph that it prefers, and the title says so.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub fn dot(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
+        self.buckets.make_ready_to_draw(slot, bucket)?;
+        let state = &self.buckets.states[bucket];
+        let (Some(ready), Some(bindings)) = (&state.ready, &state.bindings) else {
+            unreachable!("made ready above");
+        };
+        let held = match ready.graph {
+            Some(graph) => slot.graph_ops(graph),
+            None => Ok(Vec::new()),
+        };
+        let held = held.within(|| format!("graph of bucket {bucket}"))?;
+        let (way, is_line) = match (ready.graph, self.policy().build) {
+            (None, _) => ("launches", true),
+            (Some(_), Build::Capture) => ("captured graph", true),
+            (Some(_), Build::Explicit) => ("explicit graph", false),
+        };
+        let capacity = self.buckets().as_slice()[bucket].capacity;
+        let open = match state.way {
+            Some(_) => "",
+            None => ", not chosen yet",
+        };
+        let title = format!("bucket {bucket} of {capacity}: {way}{open}");
+        Ok(dot::draw(ready, &held, bindings, &title, is_line))
     }
-    device_slot.fence()?;
-    Ok(if per_stage { 5 } else { 1 })
-}
-
-/// Makes the download queue wait for all that the device slot was given before.
-fn join_stages(device_slot: &mut dyn DeviceSlot) -> Result<()> {
-    device_slot.join(Queue::Upload, Queue::Compute)?;
-    device_slot.join(Queue::Compute, Queue::Download)
 }

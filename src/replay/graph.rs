@@ -1,97 +1,70 @@
-//! Making graphs of lowered commands, by capture or by hand.
+//! Graphs of lowered commands.
 
-use super::audit::{Memory, check_held};
-use super::give::{Given, build_graph, drop_released, enqueue};
+use super::audit::{AllowedMemory, check_held};
+use super::submit::{NodeSource, make_graph as submit_graph};
 use super::{Build, Lowered, hazards};
 use crate::backend::{Built, DeviceSlot, GraphId};
 use crate::error::{Context, Error, Result};
 
-/// Why there is no graph, or none that may be launched.
-pub(super) struct NotMade {
-    error: Error,
-    /// The graph that was to take other parameters may hold some of them: a failed
-    /// update leaves it undefined.
-    pub(super) spoiled: bool,
+/// Why a graph could not be made or changed.
+pub(super) struct GraphFailure {
+    pub(super) error: Error,
+    /// Whether the graph that was to change may hold some of the change: the driver leaves it
+    /// undefined after a failed update.
+    pub(super) is_spoiled: bool,
 }
 
-impl From<NotMade> for Error {
-    fn from(not_made: NotMade) -> Self {
-        not_made.error
+impl From<GraphFailure> for Error {
+    fn from(failure: GraphFailure) -> Self {
+        failure.error
     }
 }
 
-/// Makes a graph of `body`, or gives its parameters to the graph `into`, and
-/// compares what the device then holds with `body`.
+/// Makes a graph of `body`, or gives its parameters to the graph `into`, and compares what the
+/// device then holds with `body`.
 ///
 /// # Errors
-/// What the device says, with the command it came to;
-/// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if the graph holds something
-/// else.
+/// As [`DeviceSlot::make_graph`]; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if the
+/// graph holds something else than `body`.
 pub(super) fn make_graph(
-    device_slot: &mut dyn DeviceSlot,
-    memory: &Memory<'_>,
+    slot: &mut dyn DeviceSlot,
+    memory: &AllowedMemory<'_>,
     body: &[Lowered],
     build: Build,
     into: Option<GraphId>,
-) -> Result<(GraphId, Built), NotMade> {
-    let given = give_graph(device_slot, memory, body, build, into);
-    let (graph, built) = given.map_err(|error| NotMade {
-        // What the device itself refuses comes with its code.
-        spoiled: into.is_some() && error.code().is_some(),
+) -> Result<(GraphId, Built), GraphFailure> {
+    let nodes = body.iter().map(NodeSource::Command);
+    let nodes: Vec<_> = nodes.zip(edges(memory, body, build)).collect();
+    let made = submit_graph(slot, &nodes, build, into);
+    let (graph, built) = made.map_err(|error| GraphFailure {
+        // Only errors of the driver carry a code.
+        is_spoiled: into.is_some() && error.code().is_some(),
         error,
     })?;
-    let held = device_slot
-        .graph_ops(graph)
-        .within(|| "read the graph back");
+    let held = slot.graph_ops(graph).within(|| "read the graph back");
     let audited = held.and_then(|held| check_held(body, &held, memory));
     match audited {
         Ok(()) => Ok((graph, built)),
         Err(error) => {
             if into.is_none() {
-                device_slot.drop_graph(graph);
+                slot.drop_graph(graph);
             }
-            Err(NotMade {
+            Err(GraphFailure {
                 error: error.within("audit"),
-                spoiled: into.is_some(),
+                is_spoiled: into.is_some(),
             })
         }
     }
 }
 
-fn give_graph(
-    device_slot: &mut dyn DeviceSlot,
-    memory: &Memory<'_>,
-    body: &[Lowered],
-    build: Build,
-    into: Option<GraphId>,
-) -> Result<(GraphId, Built)> {
+/// For each command of `body`, the places of those that an explicit graph runs it after. A
+/// captured graph runs its commands in their order and has no edges to state.
+pub(super) fn edges(memory: &AllowedMemory<'_>, body: &[Lowered], build: Build) -> Vec<Vec<usize>> {
     match build {
-        Build::Capture => capture(device_slot, into, |device_slot| {
-            body.iter().try_for_each(|lowered| {
-                enqueue(device_slot, lowered.queue(), lowered)
-                    .within(|| format!("capture of command {}", lowered.command()))
-            })
-        }),
+        Build::Capture => vec![Vec::new(); body.len()],
         Build::Explicit => {
             let commands: Vec<usize> = body.iter().map(Lowered::command).collect();
-            let after = hazards(memory.recording, &commands);
-            let given = body.iter().map(Given::Command);
-            let nodes: Vec<_> = given.zip(after).collect();
-            build_graph(device_slot, &nodes, into).within(|| "build the graph")
+            hazards(memory.recording, &commands)
         }
     }
-}
-
-/// Captures what `take_down` gives to the device slot. The capture is over when this
-/// returns, also with an error, which is then the first thing that went wrong.
-pub(super) fn capture(
-    device_slot: &mut dyn DeviceSlot,
-    into: Option<GraphId>,
-    take_down: impl FnOnce(&mut dyn DeviceSlot) -> Result<()>,
-) -> Result<(GraphId, Built)> {
-    drop_released(device_slot);
-    device_slot.begin_capture().within(|| "begin capture")?;
-    let taken_down = take_down(device_slot);
-    let ended = device_slot.end_capture(into).within(|| "end capture");
-    taken_down.and(ended)
 }

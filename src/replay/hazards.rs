@@ -1,11 +1,11 @@
-//! What has to wait for what.
+//! Derives the order of commands from the buffers that they use.
 
 use crate::record::{BUFFERS_MAX, Command, Recording};
 
-/// Memory that is declared to the executor, which counts as one more buffer.
+/// Memory that is declared to the executor counts as one more buffer.
 const DECLARED: usize = BUFFERS_MAX;
 
-/// Calls `visit(place, writes)` for all memory that a command touches.
+/// Calls `visit(buffer, writes)` for all memory that a command uses.
 fn visit(command: &Command, mut visit: impl FnMut(usize, bool)) {
     command.visit_buffers(|id, _, writes| visit(id.index(), writes));
     if let Some(writes) = command.writes_declared() {
@@ -13,14 +13,14 @@ fn visit(command: &Command, mut visit: impl FnMut(usize, bool)) {
     }
 }
 
-/// For each of `commands` (places in the recording, ascending), the earlier ones
-/// that it must run after: it reads what they wrote, or writes what they wrote
-/// or read. Those that follow from others are left out.
+/// For each of `commands` (ascending indices in the recording), the places in `commands` of the
+/// earlier ones that it must run after: it reads what they write, or writes what they read or
+/// write. Edges that follow from others are left out.
 pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
     let mut last_write: [Option<usize>; DECLARED + 1] = [None; DECLARED + 1];
     let mut reads_since: Vec<Vec<usize>> = vec![Vec::new(); DECLARED + 1];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(commands.len());
-    // Everything that each one comes after, directly or not.
+    // By command: all commands that it runs after, directly or not.
     let mut reached: Vec<Vec<bool>> = Vec::with_capacity(commands.len());
     for (node, &command) in commands.iter().enumerate() {
         let mut direct = Vec::new();
@@ -30,7 +30,7 @@ pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
                 direct.extend(&reads_since[place]);
             }
         });
-        // Latest first: what one of them comes after needs no edge of its own.
+        // Latest first: what an earlier edge already implies needs no edge of its own.
         direct.sort_unstable_by(|a, b| b.cmp(a));
         direct.dedup();
         let mut reach = vec![false; node];

@@ -1,4 +1,4 @@
-//! The one lowering.
+//! Lowers commands to operations.
 
 use super::Bindings;
 use super::bindings::BoundLaunch;
@@ -7,47 +7,47 @@ use crate::record::{Arg, Command, Launch, Target};
 use std::fmt;
 use std::sync::Arc;
 
-/// A command with everything resolved. Only [`lower`] makes one, so its operation is
-/// that of a checked recording over bindings of one device slot.
+/// A command as an operation with addresses. Only [`lower`] makes one, so the operation comes from
+/// a checked recording over bindings of one slot.
 #[derive(Clone)]
 pub struct Lowered {
     command: usize,
     queue: Queue,
     op: Op,
-    device_slot: DeviceSlotId,
-    /// The allocations that buffers are bound to, which live as long as this does.
+    slot: DeviceSlotId,
+    /// Keeps the allocations that buffers are bound to.
     _allocations: Arc<[Allocation]>,
 }
 
 impl Lowered {
-    /// Its place in the recording.
+    /// The index of the command in the recording.
     pub fn command(&self) -> usize {
         self.command
     }
 
-    /// Where it goes if it goes by itself.
+    /// The queue of the operation, outside of a graph.
     pub fn queue(&self) -> Queue {
         self.queue
     }
 
-    /// What it is.
+    /// The operation.
     pub fn op(&self) -> &Op {
         &self.op
     }
 
-    /// The device slot whose memory it addresses.
-    pub fn device_slot(&self) -> &DeviceSlotId {
-        &self.device_slot
+    /// The slot whose memory it addresses.
+    pub fn slot(&self) -> &DeviceSlotId {
+        &self.slot
     }
 
-    /// An operation of no recording, which nothing is given.
+    /// An operation without a recording.
     #[cfg(test)]
     pub(super) fn of_op(command: usize, op: Op) -> Self {
         Lowered {
             command,
             queue: Queue::Compute,
             op,
-            device_slot: DeviceSlotId::new(crate::backend::BackendId::new()),
+            slot: DeviceSlotId::new(crate::backend::BackendId::new()),
             _allocations: Arc::new([]),
         }
     }
@@ -62,8 +62,8 @@ impl fmt::Debug for Lowered {
     }
 }
 
-/// Resolves every command of a recording: addresses, byte counts, grids and
-/// arguments. Copies of mapped buffers vanish.
+/// Lowers every command of a recording: resolves addresses, sizes, grids and arguments. Copies of
+/// mapped buffers are left out.
 pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     let mut launches = 0..;
     let allocations: Arc<[Allocation]> = bindings.allocations().cloned().collect();
@@ -110,7 +110,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             command: index,
             queue,
             op,
-            device_slot: bindings.device_slot().clone(),
+            slot: bindings.slot().clone(),
             _allocations: Arc::clone(&allocations),
         })
     };
@@ -118,7 +118,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     commands.filter_map(lower_one).collect()
 }
 
-/// What a launch passes: addresses in place of buffers, also in structs.
+/// The arguments of a launch in words, with addresses in place of buffers, also in structs.
 fn words(bindings: &Bindings, launch: &Launch, bound: &BoundLaunch) -> Box<[u64]> {
     let mut words = Vec::with_capacity(launch.kernel.words());
     let mut targets = Vec::new();

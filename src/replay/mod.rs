@@ -1,39 +1,43 @@
-//! *How*: a recording against a slot's addresses, replayed.
+//! *How*: replays a recording over a slot's addresses.
 //!
-//! [`lower`] alone turns a command into an [`Op`](crate::backend::Op); a stream
-//! call, a capture, a node built by hand and a change of parameters apply the
-//! same operations, so all ways to replay run the same work.
+//! Only [`lower`] turns a command into an [`Op`](crate::backend::Op). Stream calls, captures,
+//! explicit graphs and changes of parameters all use the same operations, so every way to replay
+//! does the same work.
 
 mod audit;
+mod autotune;
 mod batch;
 mod bindings;
 mod buckets;
-mod choose;
 mod deadline;
-mod declared;
+mod declared_memory;
 mod dot;
 mod executor;
-mod fallback;
-mod give;
 mod graph;
+mod graph_retry;
 mod hazards;
 mod lower;
 mod policy;
+mod ready_batch;
+mod ready_buckets;
+mod replay_counts;
+mod shadow_check;
+mod submit;
 pub mod timed;
-mod update;
-mod verify;
+mod update_ladder;
 
 pub use audit::Audit;
+pub(crate) use autotune::Choices;
+pub use autotune::{Chosen, Tried};
 pub use bindings::Bindings;
 pub(crate) use buckets::check_ladder;
 pub use buckets::{Bucket, Buckets};
-pub(crate) use choose::Choices;
-pub use choose::{Chosen, Tried};
 pub(crate) use deadline::give_up;
-pub use executor::{Executor, Replay};
-#[cfg(feature = "bench")]
-pub(crate) use give::enqueue;
+pub use executor::Executor;
 pub use hazards::hazards;
 pub use lower::{Lowered, lower};
 pub use policy::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify, Way};
-pub use update::{Rung, Updates};
+pub use replay_counts::Replay;
+#[cfg(feature = "bench")]
+pub(crate) use submit::{capture, enqueue};
+pub use update_ladder::{Rung, Updates};

@@ -1,4 +1,4 @@
-//! The ways to replay, and which of them go together.
+//! The settings of a replay, and which of them exclude each other.
 
 use crate::backend::Streams;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ macro_rules! named {
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
             /// The name in configs and reports.
@@ -32,82 +32,81 @@ named! {
         Graph = "graph",
         /// One call for each command.
         Stream = "stream",
-        /// Whichever of the two, with whichever [`Scope`], is fastest with the first
-        /// batch of each bucket; see [`Chosen`](super::Chosen).
+        /// The fastest of both, with either [`Scope`], measured with the first batch of each
+        /// bucket; see [`Chosen`](super::Chosen).
         Auto = "auto",
     }
 }
 
 named! {
-    /// How a graph is made of the commands.
+    /// How a graph is made.
     Build {
-        /// By capturing them on a stream, in their order.
+        /// The commands are captured on a stream, in their order.
         #[default]
         Capture = "capture",
-        /// Node by node, each after those that its buffers depend on: what is
-        /// independent runs side by side.
+        /// Each command is added as a node with edges from those that it depends on, so that
+        /// independent commands run at the same time.
         Explicit = "explicit",
     }
 }
 
 named! {
-    /// What a graph holds.
+    /// The commands that a graph holds.
     Scope {
-        /// The whole batch. Copies are of the bucket's size.
+        /// The whole batch. Copies have the size of the bucket.
         #[default]
         Batch = "batch",
-        /// Kernels and memsets. Copies are calls beside it, of the live size.
+        /// Kernels and memsets. Copies are calls of their own, of the live size.
         Kernels = "kernels",
     }
 }
 
 named! {
-    /// How kernels come to the host's buffers.
+    /// How kernels access the host's buffers.
     Transfer {
-        /// By copies to and from the device.
+        /// Through copies to and from the device.
         #[default]
         Copy = "copy",
-        /// In place, in pinned memory, where a single launch touches the buffer,
-        /// and reads or writes it only; the others are copied.
+        /// In place, in pinned memory, if exactly one kernel reads or writes the buffer; other
+        /// buffers are copied.
         Mapped = "mapped",
-        /// In place up to [`Policy::mapped_bytes_max`], by copies beyond.
+        /// In place up to [`Policy::mapped_bytes_max`], and through copies above.
         Auto = "auto",
     }
 }
 
 named! {
-    /// What becomes of a batch whose graph the device refuses, and that no larger
-    /// bucket can take.
+    /// What happens to a batch if the device refuses its graph and no larger bucket has one.
     Fallback {
         /// It fails.
         #[default]
         None = "none",
-        /// It runs as launches, and the graph is tried again later.
+        /// It runs as single launches, and the graph is tried again later.
         Launches = "launches",
     }
 }
 
 named! {
-    /// Whether the first batch of each bucket of a slot runs as launches too, and
-    /// the results are compared bit by bit. It takes as long as both, and is waited
-    /// for where it is submitted.
+    /// Whether the first batch of each bucket of a slot also runs as single launches, and the
+    /// results are compared bit by bit. That takes the time of both, and submitting the batch
+    /// waits for it.
     Verify {
-        /// Where a graph is something else than the same calls: not on the CPU.
+        /// Not on the CPU, where a graph is the same calls.
         #[default]
         Auto = "auto",
-        /// It does.
+        /// On every device.
         First = "first",
-        /// It does not.
+        /// Never.
         Off = "off",
     }
 }
 
-/// What [`Mode::Auto`] chooses: calls or a graph, and which bytes are copied.
+/// A way to replay, as [`Mode::Auto`] chooses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// [`Mode::Graph`] or [`Mode::Stream`].
     pub mode: Mode,
-    /// As [`Policy::scope`].
+    /// What a graph holds, and the size of copies.
     pub scope: Scope,
 }
 
@@ -120,45 +119,42 @@ impl fmt::Display for Way {
 /// How batches are replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Graph or plain calls.
+    /// Graphs or single calls.
     pub mode: Mode,
-    /// How graphs are made; without meaning to [`Mode::Stream`].
+    /// How graphs are made; ignored by [`Mode::Stream`].
     pub build: Build,
-    /// What a graph holds; [`Mode::Stream`] moves the same bytes. Without meaning to
-    /// [`Mode::Auto`], which chooses it.
+    /// What a graph holds; [`Mode::Stream`] copies the same bytes. Ignored by [`Mode::Auto`],
+    /// which chooses it.
     pub scope: Scope,
-    /// Which streams work goes to.
+    /// The streams that work goes to.
     pub streams: Streams,
-    /// How kernels come to the host's buffers.
+    /// How kernels access the host's buffers.
     pub transfer: Transfer,
-    /// The largest buffer in bytes that [`Transfer::Auto`] leaves on the host.
+    /// The largest buffer in bytes that [`Transfer::Auto`] accesses in place.
     pub mapped_bytes_max: usize,
-    /// The most buckets that a slot keeps ready; beyond, the least recently used
-    /// one is dropped. At least 1.
+    /// The most buckets that a slot keeps ready, at least 1. To make another ready, the least
+    /// recently used one is dropped.
     pub ready_max: usize,
-    /// Makes all buckets ready when the engine is built, up to
-    /// [`Policy::ready_max`]; otherwise each at its first batch, as under
-    /// [`Mode::Auto`] those for which nothing is chosen yet.
+    /// Whether buckets are made ready when the engine is built, up to [`Policy::ready_max`];
+    /// otherwise each is at its first batch. [`Mode::Auto`] makes a bucket ready only after its
+    /// way is chosen.
     pub warm_up: bool,
-    /// The longest that a batch may take from its submission on, batches before it
-    /// included. A device that takes longer is given up: it is started again where
-    /// it is supervised, and lost otherwise. A kernel of the CPU that never ends
-    /// can only be given up from outside its process.
+    /// The longest time from the submission of a batch to its end, including the batches before
+    /// it. A device that takes longer counts as lost; a supervised device is started again. A
+    /// CPU kernel that never ends can only be stopped from outside of its process.
     pub deadline: Option<Duration>,
-    /// Where batches go whose graph cannot be made; without meaning to
-    /// [`Mode::Stream`].
+    /// What happens to batches whose graph cannot be made; ignored by [`Mode::Stream`].
     pub fallback: Fallback,
-    /// Whether the first batch of a graph is compared with its launches; without
-    /// meaning to [`Mode::Stream`].
+    /// Whether the first batch of a graph is compared with single launches; ignored by
+    /// [`Mode::Stream`].
     pub verify: Verify,
-    /// Every so many batches of a slot run twice, as launches and as they are
-    /// replayed, and are compared; none if it is 0.
+    /// Compares every `shadow_every`-th batch of a slot with single launches; none if 0.
     pub shadow_every: u32,
 }
 
-/// Up to this size a mapped buffer is faster than a copied one each way, by a
-/// third and more; docs/ARCHITECTURE.md has the measurement. The upload of twice
-/// as much gains nothing.
+/// The largest buffer in bytes that is worth mapping. Up to this size mapping is at least a third
+/// faster than copying, in both directions; at twice the size an upload gains nothing
+/// (docs/ARCHITECTURE.md has the measurement).
 pub const MAPPED_BYTES_MAX: usize = 128 << 10;
 
 impl Default for Policy {
@@ -189,8 +185,8 @@ impl Policy {
         }
     }
 
-    /// Every combination of settings that go together, with the other fields at
-    /// their defaults. Without [`Mode::Auto`], which is one or the other of them.
+    /// Every legal combination of settings, with the other fields at their defaults. Without
+    /// [`Mode::Auto`], which chooses one of them.
     pub fn legal() -> impl Iterator<Item = Policy> {
         let all = [Mode::Graph, Mode::Stream].into_iter().flat_map(|mode| {
             Build::ALL.iter().flat_map(move |&build| {
@@ -211,10 +207,10 @@ impl Policy {
         all.filter(|policy| policy.check().is_ok())
     }
 
-    /// Whether the settings go together.
+    /// Refuses settings that exclude each other.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config), naming the legal choices.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the legal choices.
     pub fn check(&self) -> Result<()> {
         let refused = |message: &str, fix: &str| Err(Error::config(message).fix(fix));
         if self.mode != Mode::Auto && !self.streams_take(self.scope) {
@@ -247,8 +243,7 @@ impl Policy {
         self.streams != Streams::PerStage || scope == Scope::Kernels
     }
 
-    /// The way that a bucket is replayed; under [`Mode::Auto`] unless another is
-    /// faster.
+    /// The way that buckets are replayed; with [`Mode::Auto`] unless another is faster.
     pub(super) fn first_way(&self) -> Way {
         match (self.mode, self.streams) {
             (Mode::Auto, Streams::PerSlot) => Way {
@@ -266,7 +261,7 @@ impl Policy {
         }
     }
 
-    /// What [`Mode::Auto`] chooses among, its [`Policy::first_way`] first.
+    /// The ways that [`Mode::Auto`] chooses from, [`Policy::first_way`] first.
     pub(super) fn ways(&self) -> impl Iterator<Item = Way> {
         let scopes = Scope::ALL.iter().copied();
         let scopes = scopes.filter(|scope| self.streams_take(*scope));
@@ -274,7 +269,7 @@ impl Policy {
         of(Mode::Graph).chain(of(Mode::Stream))
     }
 
-    /// Whether a buffer of this size may stay on the host.
+    /// Whether kernels may access a buffer of this size in place.
     pub(super) fn maps(&self, bytes: usize) -> bool {
         match (self.streams, self.transfer) {
             (Streams::PerStage, _) | (_, Transfer::Copy) => false,

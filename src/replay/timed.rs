@@ -1,20 +1,16 @@
-//! Batches with their times: when the device began, and when uploads, kernels and
-//! downloads were over.
+//! Timed batches: when the device began, and when uploads, kernels and downloads were over.
 //!
-//! Where a graph holds the whole batch, a second one of the same commands is made
-//! at the first use, with a timestamp behind each stage. Built by hand, timestamps are
-//! leaves: nothing waits for them, so what ran side by side still does. In a stream,
-//! and round a graph of kernels, timestamps stand between the calls.
+//! A graph that holds the whole batch gets a second one of the same commands for the first timed
+//! batch, with a timestamp behind each stage. In an explicit graph timestamps are leaves: nothing
+//! waits for them, so independent commands still run at the same time. Single launches, and the
+//! copies around a graph of kernels, have the timestamps between the calls.
 
-use super::audit::check_held;
-use super::executor::{Executor, Ready, Replay};
-use super::give::{self, Given};
-use super::graph::capture;
-use super::{Build, Lowered, Scope, hazards};
+use super::audit::{AllowedMemory, check_held};
+use super::graph::edges;
+use super::submit::{self, NodeSource, make_graph};
+use super::{Build, Lowered};
 use crate::backend::{DeviceSlot, GraphId, Op, Queue, TIMESTAMPS};
 use crate::error::{Context, Result};
-use crate::record::Recording;
-use crate::workload::Extent;
 
 /// The timestamp before everything.
 pub const BEGUN: u32 = 0;
@@ -27,186 +23,52 @@ pub const DOWNLOADED: u32 = 3;
 
 const _: () = assert!(DOWNLOADED as usize + 1 == TIMESTAMPS);
 
-/// How one batch is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Times {
-    /// Not at all.
-    None,
-    /// By timestamps among the calls.
-    Calls,
-    /// By another graph, which holds them.
-    Graph(GraphId),
+/// Gives a timestamp to a queue.
+pub(super) fn enqueue_timestamp(
+    slot: &mut dyn DeviceSlot,
+    queue: Queue,
+    timestamp: u32,
+) -> Result<()> {
+    submit::enqueue_timestamp(slot, queue, timestamp).within(|| format!("timestamp {timestamp}"))
 }
 
-/// The graph with timestamps that belongs to a graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum TimedGraph {
-    /// Nobody asked yet.
-    #[default]
-    Unmade,
-    Made(GraphId),
-    /// The device did not take it.
-    Refused,
-}
-
-impl TimedGraph {
-    pub(super) fn graph(self) -> Option<GraphId> {
-        match self {
-            TimedGraph::Made(graph) => Some(graph),
-            TimedGraph::Unmade | TimedGraph::Refused => None,
-        }
-    }
-}
-
-impl Executor {
-    /// [`Executor::replay`], with the device slot's timestamps: [`BEGUN`] to [`DOWNLOADED`].
-    ///
-    /// Where the device refuses the graph that this takes, the batch runs without
-    /// them, which is logged once and is in [`Replay::timed`].
-    ///
-    /// # Errors
-    /// As [`Executor::replay`].
-    pub fn replay_timed(
-        &mut self,
-        device_slot: &mut dyn DeviceSlot,
-        bucket: usize,
-        live: Extent,
-    ) -> Result<Replay> {
-        self.run(device_slot, bucket, live, true)
-    }
-
-    /// How to time a batch of a bucket that is ready.
-    pub(super) fn times(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) -> Times {
-        let Some(ready) = self.ready_ref(bucket) else {
-            return Times::None;
-        };
-        if ready.graph.is_none() || ready.batch.scope == Scope::Kernels {
-            return Times::Calls;
-        }
-        let timed = match ready.timed {
-            TimedGraph::Unmade => match self.make_timed(device_slot, bucket, ready) {
-                Ok(graph) => TimedGraph::Made(graph),
-                Err(error) => {
-                    tracing::warn!(%error, bucket, "batches of this bucket are not timed");
-                    TimedGraph::Refused
-                }
-            },
-            known => known,
-        };
-        if let Some(ready) = self.ready_mut(bucket) {
-            ready.timed = timed;
-        }
-        match timed {
-            TimedGraph::Made(graph) => Times::Graph(graph),
-            _ => Times::None,
-        }
-    }
-
-    /// Makes the graph with timestamps, and audits it as the one that it stands for.
-    fn make_timed(
-        &self,
-        device_slot: &mut dyn DeviceSlot,
-        bucket: usize,
-        ready: &Ready,
-    ) -> Result<GraphId> {
-        let bindings = self.bindings[bucket].as_ref();
-        let bindings = bindings.expect("bound when it was made ready");
-        let (recording, body) = (bindings.recording(), &ready.batch.body);
-        let made = match self.policy.build {
-            // In line, as everything is in a capture.
-            Build::Capture => capture(device_slot, None, |device_slot| {
-                take_down(device_slot, body)
-            })
-            .map(|(graph, _)| graph),
-            Build::Explicit => build_by_hand(device_slot, recording, body),
-        };
-        let place = || "make the graph with timestamps";
-        let graph = made.within(place)?;
-        let audited = device_slot.graph_ops(graph).and_then(|mut held| {
-            held.retain(|op| !matches!(op, Op::Timestamp { .. }));
-            check_held(body, &held, &self.memory(&*device_slot, bindings))
-        });
-        if audited.is_err() {
-            device_slot.drop_graph(graph);
-        }
-        audited.map(|()| graph).within(place)
-    }
-
-    /// Drops the graph with timestamps of a bucket, as its commands change.
-    pub(super) fn drop_timed(&mut self, device_slot: &mut dyn DeviceSlot, bucket: usize) {
-        if let Some(ready) = self.ready_mut(bucket)
-            && let TimedGraph::Made(graph) = std::mem::take(&mut ready.timed)
-        {
-            device_slot.drop_graph(graph);
-        }
-    }
-}
-
-impl Times {
-    /// Gives a timestamp to a queue, if this batch has its timestamps there.
-    pub(super) fn timestamp(
-        self,
-        device_slot: &mut dyn DeviceSlot,
-        queue: Queue,
-        timestamp: u32,
-        replay: &mut Replay,
-    ) -> Result<()> {
-        if self == Times::Calls {
-            enqueue_timestamp(device_slot, queue, timestamp)?;
-            replay.calls += 1;
-        }
-        Ok(())
-    }
-}
-
-fn enqueue_timestamp(device_slot: &mut dyn DeviceSlot, queue: Queue, timestamp: u32) -> Result<()> {
-    give::enqueue_timestamp(device_slot, queue, timestamp)
-        .within(|| format!("timestamp {timestamp}"))
-}
-
-/// Gives commands one after the other, and with `stamped` a timestamp after the last
-/// upload, if any is among them, and one after the last kernel. Returns how many
-/// calls it made.
-pub(super) fn enqueue_all(
-    device_slot: &mut dyn DeviceSlot,
+/// Gives commands one after the other, with [`UPLOADED`] and [`COMPUTED`] among them if asked
+/// for. Returns the number of calls.
+pub(super) fn enqueue_body(
+    slot: &mut dyn DeviceSlot,
     body: &[Lowered],
-    stamped: bool,
-    place: &str,
+    has_timestamps: bool,
 ) -> Result<usize> {
-    let mut timestamps = match stamped {
-        true => timestamps_among(body),
-        false => Vec::new(),
-    }
-    .into_iter()
-    .peekable();
-    let mut calls = 0;
-    for at in 0..=body.len() {
-        while let Some((_, timestamp)) = timestamps.next_if(|(timestamp_at, _)| *timestamp_at == at)
-        {
-            enqueue_timestamp(device_slot, Queue::Compute, timestamp)?;
-            calls += 1;
-        }
-        if let Some(lowered) = body.get(at) {
-            give::enqueue(device_slot, lowered.queue(), lowered)
-                .within(|| format!("{place}command {}", lowered.command()))?;
-            calls += 1;
+    let line: Vec<_> = match has_timestamps {
+        true => timed_line(body),
+        false => body.iter().map(NodeSource::Command).collect(),
+    };
+    for source in &line {
+        match *source {
+            NodeSource::Command(lowered) => submit::enqueue(slot, lowered.queue(), lowered)
+                .within(|| format!("command {}", lowered.command()))?,
+            NodeSource::Timestamp(timestamp) => {
+                enqueue_timestamp(slot, Queue::Compute, timestamp)?;
+            }
         }
     }
-    Ok(calls)
+    Ok(line.len())
 }
 
-/// The timestamps between commands in a line, each with the command that it is before.
-fn timestamps_among(body: &[Lowered]) -> Vec<(usize, u32)> {
+/// Commands in their order, with [`UPLOADED`] after the last upload, if there is one, and
+/// [`COMPUTED`] after the last kernel.
+fn timed_line(body: &[Lowered]) -> Vec<NodeSource<'_>> {
     let after_uploads = after_last(body, UPLOADED);
     let after_kernels = after_last(body, COMPUTED).max(after_uploads);
-    let uploads = holds_uploads(body).then_some((after_uploads, UPLOADED));
-    uploads
-        .into_iter()
-        .chain([(after_kernels, COMPUTED)])
-        .collect()
+    let mut line: Vec<_> = body.iter().map(NodeSource::Command).collect();
+    line.insert(after_kernels, NodeSource::Timestamp(COMPUTED));
+    if holds_uploads(body) {
+        line.insert(after_uploads, NodeSource::Timestamp(UPLOADED));
+    }
+    line
 }
 
-/// Whether the end of uploads is among these commands, or before them.
+/// Whether uploads are among these commands; otherwise they were over before.
 pub(super) fn holds_uploads(body: &[Lowered]) -> bool {
     after_last(body, UPLOADED) > 0
 }
@@ -229,47 +91,72 @@ fn after_last(body: &[Lowered], timestamp: u32) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-fn take_down(device_slot: &mut dyn DeviceSlot, body: &[Lowered]) -> Result<()> {
-    enqueue_timestamp(device_slot, Queue::Upload, BEGUN)?;
-    if !holds_uploads(body) {
-        enqueue_timestamp(device_slot, Queue::Upload, UPLOADED)?;
+/// Makes a graph of `body` with timestamps, and audits it as the graph without.
+///
+/// # Errors
+/// As [`make_graph`](super::graph::make_graph).
+pub(super) fn make_timed_graph(
+    slot: &mut dyn DeviceSlot,
+    memory: &AllowedMemory<'_>,
+    body: &[Lowered],
+    build: Build,
+) -> Result<GraphId> {
+    let nodes = match build {
+        Build::Capture => captured_nodes(body),
+        Build::Explicit => explicit_nodes(body, &edges(memory, body, build)),
+    };
+    let place = || "make the graph with timestamps";
+    let (graph, _) = make_graph(slot, &nodes, build, None).within(place)?;
+    let audited = slot.graph_ops(graph).and_then(|mut held| {
+        held.retain(|op| !matches!(op, Op::Timestamp { .. }));
+        check_held(body, &held, memory)
+    });
+    if audited.is_err() {
+        slot.drop_graph(graph);
     }
-    enqueue_all(device_slot, body, true, "capture of ")?;
-    enqueue_timestamp(device_slot, Queue::Download, DOWNLOADED)
+    audited.map(|()| graph).within(place)
 }
 
-/// With the edges of the graph that it stands for, and timestamps as leaves.
-fn build_by_hand(
-    device_slot: &mut dyn DeviceSlot,
-    recording: &Recording,
-    body: &[Lowered],
-) -> Result<GraphId> {
-    let commands: Vec<usize> = body.iter().map(Lowered::command).collect();
-    let edges = hazards(recording, &commands);
-    let ends = ends(body, &edges);
-    // Where nodes run as they are listed, a timestamp is met when its stage is over.
-    let mut listed: Vec<(Given<'_>, Vec<usize>)> = Vec::with_capacity(body.len() + TIMESTAMPS);
-    let mut places = Vec::with_capacity(body.len());
-    let mut commands = body.iter().zip(&edges);
+/// A node, and the places of those that it runs after.
+type TimedNode<'a> = (NodeSource<'a>, Vec<usize>);
+
+/// The commands with all timestamps, in one line as in every capture.
+fn captured_nodes(body: &[Lowered]) -> Vec<TimedNode<'_>> {
+    let mut line = timed_line(body);
+    if !holds_uploads(body) {
+        line.insert(0, NodeSource::Timestamp(UPLOADED));
+    }
+    line.insert(0, NodeSource::Timestamp(BEGUN));
+    line.push(NodeSource::Timestamp(DOWNLOADED));
+    line.into_iter().map(|node| (node, Vec::new())).collect()
+}
+
+/// The commands with their edges, and timestamps as leaves. A timestamp is listed right after
+/// its stage, so that devices which run nodes in the order of the list take it in time.
+fn explicit_nodes<'a>(body: &'a [Lowered], edges: &[Vec<usize>]) -> Vec<TimedNode<'a>> {
+    let ends = ends(body, edges);
+    let mut nodes: Vec<TimedNode<'_>> = Vec::with_capacity(body.len() + TIMESTAMPS);
+    // By command: its place among the nodes.
+    let mut places: Vec<usize> = Vec::with_capacity(body.len());
+    let mut commands = body.iter().zip(edges);
     for at in 0..=body.len() {
         for (timestamp, ends) in (0..).zip(&ends) {
             if ends.iter().max().map_or(0, |last| last + 1) == at {
-                let after = ends.iter().map(|&node| places[node]).collect();
-                listed.push((Given::Timestamp(timestamp), after));
+                let after = ends.iter().map(|&command| places[command]).collect();
+                nodes.push((NodeSource::Timestamp(timestamp), after));
             }
         }
         if let Some((lowered, after)) = commands.next() {
-            let after = after.iter().map(|&node| places[node]).collect();
-            places.push(listed.len());
-            listed.push((Given::Command(lowered), after));
+            let after = after.iter().map(|&command| places[command]).collect();
+            places.push(nodes.len());
+            nodes.push((NodeSource::Command(lowered), after));
         }
     }
-    let built = give::build_graph(device_slot, &listed, None).within(|| "build the graph");
-    built.map(|(graph, _)| graph)
+    nodes
 }
 
-/// By timestamp: the operations of its stage that none of the same stage comes after,
-/// or where it has none, those of the stage before.
+/// For each timestamp, the operations of its stage that no operation of the same stage runs
+/// after; for a stage without operations, those of the stage before.
 fn ends(body: &[Lowered], edges: &[Vec<usize>]) -> [Vec<usize>; TIMESTAMPS] {
     let stages: Vec<u32> = body
         .iter()
@@ -328,6 +215,20 @@ mod tests {
             host: 0,
             bytes: 1,
         }
+    }
+
+    /// The timestamps among commands, each with the number of commands before it.
+    fn timestamps_among(body: &[Lowered]) -> Vec<(usize, u32)> {
+        let mut commands = 0;
+        let line = timed_line(body);
+        let timestamp = |node: &NodeSource<'_>| match *node {
+            NodeSource::Timestamp(timestamp) => Some((commands, timestamp)),
+            NodeSource::Command(_) => {
+                commands += 1;
+                None
+            }
+        };
+        line.iter().filter_map(timestamp).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How much of a batch something takes.
+//! Lengths along the axes of a workload.
 
 use crate::record::AXES_MAX;
 use std::fmt;
@@ -30,7 +30,7 @@ impl Extent {
         &self.0
     }
 
-    /// The lengths side by side, `None` where one overflows.
+    /// The sum along each axis; `None` if one overflows.
     #[must_use]
     pub fn checked_add(self, other: Extent) -> Option<Extent> {
         let mut sum = self.0;
@@ -46,13 +46,13 @@ impl Extent {
         Extent(std::array::from_fn(|axis| self.0[axis].max(other.0[axis])))
     }
 
-    /// Half as long along each axis.
+    /// Half of each length, rounded down.
     #[must_use]
     pub(crate) fn half(self) -> Extent {
         Extent(self.0.map(|length| length / 2))
     }
 
-    /// At least 1 along the axes that `capacity` has, as a capacity must be.
+    /// Raised to at least 1 along the axes that `capacity` has.
     #[must_use]
     pub(crate) fn at_least_one(self, capacity: Extent) -> Extent {
         Extent(std::array::from_fn(|axis| {

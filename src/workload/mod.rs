@@ -1,50 +1,24 @@
-//! *Why*: what an embedder brings, a [`Workload`].
+//! *Why*: the computation that an embedder brings, a [`Workload`].
 //!
-//! A workload says how large an item is ([`Workload::extent`]), what a batch
-//! does ([`Workload::record`]), and how one item is written into a batch and
-//! read out of it. The engine forms the batches.
+//! A workload measures an item ([`Workload::extent`]), records what a batch does
+//! ([`Workload::record`]), writes an item into a batch and reads its result from the batch. The
+//! engine forms the batches.
 
 mod extent;
 mod views;
 
 use crate::error::Result;
-use crate::record::Recorder;
+use crate::record::{DeviceInfo, Recorder};
 
 pub use extent::Extent;
 pub(crate) use views::ViewLayout;
 pub use views::{ReadViews, WriteViews};
 
-/// What a workload may know of the device when it records.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub struct DeviceInfo {
-    /// `"cuda"`, `"cpu"` or `"sim"`.
-    // A name of this program: whoever sends it sends the name beside.
-    #[cfg_attr(feature = "supervise", serde(skip))]
-    pub backend: &'static str,
-    /// The device's product name.
-    pub name: String,
-    /// Compute capability, `None` on a CPU.
-    pub compute_capability: Option<(u32, u32)>,
-    /// Multiprocessors; on a CPU, threads of the pool.
-    pub multiprocessors: u32,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
-    /// The driver's version as CUDA counts it (13000 is 13.0), 0 on a CPU.
-    pub driver_version: u32,
-    /// Whether the host side of a buffer is its device side.
-    pub shares_host_memory: bool,
-    /// Its identity, as `nvidia-smi -L` prints it; `None` where it has none.
-    pub uuid: Option<String>,
-    /// Its place on the PCI bus; `None` where it is not there.
-    pub pci_bus_id: Option<String>,
-}
-
 /// A computation over a stream of items.
 pub trait Workload: Send + Sync + 'static {
-    /// What comes in.
+    /// The input.
     type Item: Send + Sync + 'static;
-    /// What comes out for each item.
+    /// The result of an item.
     type Output: Send + 'static;
     /// The handles of the buffers that [`Workload::record`] declares.
     type Buffers: Send + Sync + 'static;
@@ -53,29 +27,28 @@ pub trait Workload: Send + Sync + 'static {
     /// [`AXES_MAX`](crate::record::AXES_MAX) of them.
     fn axes(&self) -> &'static [&'static str];
 
-    /// How much of a batch the item takes along each axis.
+    /// The length of the item along each axis.
     ///
     /// # Errors
-    /// An item without an extent is rejected with that error, in its turn.
+    /// An error rejects the item; its completion comes in the order of the items.
     fn extent(&self, item: &Self::Item) -> Result<Extent>;
 
-    /// Records what a batch of at most the recorder's capacity does. It is
-    /// called once for each bucket, and declares and launches the same each
-    /// time, in the same order.
+    /// Records the commands of a batch that spans at most the recorder's capacity. The engine calls
+    /// it once for each bucket; each call must declare and launch the same in the same order.
     ///
     /// # Errors
-    /// A recording that cannot be made fails the engine's build.
+    /// An error fails the build of the engine.
     fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Self::Buffers>;
 
-    /// Writes one item into its part of a batch. `at` is where that part starts
-    /// along each axis, so that the item can store offsets that kernels follow.
+    /// Writes one item into its part of a batch. `at` is the start of that part along each axis, so
+    /// that the item can store offsets for kernels.
     ///
-    /// The views hold what an earlier batch left: write all of them. An item is written
-    /// again when its batch was lost with a supervised device.
+    /// The views hold data of an earlier batch: write all of them. If a batch is lost with a
+    /// supervised device, its items are written again.
     ///
     /// # Errors
-    /// An error rejects this item alone, as does a panic; its views are zeroed,
-    /// so kernels must take zeros for an item that is not there.
+    /// An error or a panic rejects this item alone. The engine then sets its views to zero, so
+    /// kernels must treat zeros as a missing item.
     fn write(
         &self,
         buffers: &Self::Buffers,
@@ -84,10 +57,10 @@ pub trait Workload: Send + Sync + 'static {
         views: &mut WriteViews<'_>,
     ) -> Result<()>;
 
-    /// Reads one item's results out of its part of a batch.
+    /// Reads one item's result from its part of a batch.
     ///
     /// # Errors
-    /// An error rejects this item alone, as does a panic.
+    /// An error or a panic rejects this item alone.
     fn read(
         &self,
         buffers: &Self::Buffers,
@@ -97,18 +70,18 @@ pub trait Workload: Send + Sync + 'static {
     ) -> Result<Self::Output>;
 }
 
-/// An item handed back with what became of it.
+/// An item with its result.
 #[derive(Debug)]
 pub struct Completion<W: Workload> {
     /// The item as it was submitted.
     pub item: W::Item,
-    /// Its result, or why there is none.
+    /// Its result, or the error that rejected it.
     pub result: Result<W::Output>,
 }
 
-/// Takes results in the order of their items.
+/// Receives completions in the order of the items.
 pub trait Sink<W: Workload> {
-    /// Takes the next one.
+    /// Receives the next completion.
     ///
     /// # Errors
     /// An error ends the run.

@@ -1,35 +1,35 @@
-//! One item's parts of a batch's buffers.
+//! Views of one item's part of a batch's buffers.
 
 use super::Extent;
 use crate::record::{BUFFERS_MAX, Buffer, BufferId, Element, Recording, Unit, View};
 use arrayvec::ArrayVec;
 
-/// How the host buffers of one direction are cut into items.
+/// The buffers of one direction that are divided among items.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewLayout {
-    parts: Vec<Part>,
+    buffers: Vec<ItemBuffer>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct ItemBuffer {
     buffer: BufferId,
     axis: usize,
     unit_bytes: usize,
 }
 
-impl Part {
+impl ItemBuffer {
     fn bytes(&self, extent: Extent) -> usize {
         extent[self.axis] as usize * self.unit_bytes
     }
 }
 
 impl ViewLayout {
-    /// The layout of the recording's buffers that items see as `view`.
+    /// The layout of the buffers with this view that are divided among items.
     pub(crate) fn new(recording: &Recording, view: View) -> Self {
-        let parts = recording
+        let buffers = recording
             .buffers_by_id()
             .filter_map(|(buffer, decl)| match decl.unit {
-                Unit::PerAxis { axis, elements } if decl.view == view => Some(Part {
+                Unit::PerAxis { axis, elements } if decl.view == view => Some(ItemBuffer {
                     buffer,
                     axis,
                     unit_bytes: elements * decl.dtype.size_bytes(),
@@ -37,53 +37,57 @@ impl ViewLayout {
                 _ => None,
             });
         ViewLayout {
-            parts: parts.collect(),
+            buffers: buffers.collect(),
         }
     }
 
-    /// The buffers in the layout's order.
+    /// The buffers, in the order of the layout.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = BufferId> {
-        self.parts.iter().map(|part| part.buffer)
+        self.buffers.iter().map(|part| part.buffer)
     }
 
-    /// What an extent takes of all buffers together.
+    /// The bytes that an extent takes in all buffers together.
     pub(crate) fn bytes(&self, extent: Extent) -> usize {
-        self.parts.iter().map(|part| part.bytes(extent)).sum()
+        self.buffers.iter().map(|part| part.bytes(extent)).sum()
     }
 
-    /// What one unit along `axis` takes of all buffers together.
+    /// The bytes that one unit along `axis` takes in all buffers together.
     pub(crate) fn unit_bytes(&self, axis: usize) -> usize {
-        let along = self.parts.iter().filter(|part| part.axis == axis);
+        let along = self.buffers.iter().filter(|part| part.axis == axis);
         along.map(|part| part.unit_bytes).sum()
     }
 
     fn position(&self, buffer: BufferId) -> usize {
-        self.parts
+        self.buffers
             .iter()
             .position(|part| part.buffer == buffer)
             .expect("the buffer is not one that items see in this direction")
     }
 }
 
-/// Mutable parts of the upload buffers: one item's, or several items' in a row.
+/// Mutable parts of the upload buffers, of one item or of consecutive items.
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,
-    // None once taken.
+    // `None` after it was taken.
     slices: ArrayVec<Option<&'a mut [u8]>, BUFFERS_MAX>,
 }
 
 impl<'a> WriteViews<'a> {
-    /// Views of whole buffers, given in the layout's order.
+    /// Views of whole buffers, given in the order of the layout.
     pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: impl IntoIterator<Item = &'a mut [u8]>,
     ) -> Self {
         let slices: ArrayVec<_, BUFFERS_MAX> = buffers.into_iter().map(Some).collect();
-        assert_eq!(slices.len(), layout.parts.len(), "one buffer for each part");
+        assert_eq!(
+            slices.len(),
+            layout.buffers.len(),
+            "one buffer for each part"
+        );
         WriteViews { layout, slices }
     }
 
-    /// The item's part of `buffer`, once.
+    /// The item's part of `buffer`. Each part can be taken once.
     ///
     /// # Panics
     /// If it was taken before, or is not an upload buffer of the recording.
@@ -92,13 +96,13 @@ impl<'a> WriteViews<'a> {
         bytemuck::cast_slice_mut(slice.expect("the view was taken before"))
     }
 
-    /// Cuts off the part that `extent` spans from the front.
+    /// Splits off the first part, which spans `extent`.
     pub(crate) fn split_off(&mut self, extent: Extent) -> WriteViews<'a> {
         let layout = self.layout;
         let fronts = self
             .slices
             .iter_mut()
-            .zip(&layout.parts)
+            .zip(&layout.buffers)
             .map(|(slice, part)| {
                 let whole = slice
                     .take()
@@ -111,8 +115,7 @@ impl<'a> WriteViews<'a> {
         WriteViews { layout, slices }
     }
 
-    /// The same views for a shorter time, so that they can be given out and
-    /// zeroed after.
+    /// The same views with a shorter lifetime, so that the caller can zero them afterwards.
     pub(crate) fn reborrow(&mut self) -> WriteViews<'_> {
         WriteViews {
             layout: self.layout,
@@ -140,8 +143,8 @@ pub struct ReadViews<'a> {
 }
 
 impl<'a> ReadViews<'a> {
-    /// The part that starts at `at` and spans `extent`, of whole buffers given
-    /// in the layout's order.
+    /// The part of whole buffers, given in the order of the layout, that starts at `at` and spans
+    /// `extent`.
     pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: &'a [&'a [u8]],
@@ -162,7 +165,7 @@ impl<'a> ReadViews<'a> {
     /// If it is not a download buffer of the recording.
     pub fn get<T: Element>(&self, buffer: Buffer<T>) -> &'a [T] {
         let position = self.layout.position(buffer.id());
-        let part = self.layout.parts[position];
+        let part = self.layout.buffers[position];
         let start = part.bytes(self.at);
         let bytes = &self.buffers[position][start..start + part.bytes(self.extent)];
         bytemuck::cast_slice(bytes)

@@ -6,7 +6,9 @@ use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use tapeloop::backend::{Backend, Built, DeviceSlot, GraphId, Op, Queue, cpu::CpuBackend};
+use tapeloop::backend::{
+    Backend, Built, DeviceSlot, GraphId, GraphSource, Op, Queue, cpu::CpuBackend,
+};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::Mode;
 use tapeloop::workload::Completion;
@@ -77,18 +79,15 @@ impl SlotHooks for ScriptSlot {
         unsafe { inner.enqueue(queue, op) }
     }
 
-    fn begin_capture(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
-        self.script.call("begin_capture")?;
-        inner.begin_capture()
-    }
-
-    fn end_capture(
+    unsafe fn make_graph(
         &mut self,
         inner: &mut dyn DeviceSlot,
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.script.call("end_capture")?;
-        inner.end_capture(into)
+        self.script.call("make_graph")?;
+        // SAFETY: the caller keeps the same contract.
+        unsafe { inner.make_graph(source, into) }
     }
 
     fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
@@ -204,34 +203,18 @@ fn several_backends_share_the_work() {
 }
 
 #[test]
-fn a_call_that_fails_while_building_fails_the_build_and_ends_the_capture() {
-    for (call, place) in [
-        ("begin_capture", "slot 0: bucket 0: begin capture: planted"),
-        ("enqueue", "slot 0: bucket 0: capture of command 0: planted"),
-        ("end_capture", "slot 0: bucket 0: end capture: planted"),
-    ] {
-        let pool = pool();
-        let script = Script {
-            fails: Some((call, 0)),
-            ..uneven()
-        };
-        let (backend, script) = scripted(script, &pool);
-        let built = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph));
-        let error = built.err().expect("the build fails");
-        assert!(error.to_string().starts_with(place), "{error}");
-        assert_eq!(error.code(), Some(719));
-        let calls = script.calls.lock();
-        let begun = calls
-            .iter()
-            .filter(|call| **call == "begin_capture")
-            .count();
-        let ended = calls.iter().filter(|call| **call == "end_capture").count();
-        assert_eq!(
-            ended,
-            begun - usize::from(call == "begin_capture"),
-            "{call}"
-        );
-    }
+fn a_graph_that_cannot_be_made_fails_the_build() {
+    let pool = pool();
+    let script = Script {
+        fails: Some(("make_graph", 0)),
+        ..uneven()
+    };
+    let (backend, _) = scripted(script, &pool);
+    let built = Engine::new(Scale::new(2.0), &[backend], pool, &config(Mode::Graph));
+    let error = built.err().expect("the build fails");
+    let place = "slot 0: bucket 0: capture the graph: planted";
+    assert!(error.to_string().starts_with(place), "{error}");
+    assert_eq!(error.code(), Some(719));
 }
 
 #[test]
@@ -291,13 +274,7 @@ fn the_counter_of_driver_calls_is_what_slots_were_given() {
         engine
             .run(vectors(500).into_iter(), &mut |_: Completion<Scale>| Ok(()))
             .unwrap();
-        let given = [
-            "enqueue",
-            "launch_graph",
-            "fence",
-            "begin_capture",
-            "end_capture",
-        ];
+        let given = ["enqueue", "launch_graph", "fence", "make_graph"];
         let calls = script
             .calls
             .lock()

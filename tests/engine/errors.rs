@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use tapeloop::backend::sim::{Fault, Live, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{Ring, SubmitOptions, Ticket, TrySubmitError, Wait};
-use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Build, Fallback, Policy, Verify};
-use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Engine, EngineConfig, Error, ErrorKind, ErrorScope, Result};
 
 /// A number that the twin adds something else to each time.

@@ -12,9 +12,9 @@ use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{
     Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
 };
-use tapeloop::record::{Buffer, HEADER_LEN, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, DeviceInfo, HEADER_LEN, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer, Verify};
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
 
 fn cpu() -> (Arc<dyn Backend>, Arc<rayon::ThreadPool>) {

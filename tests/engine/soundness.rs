@@ -17,10 +17,11 @@ use tapeloop::backend::{
 };
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::record::{
-    Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
+    Access, Buffer, Cover, DType, DeviceInfo, Image, Kernel, Recorder, Recording, StructArg,
+    TwinLaunch, Unit,
 };
 use tapeloop::replay::{Bindings, Buckets, Build, Executor, Policy};
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
 const LEN: u32 = 16;
@@ -270,16 +271,10 @@ fn slots_kernels_and_bindings_go_together() {
         .unwrap();
     let policy = Policy::default();
     let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);
-    is_usage(
-        &mixed.err().unwrap(),
-        "the device slot is of another backend",
-    );
+    is_usage(&mixed.err().unwrap(), "the slot is of another backend");
     let buckets = Arc::new(Buckets::single((*recording).clone()));
     let mixed = Executor::new(&other, &mut *device_slots[0], &buckets, &policy);
-    is_usage(
-        &mixed.err().unwrap(),
-        "the device slot is of another backend",
-    );
+    is_usage(&mixed.err().unwrap(), "the slot is of another backend");
     let mut executors: Vec<Executor> = device_slots
         .iter_mut()
         .map(|device_slot| Executor::new(&cpu, &mut **device_slot, &buckets, &policy).unwrap())
@@ -289,10 +284,7 @@ fn slots_kernels_and_bindings_go_together() {
         .unwrap()
         .clone();
     let error = executors[1].update(&mut *device_slots[1], 0, of_first);
-    is_usage(
-        &error.unwrap_err(),
-        "the bindings are of another device slot",
-    );
+    is_usage(&error.unwrap_err(), "the bindings are of another slot");
 }
 
 #[test]

@@ -151,11 +151,8 @@ fn without_timed_batches_nothing_is_timed() {
 fn graph(device_slot: &mut dyn DeviceSlot, build: Build, ops: &[Op]) -> GraphId {
     match build {
         Build::Capture => {
-            device_slot.begin_capture().unwrap();
-            for op in ops {
-                device_slot.give(Queue::Compute, op).unwrap();
-            }
-            device_slot.end_capture(None).unwrap().0
+            let ops: Vec<&Op> = ops.iter().collect();
+            device_slot.capture(&ops, None).unwrap().0
         }
         Build::Explicit => {
             let nodes: Vec<Node<'_>> = ops.iter().map(|op| Node { op, after: &[] }).collect();

@@ -43,11 +43,8 @@ fn make(
 ) -> GraphId {
     let (graph, built) = match build {
         Build::Capture => {
-            device_slot.begin_capture().unwrap();
-            for lowered in body {
-                device_slot.give(lowered.queue(), lowered.op()).unwrap();
-            }
-            device_slot.end_capture(None).unwrap()
+            let ops: Vec<&Op> = body.iter().map(|lowered| lowered.op()).collect();
+            device_slot.capture(&ops, None).unwrap()
         }
         Build::Explicit => {
             let commands: Vec<usize> = body.iter().map(|lowered| lowered.command()).collect();
@@ -380,19 +377,6 @@ fn upload(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
     }
 }
 
-fn capture(
-    device_slot: &mut dyn DeviceSlot,
-    ops: &[&Op],
-    into: Option<GraphId>,
-) -> tapeloop::Result<(GraphId, Built)> {
-    device_slot.begin_capture().unwrap();
-    let taken = ops
-        .iter()
-        .try_for_each(|op| device_slot.give(Queue::Compute, op));
-    let ended = device_slot.end_capture(into);
-    taken.and(ended)
-}
-
 /// The byte that a graph sets, as it comes down.
 fn byte_of(device_slot: &mut dyn DeviceSlot, saxpy: &Saxpy, graph: GraphId) -> u8 {
     device_slot.launch_graph(graph).unwrap();
@@ -415,7 +399,7 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
         memset(&*device_slot, &saxpy, 2),
     );
     let copy = download(&*device_slot, &saxpy);
-    let (graph, _) = capture(&mut *device_slot, &[&one], None).unwrap();
+    let (graph, _) = device_slot.capture(&[&one], None).unwrap();
     let usage = |refused: tapeloop::Error| {
         assert_eq!(refused.kind(), ErrorKind::Usage, "{refused}");
     };
@@ -423,8 +407,8 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
     // the other way, which is a node of the same type.
     let up = upload(&*device_slot, &saxpy);
     for (before, why) in [(&one, "NODE_TYPE_CHANGED"), (&up, "PARAMETERS_CHANGED")] {
-        let (other, _) = capture(&mut *device_slot, &[before], None).unwrap();
-        let (_, built) = capture(&mut *device_slot, &[&copy], Some(other)).unwrap();
+        let (other, _) = device_slot.capture(&[before], None).unwrap();
+        let (_, built) = device_slot.capture(&[&copy], Some(other)).unwrap();
         let Built::Reinstantiated { reason } = built else {
             panic!("{built:?}");
         };
@@ -441,19 +425,18 @@ fn a_refused_change_is_named_and_leaves_the_graph_as_it_was() {
     }];
     usage(device_slot.give_graph(&nodes, Some(graph)).unwrap_err());
     let (by_hand, _) = device_slot.give_graph(&nodes, None).unwrap();
-    usage(capture(&mut *device_slot, &[&one], Some(by_hand)).unwrap_err());
-    // An operation that is refused while the capture goes on.
+    usage(device_slot.capture(&[&one], Some(by_hand)).unwrap_err());
+    // A refused operation.
     let foreign = Op::Memset {
         device: 8,
         byte: 0,
         bytes: 4,
     };
-    usage(capture(&mut *device_slot, &[&two, &foreign], Some(graph)).unwrap_err());
-    device_slot.begin_capture().unwrap();
-    device_slot.give(Queue::Compute, &two).unwrap();
-    usage(device_slot.give(Queue::Compute, &foreign).unwrap_err());
-    usage(device_slot.end_capture(Some(graph)).unwrap_err());
-    usage(device_slot.end_capture(Some(graph)).unwrap_err());
+    usage(
+        device_slot
+            .capture(&[&two, &foreign], Some(graph))
+            .unwrap_err(),
+    );
     // A node that comes before what it runs after, and no nodes.
     let nodes = [Node {
         op: &two,
@@ -473,15 +456,15 @@ fn what_a_graph_holds_follows_its_updates() {
     let mut device_slot = one_slot(&backend, &saxpy.recording);
     let ops = [1, 2, 3, 4].map(|byte| memset(&*device_slot, &saxpy, byte));
     let copy = download(&*device_slot, &saxpy);
-    let (graph, _) = capture(&mut *device_slot, &[&ops[0]], None).unwrap();
-    let (same, built) = capture(&mut *device_slot, &[&ops[1]], Some(graph)).unwrap();
+    let (graph, _) = device_slot.capture(&[&ops[0]], None).unwrap();
+    let (same, built) = device_slot.capture(&[&ops[1]], Some(graph)).unwrap();
     assert_eq!((same, built), (graph, Built::Updated));
     assert_eq!(device_slot.graph_ops(graph).unwrap(), ops[1..2]);
     assert_eq!(byte_of(&mut *device_slot, &saxpy, graph), 2);
     // The nodes are still those of the first capture.
     device_slot.give_params(graph, 0, &ops[2]).unwrap();
     assert_eq!(byte_of(&mut *device_slot, &saxpy, graph), 3);
-    let (same, built) = capture(&mut *device_slot, &[&ops[3], &copy], Some(graph)).unwrap();
+    let (same, built) = device_slot.capture(&[&ops[3], &copy], Some(graph)).unwrap();
     assert_eq!(same, graph);
     let Built::Reinstantiated { reason } = built else {
         panic!("{built:?}");

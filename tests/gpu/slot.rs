@@ -126,19 +126,9 @@ fn an_empty_capture_is_an_error_and_the_slot_goes_on() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
     let mut device_slot = one_slot(&backend, &saxpy.recording);
-    assert_eq!(
-        device_slot.end_capture(None).unwrap_err().kind(),
-        ErrorKind::Usage
-    );
-    device_slot.begin_capture().unwrap();
-    assert_eq!(
-        device_slot.begin_capture().unwrap_err().kind(),
-        ErrorKind::Usage
-    );
-    assert_eq!(device_slot.fence().unwrap_err().kind(), ErrorKind::Usage);
-    let error = device_slot.end_capture(None).unwrap_err();
+    let error = device_slot.capture(&[], None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(error.message().contains("took nothing down"), "{error}");
+    assert!(error.message().contains("no operation"), "{error}");
     let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
     round(&saxpy, &mut *device_slot, &mut executor, 0, 1);
 }
@@ -148,17 +138,13 @@ fn an_operation_refused_in_a_capture_leaves_the_slot_usable() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
     let mut device_slot = one_slot(&backend, &saxpy.recording);
-    device_slot.begin_capture().unwrap();
     let op = Op::Memset {
         device: 8,
         byte: 0,
         bytes: 4,
     };
-    assert_eq!(
-        device_slot.give(Queue::Upload, &op).unwrap_err().kind(),
-        ErrorKind::Usage
-    );
-    assert!(device_slot.end_capture(None).is_err());
+    let error = device_slot.capture(&[&op], None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
     let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);
     round(&saxpy, &mut *device_slot, &mut executor, 0, 1);
 }
@@ -200,7 +186,7 @@ fn slow(backend: &Arc<dyn Backend>) -> (Recording, Box<dyn DeviceSlot>, Executor
 }
 
 #[test]
-fn a_slot_dropped_in_flight_or_in_a_capture_takes_nothing_with_it() {
+fn a_slot_dropped_in_flight_takes_nothing_with_it() {
     let Some(backend) = device() else { return };
     let (_, mut device_slot, mut executor) = slow(&backend);
     replay(&mut *device_slot, &mut executor);
@@ -210,9 +196,6 @@ fn a_slot_dropped_in_flight_or_in_a_capture_takes_nothing_with_it() {
     );
     drop(device_slot);
     let saxpy = saxpy();
-    let mut capturing = one_slot(&backend, &saxpy.recording);
-    capturing.begin_capture().unwrap();
-    drop(capturing);
     let mut device_slot = one_slot(&backend, &saxpy.recording);
     // The slot outlives its backend.
     let mut executor = ready(&backend, &saxpy.recording, &mut *device_slot, Mode::Graph);

@@ -4,7 +4,7 @@ use crate::give::Give;
 use crate::gpu::*;
 use crate::target::turn;
 use std::time::Instant;
-use tapeloop::backend::{DeviceSlot, Node, Op, Queue, TIMESTAMPS, host_ns};
+use tapeloop::backend::{DeviceSlot, Node, Op, TIMESTAMPS, host_ns};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Verify};
 
 /// What the device's clock may be off by the host's.
@@ -118,11 +118,8 @@ fn a_graph_reads_its_timestamps_back_and_takes_others() {
         ];
         let graph = match build {
             Build::Capture => {
-                device_slot.begin_capture().unwrap();
-                for op in &ops {
-                    device_slot.give(Queue::Compute, op).unwrap();
-                }
-                device_slot.end_capture(None).unwrap().0
+                let ops = ops.each_ref();
+                device_slot.capture(&ops, None).unwrap().0
             }
             Build::Explicit => {
                 let nodes = ops.each_ref().map(|op| Node { op, after: &[] });

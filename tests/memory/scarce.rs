@@ -4,13 +4,13 @@ use super::{SPACES, backend, roomy, stats, take};
 use crate::forward::{BackendHooks, SlotHooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use tapeloop::backend::{Allocation, Backend, DeviceSlot, Home, Region, Space};
+use tapeloop::backend::{Allocation, AllocationKey, Backend, DeviceSlot, Region, Space};
 use tapeloop::memory::Pool;
 use tapeloop::{Error, ErrorKind, Result};
 
 /// Lends so many bytes and no more; both kinds are one memory.
 struct Scarce {
-    home: Home,
+    allocation_key: AllocationKey,
     bytes_max: usize,
     used: Arc<AtomicUsize>,
 }
@@ -57,7 +57,7 @@ impl BackendHooks for Scarce {
             used: Arc::clone(&self.used),
         };
         Ok(Allocation::new(
-            self.home,
+            self.allocation_key,
             space,
             1 << 20,
             bytes,
@@ -75,7 +75,7 @@ fn memory_that_the_backend_refuses_is_asked_for_again_without_the_caches() {
     for (space, other) in [(SPACES[0], SPACES[1]), (SPACES[1], SPACES[0])] {
         let used = Arc::new(AtomicUsize::new(0));
         let scarce = Scarce {
-            home: Home::new(),
+            allocation_key: AllocationKey::new(),
             bytes_max: 8192,
             used: Arc::clone(&used),
         };

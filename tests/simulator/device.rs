@@ -8,9 +8,9 @@ use crate::seeds::program::{Handles, Input, Program, assert_clean, device, devic
 use std::cell::Cell;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::sim::{Fault, Live, SimBackend, SimOptions, ViolationKind};
+use tapeloop::backend::sim::{Fault, SimBackend, SimOptions, ViolationKind};
 use tapeloop::backend::{
-    AllocationView, Backend, Built, DeviceSlot, GraphId, Node, Op, Queue, Space, Streams,
+    AllocationView, Backend, Built, DeviceSlot, Node, Op, Queue, Space, Streams,
 };
 use tapeloop::record::{Kernel, TwinLaunch};
 use tapeloop::replay::{Executor, Policy};
@@ -165,69 +165,19 @@ fn a_wait_leaves_other_slots_their_work() {
 }
 
 #[test]
-fn what_a_capture_forbids_is_told_and_ends_with_it() {
-    each_seed(100, |seed| {
-        let (sim, backend) = device(seed);
-        let (handles, mut device_slots) = device_slots(&backend, 1);
-        let device_slot = &mut *device_slots[0];
-        assert_eq!(
-            device_slot.end_capture(None).unwrap_err().kind(),
-            ErrorKind::Usage
-        );
-        device_slot.begin_capture().unwrap();
-        assert!(
-            device_slot.end_capture(None).is_err(),
-            "it took nothing down"
-        );
-        assert_eq!(sim.violations(), []);
-
-        device_slot.begin_capture().unwrap();
-        assert!(device_slot.begin_capture().is_err());
-        assert!(device_slot.fence().is_err());
-        assert!(device_slot.launch_graph(GraphId::unique()).is_err());
-        assert!(device_slot.is_done().is_err());
-        assert!(device_slot.wait().is_err());
-        let op = memset(device_slot.addresses(handles.mid.id()).device, 0, 128);
-        device_slot.give(Queue::Compute, &op).unwrap();
-        assert_eq!(kinds(&sim), [ViolationKind::Capture; 5]);
-        assert_eq!(
-            (sim.live().work, sim.live().captures),
-            (0, 1),
-            "nothing runs"
-        );
-        let (graph, _) = device_slot.end_capture(None).unwrap();
-        assert_eq!(device_slot.graph_ops(graph).unwrap(), [op]);
-
-        device_slot.begin_capture().unwrap();
-        device_slots.clear();
-        assert_eq!(
-            kinds(&sim),
-            [ViolationKind::Capture; 6],
-            "dropped in a capture"
-        );
-        assert_eq!(sim.live(), Live::default());
-    });
-}
-
-#[test]
-fn an_allocation_ends_a_capture_of_its_own_thread_and_no_other() {
+fn a_refused_operation_ends_the_capture_and_leaves_no_graph() {
     each_seed(50, |seed| {
         let (sim, backend) = device(seed);
         let (handles, mut device_slots) = device_slots(&backend, 1);
         let device_slot = &mut *device_slots[0];
         let op = memset(device_slot.addresses(handles.mid.id()).device, 0, 128);
-        device_slot.begin_capture().unwrap();
-        device_slot.give(Queue::Compute, &op).unwrap();
-        let elsewhere = || drop(backend.allocate(Space::Device, 8).unwrap());
-        std::thread::scope(|scope| scope.spawn(elsewhere).join().unwrap());
-        device_slot.end_capture(None).unwrap();
-        assert_eq!(sim.violations(), []);
-        device_slot.begin_capture().unwrap();
-        device_slot.give(Queue::Compute, &op).unwrap();
-        assert!(backend.allocate(Space::Device, 8).is_err());
-        let error = device_slot.end_capture(None).unwrap_err();
-        assert_eq!(error.code(), Some(901), "{error}");
-        assert_eq!(kinds(&sim), [ViolationKind::Capture]);
+        let foreign = memset(8, 0, 4);
+        for ops in [&[][..], &[&foreign], &[&op, &foreign, &op]] {
+            assert!(device_slot.capture(ops, None).is_err());
+        }
+        assert_eq!((sim.live().graphs, sim.live().captures), (0, 0));
+        let (graph, _) = device_slot.capture(&[&op], None).unwrap();
+        assert_eq!(device_slot.graph_ops(graph).unwrap(), [op]);
     });
 }
 
@@ -267,10 +217,8 @@ fn an_update_says_where_the_topology_differs() {
         told_count.starts_with("node 1 is of one graph alone"),
         "{told_count}"
     );
-    device_slot.begin_capture().unwrap();
-    device_slot.give(Queue::Upload, &up).unwrap();
-    let error = device_slot.end_capture(into).unwrap_err();
-    assert!(error.message().contains("built by hand"), "{error}");
+    let error = device_slot.capture(&[&up], into).unwrap_err();
+    assert!(error.message().contains("built explicitly"), "{error}");
     assert!(
         device_slot.give_params(into.unwrap(), 0, &scratch).is_err(),
         "another kind"
@@ -391,7 +339,8 @@ fn a_lost_device_stays_lost_for_every_slot() {
         );
         assert_eq!((error.kind(), error.code()), (ErrorKind::Device, Some(719)));
         assert_eq!(device_slots[1].is_done().unwrap_err().code(), Some(719));
-        assert!(device_slots[1].begin_capture().is_err());
+        let op = memset(device_slots[1].addresses(handles.mid.id()).device, 0, 128);
+        assert!(device_slots[1].capture(&[&op], None).is_err());
         assert!(backend.allocate(Space::Device, 8).is_err());
         drop(device_slots);
         assert_clean(&sim);

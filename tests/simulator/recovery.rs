@@ -14,9 +14,9 @@ use std::time::Duration;
 use tapeloop::backend::Backend;
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline, Ring, Wait};
-use tapeloop::record::Recorder;
+use tapeloop::record::{DeviceInfo, Recorder};
 use tapeloop::replay::{Policy, Verify};
-use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
 type Output = Result<(Vec<f32>, u32)>;

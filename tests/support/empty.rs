@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceSlot, DeviceSlotId, DriverCalls,
-    FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, TIMESTAMPS, Timestamps,
+    FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams, TIMESTAMPS, Timestamps,
 };
-use tapeloop::record::{BufferDecl, BufferId};
+use tapeloop::record::{BufferDecl, BufferId, DeviceInfo};
 use tapeloop::replay::Buckets;
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Buffer, Error, Kernel, Recorder, Result, TwinLaunch};
 
 /// Takes every call and does nothing. It counts nothing either.
@@ -72,7 +72,6 @@ unsafe impl Backend for EmptyBackend {
                 id: DeviceSlotId::new(self.id),
                 bytes: buffers.iter().map(BufferDecl::size_bytes).collect(),
                 host: buffers.iter().map(words).collect(),
-                capture: None,
                 graphs: Vec::new(),
             })
         };
@@ -105,7 +104,6 @@ struct EmptySlot {
     bytes: Vec<usize>,
     /// Words, so that every element type is aligned.
     host: Vec<Vec<u64>>,
-    capture: Option<Vec<Op>>,
     /// What the graphs hold, for whoever audits them.
     graphs: Vec<(GraphId, Vec<Op>)>,
 }
@@ -177,10 +175,7 @@ unsafe impl DeviceSlot for EmptySlot {
 
     fn disown(&mut self, _: &Allocation) {}
 
-    unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
-        if let Some(capture) = &mut self.capture {
-            capture.push(op.clone());
-        }
+    unsafe fn enqueue(&mut self, _: Queue, _: &Op) -> Result<()> {
         Ok(())
     }
 
@@ -188,22 +183,12 @@ unsafe impl DeviceSlot for EmptySlot {
         Ok(())
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.capture = Some(Vec::new());
-        Ok(())
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let ops = self.capture.take().expect("begun before");
-        Ok(self.keep(ops, into))
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        let ops = nodes.iter().map(|node| node.op.clone()).collect();
+        let ops = source.ops().cloned().collect();
         Ok(self.keep(ops, into))
     }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, HostViews, Node, Op, Queue, Space, Streams, Timestamps,
+    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams,
+    Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -63,28 +64,16 @@ pub(crate) trait SlotHooks: Send + 'static {
         inner.join(earlier, later)
     }
 
-    fn begin_capture(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
-        inner.begin_capture()
-    }
-
-    fn end_capture(
-        &mut self,
-        inner: &mut dyn DeviceSlot,
-        into: Option<GraphId>,
-    ) -> Result<(GraphId, Built)> {
-        inner.end_capture(into)
-    }
-
     /// # Safety
-    /// As [`DeviceSlot::build_graph`].
-    unsafe fn build_graph(
+    /// As [`DeviceSlot::make_graph`].
+    unsafe fn make_graph(
         &mut self,
         inner: &mut dyn DeviceSlot,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         // SAFETY: the caller keeps the same contract.
-        unsafe { inner.build_graph(nodes, into) }
+        unsafe { inner.make_graph(source, into) }
     }
 
     /// # Safety
@@ -235,21 +224,13 @@ unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
         self.hooks.join(&mut *self.inner, earlier, later)
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.hooks.begin_capture(&mut *self.inner)
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.hooks.end_capture(&mut *self.inner, into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         // SAFETY: the caller keeps the same contract.
-        unsafe { self.hooks.build_graph(&mut *self.inner, nodes, into) }
+        unsafe { self.hooks.make_graph(&mut *self.inner, source, into) }
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {

@@ -2,15 +2,17 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use tapeloop::Result;
-use tapeloop::backend::{Built, DeviceSlot, GraphId, Node, Op, Queue};
+use tapeloop::backend::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue};
 
 /// The unsafe calls of a slot, for tests.
 pub(crate) trait Give {
     /// [`DeviceSlot::enqueue`].
     fn give(&mut self, queue: Queue, op: &Op) -> Result<()>;
-    /// [`DeviceSlot::build_graph`].
+    /// [`DeviceSlot::make_graph`] of an explicit graph.
     fn give_graph(&mut self, nodes: &[Node<'_>], into: Option<GraphId>)
     -> Result<(GraphId, Built)>;
+    /// [`DeviceSlot::make_graph`] of a captured graph.
+    fn capture(&mut self, ops: &[&Op], into: Option<GraphId>) -> Result<(GraphId, Built)>;
     /// [`DeviceSlot::set_params`].
     fn give_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
 }
@@ -29,7 +31,12 @@ impl<L: DeviceSlot + ?Sized> Give for L {
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         // SAFETY: as for `give`.
-        unsafe { self.build_graph(nodes, into) }
+        unsafe { self.make_graph(GraphSource::Explicit(nodes), into) }
+    }
+
+    fn capture(&mut self, ops: &[&Op], into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        // SAFETY: as for `give`.
+        unsafe { self.make_graph(GraphSource::Captured(ops), into) }
     }
 
     fn give_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use tapeloop::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch, Unit};
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::record::{Buffer, DeviceInfo, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch, Unit};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, Result};
 
 /// Products are not contracted, so that the twins have the same bits.

@@ -1,8 +1,8 @@
 //! A small workload for engine tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
-use tapeloop::workload::{DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
+use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, Result};
 
 /// Scales ragged vectors; one axis of elements, one of vectors.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tapeloop::Result;
-use tapeloop::backend::{Backend, Built, DeviceSlot, FunctionId, GraphId, Node, Op, Queue};
+use tapeloop::backend::{Backend, Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
 use tapeloop::record::Kernel;
 
 /// A change of a graph's operations.
@@ -177,23 +177,14 @@ impl SlotHooks for TamperSlot {
         unsafe { inner.enqueue(queue, op) }
     }
 
-    fn end_capture(
+    unsafe fn make_graph(
         &mut self,
         inner: &mut dyn DeviceSlot,
-        into: Option<GraphId>,
-    ) -> Result<(GraphId, Built)> {
-        let made = inner.end_capture(into)?;
-        self.made(inner, made)
-    }
-
-    unsafe fn build_graph(
-        &mut self,
-        inner: &mut dyn DeviceSlot,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         // SAFETY: the caller keeps the same contract.
-        let made = unsafe { inner.build_graph(nodes, into) }?;
+        let made = unsafe { inner.make_graph(source, into) }?;
         self.made(inner, made)
     }
 

@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, WorkerProgram, serve};
 use tapeloop::backend::{Backend, Choice, Space, Streams};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline};
-use tapeloop::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
+use tapeloop::record::{Buffer, DeviceInfo, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop::replay::{Mode, Policy, Rung, Verify};
-use tapeloop::workload::{Completion, DeviceInfo, Extent, ReadViews, Workload, WriteViews};
+use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
 
 const ROLE: &str = "TAPELOOP_TEST_ROLE";

@@ -392,10 +392,7 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
     device_slot.fence().unwrap();
     let error = device_slot.wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    assert!(
-        error.to_string().contains("not the device slot's own"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("not the slot's own"), "{error}");
     assert!(device_slot.is_done().unwrap(), "reported once");
     let graph = executor.replay(&mut **device_slot, 0, [N].into());
     graph.unwrap();

@@ -1,42 +1,36 @@
-//! A device slot that takes work down and does it when asked whether it is done.
+//! A slot of the CPU backend: it queues work, and runs it when it is polled.
 
 use super::Shared;
 use super::memory::{Allocations, Location};
-use crate::backend::graphs::Graphs;
+use crate::backend::graphs::{Graphs, check_same_build};
 use crate::backend::storage::Storage;
-use crate::backend::twin::{Launch, check_words};
+use crate::backend::twin_launch::{Launch, check_words};
 use crate::backend::{
-    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId, HostViews,
-    Node, Op, Queue, Streams, TIMESTAMPS, Timestamps, host_ns, no_timestamp, refused_in_capture,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
+    HostViews, Op, Queue, Streams, TIMESTAMPS, Timestamps, host_ns, no_timestamp,
 };
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::record::{Access, BufferId};
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// An operation with the allocations that it uses.
 #[derive(Clone)]
-struct Step {
+struct CheckedOp {
     op: Op,
     uses: Vec<(Allocation, Access)>,
 }
 
-#[derive(Default)]
-struct Capture {
-    steps: Vec<Step>,
-    /// Whether an operation was refused, which the graph would lack.
-    refused: bool,
-}
-
 struct Graph {
-    // Shared with the launches in flight, which an update does not touch.
-    steps: Arc<Vec<Step>>,
+    // Shared with launches in flight, which an update must not change.
+    steps: Arc<Vec<CheckedOp>>,
     captured: bool,
 }
 
 enum Work {
-    Step(Step),
-    Graph(Arc<Vec<Step>>),
+    Op(CheckedOp),
+    Graph(Arc<Vec<CheckedOp>>),
 }
 
 pub(super) struct CpuSlot {
@@ -45,12 +39,11 @@ pub(super) struct CpuSlot {
     allocations: Allocations,
     shared: Arc<Shared>,
     graphs: Graphs<Graph>,
-    capture: Option<Capture>,
     queue: Vec<Work>,
     timestamps: Timestamps,
-    /// What failed before it was waited for.
+    /// The error of work that ran before it was waited for.
     failed: Option<Error>,
-    /// Why the device slot takes no more work.
+    /// The error of a slot that was given up.
     abandoned: Option<Error>,
 }
 
@@ -61,8 +54,7 @@ impl CpuSlot {
             buffers,
             allocations: Allocations::default(),
             shared,
-            graphs: Graphs::new(),
-            capture: None,
+            graphs: Graphs::default(),
             queue: Vec::new(),
             timestamps: [None; TIMESTAMPS],
             failed: None,
@@ -84,7 +76,7 @@ impl CpuSlot {
     }
 
     /// Checks every address, and finds the allocations behind them.
-    fn step(&self, op: &Op) -> Result<Step> {
+    fn step(&self, op: &Op) -> Result<CheckedOp> {
         let mut uses = Vec::new();
         let mut touch = |address: u64, bytes: usize, access: Access| -> Result<()> {
             if let Location::Allocation { .. } = self.locate(address, bytes)? {
@@ -122,71 +114,27 @@ impl CpuSlot {
             }
             Op::Timestamp { .. } => {}
         }
-        Ok(Step {
+        Ok(CheckedOp {
             op: op.clone(),
             uses,
         })
     }
 
-    fn lease(&mut self, steps: &[Step]) -> Result<()> {
+    fn lease(&mut self, steps: &[CheckedOp]) -> Result<()> {
         let uses = || steps.iter().flat_map(|step| &step.uses);
-        // A lease to read cannot become one to write while work holds it.
+        // A read lease cannot become a write lease while work holds it.
         if uses().any(|(allocation, access)| self.allocations.only_read(allocation, *access)) {
-            // An error is that of the work before, and the next wait returns it.
+            // The error belongs to earlier work, and the next wait returns it.
             self.failed = self.failed.take().or(self.drain().err());
             self.allocations.release();
         }
-        // Those that write first, so that no allocation is leased twice.
+        // Writes come first, so that no allocation is leased twice.
         let writes = uses().filter(|(_, access)| access.writes());
         let reads = uses().filter(|(_, access)| !access.writes());
         for (allocation, access) in writes.chain(reads) {
             self.allocations.lease(allocation, *access)?;
         }
         Ok(())
-    }
-
-    fn finish_graph(
-        &mut self,
-        steps: Vec<Step>,
-        captured: bool,
-        into: Option<GraphId>,
-    ) -> Result<(GraphId, Built)> {
-        self.shared.calls.add(Call::GraphEdit);
-        if steps.is_empty() {
-            return Err(Error::usage("the graph has no operation"));
-        }
-        let graph = Graph {
-            steps: Arc::new(steps),
-            captured,
-        };
-        let Some(id) = into else {
-            return Ok((self.graphs.insert(graph), Built::Instantiated));
-        };
-        let old = self.graphs.get_mut(id)?;
-        if old.captured != captured {
-            return Err(Error::usage(
-                "a graph is updated only from its own kind of build",
-            ));
-        }
-        let kinds = |graph: &Graph| -> Vec<_> {
-            let steps = graph.steps.iter();
-            steps.map(|step| std::mem::discriminant(&step.op)).collect()
-        };
-        let built = match kinds(old) == kinds(&graph) {
-            true => Built::Updated,
-            false => Built::Reinstantiated {
-                reason: "the graph topology changed".to_owned(),
-            },
-        };
-        *old = graph;
-        Ok((id, built))
-    }
-
-    fn refuse_in_capture(&self, what: &str) -> Result<()> {
-        match self.capture {
-            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
-            None => Ok(()),
-        }
     }
 
     fn check_abandoned(&self) -> Result<()> {
@@ -196,7 +144,7 @@ impl CpuSlot {
     fn drain(&mut self) -> Result<()> {
         for work in std::mem::take(&mut self.queue) {
             match work {
-                Work::Step(step) => self.run(&step.op)?,
+                Work::Op(step) => self.run(&step.op)?,
                 Work::Graph(steps) => steps.iter().try_for_each(|step| self.run(&step.op))?,
             }
         }
@@ -299,7 +247,7 @@ impl CpuSlot {
     }
 
     fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        // Both sides of an own buffer are one.
+        // Both sides of a slot's buffer are the same memory.
         if from != to {
             let (from, to) = (self.locate_leased(from), self.locate_leased(to));
             let copied = self.bytes(from)[..bytes].to_vec();
@@ -310,7 +258,7 @@ impl CpuSlot {
 }
 
 // SAFETY: each buffer has storage of its own, of which its address is the place, and the
-// borrow checker keeps host and device slot apart.
+// borrow checker keeps host and slot apart.
 unsafe impl DeviceSlot for CpuSlot {
     fn id(&self) -> &DeviceSlotId {
         &self.id
@@ -353,7 +301,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        allocation.check_home(self.shared.home)?;
+        allocation.check_key(self.shared.allocation_key)?;
         self.allocations.adopt(allocation);
         Ok(())
     }
@@ -363,24 +311,11 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
-        let step = self.step(op);
-        if let Some(capture) = &mut self.capture {
-            return match step {
-                Ok(step) => {
-                    capture.steps.push(step);
-                    Ok(())
-                }
-                Err(error) => {
-                    capture.refused = true;
-                    Err(error)
-                }
-            };
-        }
-        let step = step?;
+        let step = self.step(op)?;
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         self.lease(std::slice::from_ref(&step))?;
-        self.queue.push(Work::Step(step));
+        self.queue.push(Work::Op(step));
         Ok(())
     }
 
@@ -388,44 +323,48 @@ unsafe impl DeviceSlot for CpuSlot {
         Ok(())
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.refuse_in_capture("a capture was begun")?;
-        self.shared.calls.add(Call::GraphEdit);
-        self.capture = Some(Capture::default());
-        Ok(())
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let capture = self.capture.take();
-        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        if capture.refused {
-            return Err(refused_in_capture());
-        }
-        if capture.steps.is_empty() {
-            return Err(Error::usage("the capture took nothing down"));
-        }
-        self.finish_graph(capture.steps, true, into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.refuse_in_capture("a graph was built")?;
-        let steps = nodes.iter().map(|node| self.step(node.op));
-        let steps = steps.collect::<Result<_>>()?;
-        self.finish_graph(steps, false, into)
+        self.shared.calls.add(Call::GraphEdit);
+        source.check()?;
+        let step = |(place, op)| {
+            let step = self.step(op);
+            step.within(|| format!("operation {place}"))
+        };
+        let steps = source.ops().enumerate().map(step);
+        let graph = Graph {
+            steps: Arc::new(steps.collect::<Result<_>>()?),
+            captured: source.is_captured(),
+        };
+        let Some(id) = into else {
+            return Ok((self.graphs.insert(graph), Built::Instantiated));
+        };
+        let old = self.graphs.get_mut(id)?;
+        check_same_build(old.captured, graph.captured)?;
+        let kinds = |graph: &Graph| -> Vec<_> {
+            let steps = graph.steps.iter();
+            steps.map(|step| discriminant(&step.op)).collect()
+        };
+        let built = match kinds(old) == kinds(&graph) {
+            true => Built::Updated,
+            false => Built::Reinstantiated {
+                reason: "the graph topology changed".to_owned(),
+            },
+        };
+        *old = graph;
+        Ok((id, built))
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.refuse_in_capture("a graph was changed")?;
         self.shared.calls.add(Call::GraphEdit);
         let step = self.step(op)?;
         let steps = Arc::make_mut(&mut self.graphs.get_mut(graph)?.steps);
         let old = steps.get_mut(node);
         let old = old.ok_or_else(|| Error::usage("the graph has no such operation"))?;
-        if std::mem::discriminant(&old.op) != std::mem::discriminant(op) {
+        if discriminant(&old.op) != discriminant(op) {
             return Err(Error::usage("an operation stays of its kind"));
         }
         *old = step;
@@ -443,7 +382,6 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.refuse_in_capture("a graph was launched")?;
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
@@ -453,7 +391,6 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.refuse_in_capture("a fence was set")?;
         self.shared.calls.add(Call::Submission);
         Ok(())
     }
@@ -464,9 +401,8 @@ unsafe impl DeviceSlot for CpuSlot {
 
     fn wait(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Poll);
-        self.refuse_in_capture("the work was waited for")?;
         self.check_abandoned()?;
-        // An error ends the work that was given: what comes after it is not done.
+        // An error ends the batch: the rest of the queue does not run.
         let done = match self.failed.take() {
             Some(error) => {
                 self.queue.clear();

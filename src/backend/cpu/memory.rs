@@ -1,15 +1,15 @@
-//! The CPU's memory: a device slot's own buffers, and allocations that it has adopted.
+//! Memory of the CPU backend: buffers of slots, and allocations.
 
 use crate::backend::storage::Storage;
-use crate::backend::{ALIGN_BYTES, Allocation, Home, Lease, Space};
+use crate::backend::{ALIGN_BYTES, Allocation, AllocationKey, Lease, Space};
 use crate::error::{Error, Result};
 use crate::record::{Access, BufferDecl};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The buffers of one device slot. Each takes what it has in a
-/// [`Layout`](crate::backend::Layout), so that a plan is right on every backend.
+/// The buffers of one slot. Each takes as much memory as in a [`Layout`](crate::backend::Layout),
+/// so that a memory plan is right on every backend.
 pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     let storage = |decl: &BufferDecl| {
         let bytes = decl.size_bytes();
@@ -19,46 +19,44 @@ pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     buffers.iter().map(storage).collect()
 }
 
-/// The same for several device slots, with what the host sees in memory of another process
-/// too.
+/// The buffers of several slots, with the host sides in memory that another process maps too.
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(super) fn shared_buffers(
     buffers: &[BufferDecl],
-    device_slots: usize,
+    slots: usize,
     host: crate::backend::worker::Arena,
 ) -> Result<Vec<Vec<Storage>>> {
-    let own = (0..device_slots).map(|_| slot_buffers(buffers));
+    let own = (0..slots).map(|_| slot_buffers(buffers));
     let mut all = own.collect::<Result<Vec<_>>>()?;
     let layout = crate::backend::Layout::new(buffers);
     let layout = layout.ok_or_else(|| Error::usage("buffers without a layout"))?;
     let seen: Vec<usize> = (0..buffers.len())
-        .filter(|&index| layout.places[index].host.is_some())
+        .filter(|&index| layout.buffers[index].host.is_some())
         .collect();
-    let room = |&index: &usize| layout.places[index].bytes.next_multiple_of(ALIGN_BYTES);
+    let room = |&index: &usize| layout.buffers[index].bytes.next_multiple_of(ALIGN_BYTES);
     let mut parts = host
         .cut(all.iter().flat_map(|_| seen.iter().map(room)))
         .into_iter();
-    for device_slot in &mut all {
+    for slot in &mut all {
         for (&index, part) in seen.iter().zip(&mut parts) {
-            device_slot[index] = Storage::shared(part, layout.places[index].bytes);
+            slot[index] = Storage::shared(part, layout.buffers[index].bytes);
         }
     }
     Ok(all)
 }
 
-/// Allocations start above all buffer indices, so that an address tells which it is,
-/// and no two allocations of a process ever had the same.
+/// Addresses of allocations start above all buffer indices, and are never used twice in a process.
 const BLOCKS_START: u64 = 1 << 32;
 
 /// An allocation of zeros.
-pub(super) fn allocate(home: Home, space: Space, bytes: usize) -> Result<Allocation> {
+pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result<Allocation> {
     static NEXT: AtomicU64 = AtomicU64::new(BLOCKS_START);
     let storage = Storage::zeroed(bytes)?;
     // Views of an allocation start at multiples of the alignment of its elements.
     let room = (bytes as u64 + 1).next_multiple_of(4096);
     let address = NEXT.fetch_add(room, Relaxed);
     Ok(Allocation::new(
-        home,
+        key,
         space,
         address,
         bytes,
@@ -66,16 +64,16 @@ pub(super) fn allocate(home: Home, space: Space, bytes: usize) -> Result<Allocat
     ))
 }
 
-/// What an address means in a device slot.
+/// The memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Location {
-    /// An own buffer, from its start.
+    /// The start of a slot's buffer.
     Own(usize),
     /// Inside the allocation that starts at `allocation`.
     Allocation { allocation: u64, offset: usize },
 }
 
-/// The allocations that a device slot knows, and its leases on those in use.
+/// The adopted allocations of a slot, and its leases.
 #[derive(Default)]
 pub(super) struct Allocations {
     adopted: Vec<Allocation>,
@@ -94,23 +92,23 @@ impl Allocations {
         self.adopted.retain(|known| !known.is(allocation));
     }
 
-    /// The adopted allocation that holds the range.
+    /// The adopted allocation that contains the range.
     pub(super) fn find(&self, address: u64, bytes: usize) -> Result<&Allocation> {
         let holds = |allocation: &&Allocation| allocation.contains(address, bytes);
         self.adopted.iter().find(holds).ok_or_else(|| {
             Error::usage(format!(
-                "{bytes} bytes at address {address:#x} are not the device slot's own"
+                "{bytes} bytes at address {address:#x} are not the slot's own"
             ))
         })
     }
 
-    /// Whether `allocation` is leased to be read alone, and `access` writes it.
+    /// Whether `allocation` has a read lease, and `access` writes.
     pub(super) fn only_read(&self, allocation: &Allocation, access: Access) -> bool {
         let held = self.leased.get(&allocation.address());
         held.is_some_and(|lease| access.writes() && !lease.writes())
     }
 
-    /// Holds `allocation` until [`Allocations::release`].
+    /// Leases `allocation` until [`Allocations::release`].
     pub(super) fn lease(&mut self, allocation: &Allocation, access: Access) -> Result<()> {
         debug_assert!(!self.only_read(allocation, access), "released before");
         if let Entry::Vacant(vacant) = self.leased.entry(allocation.address()) {
@@ -119,12 +117,12 @@ impl Allocations {
         Ok(())
     }
 
-    /// Gives all leases back.
+    /// Releases all leases.
     pub(super) fn release(&mut self) {
         self.leased.clear();
     }
 
-    /// Where `address` is in a leased allocation.
+    /// The location of `address` in a leased allocation.
     pub(super) fn locate_leased(&self, address: u64) -> Location {
         let (&allocation, _) = self.leased.range(..=address).next_back().expect("leased");
         Location::Allocation {
@@ -175,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_allocation_that_is_read_is_given_back_before_it_is_written() {
-        let allocation = allocate(Home::new(), Space::Pinned, 64).unwrap();
+        let allocation = allocate(AllocationKey::new(), Space::Pinned, 64).unwrap();
         let mut allocations = Allocations::default();
         allocations.adopt(&allocation);
         allocations.lease(&allocation, Access::Read).unwrap();
@@ -185,6 +183,6 @@ mod tests {
         allocations.release();
         allocations.lease(&allocation, Access::Write).unwrap();
         assert!(!allocations.only_read(&allocation, Access::Write));
-        assert!(allocation.read().is_err(), "it is the device slot's alone");
+        assert!(allocation.read().is_err(), "it is the slot's alone");
     }
 }

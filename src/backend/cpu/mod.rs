@@ -1,17 +1,16 @@
 //! The CPU backend: kernels run as their twins, on all cores.
 //!
-//! Host and device sides of a device slot's buffer are one, so its uploads and downloads
-//! copy nothing. A device slot takes work down and does it when it is asked whether the
-//! work is done: the engine's completion stage computes while its upload stage
-//! fills the next slot, and what is read too early is stale here as on a GPU.
+//! Both sides of a slot's buffer are the same memory, so uploads and downloads copy nothing. A slot
+//! queues work and runs it when it is polled: the engine's completion stage computes while its
+//! upload stage fills the next slot, and data that is read too early is stale, as on a GPU.
 
 mod device_slot;
 mod memory;
 
-use super::twin::Functions;
+use super::twin_launch::Functions;
 use super::{
-    Allocation, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot, DriverCalls,
-    FunctionId, Home, Space, Streams,
+    Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
+    DriverCalls, FunctionId, Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
@@ -25,11 +24,11 @@ pub struct CpuBackend {
     shared: Arc<Shared>,
 }
 
-/// What device slots have in common.
+/// The state that slots share.
 struct Shared {
     id: BackendId,
-    home: Home,
-    /// Where twins run; on the thread that waits, if there is none.
+    allocation_key: AllocationKey,
+    /// The pool that runs twins; `None` to run them on the thread that waits.
     pool: Option<Arc<ThreadPool>>,
     functions: Functions,
     calls: CallCounters,
@@ -63,7 +62,7 @@ impl CpuBackend {
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),
-                home: Home::new(),
+                allocation_key: AllocationKey::new(),
                 pool,
                 functions: Functions::default(),
                 calls: CallCounters::default(),
@@ -71,8 +70,8 @@ impl CpuBackend {
         }
     }
 
-    /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
-    /// device slot by device slot, as their [`Layout`](super::Layout) has them.
+    /// Like [`Backend::open_slots`], with the host sides of all buffers in `host`, slot by slot, as
+    /// their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
     /// As [`Backend::open_slots`].
@@ -80,19 +79,19 @@ impl CpuBackend {
     pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         host: super::worker::Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let open = |buffers| -> Box<dyn DeviceSlot> {
             self.shared.calls.add(Call::Allocation);
             Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared)))
         };
-        let all = memory::shared_buffers(buffers, device_slots, host)?;
+        let all = memory::shared_buffers(buffers, slots, host)?;
         Ok(all.into_iter().map(open).collect())
     }
 }
 
-// SAFETY: functions are twins, which are safe code, and every device slot has the storage that was
+// SAFETY: functions are twins, which are safe code, and every slot has the storage that was
 // asked for.
 unsafe impl Backend for CpuBackend {
     fn id(&self) -> BackendId {
@@ -110,7 +109,7 @@ unsafe impl Backend for CpuBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         _: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let open = |_| -> Result<Box<dyn DeviceSlot>> {
@@ -118,16 +117,16 @@ unsafe impl Backend for CpuBackend {
             self.shared.calls.add(Call::Allocation);
             Ok(Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared))))
         };
-        (0..device_slots).map(open).collect()
+        (0..slots).map(open).collect()
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.shared.calls.add(Call::Allocation);
-        memory::allocate(self.shared.home, space, bytes)
+        memory::allocate(self.shared.allocation_key, space, bytes)
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        to.check_home(self.shared.home)?;
+        to.check_key(self.shared.allocation_key)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
         lease.exclusive()[to_offset..to_offset + from.len()].copy_from_slice(from);
@@ -135,7 +134,7 @@ unsafe impl Backend for CpuBackend {
     }
 
     fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
-        from.check_home(self.shared.home)?;
+        from.check_key(self.shared.allocation_key)?;
         from.check_range(from_offset, to.len())?;
         let lease = from.lease(Access::Read)?;
         to.copy_from_slice(&lease.shared()[from_offset..from_offset + to.len()]);
@@ -150,7 +149,7 @@ unsafe impl Backend for CpuBackend {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
-        from.check_home(self.shared.home)?;
+        from.check_key(self.shared.allocation_key)?;
         from.check_range(from_offset, bytes)?;
         to.check_range(to_offset, bytes)?;
         let range = from_offset..from_offset + bytes;

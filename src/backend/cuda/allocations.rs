@@ -1,17 +1,17 @@
-//! The allocations that a device slot knows, and its leases on those in use.
+//! The adopted allocations of a slot, and its leases.
 
 use crate::backend::{Allocation, Lease, Space};
 use crate::error::Result;
 use crate::record::Access;
 
-/// An allocation, and what work does with it.
+/// An allocation, and how work accesses it.
 #[derive(Clone)]
 pub(super) struct Use {
     allocation: Allocation,
     access: Access,
 }
 
-/// Adds a use; each allocation comes once, with the most that is done with it.
+/// Adds a use. Each allocation is listed once, with the strongest access.
 pub(super) fn add_use(uses: &mut Vec<Use>, allocation: &Allocation, access: Access) {
     match uses
         .iter_mut()
@@ -26,7 +26,7 @@ pub(super) fn add_use(uses: &mut Vec<Use>, allocation: &Allocation, access: Acce
     }
 }
 
-/// What several pieces of work use together.
+/// The uses of several operations together.
 pub(super) fn all_uses<'a>(parts: impl IntoIterator<Item = &'a Vec<Use>>) -> Vec<Use> {
     let mut all = Vec::new();
     for part in parts.into_iter().flatten() {
@@ -39,7 +39,7 @@ pub(super) fn all_uses<'a>(parts: impl IntoIterator<Item = &'a Vec<Use>>) -> Vec
 #[derive(Default)]
 pub(super) struct Allocations {
     adopted: Vec<Allocation>,
-    /// By the allocation's address; no two allocations that live have the same.
+    /// By the allocation's address, which is unique among live allocations.
     leased: Vec<(u64, Lease)>,
 }
 
@@ -65,7 +65,7 @@ impl Allocations {
         self.adopted.retain(|known| !known.is(allocation));
     }
 
-    /// The adopted allocation, in `space` if one is given, that holds the range.
+    /// The adopted allocation that contains the range, in `space` if given.
     pub(super) fn find(
         &self,
         space: Option<Space>,
@@ -93,8 +93,8 @@ impl Allocations {
             match held {
                 Some(index) if self.leased[index].1.writes() || !access.writes() => continue,
                 Some(index) => {
-                    // A lock to read becomes one to write in two steps, and the
-                    // host may come in between: so the reads in flight end first.
+                    // A read lease cannot become a write lease in one step, and the host may take
+                    // the lock in between, so the reads in flight end first.
                     finish()?;
                     self.leased.swap_remove(index);
                 }
@@ -106,12 +106,12 @@ impl Allocations {
         Ok(())
     }
 
-    /// Gives all leases back.
+    /// Releases all leases.
     pub(super) fn release(&mut self) {
         self.leased.clear();
     }
 
-    /// Keeps all leases for ever: the device may still be at work.
+    /// Leaks all leases: the device may still use the allocations.
     pub(super) fn leak(&mut self) {
         std::mem::forget(std::mem::take(&mut self.leased));
     }

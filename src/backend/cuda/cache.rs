@@ -1,8 +1,8 @@
-//! A folder of compiled kernels. It only ever saves time: what cannot be read
-//! is compiled again, and what cannot be written is left out.
+//! A cache of compiled kernels in a folder. A file that cannot be read is compiled again, and one
+//! that cannot be written is skipped.
 //!
-//! What is in the folder runs on the device. So the folder and its files must belong to
-//! the user of the process, and no other user may be able to write to them.
+//! The code in the folder runs on the device. So the folder and its files must belong to the user
+//! of the process, and no other user may be able to write to them.
 
 use sha2::{Digest, Sha256};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Names the folder, before the ones that the desktop's rules give.
+/// The variable that names the folder, in preference to the XDG cache folder.
 pub(super) const DIR_VARIABLE: &str = "TAPELOOP_CACHE_DIR";
 
-/// A digest in front of each file shows whether it is whole.
+/// Each file starts with a digest of its content, which detects damage.
 const DIGEST_BYTES: usize = 32;
 
-/// The folder, if there is one to use.
+/// The folder; `None` if there is none.
 pub(super) struct Cache {
     dir: Option<PathBuf>,
-    /// Whether the folder is there and safe to use. Checked at the first use.
+    /// Whether the folder exists and is safe. Checked at the first use.
     is_safe: OnceLock<bool>,
 }
 
 impl Cache {
-    /// The cache in `dir`, else where the environment says.
+    /// The cache in `dir`, or in the folder that the environment names.
     pub(super) fn new(dir: Option<&Path>) -> Cache {
         let dir = dir.map(Path::to_owned).or_else(|| {
             let variables = [
@@ -61,7 +61,7 @@ impl Cache {
         is_safe.then_some(dir)
     }
 
-    /// The name of what depends on all of `parts`.
+    /// A key from all of `parts`.
     pub(super) fn key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -72,7 +72,7 @@ impl Cache {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What was put under `key`, if it is there, whole and safe.
+    /// The content under `key`, if the file is complete and safe.
     pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
         let path = self.safe_dir()?.join(key);
         let mut file = match read(&path) {
@@ -92,7 +92,7 @@ impl Cache {
         Some(file)
     }
 
-    /// Puts `content` under `key`, in one step for a process that reads meanwhile.
+    /// Stores `content` under `key` atomically, as other processes may read it.
     pub(super) fn put(&self, key: &str, content: &[u8]) {
         if let Some(dir) = self.safe_dir()
             && let Err(error) = write(dir, key, content)
@@ -110,8 +110,8 @@ impl Cache {
     }
 }
 
-/// The folder of a variable of the environment. A relative path is ignored, as the XDG
-/// base directory specification demands: it would depend on where the program starts.
+/// The folder that an environment variable names. A relative path is ignored, as the XDG base
+/// directory specification demands: it would depend on the current folder.
 fn absolute(variable: &str, dir: PathBuf) -> Option<PathBuf> {
     if !dir.is_absolute() && !dir.as_os_str().is_empty() {
         let dir = dir.display();
@@ -120,7 +120,7 @@ fn absolute(variable: &str, dir: PathBuf) -> Option<PathBuf> {
     dir.is_absolute().then_some(dir)
 }
 
-/// Makes the folder if it is missing, for its user alone.
+/// Creates the folder if it is missing, accessible to its user only.
 ///
 /// # Errors
 /// A folder that cannot be made, or that another user may write to.
@@ -133,7 +133,7 @@ fn make_safe(dir: &Path) -> io::Result<()> {
     check_rights(&std::fs::metadata(dir)?)
 }
 
-/// The content of a file that only this user may have written.
+/// Reads a file that only this user may have written.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let found = file.metadata()?;
@@ -188,7 +188,7 @@ fn write(dir: &Path, key: &str, content: &[u8]) -> io::Result<()> {
         .and_then(|mut file| file.write_all(&content))
         .and_then(|()| std::fs::rename(&temporary, dir.join(key)));
     if written.is_err() {
-        // It may not even be there.
+        // The file may not exist.
         std::fs::remove_file(&temporary).ok();
     }
     written
@@ -236,7 +236,7 @@ mod tests {
         let set = |path: &Path, mode| set_permissions(path, Permissions::from_mode(mode)).unwrap();
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("below");
-        // A process looks at the folder once.
+        // A process checks the folder once.
         let cache = || Cache::new(Some(&dir));
         cache().put("key", b"code");
         assert_eq!((mode(&dir), mode(&dir.join("key"))), (0o700, 0o600));
@@ -250,7 +250,8 @@ mod tests {
             set(&path, kept | 0o044);
             assert_eq!(cache().get("key").as_deref(), Some(b"code".as_slice()));
         }
-        // Only root may give a file away, and only others see root's as foreign.
+        // Only root may change the owner of a file, and only other users see root's files as
+        // foreign.
         let key = dir.join("key");
         let foreign = match std::os::unix::fs::chown(&key, Some(65_534), None) {
             Ok(()) => key,

@@ -1,4 +1,4 @@
-//! CUDA text to code for a card, through the cache.
+//! Compiles CUDA source for a device, through the cache.
 
 use super::cache::Cache;
 use super::nvrtc::Nvrtc;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::record::CudaSource;
 use parking_lot::Mutex;
 
-/// NVRTC, opened when it is first needed, and the cache of what it made.
+/// NVRTC, opened at first use, and the cache of its output.
 pub(super) struct Compiler {
     named: Option<NvrtcLibrary>,
     driver_version: u32,
@@ -25,7 +25,7 @@ impl Compiler {
         }
     }
 
-    /// The code of `source` for a card of this compute capability.
+    /// The code of `source` for a device of this compute capability.
     pub(super) fn compile(&self, source: &CudaSource, capability: (u32, u32)) -> Result<Vec<u8>> {
         let mut nvrtc = self.nvrtc.lock();
         let nvrtc = match &mut *nvrtc {
@@ -45,7 +45,7 @@ impl Compiler {
             .chain(headers)
             .chain(&source.options);
         let key = Cache::key(parts.map(String::as_str));
-        // The key says nothing of the text in other files.
+        // The key does not cover the contents of included files.
         let is_kept = !source.options.iter().any(|option| names_files(option));
         if let Some(code) = self.cache.get(&key).filter(|_| is_kept) {
             return Ok(code);
@@ -63,7 +63,7 @@ impl Compiler {
     }
 }
 
-/// Whether NVRTC reads files because of this option.
+/// Whether this option makes NVRTC read files.
 fn names_files(option: &str) -> bool {
     let names = ["I", "include-path", "include", "pre-include", "use-pch"];
     let option = option.trim_start_matches('-');
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// `None`, with a line that says so, where NVRTC is missing.
+    /// `None`, with a message on standard output, if NVRTC is missing.
     fn compiler(cache: &std::path::Path) -> Option<Compiler> {
         let mut compiler = Compiler::new(&CudaOptions::default(), 0);
         compiler.cache = Cache::new(Some(cache));

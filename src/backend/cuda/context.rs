@@ -1,16 +1,16 @@
 //! A device and its primary context.
 
-use super::bound::{Bound, Relaxed};
-use super::code::{self, Code};
 use super::driver::{self, Driver};
-use crate::backend::own_thread;
-use crate::backend::{BackendId, Call, CallCounters, DeviceInfo, Home};
+use super::result_codes::{self, Code};
+use super::thread_guard::{Relaxed, ThreadGuard};
+use crate::backend::crate_threads;
+use crate::backend::{AllocationKey, BackendId, Call, CallCounters, DeviceInfo};
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 
-/// One device as the driver names it, with no context yet.
+/// A device of the driver, without a context.
 #[derive(Clone, Copy)]
 pub(super) struct Device {
     pub(super) driver: &'static Driver,
@@ -18,18 +18,18 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// The device of this ordinal, of those that the driver counts.
+    /// The device with this ordinal, from 0.
     pub(super) fn at(driver: &'static Driver, ordinal: u32) -> Result<Device> {
         let mut raw = 0;
-        // SAFETY: `raw` outlives the call, and whoever has a `Driver` has initialised it.
+        // SAFETY: `raw` outlives the call, and a `Driver` is initialised.
         let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
         match result {
-            code::SUCCESS => Ok(Device { driver, raw }),
+            result_codes::SUCCESS => Ok(Device { driver, raw }),
             _ => Err(driver::unusable("cuDeviceGet", Code::of(result))),
         }
     }
 
-    /// An attribute; 0 where the driver does not know it.
+    /// An attribute; 0 if the driver does not know it.
     pub(super) fn attribute(self, attribute: CUdevice_attribute) -> u32 {
         let mut value = 0;
         // SAFETY: `value` outlives the call, and `raw` came from cuDeviceGet.
@@ -46,7 +46,7 @@ impl Device {
         )
     }
 
-    /// What a workload may know of it.
+    /// Describes the device.
     pub(super) fn info(self) -> DeviceInfo {
         let mut memory_bytes = 0;
         // SAFETY: `memory_bytes` outlives the call, and `raw` came from cuDeviceGet.
@@ -65,7 +65,7 @@ impl Device {
         }
     }
 
-    /// The product's name.
+    /// The product name.
     pub(super) fn name(self) -> String {
         let mut text = [0; 256];
         // SAFETY: the driver writes at most the length passed, terminator included.
@@ -75,7 +75,7 @@ impl Device {
         c_text(&text)
     }
 
-    /// Where it sits on the bus.
+    /// The PCI bus id.
     pub(super) fn pci_bus_id(self) -> String {
         let mut text = [0; 32];
         // SAFETY: the driver writes at most the length passed, terminator included.
@@ -85,13 +85,13 @@ impl Device {
         c_text(&text)
     }
 
-    /// Its identity, as `nvidia-smi -L` prints it.
+    /// The UUID, as `nvidia-smi -L` prints it.
     pub(super) fn uuid(self) -> String {
         let mut uuid = sys::CUuuid { bytes: [0; 16] };
         // SAFETY: `uuid` outlives the call, and `raw` came from cuDeviceGet.
         unsafe { (self.driver.cuDeviceGetUuid_v2)(&mut uuid, self.raw) };
         let hex: String = uuid.bytes.iter().map(|b| format!("{b:02x}")).collect();
-        // The driver tells a part of a card from a card by its name alone.
+        // Only the name shows whether this is a MIG part of a GPU.
         let kind = if self.name().contains(" MIG ") {
             "MIG"
         } else {
@@ -108,7 +108,7 @@ impl Device {
     }
 }
 
-/// The text up to the terminator; the last place is one in any case.
+/// The text up to the terminator.
 fn c_text(text: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = text.iter().map(|&c| c as u8).collect();
     CStr::from_bytes_until_nul(&bytes).map_or_else(
@@ -121,14 +121,14 @@ fn c_text(text: &[std::ffi::c_char]) -> String {
 /// runtime uses too, so memory can be shared with an embedder's own code.
 pub(super) struct Context {
     pub(super) device: Device,
-    /// Whose functions and device slots are its own.
+    /// Identifies the backend of functions and slots.
     pub(super) id: BackendId,
-    /// Whose allocations are its own.
-    pub(super) home: Home,
-    /// What was called so far.
+    /// Identifies the allocations of the backend.
+    pub(super) allocation_key: AllocationKey,
+    /// Counts driver calls.
     pub(super) calls: CallCounters,
     raw: sys::CUcontext,
-    /// Why nothing of it is touched any more.
+    /// The error that lost the context.
     lost: OnceLock<Error>,
 }
 
@@ -141,20 +141,20 @@ unsafe impl Sync for Context {}
 impl Context {
     pub(super) fn retain(device: Device) -> Result<Arc<Context>> {
         let mut raw = std::ptr::null_mut();
-        // Making a context is refused during captures of others too. Without a
-        // current context the mode may not be there to change: then it is tried so.
+        // Creating a context is refused during captures of other threads. Without a current context
+        // the driver may refuse to change the mode: then the call is made without.
         let relaxed = Relaxed::new(device.driver).ok();
         // SAFETY: `raw` outlives the call, and the device came from cuDeviceGet.
         let result = unsafe { (device.driver.cuDevicePrimaryCtxRetain)(&mut raw, device.raw) };
         drop(relaxed);
-        if result != code::SUCCESS {
+        if result != result_codes::SUCCESS {
             let code = Code::of(result);
             return Err(driver::unusable("cuDevicePrimaryCtxRetain", code));
         }
         let context = Arc::new(Context {
             device,
             id: BackendId::new(),
-            home: Home::new(),
+            allocation_key: AllocationKey::new(),
             calls: CallCounters::default(),
             raw,
             lost: OnceLock::new(),
@@ -166,29 +166,28 @@ impl Context {
     /// The driver, with this context current on the calling thread and the thread
     /// in the relaxed mode of captures, until the guard is dropped.
     ///
-    /// Device slots move between threads, and an embedder's thread may have made
-    /// another context current since, so the driver is asked each time. A context
-    /// that is lost is not asked.
-    pub(super) fn bind(&self) -> Result<Bound> {
+    /// Slots move between threads, and an embedder's thread may have made another context current
+    /// since, so the driver is asked each time. A lost context is refused without asking.
+    pub(super) fn bind(&self) -> Result<ThreadGuard> {
         if let Some(error) = self.lost.get() {
             return Err(error.clone());
         }
-        let bound = Bound::new(self.device.driver, self.raw);
+        let bound = ThreadGuard::new(self.device.driver, self.raw);
         bound.map_err(|(call, raw)| self.check(call, raw).expect_err("it was refused"))
     }
 
-    /// Binds the context round several calls, each of which binds it again: on an
-    /// embedder's thread the state of the thread is then changed and restored once.
-    /// `None` where there is nothing to gain, or where the calls will be refused.
-    pub(super) fn enter(&self) -> Option<Bound> {
-        match own_thread::is_marked() {
+    /// Binds the context for several calls, each of which binds it again: on an embedder's thread
+    /// the state of the thread is then changed and restored once. `None` if that gains nothing, or
+    /// if the calls will be refused.
+    pub(super) fn enter(&self) -> Option<ThreadGuard> {
+        match crate_threads::is_registered() {
             true => None,
             false => self.bind().ok(),
         }
     }
 
-    /// [`Context::bind`] for a call that is counted.
-    pub(super) fn bind_for(&self, call: Call) -> Result<Bound> {
+    /// [`Context::bind`] for a call that counts as `call`.
+    pub(super) fn bind_for(&self, call: Call) -> Result<ThreadGuard> {
         self.calls.add(call);
         self.bind()
     }
@@ -198,15 +197,15 @@ impl Context {
         self.raw
     }
 
-    /// The driver bound as by [`Context::bind`], for freeing what is on the
-    /// device; `None` once that is lost, when it is better leaked than touched.
-    pub(super) fn bind_to_free(&self) -> Option<Bound> {
+    /// The driver, bound to free something on the device; `None` if the context is lost, as
+    /// everything is then leaked.
+    pub(super) fn bind_to_free(&self) -> Option<ThreadGuard> {
         self.bind().ok()
     }
 
-    /// Turns a result code into a result, and notes when the context is lost.
+    /// Turns a result code into a result, and notes the loss of the context.
     pub(super) fn check(&self, call: &str, raw: i32) -> Result<()> {
-        if raw == code::SUCCESS {
+        if raw == result_codes::SUCCESS {
             return Ok(());
         }
         let code = Code::of(raw);
@@ -217,8 +216,7 @@ impl Context {
         Err(error)
     }
 
-    /// From here on nothing of this context is touched, only leaked. The first
-    /// reason is the one to tell.
+    /// Marks the context as lost. The first reason is the one that is reported.
     pub(super) fn lose(&self, error: &Error) {
         self.lost.get_or_init(|| error.clone());
     }
@@ -227,13 +225,12 @@ impl Context {
         self.lost.get().is_some()
     }
 
-    /// Free and total bytes of a device's memory, by a context that is given back
-    /// at once.
+    /// Free and total memory of a device in bytes, through a context that is released at once.
     pub(super) fn memory_bytes_of(device: Device) -> Result<(u64, u64)> {
         Context::retain(device).and_then(|context| context.memory_bytes())
     }
 
-    /// Free and total bytes of device memory.
+    /// Free and total device memory in bytes.
     pub(super) fn memory_bytes(&self) -> Result<(u64, u64)> {
         let driver = self.bind()?;
         let (mut free, mut total) = (0, 0);

@@ -1,39 +1,38 @@
-//! One slot's share of the device: its queues, its graphs, its memory.
+//! A slot of the CUDA backend.
 
+use super::address_checks::{self, Checked};
 use super::allocations::{Allocations, Use};
-use super::capture::Capture;
+use super::capture::capture;
 use super::context::Context;
 use super::graph::{Draft, Graph, Template};
 use super::module::Functions;
 use super::queues::{Queues, StreamSet};
-use super::rights::{self, Checked};
-use super::share::Share;
+use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
-    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, HostViews, Node,
-    Op, Queue, Streams,
+    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
+    HostViews, Op, Queue, Streams,
 };
-use crate::error::{Error, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A device slot of the CUDA backend.
+/// A slot of the CUDA backend.
 pub(super) struct CudaSlot {
     id: DeviceSlotId,
-    // Fields drop in this order, after `drop` has waited for the streams: what
-    // work may still use goes after what starts work.
+    // Fields drop in this order, after `drop` has waited for the streams: graphs and queues, which
+    // start work, go before the memory that the work may use.
     graphs: Graphs<Graph>,
     queues: Queues,
-    /// Where captures happen: the device slot's own stream in any case, since a capture
-    /// on a shared one would take down what other device slots give.
+    /// The slot's own stream, on which it captures: a capture on a shared stream would record
+    /// the work of other slots too.
     capture_stream: Arc<Stream>,
-    capture: Option<Capture>,
-    /// With the leases on those that work in flight uses.
+    /// Adopted allocations, and the leases of work in flight.
     allocations: Allocations,
-    share: Share,
+    share: SlotMemory,
     /// The events that graphs and streams record.
     timestamps: Timestamps,
     functions: Arc<Functions>,
@@ -44,7 +43,7 @@ impl CudaSlot {
     pub(super) fn open(
         timestamps: Timestamps,
         functions: &Arc<Functions>,
-        share: Share,
+        share: SlotMemory,
         streams: StreamSet,
         blocking_wait: bool,
     ) -> Result<CudaSlot> {
@@ -54,12 +53,11 @@ impl CudaSlot {
             true => Arc::new(Stream::new(&context)?),
             false => Arc::clone(queues.stream(Queue::Compute)),
         };
-        let mut device_slot = CudaSlot {
+        let mut slot = CudaSlot {
             id: DeviceSlotId::new(context.id),
-            graphs: Graphs::new(),
+            graphs: Graphs::default(),
             queues,
             capture_stream,
-            capture: None,
             allocations: Allocations::default(),
             share,
             timestamps,
@@ -67,56 +65,47 @@ impl CudaSlot {
             context,
         };
         let zero = Op::Memset {
-            device: device_slot.share.device_start(),
+            device: slot.share.device_start(),
             byte: 0,
-            bytes: device_slot.share.device_bytes(),
+            bytes: slot.share.device_bytes(),
         };
-        // SAFETY: the memset is of the device slot's own device memory, and waited for here.
-        unsafe { device_slot.enqueue(Queue::Compute, &zero)? };
-        device_slot.queues.synchronize()?;
-        Ok(device_slot)
+        // SAFETY: the memset is of the slot's own device memory, and waited for here.
+        unsafe { slot.enqueue(Queue::Compute, &zero)? };
+        slot.queues.synchronize()?;
+        Ok(slot)
     }
 
     fn check<'a>(&self, op: &'a Op) -> Result<Checked<'a>> {
         let (share, allocations) = (&self.share, &self.allocations);
-        rights::check(op, share, allocations, &self.functions, &self.timestamps)
+        address_checks::check(op, share, allocations, &self.functions, &self.timestamps)
+    }
+
+    /// Checks an operation of a graph.
+    fn check_node<'a>(&mut self, op: &'a Op) -> Result<Checked<'a>> {
+        self.timestamps.make_for(op)?;
+        let checked = self.check(op)?;
+        checked.check_node()?;
+        Ok(checked)
     }
 
     fn assert_quiet(&self) {
         assert!(
             self.queues.are_quiet(),
-            "host memory is touched while the device_slot works: join the queues into the download \
-             queue, mark the work with fence, then wait"
+            "host memory is touched while the slot works: join the queues into the download \
+             queue, set a fence behind the work, then wait"
         );
     }
 
-    fn refuse_in_capture(&self, what: &str) -> Result<()> {
-        match self.capture {
-            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
-            None => Ok(()),
-        }
-    }
-
-    /// Gives the leases back once nothing is in flight.
+    /// Releases the leases if no work is in flight.
     fn settle(&mut self) {
         if self.queues.are_quiet() {
             self.allocations.release();
         }
     }
-
-    /// Makes a graph of `draft`, or gives it to the graph `into`.
-    fn finish(&mut self, draft: Draft, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let Some(id) = into else {
-            let graph = Graph::new(draft)?;
-            return Ok((self.graphs.insert(graph), Built::Instantiated));
-        };
-        let built = self.graphs.get_mut(id)?.take(draft)?;
-        Ok((id, built))
-    }
 }
 
-/// Holds the allocations of work that is about to be given. What a refusal leaves is
-/// given back with the rest.
+/// Leases the allocations of work that is about to be submitted. Leases that a refusal leaves are
+/// released with the rest.
 fn lease(allocations: &mut Allocations, queues: &mut Queues, uses: &[Use]) -> Result<()> {
     let leased = allocations.lease(uses, || queues.synchronize());
     if leased.is_err() && queues.are_quiet() {
@@ -125,8 +114,8 @@ fn lease(allocations: &mut Allocations, queues: &mut Queues, uses: &[Use]) -> Re
     leased
 }
 
-// SAFETY: buffers lie in the device slot's own part of the arenas, where the layout has them, and
-// `share` gives host memory out only while nothing of the device slot is in flight.
+// SAFETY: buffers lie in the slot's own part of the arenas, where the layout has them, and
+// `share` gives host memory out only while nothing of the slot is in flight.
 unsafe impl DeviceSlot for CudaSlot {
     fn id(&self) -> &DeviceSlotId {
         &self.id
@@ -153,8 +142,8 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn host(&self, buffer: BufferId) -> &[u8] {
         self.assert_quiet();
-        // SAFETY: the assert above: nothing is in flight on this device slot, and other
-        // device slots are refused addresses that are not their own.
+        // SAFETY: the assert above: nothing is in flight on this slot, and other
+        // slots are refused addresses that are not their own.
         unsafe { self.share.host(buffer) }
     }
 
@@ -165,7 +154,7 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        allocation.check_home(self.context.home)?;
+        allocation.check_key(self.context.allocation_key)?;
         self.allocations.adopt(allocation);
         Ok(())
     }
@@ -177,11 +166,7 @@ unsafe impl DeviceSlot for CudaSlot {
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
         self.timestamps.make_for(op)?;
-        let checked = self.check(op);
-        if let Some(capture) = &mut self.capture {
-            return capture.take(&self.capture_stream, checked);
-        }
-        let checked = checked?;
+        let checked = self.check(op)?;
         lease(&mut self.allocations, &mut self.queues, checked.uses())?;
         let stream = self.queues.give(queue);
         // SAFETY: the work was counted as given. Until it is seen done, the
@@ -192,57 +177,41 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
         let _outer = self.context.enter();
-        // A capture is one line of operations, whatever their queues.
-        match self.capture {
-            Some(_) => Ok(()),
-            None => self.queues.join(earlier, later),
-        }
+        self.queues.join(earlier, later)
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.refuse_in_capture("a capture was begun")?;
-        self.capture = Some(Capture::begin(&self.capture_stream)?);
-        Ok(())
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let _outer = self.context.enter();
-        let capture = self.capture.take();
-        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        let draft = capture.end(&self.capture_stream)?;
-        self.finish(draft, into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.refuse_in_capture("a graph was built")?;
+        source.check()?;
         let _outer = self.context.enter();
-        nodes
-            .iter()
-            .try_for_each(|node| self.timestamps.make_for(node.op))?;
-        let checked = nodes.iter().map(|node| {
-            let checked = self.check(node.op)?;
-            checked.check_node()?;
-            Ok(checked)
-        });
-        let checked: Vec<Checked<'_>> = checked.collect::<Result<_>>()?;
+        let mut checked = Vec::with_capacity(source.ops().len());
+        for (place, op) in source.ops().enumerate() {
+            let node = self.check_node(op);
+            checked.push(node.within(|| format!("operation {place}"))?);
+        }
+        let template = match source {
+            GraphSource::Captured(_) => capture(&self.capture_stream, &checked)?,
+            GraphSource::Explicit(nodes) => Template::explicit(&self.context, nodes, &checked)?,
+        };
         let draft = Draft {
-            template: Template::by_hand(&self.context, nodes, &checked)?,
-            captured: false,
+            template,
+            captured: source.is_captured(),
             parts: checked.into_iter().map(Checked::into_uses).collect(),
         };
-        self.finish(draft, into)
+        let Some(id) = into else {
+            let graph = Graph::new(draft)?;
+            return Ok((self.graphs.insert(graph), Built::Instantiated));
+        };
+        let built = self.graphs.get_mut(id)?.take(draft)?;
+        Ok((id, built))
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.refuse_in_capture("a graph was changed")?;
         let _outer = self.context.enter();
-        self.timestamps.make_for(op)?;
-        let checked = self.check(op)?;
-        checked.check_node()?;
+        let checked = self.check_node(op)?;
         self.graphs.get_mut(graph)?.set(node, checked)
     }
 
@@ -259,7 +228,6 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.refuse_in_capture("a graph was launched")?;
         let graph = self.graphs.get_mut(graph)?;
         let mut uses = Cow::Borrowed(graph.uses());
         if !self.allocations.adopted().is_empty() && self.functions.follow_device_pointers() {
@@ -273,19 +241,16 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.refuse_in_capture("a fence was set")?;
         self.queues.fence()
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        self.refuse_in_capture("the work was asked for")?;
         let done = self.queues.is_done()?;
         self.settle();
         Ok(done)
     }
 
     fn wait(&mut self) -> Result<()> {
-        self.refuse_in_capture("the work was waited for")?;
         self.queues.wait()?;
         self.settle();
         Ok(())
@@ -296,7 +261,6 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn timestamps(&self) -> Result<backend::Timestamps> {
-        self.refuse_in_capture("the timestamps were asked for")?;
         let _outer = self.context.enter();
         self.timestamps.read()
     }
@@ -305,21 +269,17 @@ unsafe impl DeviceSlot for CudaSlot {
 impl Drop for CudaSlot {
     fn drop(&mut self) {
         let _outer = self.context.enter();
-        if let Some(capture) = self.capture.take() {
-            // The graph is of no use; ending the capture frees the stream.
-            drop(capture.end(&self.capture_stream));
-        }
-        // Refused where the context is lost: what has no end is not waited for.
+        // Refused if the context is lost: its work may never end.
         if let Err(error) = self.queues.synchronize() {
-            // Work may be under way for ever. What it may touch or run is leaked: the
-            // arenas, the allocations with their leases, the graphs, their events and functions.
-            // Nothing is known about other device slots, so their context stays.
+            // The work may never end. Everything that it may use is leaked: the arenas, the
+            // allocations with their leases, the graphs, their events and functions. Other slots
+            // are not affected, so the context stays.
             self.share.leak();
             self.allocations.leak();
             self.timestamps.leak();
-            std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::new()));
+            std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::default()));
             std::mem::forget(Arc::clone(&self.functions));
-            tracing::warn!(%error, "a device slot's memory is leaked: its work could not be waited for");
+            tracing::warn!(%error, "a slot's memory is leaked: its work could not be waited for");
         }
     }
 }
@@ -327,19 +287,19 @@ impl Drop for CudaSlot {
 #[cfg(test)]
 mod tests {
     use super::super::compile::Compiler;
-    use super::super::fake::{self, CAPTURE_UNSUPPORTED, Session};
+    use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
     use super::super::memory::{DeviceMemory, Pinned};
     use super::super::queues::stream_set;
     use super::super::timestamps::Clock;
     use super::*;
-    use crate::backend::{CudaOptions, Layout, Space, Streams};
+    use crate::backend::{CudaOptions, Layout, Node, Space, Streams};
     use crate::record::{Access, BufferDecl};
 
-    fn device_slot(context: &Arc<Context>) -> Result<CudaSlot> {
+    fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
         let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
         let pinned = Pinned::zeroed(context, 64)?;
         let device = DeviceMemory::new(context, 64)?;
-        let share = Share::cut(layout, pinned, device, 1).next().unwrap();
+        let share = SlotMemory::cut(layout, pinned, device, 1).next().unwrap();
         let compiler = Compiler::new(&CudaOptions::default(), 0);
         let functions = Arc::new(Functions::new(context, compiler));
         let streams = stream_set(context, Streams::PerSlot)?;
@@ -351,17 +311,17 @@ mod tests {
     #[test]
     fn a_slot_is_opened_and_dropped_while_another_thread_captures() {
         let session = Session::new();
-        fake::state(|state| state.captures_elsewhere = true);
+        fake_driver::state(|state| state.captures_elsewhere = true);
         let context = session.context();
-        let device_slot = device_slot(&context).unwrap();
-        drop((device_slot, context));
-        let (live, retained) = fake::state(|state| (state.memory.len(), state.retained));
+        let slot = slot(&context).unwrap();
+        drop((slot, context));
+        let (live, retained) = fake_driver::state(|state| (state.memory.len(), state.retained));
         assert_eq!((live, retained), (0, 0));
-        assert!(!fake::state(|state| state.invalidated));
+        assert!(!fake_driver::state(|state| state.invalidated));
     }
 
     fn allocation(context: &Arc<Context>) -> Allocation {
-        let copier = super::super::copy::Copier::new(context).unwrap();
+        let copier = super::super::copier::Copier::new(context).unwrap();
         copier.allocate(Space::Device, 64).unwrap()
     }
 
@@ -374,49 +334,33 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_dropped_in_a_capture_by_another_thread_ends_it() {
-        let session = Session::new();
-        let context = session.context();
-        let mut device_slot = device_slot(&context).unwrap();
-        device_slot.begin_capture().unwrap();
-        std::thread::spawn(move || drop(device_slot))
-            .join()
-            .unwrap();
-        assert!(fake::state(|state| state.capture.is_none()));
-        assert_eq!(
-            fake::state(|state| state.memory.len()),
-            0,
-            "it was waited for"
-        );
-    }
-
-    #[test]
     fn a_graph_that_refused_new_parameters_may_use_their_allocations_all_the_same() {
         let session = Session::new();
         let context = session.context();
         let (old, new) = (allocation(&context), allocation(&context));
-        let mut device_slot = device_slot(&context).unwrap();
+        let mut slot = slot(&context).unwrap();
         let mut build = |allocation: &Allocation, into| {
-            device_slot.adopt(allocation).unwrap();
+            slot.adopt(allocation).unwrap();
             let (op, after) = (zero(allocation), &[]);
-            // SAFETY: the memset is of an allocation that the device slot adopted.
-            let built = unsafe { device_slot.build_graph(&[Node { op: &op, after }], into) };
-            device_slot.disown(allocation);
+            let source = GraphSource::Explicit(&[Node { op: &op, after }]);
+            // SAFETY: the memset is of an allocation that the slot adopted.
+            let built = unsafe { slot.make_graph(source, into) };
+            slot.disown(allocation);
             built
         };
         let (graph, _) = build(&old, None).unwrap();
-        // An exec whose update failed may hold parameters of either.
-        fake::state(|state| state.update_returns = (910, 5));
+        // A graph whose update failed may hold parameters of either.
+        fake_driver::state(|state| state.update_returns = (910, 5));
         assert_eq!(build(&new, Some(graph)).unwrap_err().code(), Some(910));
-        device_slot.launch_graph(graph).unwrap();
+        slot.launch_graph(graph).unwrap();
         for allocation in [&old, &new] {
             assert!(
                 allocation.lease(Access::Read).is_err(),
                 "the launch holds both"
             );
         }
-        device_slot.fence().unwrap();
-        device_slot.wait().unwrap();
+        slot.fence().unwrap();
+        slot.wait().unwrap();
         assert!(new.lease(Access::Read).is_ok());
     }
 
@@ -425,23 +369,23 @@ mod tests {
         let session = Session::new();
         let context = session.context();
         let allocation = allocation(&context);
-        let mut first = device_slot(&context).unwrap();
+        let mut first = slot(&context).unwrap();
         first.adopt(&allocation).unwrap();
-        // SAFETY: the memset is of an allocation that the device slot adopted.
+        // SAFETY: the memset is of an allocation that the slot adopted.
         unsafe { first.enqueue(Queue::Compute, &zero(&allocation)) }.unwrap();
-        fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
+        fake_driver::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         drop(first);
-        fake::state(|state| state.waits_return = 0);
+        fake_driver::state(|state| state.waits_return = 0);
         assert!(!context.is_lost());
         assert_eq!(
-            fake::state(|state| state.memory.len()),
+            fake_driver::state(|state| state.memory.len()),
             3,
             "nothing is freed"
         );
         assert!(allocation.lease(Access::Read).is_err());
-        drop(device_slot(&context).unwrap());
+        drop(slot(&context).unwrap());
         assert_eq!(
-            fake::state(|state| state.memory.len()),
+            fake_driver::state(|state| state.memory.len()),
             3,
             "the next one is"
         );

@@ -1,17 +1,17 @@
-//! The devices that the driver shows, described and chosen among.
+//! Describes the visible devices, and chooses one.
 
 use super::context::{Context, Device};
 use super::driver::{self, Driver, Presence};
-use crate::backend::visible::{Known, Visible};
+use crate::backend::visible_devices::{Known, Visible};
 use crate::backend::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
 use crate::error::Result;
 use cudarc::driver::sys::CUdevice_attribute as A;
 use std::path::Path;
 
-/// Where Linux shows what is on the PCI bus.
+/// The folder of Linux that lists PCI devices.
 const PCI_DEVICES: &str = "/sys/bus/pci/devices";
 
-/// What [`devices`](crate::backend::devices()) returns.
+/// The implementation of [`devices`](crate::backend::devices()).
 pub(in crate::backend) fn list_devices() -> Result<Result<Vec<DeviceEntry>, String>> {
     match driver::find()? {
         Presence::Ready { driver, devices } => {
@@ -22,8 +22,7 @@ pub(in crate::backend) fn list_devices() -> Result<Result<Vec<DeviceEntry>, Stri
     }
 }
 
-/// The device that is meant; the reason in place of it where there is no driver or
-/// no device at all.
+/// The chosen device; the inner error says why there is no driver or no device.
 pub(super) fn find(choice: &DeviceChoice) -> Result<Result<Device, String>> {
     let (driver, count) = match driver::find()? {
         Presence::Ready { driver, devices } => (driver, devices),
@@ -71,8 +70,8 @@ fn describe(ordinal: usize, device: Device) -> DeviceEntry {
     }
 }
 
-/// The link of the device with this PCI id, in the folder that Linux shows devices
-/// in; `which` is `current` or `max`. `None` for what is not there.
+/// The PCIe link of the device with this PCI id, from the folder of Linux that lists devices;
+/// `which` is `current` or `max`. `None` if the files are missing.
 fn read_link(devices: &Path, pci_bus_id: &str, which: &str) -> Option<PcieLink> {
     let folder = devices.join(pci_bus_id.to_ascii_lowercase());
     let field = |name: &str| {
@@ -84,7 +83,7 @@ fn read_link(devices: &Path, pci_bus_id: &str, which: &str) -> Option<PcieLink> 
         gigatransfers_per_s: field("speed")?.parse().ok()?,
         lanes: field("width")?.parse().ok()?,
     };
-    // A link that is down has none, or all bits set.
+    // A link that is down has no lanes, or all bits set.
     (1..=32).contains(&link.lanes).then_some(link)
 }
 

@@ -1,4 +1,4 @@
-//! What there is of a driver, of devices, and of ways to get kernels.
+//! Diagnoses the driver, the devices and NVRTC.
 
 use super::cache::{Cache, DIR_VARIABLE};
 use super::devices::list_devices;
@@ -23,7 +23,7 @@ pub(in crate::backend) fn gpu_findings(
             let fix = "see nvidia-smi; in a container, pass the GPU in";
             findings.push(Finding::new(Status::Missing, "device", reason).fix(fix));
         }
-        // The driver's own finding says it.
+        // The finding of the driver says so.
         Ok(Err(_)) => {}
         Err(error) => findings.push(Finding::of_error("device", &error)),
     }

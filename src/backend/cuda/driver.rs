@@ -1,12 +1,11 @@
 //! The driver's functions, resolved once.
 //!
-//! The bindings would load each symbol at its first call and panic where it is
-//! missing, and they return an enum, which a newer driver's codes are no value
-//! of. So the functions come from the same library by a table of our own, whose
-//! signatures are checked against the bindings when the crate is compiled.
+//! The bindings load each symbol at its first call, panic if it is missing, and return an enum that
+//! lacks the codes of newer drivers. So the functions come from the same library through a table of
+//! our own, whose signatures are checked against the bindings at compile time.
 
-use super::code::{self, Code};
-use crate::backend::visible::variable_text;
+use super::result_codes::{self, Code};
+use crate::backend::visible_devices::variable_text;
 use crate::backend::visible_variable;
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys;
@@ -14,10 +13,10 @@ use libloading::Library;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
 
-/// What every refusal to use a GPU ends with.
+/// The last part of every advice about a GPU that cannot be used.
 pub(super) const OR_CPU: &str = "or set backend = \"cpu\"";
 
-/// What to do where there is no driver, or no device in its sight.
+/// What to do without a driver or a visible device.
 pub(in crate::backend) const ABSENT_FIX: &str = "install the NVIDIA driver and make a device \
      visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them), or set backend = \"cpu\"";
 
@@ -36,7 +35,7 @@ pub(super) const REQUIRED_VERSION: u32 = if cfg!(feature = "cuda-13000") {
     12_040
 };
 
-/// The bindings by the names that all drivers have.
+/// The bindings under the names that all drivers export.
 mod bindings {
     #[cfg(feature = "cuda-13000")]
     pub(super) use cudarc::driver::sys::cuEventElapsedTime_v2 as cuEventElapsedTime;
@@ -54,14 +53,14 @@ macro_rules! driver {
         }
 
         impl Driver {
-            /// A driver that refuses every call, for tests to put their own into.
+            /// A driver that refuses every call, in which tests replace functions.
             #[cfg(test)]
             pub(super) fn refusing() -> Self {
                 Driver {
                     version: REQUIRED_VERSION,
                     $($(#[$only])* $name: {
                         extern "C" fn refuse($(_: $arg),*) -> i32 {
-                            code::NOT_SUPPORTED
+                            result_codes::NOT_SUPPORTED
                         }
                         refuse
                     },)*
@@ -238,22 +237,22 @@ driver! {
     );
 }
 
-/// What there is of a driver.
+/// The result of looking for a driver.
 #[derive(Clone)]
 pub(super) enum Presence {
-    /// A driver that is initialised and sees `devices` devices, at least one.
+    /// An initialised driver with `devices` visible devices, at least one.
     Ready {
         driver: &'static Driver,
         devices: u32,
     },
-    /// No driver, or no device; and the reason.
+    /// No driver or no visible device, with the reason.
     Absent(String),
 }
 
 /// Finds the driver and initialises it.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`] for a driver that is there and cannot be used.
+/// [`ErrorKind::Unavailable`] for a driver that cannot be used.
 pub(super) fn find() -> Result<Presence> {
     static PRESENCE: OnceLock<Result<Presence>> = OnceLock::new();
     PRESENCE.get_or_init(probe).clone()
@@ -266,9 +265,9 @@ pub(super) fn library() -> Option<&'static Library> {
     unsafe { sys::is_culib_present().then(|| sys::culib()) }
 }
 
-/// The version of the driver, which may be unusable otherwise.
+/// The version of the driver, also of one that cannot be used.
 pub(super) fn version(library: &'static Library) -> Result<u32> {
-    // SAFETY: the signature is the one asserted beside the table.
+    // SAFETY: the signature is the one asserted next to the table.
     let get: unsafe extern "C" fn(*mut c_int) -> i32 =
         unsafe { symbol(library, "cuDriverGetVersion") }?;
     let mut version = 0;
@@ -277,7 +276,7 @@ pub(super) fn version(library: &'static Library) -> Result<u32> {
     Ok(version.max(0) as u32)
 }
 
-/// A version as people write it: 12040 is 12.4.
+/// A version in the usual form: 12040 is 12.4.
 pub(super) fn version_text(version: u32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
@@ -287,11 +286,11 @@ fn probe() -> Result<Presence> {
         let reason = "no NVIDIA driver (libcuda) on this machine";
         return Ok(Presence::Absent(reason.to_owned()));
     };
-    // SAFETY: the signature is the one asserted beside the table.
+    // SAFETY: the signature is the one asserted next to the table.
     let init: unsafe extern "C" fn(c_uint) -> i32 = unsafe { symbol(library, "cuInit") }?;
     // SAFETY: 0 is the only value that cuInit takes, at any time.
     let initialised = unsafe { init(0) };
-    if initialised == code::NO_DEVICE {
+    if initialised == result_codes::NO_DEVICE {
         return Ok(Presence::Absent(no_device()));
     }
     check("cuInit", initialised)?;
@@ -332,13 +331,13 @@ fn too_old(version: u32) -> Error {
 }
 
 fn check(call: &str, raw: i32) -> Result<()> {
-    if raw == code::SUCCESS {
+    if raw == result_codes::SUCCESS {
         return Ok(());
     }
     Err(unusable(call, Code::of(raw)))
 }
 
-/// The error of a GPU that is there and refuses `call`.
+/// The error of a driver that refuses `call`.
 pub(super) fn unusable(call: &str, code: Code) -> Error {
     let message = format!(
         "the GPU cannot be used: {call}: {} ({}, {})",

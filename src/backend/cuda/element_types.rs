@@ -1,11 +1,11 @@
-//! Element types that not every card has.
+//! Element types that some devices lack.
 
 use super::driver::OR_CPU;
 use crate::backend::DeviceInfo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Kernel, ParamKind};
 
-/// Refuses a kernel with elements of a type that the card is too old for.
+/// Refuses a kernel with an element type that the device lacks.
 pub(super) fn check(kernel: &Kernel, device: &DeviceInfo) -> Result<()> {
     let Some((major, minor)) = device.compute_capability else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The formats of kernel images, told apart by their first bytes.
+//! Detects the format of kernel images.
 
 use crate::error::{Error, ErrorKind, Result};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 const FATBIN_MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 const ELF_MAGIC: [u8; 4] = *b"\x7FELF";
 
-/// What an image is.
+/// The format of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     FatBinary,
@@ -15,8 +15,8 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format of `image`. The driver is given an address and no length, and
-    /// goes by the sizes in the image's own headers, so those are checked here.
+    /// The format of `image`. The driver gets an address without a length and trusts the sizes in
+    /// the headers of the image, so those are checked here.
     pub(super) fn of(image: &[u8]) -> Result<Format> {
         let (format, end) = if image.starts_with(&FATBIN_MAGIC) {
             (Format::FatBinary, fatbin_end(image))
@@ -59,7 +59,7 @@ fn number<const N: usize>(image: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes))
 }
 
-/// Magic, version (2 bytes), header size (2), size of the rest (8).
+/// Magic number, version (2 bytes), header size (2), size of the rest (8).
 fn fatbin_end(image: &[u8]) -> Option<u64> {
     number::<2>(image, 6)?.checked_add(number::<8>(image, 8)?)
 }

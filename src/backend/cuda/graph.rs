@@ -1,14 +1,15 @@
-//! Graphs: what they are made of, and how they take other parameters.
+//! CUDA graphs and their executable instances.
 
+use super::address_checks::Checked;
 use super::allocations::{Use, all_uses};
-use super::code::{self, Code};
 use super::context::Context;
+use super::graph_node::{self, NodeKind};
 use super::module::Functions;
-use super::node::{self, Step};
 use super::readback;
-use super::rights::Checked;
+use super::result_codes::{self, Code};
 use super::stream::Stream;
 use super::timestamps::Timestamps;
+use crate::backend::graphs::check_same_build;
 use crate::backend::{Built, Call, Node, Op};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUgraphExecUpdateResult};
@@ -16,15 +17,15 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// Nodes and the order between them, from which execs are made.
+/// A `CUgraph`: nodes and edges, from which executable graphs are made.
 pub(super) struct Template {
     context: Arc<Context>,
-    // Null if a capture failed.
+    // Null if the capture failed.
     raw: sys::CUgraph,
-    /// By the place of their operation; all are of `raw`.
+    /// The node of each operation.
     nodes: Vec<sys::CUgraphNode>,
-    /// By place too.
-    steps: Vec<Step>,
+    /// The kind of each operation.
+    kinds: Vec<NodeKind>,
 }
 
 // SAFETY: graphs and nodes are handles that any thread may use, one at a time,
@@ -42,51 +43,43 @@ impl Template {
         Ok(template)
     }
 
-    /// What a capture took down.
+    /// The graph of a capture.
     pub(super) fn captured(
         context: &Arc<Context>,
         raw: sys::CUgraph,
         nodes: Vec<sys::CUgraphNode>,
-        steps: Vec<Step>,
+        kinds: Vec<NodeKind>,
     ) -> Template {
         Template {
             context: Arc::clone(context),
             raw,
             nodes,
-            steps,
+            kinds,
         }
     }
 
-    /// A graph made by hand: `checked` are the operations of `nodes`.
-    pub(super) fn by_hand(
+    /// An explicit graph: `checked` are the operations of `nodes`.
+    pub(super) fn explicit(
         context: &Arc<Context>,
         nodes: &[Node<'_>],
         checked: &[Checked<'_>],
     ) -> Result<Template> {
         let mut template = Template::empty(context)?;
         for (place, (node, checked)) in nodes.iter().zip(checked).enumerate() {
-            let after = node
-                .after
-                .iter()
-                .map(|&after| template.nodes.get(after).copied());
-            let after = after.collect::<Option<Vec<_>>>().ok_or_else(|| {
-                Error::usage(format!("operation {place} runs after one that comes later"))
-            })?;
+            let after = node.after.iter().map(|&after| template.nodes[after]);
+            let after: Vec<_> = after.collect();
             // SAFETY: `raw` is the graph that `empty` made, and `after` are nodes
             // that were added to it.
-            let added = unsafe { node::add(context, template.raw, &after, checked) };
+            let added = unsafe { graph_node::add(context, template.raw, &after, checked) };
             template
                 .nodes
                 .push(added.within(|| format!("operation {place}"))?);
-            template.steps.push(Step::of(checked));
+            template.kinds.push(NodeKind::of(checked));
         }
-        match template.nodes.is_empty() {
-            true => Err(Error::usage("the graph has no operation")),
-            false => Ok(template),
-        }
+        Ok(template)
     }
 
-    /// How many nodes the driver has in it.
+    /// The number of nodes according to the driver.
     pub(super) fn count(&self) -> Result<usize> {
         let driver = self.context.bind()?;
         let mut nodes = 0;
@@ -97,9 +90,8 @@ impl Template {
         Ok(nodes)
     }
 
-    /// Makes it ready to launch. Not uploaded: that is part of the first launch,
-    /// and a graph that is uploaded and not launched yet adds some 2 us to the
-    /// others of its stream.
+    /// Instantiates the graph. The first launch uploads it: a graph that is uploaded and not
+    /// launched yet slows the others of its stream by about 2 us.
     fn instantiate(&self) -> Result<Exec> {
         let driver = self.context.bind_for(Call::GraphEdit)?;
         let mut exec = Exec {
@@ -114,10 +106,10 @@ impl Template {
         Ok(exec)
     }
 
-    /// A node by place and kind, as messages name it.
+    /// The index and kind of a node for messages.
     fn name(&self, node: sys::CUgraphNode) -> Option<String> {
         let place = self.nodes.iter().position(|known| *known == node)?;
-        Some(format!("operation {place} ({})", self.steps[place].kind))
+        Some(format!("operation {place} ({})", self.kinds[place].kind))
     }
 }
 
@@ -134,7 +126,7 @@ impl Drop for Template {
     }
 }
 
-/// What can be launched, over and over; null if it could not be made.
+/// An executable graph; null if it could not be made.
 struct Exec {
     context: Arc<Context>,
     raw: sys::CUgraphExec,
@@ -157,25 +149,25 @@ impl Drop for Exec {
     }
 }
 
-/// A graph of a device slot.
+/// A graph of a slot.
 pub(super) struct Graph {
     exec: Exec,
-    /// What `exec` was made of: its nodes name those of `exec`.
+    /// The graph that `exec` was instantiated from, whose nodes identify those of `exec`.
     made: Template,
-    /// What gave `exec` its parameters since, if something did.
+    /// The graph of the last update, if there was one.
     newest: Option<Template>,
     captured: bool,
-    /// What each operation uses, then what failed changes may have left.
+    /// The uses of each operation, followed by those of failed changes.
     parts: Vec<Vec<Use>>,
-    /// What a launch uses: the sum of `parts`.
+    /// The uses of a launch: the union of `parts`.
     uses: Vec<Use>,
 }
 
-/// The parameters of a whole graph, not yet given to an exec.
+/// A graph that is not instantiated yet.
 pub(super) struct Draft {
     pub(super) template: Template,
     pub(super) captured: bool,
-    /// What each operation uses.
+    /// The uses of each operation.
     pub(super) parts: Vec<Vec<Use>>,
 }
 
@@ -191,21 +183,14 @@ impl Graph {
         })
     }
 
-    /// What a launch uses.
+    /// The uses of a launch.
     pub(super) fn uses(&self) -> &[Use] {
         &self.uses
     }
 
-    /// Gives the exec the parameters of `draft`, or replaces all by it where it
-    /// is of another topology.
+    /// Updates the executable graph with `draft`, or replaces it if the topology differs.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
-        if self.captured != draft.captured {
-            let way = match self.captured {
-                true => "was captured, and takes the parameters of captures",
-                false => "was made by hand, and takes the parameters of graphs made by hand",
-            };
-            return Err(Error::usage(format!("the graph {way} alone")));
-        }
+        check_same_build(self.captured, draft.captured)?;
         let context = Arc::clone(&self.exec.context);
         let driver = context.bind_for(Call::GraphEdit)?;
         let mut info = MaybeUninit::<sys::CUgraphExecUpdateResultInfo>::zeroed();
@@ -213,14 +198,14 @@ impl Graph {
         // SAFETY: exec and graph are alive, and `info` outlives the call.
         let result =
             unsafe { (driver.cuGraphExecUpdate_v2)(self.exec.raw, draft.template.raw, at) };
-        if result == code::SUCCESS {
+        if result == result_codes::SUCCESS {
             self.uses = all_uses(&draft.parts);
             self.parts = draft.parts;
             self.newest = Some(draft.template);
             return Ok(Built::Updated);
         }
         self.keep(all_uses(&draft.parts));
-        if result != code::GRAPH_EXEC_UPDATE_FAILURE {
+        if result != result_codes::GRAPH_EXEC_UPDATE_FAILURE {
             return Err(context
                 .check("cuGraphExecUpdate", result)
                 .expect_err("the result is no success"));
@@ -232,9 +217,9 @@ impl Graph {
             (why, (*at).errorNode)
         };
         let reason = self.refusal(why, node, &draft.template);
-        let kinds = |steps: &[Step]| steps.iter().map(|step| step.kind).collect::<Vec<_>>();
-        let same = kinds(&self.made.steps) == kinds(&draft.template.steps);
-        // A copy that goes the other way is a node of the same type to the driver.
+        let kinds = |kinds: &[NodeKind]| kinds.iter().map(|step| step.kind).collect::<Vec<_>>();
+        let same = kinds(&self.made.kinds) == kinds(&draft.template.kinds);
+        // The driver treats copies in both directions as the same type of node.
         if same && !is_of_topology(why) {
             let meaning = Code::of(result).meaning;
             return Err(
@@ -247,7 +232,7 @@ impl Graph {
         Ok(Built::Reinstantiated { reason })
     }
 
-    /// Why the driver refused `newer`, and at which operation.
+    /// The driver's reason to refuse `newer`, and the operation.
     fn refusal(&self, why: u32, node: sys::CUgraphNode, newer: &Template) -> String {
         let named = newer.name(node).or_else(|| self.made.name(node));
         let place = named.map_or_else(
@@ -262,17 +247,17 @@ impl Graph {
 
     /// Gives one operation other parameters.
     pub(super) fn set(&mut self, place: usize, checked: Checked<'_>) -> Result<()> {
-        let (node, step) = match (self.made.nodes.get(place), self.made.steps.get(place)) {
+        let (node, step) = match (self.made.nodes.get(place), self.made.kinds.get(place)) {
             (Some(node), Some(step)) => (*node, *step),
             _ => return Err(Error::usage(format!("the graph has no operation {place}"))),
         };
-        let kind = Step::of(&checked).kind;
+        let kind = NodeKind::of(&checked).kind;
         if kind != step.kind {
-            let message = format!("operation {place} is a {}, and stays one", step.kind);
-            return Err(Error::usage(message).fix(format!("make a new graph for the {kind}")));
+            let message = format!("operation {place} is {}, and stays one", step.kind);
+            return Err(Error::usage(message).fix(format!("make a new graph for {kind}")));
         }
         // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
-        let set = unsafe { node::set(&self.exec.context, self.exec.raw, node, &checked) };
+        let set = unsafe { graph_node::set(&self.exec.context, self.exec.raw, node, &checked) };
         let uses = checked.into_uses();
         if set.is_err() {
             self.keep(uses);
@@ -285,14 +270,13 @@ impl Graph {
         Ok(())
     }
 
-    /// A refusal does not say what was taken over of the change before it, so its
-    /// allocations count as used too.
+    /// A failed change may have taken effect in part, so its allocations count as used too.
     fn keep(&mut self, uses: Vec<Use>) {
         self.parts.push(uses);
         self.uses = all_uses(&self.parts);
     }
 
-    /// The operations of what the graph was made of or last took as a whole.
+    /// The operations of the graph, as it was made or last updated as a whole.
     pub(super) fn ops(&self, functions: &Functions, timestamps: &Timestamps) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, operations) = (template.count()?, template.nodes.len());
@@ -300,8 +284,8 @@ impl Graph {
             let message = format!("the graph has {nodes} nodes for {operations} operations");
             return Err(Error::new(ErrorKind::Mismatch, message));
         }
-        let nodes = template.nodes.iter().zip(&template.steps);
-        let read = |(&node, &step): (_, &Step)| {
+        let nodes = template.nodes.iter().zip(&template.kinds);
+        let read = |(&node, &step): (_, &NodeKind)| {
             // SAFETY: the nodes of a template live as long as it does.
             unsafe { readback::read(&template.context, node, step, functions, timestamps) }
         };
@@ -314,7 +298,7 @@ impl Graph {
     /// Launches it.
     ///
     /// # Safety
-    /// Until the work is done, the device slot's share and the allocations of
+    /// Until the work is done, the slot's share and the allocations of
     /// [`Graph::uses`] must live, and the host must keep off what it touches.
     pub(super) unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
         let context = &self.exec.context;
@@ -328,8 +312,8 @@ impl Graph {
     }
 }
 
-/// Whether an update was refused for the graph's shape: the edges, the number of
-/// nodes, or the kind of one, as where one copy went and another came.
+/// Whether an update was refused because the topology differs: the edges, the number of nodes, or
+/// the type of a node.
 fn is_of_topology(raw: u32) -> bool {
     use CUgraphExecUpdateResult as R;
     raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED as u32

@@ -1,7 +1,7 @@
 //! Pinned and device memory.
 
-use super::code;
 use super::context::Context;
+use super::result_codes;
 use crate::backend::Call;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::backend::worker::Arena;
@@ -14,33 +14,33 @@ pub(super) struct Pinned {
     context: Arc<Context>,
     start: NonNull<u8>,
     bytes: usize,
-    /// Whose the memory is, where it was only registered.
+    /// The owner of memory that was only registered.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     registered: Option<Arena>,
 }
 
 // SAFETY: the memory belongs to the process, not to a thread; `Pinned` hands out
-// its address alone, and whoever makes references of it answers for aliasing.
+// its address alone, and code that makes references of it answers for aliasing.
 unsafe impl Send for Pinned {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    /// Takes `bytes`, at least one, zeroed. Without flags: write-combined memory would
-    /// be very slow to read back, and the rest is so by unified addressing.
+    /// Allocates `bytes` bytes, at least one, zeroed. It needs no flags: write-combined memory
+    /// would be slow to read, and unified addressing implies the others.
     pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Pinned> {
         let driver = context.bind_for(Call::Allocation)?;
         let mut start = std::ptr::null_mut();
         // SAFETY: `start` outlives the call, and the context is current.
         let result = unsafe { (driver.cuMemHostAlloc)(&mut start, bytes, 0) };
-        if result == code::OUT_OF_MEMORY {
+        if result == result_codes::OUT_OF_MEMORY {
             let message = format!("{} of pinned host memory were refused", size_text(bytes));
             return Err(out_of_memory(message)
                 .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
         }
         context.check("cuMemHostAlloc", result)?;
         let start = NonNull::new(start.cast::<u8>()).expect("success comes with an address");
-        // SAFETY: the call gave `bytes` bytes at `start`, which nobody else has.
+        // SAFETY: the call gave `bytes` bytes at `start`, which no other code has.
         unsafe { start.write_bytes(0, bytes) };
         Ok(Pinned {
             context: Arc::clone(context),
@@ -51,7 +51,7 @@ impl Pinned {
         })
     }
 
-    /// Pins memory that is there, and shared with another process.
+    /// Pins existing memory that is shared with another process.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(super) fn registered(context: &Arc<Context>, arena: Arena) -> Result<Pinned> {
         use cudarc::driver::sys::CUdevice_attribute as A;
@@ -65,7 +65,7 @@ impl Pinned {
         let (start, bytes) = (arena.start(), arena.bytes());
         // SAFETY: the arena is mapped, and lives in the result.
         let result = unsafe { (driver.cuMemHostRegister_v2)(start.as_ptr().cast(), bytes, 0) };
-        if result == code::OUT_OF_MEMORY {
+        if result == result_codes::OUT_OF_MEMORY {
             let message = format!("{} could not be pinned", size_text(bytes));
             return Err(out_of_memory(message)
                 .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
@@ -98,7 +98,7 @@ impl Drop for Pinned {
                 Some(driver) => unsafe {
                     (driver.cuMemHostUnregister)(self.start.as_ptr().cast());
                 },
-                // The device may still be at work on it.
+                // The device may still use it.
                 None => std::mem::forget(arena),
             }
             return;
@@ -118,13 +118,13 @@ pub(super) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Takes `bytes`, at least one.
+    /// Allocates `bytes` bytes, at least one.
     pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<DeviceMemory> {
         let driver = context.bind_for(Call::Allocation)?;
         let mut start = 0;
         // SAFETY: `start` outlives the call, and the context is current.
         let result = unsafe { (driver.cuMemAlloc_v2)(&mut start, bytes) };
-        if result == code::OUT_OF_MEMORY {
+        if result == result_codes::OUT_OF_MEMORY {
             let free = context.memory_bytes().map_or_else(
                 |_| String::new(),
                 |(free, total)| {
@@ -143,7 +143,7 @@ impl DeviceMemory {
         })
     }
 
-    /// The first byte's address on the device.
+    /// The address on the device.
     pub(super) fn start(&self) -> u64 {
         self.start
     }
@@ -162,9 +162,9 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// The error of an allocation that cannot be had.
+/// The error of a refused allocation.
 pub(super) fn out_of_memory(message: String) -> Error {
-    Error::new(ErrorKind::OutOfMemory, message).with_code(code::OUT_OF_MEMORY)
+    Error::new(ErrorKind::OutOfMemory, message).with_code(result_codes::OUT_OF_MEMORY)
 }
 
 /// A size with its exact number of bytes.

@@ -1,48 +1,46 @@
-//! The CUDA backend: one device, its primary context, streams and graphs for device slots.
+//! The CUDA backend: one device, its primary context, streams and graphs for slots.
 //!
-//! This folder is the home of the crate's unsafe code. It rests on these rules:
+//! Most of the crate's unsafe code is here. It follows these rules:
 //!
-//! - The driver's functions come from one table whose signatures are checked
-//!   against the bindings at compile time (`driver`); handles live in types
-//!   that own them and hold their context (`context`).
-//! - A device slot gives the device no address but in its own memory (`share`) or in
-//!   allocations that it adopted (`rights`). It shows the host side of its memory
-//!   only while nothing is in flight (`queues`), and holds a lease on each allocation
-//!   that work in flight uses (`allocations`); dropping it waits first.
-//! - A call leaves an embedder's thread as it found it, and is not disturbed by what
-//!   other threads capture (`bound`).
-//! - After an error that loses the context nothing on the device is touched or
-//!   freed any more, only leaked.
+//! - The driver's functions come from one table whose signatures are checked against the bindings
+//!   at compile time (`driver`). Types that own a handle also hold its context (`context`).
+//! - A slot gives the device only addresses in its own memory (`slot_memory`) and in allocations
+//!   that it adopted (`address_checks`). It lends the host side of its memory only while no work is
+//!   in flight (`queues`), and leases each allocation that work in flight uses (`allocations`).
+//!   Dropping a slot waits first.
+//! - A call restores the state of an embedder's thread, and captures of other threads do not
+//!   disturb it (`thread_guard`).
+//! - After an error that loses the context, nothing on the device is used or freed, only leaked.
 
+mod address_checks;
 mod allocations;
-mod bound;
 mod cache;
 mod capture;
-mod code;
 mod compile;
 mod context;
-mod copy;
+mod copier;
 mod device_slot;
 mod devices;
 mod doctor;
 mod driver;
 mod element_types;
 #[cfg(test)]
-mod fake;
+mod fake_driver;
 mod format;
 mod graph;
+mod graph_node;
 mod memory;
 mod module;
-mod node;
 mod nvrtc;
 #[cfg(feature = "nvtx")]
 mod nvtx;
 mod occupancy;
 mod queues;
 mod readback;
-mod rights;
-mod share;
+mod result_codes;
+mod slot_memory;
 mod stream;
+mod thread_guard;
 mod timestamps;
 
 use super::{
@@ -51,26 +49,26 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
-pub use code::Code;
 use context::Context;
-use copy::Copier;
+use copier::Copier;
 use device_slot::CudaSlot;
 pub(super) use devices::list_devices;
 pub(super) use doctor::gpu_findings;
 pub(super) use driver::ABSENT_FIX;
-use memory::{DeviceMemory, Pinned, out_of_memory};
+use memory::{DeviceMemory, Pinned};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
 use queues::stream_set;
-use share::Share;
+pub use result_codes::Code;
+use slot_memory::SlotMemory;
 use std::sync::Arc;
 use timestamps::{Clock, Timestamps};
 
 /// One CUDA device, by its primary context, which the CUDA runtime uses too.
 ///
-/// Calls come from any thread, several at once. On threads that the embedder made, each
-/// call leaves the current context and the mode of stream captures as it found them, and
-/// works whatever other threads capture; so does dropping device slots and blocks.
+/// Any thread may call it, several at the same time. On an embedder's thread each call restores the
+/// current context and the mode of stream captures, and works whatever other threads capture; so
+/// does dropping slots and allocations.
 pub struct CudaBackend {
     info: DeviceInfo,
     context: Arc<Context>,
@@ -84,18 +82,18 @@ impl CudaBackend {
     /// Opens the device that `options` name.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`], with what to install or to set.
+    /// [`ErrorKind::Unavailable`], with the thing to install or to set.
     pub fn open(options: &CudaOptions) -> Result<CudaBackend> {
         CudaBackend::find(options)?
             .map_err(|absent| Error::new(ErrorKind::Unavailable, absent).fix(ABSENT_FIX))
     }
 
-    /// Opens the device, or says why there is none at all: no driver library,
-    /// or no device in its sight.
+    /// Opens the device. The inner error says why there is none: no driver library, or no visible
+    /// device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a device that is there and cannot be used,
-    /// with what to install or to set.
+    /// [`ErrorKind::Unavailable`] for a device that cannot be used, with the thing to install or to
+    /// set.
     pub fn find(options: &CudaOptions) -> Result<Result<CudaBackend, String>> {
         let device = match devices::find(&options.device)? {
             Ok(device) => device,
@@ -118,65 +116,46 @@ impl CudaBackend {
         Timestamps::new(&self.context, &self.clock)
     }
 
-    /// Free and total bytes of the device's memory.
+    /// Free and total memory of the device in bytes.
     ///
     /// # Errors
-    /// What the device says.
+    /// [`ErrorKind::Device`] if the driver call fails.
     pub fn memory_bytes(&self) -> Result<(u64, u64)> {
         self.context.memory_bytes()
     }
 }
 
-/// How the arenas of device slots are cut, and their sizes.
-struct Cut {
-    layout: Layout,
-    device_bytes: usize,
-    host_bytes: usize,
-}
-
-fn cut(buffers: &[BufferDecl], device_slots: usize) -> Result<Cut> {
-    let cut = Layout::new(buffers).and_then(|layout| {
-        Some(Cut {
-            device_bytes: layout.device_bytes.checked_mul(device_slots)?,
-            host_bytes: layout.host_bytes.checked_mul(device_slots)?,
-            layout,
-        })
-    });
-    cut.ok_or_else(|| {
-        let message = "the buffers of all slots are larger than the address space";
-        out_of_memory(message.to_owned()).fix("lower the batch capacity")
-    })
-}
-
 impl CudaBackend {
-    fn open_cut(
+    /// Opens slots with their host sides in `pinned`.
+    fn open_slots_in(
         &self,
-        cut: Cut,
-        device_slots: usize,
-        streams: Streams,
         pinned: Pinned,
+        layout: Layout,
+        slots: usize,
+        streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let device = DeviceMemory::new(&self.context, cut.device_bytes.max(1))?;
+        let device_bytes = layout.device_bytes * slots;
+        let device = DeviceMemory::new(&self.context, device_bytes.max(1))?;
         let shared = match streams {
             Streams::PerSlot => None,
             Streams::PerStage => Some(stream_set(&self.context, streams)?),
         };
-        Share::cut(cut.layout, pinned, device, device_slots)
+        SlotMemory::cut(layout, pinned, device, slots)
             .map(|share| -> Result<Box<dyn DeviceSlot>> {
                 let streams = match &shared {
                     Some(shared) => shared.clone(),
                     None => stream_set(&self.context, streams)?,
                 };
                 let (timestamps, functions) = (self.timestamps(), &self.functions);
-                let device_slot =
+                let slot =
                     CudaSlot::open(timestamps, functions, share, streams, self.blocking_wait)?;
-                Ok(Box::new(device_slot))
+                Ok(Box::new(slot))
             })
             .collect()
     }
 
-    /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
-    /// device slot by device slot, as their [`Layout`] has them.
+    /// Like [`Backend::open_slots`], with the host sides of all buffers in `host`, slot by slot, as
+    /// their [`Layout`] has them.
     ///
     /// # Errors
     /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
@@ -185,17 +164,18 @@ impl CudaBackend {
     pub(super) fn open_slots_over(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
         host: super::worker::Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let _outer = self.context.enter();
         let pinned = Pinned::registered(&self.context, host)?;
-        self.open_cut(cut(buffers, device_slots)?, device_slots, streams, pinned)
+        let (layout, _) = Layout::for_slots(buffers, slots)?;
+        self.open_slots_in(pinned, layout, slots, streams)
     }
 }
 
-// SAFETY: functions are found by the image and the name of the declaration, and every device slot
+// SAFETY: functions are found by the image and the name of the declaration, and every slot
 // has a part of the arenas that the layout of its buffers gives.
 unsafe impl Backend for CudaBackend {
     fn id(&self) -> BackendId {
@@ -221,14 +201,14 @@ unsafe impl Backend for CudaBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let cut = cut(buffers, device_slots)?;
+        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
         let _outer = self.context.enter();
-        // The driver refuses to allocate nothing.
-        let pinned = Pinned::zeroed(&self.context, cut.host_bytes.max(1))?;
-        self.open_cut(cut, device_slots, streams, pinned)
+        // The driver refuses allocations of 0 bytes.
+        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
+        self.open_slots_in(pinned, layout, slots, streams)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

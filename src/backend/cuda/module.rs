@@ -1,11 +1,11 @@
 //! Modules and the functions in them.
 
-use super::code::{self, Code};
 use super::compile::Compiler;
 use super::context::Context;
 use super::driver::{self, OR_CPU};
 use super::format::Format;
 use super::memory::size_text;
+use super::result_codes::{self, Code};
 use crate::backend::FunctionId;
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::record::{Image, Kernel, ParamKind};
@@ -16,16 +16,15 @@ use std::sync::Arc;
 
 /// The most parameters of a kernel.
 pub(super) const PARAMS_MAX: usize = 128;
-/// Dynamic shared memory that needs no opting in, on every card.
+/// Dynamic shared memory in bytes that every device has without opting in.
 const SHARED_BYTES_DEFAULT: u32 = 48 << 10;
 const LOG_BYTES: usize = 16 << 10;
 
-/// A kernel of a loaded module as one declaration has it, ready to launch.
+/// A kernel of a loaded module with its declaration, ready to launch.
 #[derive(Clone)]
 pub(super) struct Function {
     raw: sys::CUfunction,
-    /// What is passed: at most [`PARAMS_MAX`], as many and each of the size that
-    /// the code takes.
+    /// The parameters: at most [`PARAMS_MAX`], with the number and sizes that the code takes.
     pub(super) params: Arc<[ParamKind]>,
     /// Whether it follows pointers in device memory.
     pub(super) follows_device_pointers: bool,
@@ -43,7 +42,8 @@ impl Function {
     }
 }
 
-/// Everything loaded in a context; functions are known by their place.
+/// Everything that is loaded in a context. A [`FunctionId`](crate::backend::FunctionId) is an
+/// index.
 pub(super) struct Functions {
     context: Arc<Context>,
     compiler: Compiler,
@@ -51,7 +51,7 @@ pub(super) struct Functions {
     loaded: RwLock<Vec<Loaded>>,
 }
 
-/// One declaration of one code.
+/// A declaration of loaded code.
 struct Loaded {
     image: Arc<Image>,
     name: String,
@@ -68,7 +68,7 @@ impl Functions {
         }
     }
 
-    /// Whether a function that is loaded follows device pointers.
+    /// Whether a loaded function follows device pointers.
     pub(super) fn follow_device_pointers(&self) -> bool {
         let loaded = self.loaded.read();
         loaded
@@ -84,8 +84,8 @@ impl Functions {
             .ok_or_else(|| Error::usage("no such function is loaded"))
     }
 
-    /// The function behind a handle of the driver; `hint` where that is of the
-    /// same code, since one code may have several declarations.
+    /// The function of a driver handle. `hint` is preferred if it has the same code, as one code
+    /// may have several declarations.
     pub(super) fn find_raw(
         &self,
         raw: sys::CUfunction,
@@ -100,9 +100,9 @@ impl Functions {
         Some((id, function.clone()))
     }
 
-    /// Loads a kernel and checks that its code is what the declaration says.
+    /// Loads a kernel, and checks that its code matches the declaration.
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        // Held throughout, so that two callers do not load the same.
+        // Stays locked, so that two callers do not load the same code.
         let mut modules = self.modules.lock();
         let image = kernel.image.as_ref().ok_or_else(|| {
             let message = format!("kernel {} has no device code", kernel.name);
@@ -118,7 +118,7 @@ impl Functions {
         });
         if let Some(index) = known {
             let id = FunctionId(index as u32);
-            // Block and shared memory are the launch's, not the function's.
+            // Block size and shared memory belong to the launch, not to the function.
             self.check_block(kernel, self.get(id)?.raw)?;
             return Ok(id);
         }
@@ -172,14 +172,14 @@ impl Functions {
         let missing = || {
             let message = format!("image {image} has no kernel named {kernel}");
             Error::new(ErrorKind::Kernel, message)
-                .with_code(code::NOT_FOUND)
+                .with_code(result_codes::NOT_FOUND)
                 .fix("declare it extern \"C\" __global__ in the source, and check the name")
         };
         let name = CString::new(kernel).map_err(|_| missing())?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` and `name` outlive the call, and the module is alive.
         let result = unsafe { (driver.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) };
-        if result == code::NOT_FOUND {
+        if result == result_codes::NOT_FOUND {
             return Err(missing());
         }
         self.context.check("cuModuleGetFunction", result)?;
@@ -190,8 +190,8 @@ impl Functions {
         Ok(raw)
     }
 
-    /// The sizes of the parameters that the code takes. How many there are is
-    /// found by asking past the last: drivers say it outright from CUDA 13.2 on.
+    /// The sizes of the parameters that the code takes. Their number is found by asking past the
+    /// last one; the driver reports it only from CUDA 13.2 on.
     fn code_params(&self, function: sys::CUfunction) -> Result<Vec<usize>> {
         let mut sizes = Vec::new();
         while let Some(bytes) = self.code_param(function, sizes.len())? {
@@ -200,7 +200,7 @@ impl Functions {
         Ok(sizes)
     }
 
-    /// The size of a parameter, `None` past the last.
+    /// The size of a parameter in bytes; `None` past the last.
     fn code_param(&self, function: sys::CUfunction, index: usize) -> Result<Option<usize>> {
         let driver = self.context.bind()?;
         let (mut offset, mut bytes) = (0, 0);
@@ -208,7 +208,7 @@ impl Functions {
         let result =
             unsafe { (driver.cuFuncGetParamInfo)(function, index, &mut offset, &mut bytes) };
         match result {
-            code::INVALID_VALUE => Ok(None),
+            result_codes::INVALID_VALUE => Ok(None),
             _ => self
                 .context
                 .check("cuFuncGetParamInfo", result)
@@ -216,8 +216,8 @@ impl Functions {
         }
     }
 
-    /// The launch passes what the declaration says, and the driver reads what
-    /// the code says: they must be the same.
+    /// Compares the parameters of the declaration, which a launch passes, with those of the code,
+    /// which the driver reads.
     fn check_declaration(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
         let taken = self.code_params(function)?;
         if kernel.params.len() != taken.len() || taken.len() > PARAMS_MAX {
@@ -245,8 +245,8 @@ impl Functions {
         self.check_block(kernel, function)
     }
 
-    /// Checks the block's threads and shared memory, and opts in to more of it
-    /// than every card gives.
+    /// Checks the block size and the shared memory, and opts in to more shared memory than every
+    /// device has.
     fn check_block(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
         use CUfunction_attribute as A;
         let threads_max = self.attribute(function, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
@@ -279,7 +279,7 @@ impl Functions {
 
     fn opt_in(&self, function: sys::CUfunction, shared_bytes: u32) -> Result<()> {
         let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // Another declaration of the same code may have asked for more.
+        // Another declaration of the same code may have opted in to more.
         if self.attribute(function, which)? >= shared_bytes {
             return Ok(());
         }
@@ -301,7 +301,7 @@ impl Functions {
     }
 }
 
-/// The error of a declaration that its code or the card does not fit.
+/// The error of a declaration that does not match its code or the device.
 fn mismatch(kernel: &Kernel, message: String) -> Error {
     Error::new(
         ErrorKind::Kernel,
@@ -322,7 +322,7 @@ impl Module {
     fn load(context: &Arc<Context>, code: &[u8]) -> Result<Module> {
         let format = Format::of(code)?;
         let driver = context.bind()?;
-        // Aligned as binaries need it, and ended by a zero as PTX text needs it.
+        // Aligned for binaries, and terminated by a zero for PTX text.
         let mut words = vec![0_u64; code.len() / size_of::<u64>() + 1];
         bytemuck::cast_slice_mut(&mut words)[..code.len()].copy_from_slice(code);
         let mut log = vec![0_u8; LOG_BYTES];
@@ -344,7 +344,7 @@ impl Module {
                 values.as_mut_ptr(),
             )
         };
-        if result == code::SUCCESS {
+        if result == result_codes::SUCCESS {
             return Ok(Module {
                 context: Arc::clone(context),
                 raw,
@@ -359,20 +359,20 @@ impl Module {
     }
 }
 
-/// The error of an image that the card or the driver does not take.
+/// The error of an image that the device or the driver refuses.
 fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<Error> {
     let device = context.device;
     let (major, minor) = device.capability();
     let cuda = driver::version_text(device.driver.version);
     let (kind, fix) = match result {
-        code::NO_BINARY_FOR_GPU | code::UNSUPPORTED_PTX_VERSION => (
+        result_codes::NO_BINARY_FOR_GPU | result_codes::UNSUPPORTED_PTX_VERSION => (
             ErrorKind::Unavailable,
             format!(
                 "update the NVIDIA driver, or build with an nvcc that knows sm_{major}{minor} \
                  and is no newer than CUDA {cuda}, {OR_CPU}"
             ),
         ),
-        code::JIT_COMPILER_NOT_FOUND | code::JIT_COMPILATION_DISABLED => (
+        result_codes::JIT_COMPILER_NOT_FOUND | result_codes::JIT_COMPILATION_DISABLED => (
             ErrorKind::Unavailable,
             format!(
                 "let the driver compile PTX (its libnvidia-ptxjitcompiler, and \
@@ -380,7 +380,7 @@ fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<
                  sm_{major}{minor}, {OR_CPU}"
             ),
         ),
-        code::INVALID_IMAGE | code::INVALID_PTX => {
+        result_codes::INVALID_IMAGE | result_codes::INVALID_PTX => {
             (ErrorKind::Kernel, format!("rebuild the image, {OR_CPU}"))
         }
         _ => return None,
@@ -405,7 +405,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         if let Some(driver) = self.context.bind_to_free() {
             // SAFETY: `raw` came from cuModuleLoadDataEx and is unloaded once,
-            // here, when no device slot holds the functions any more.
+            // here, when no slot holds the functions any more.
             unsafe { (driver.cuModuleUnload)(self.raw) };
         }
     }

@@ -1,5 +1,5 @@
-//! NVRTC, CUDA's run-time compiler, opened by a loader of our own: the bindings
-//! panic where it is missing, and know only the file name of one version.
+//! NVRTC, CUDA's run-time compiler. It has its own loader here: that of the bindings panics if the
+//! library is missing, and knows the file name of one version only.
 
 use super::driver::OR_CPU;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,10 +9,10 @@ use std::error::Error as _;
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 
-/// Names the library's file, where it is not among [`FILE_NAMES`].
+/// The variable that names the library's file, in preference to [`FILE_NAMES`].
 pub(super) const PATH_VARIABLE: &str = "TAPELOOP_NVRTC";
 
-/// What the dynamic linker is asked for, newest first.
+/// The names that the dynamic linker looks for, newest first.
 const FILE_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
 const SUCCESS: c_int = 0;
@@ -64,18 +64,18 @@ nvrtc! {
     nvrtcGetPTX(Program, *mut c_char);
 }
 
-/// What to compile for.
+/// The target of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Machine code of a card.
+    /// Machine code of a device.
     Machine(u32),
-    /// PTX, which the driver compiles on.
+    /// PTX, which the driver compiles to machine code.
     Ptx(u32),
 }
 
 impl Target {
-    /// The best of `supported` for a card: its own machine code, or else the
-    /// newest PTX that it can run.
+    /// The best of `supported` for a device: its own machine code, or else the newest PTX that it
+    /// can run.
     fn choose(supported: &[u32], capability: (u32, u32)) -> Option<Target> {
         let card = capability.0 * 10 + capability.1;
         if supported.contains(&card) {
@@ -99,18 +99,18 @@ pub(super) struct Nvrtc {
     functions: Functions,
     /// Major and minor version.
     pub(super) version: (i32, i32),
-    /// The path or the name that it was opened by.
+    /// The path or the name under which it was opened.
     pub(super) path: PathBuf,
     // Keeps `functions` valid.
     _library: Library,
-    // Kept open for NVRTC to find.
+    // Stays open so that NVRTC finds it.
     _builtins: Option<Library>,
 }
 
 impl Nvrtc {
-    /// Opens the library at `path`, else at the path in [`PATH_VARIABLE`], else
-    /// by name: a driver takes no code of a newer CUDA, so one older than 13
-    /// (0 if there is none) is asked for NVRTC 12 first.
+    /// Opens the library at `path`, or at the path in [`PATH_VARIABLE`], or by name. A driver
+    /// refuses code of a newer CUDA, so NVRTC 12 is tried first for a driver older than 13 (0 if
+    /// there is none).
     pub(super) fn open(path: Option<&Path>, driver_version: u32) -> Result<Nvrtc> {
         let named = path
             .map(Path::to_owned)
@@ -141,13 +141,13 @@ impl Nvrtc {
     }
 
     fn open_one(path: PathBuf) -> Result<Nvrtc, String> {
-        // The error's source holds the linker's words.
+        // The source of the error has the message of the linker.
         let refuse = |error: libloading::Error| match error.source() {
             Some(linker) => linker.to_string(),
             None => format!("{}: {error}", path.display()),
         };
         // SAFETY: opening the library runs its initialisers alone. That the file
-        // is NVRTC is the word of its standard name or of whoever named it.
+        // is NVRTC follows from its standard name, or the caller who named the file vouches for it.
         let library = unsafe { Library::new(OsString::from(&path)) }.map_err(refuse)?;
         let functions = Functions::resolve(&library).map_err(refuse)?;
         let mut version = (0, 0);
@@ -165,7 +165,7 @@ impl Nvrtc {
         })
     }
 
-    /// What to compile for on a card of this compute capability.
+    /// The target for a device of this compute capability.
     pub(super) fn target(&self, capability: (u32, u32)) -> Result<Target> {
         let mut count = 0;
         // SAFETY: `count` outlives the call.
@@ -258,13 +258,13 @@ impl Nvrtc {
     }
 }
 
-/// NVRTC opens a second library by its bare name when it compiles, which the
-/// linker does not look for beside the first; it takes one that is open already.
+/// NVRTC opens a second library by its bare name when it compiles. The linker does not search the
+/// folder of the first for it, but uses it if it is open already.
 fn open_builtins(nvrtc: &Path, (major, minor): (i32, i32)) -> Option<Library> {
     let name = format!("libnvrtc-builtins.so.{major}.{minor}");
     let path = nvrtc.parent()?.join(name);
     // SAFETY: opening the library runs its initialisers alone, and it is the
-    // part of NVRTC that lies beside it.
+    // part of NVRTC that lies next to it.
     path.is_file()
         .then(|| unsafe { Library::new(path).ok() })
         .flatten()
@@ -281,7 +281,7 @@ struct OpenProgram<'a> {
 }
 
 impl OpenProgram<'_> {
-    /// Reads what one function sizes and the other writes.
+    /// Reads bytes: one function returns their number, the other writes them.
     fn bytes(
         &self,
         size: unsafe extern "C" fn(Program, *mut usize) -> c_int,

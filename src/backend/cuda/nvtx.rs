@@ -1,7 +1,7 @@
 //! Spans as NVTX ranges, which Nsight Systems shows above the device's work.
 //!
-//! The library that hands ranges on to a profiler is opened at run time, as the
-//! driver is. Without a profiler its functions do nothing.
+//! The library that passes ranges to a profiler is opened at run time, as the driver is. Without a
+//! profiler its functions do nothing.
 
 use crate::error::{Error, ErrorKind, Result};
 use libloading::Library;
@@ -13,7 +13,7 @@ use tracing::{Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Of version 3, which CUDA 12.9 has, and of the one before.
+/// The file names of version 3, which CUDA 12.9 has, and of the version before.
 const LIBRARIES: [&str; 4] = [
     "libnvtx3interop.so.1",
     "libnvtx3interop.so",
@@ -21,8 +21,8 @@ const LIBRARIES: [&str; 4] = [
     "libnvToolsExt.so",
 ];
 
-/// A layer of a [`tracing`] subscriber that shows this crate's spans as NVTX ranges:
-/// their names with their fields, in the threads that are in them.
+/// A layer of a [`tracing`] subscriber that emits this crate's spans as NVTX ranges, with their
+/// names and fields, in the threads that enter them.
 ///
 /// ```no_run
 /// use tapeloop::backend::cuda::NvtxLayer;
@@ -36,18 +36,18 @@ const LIBRARIES: [&str; 4] = [
 pub struct NvtxLayer {
     push: unsafe extern "C" fn(*const c_char) -> c_int,
     pop: unsafe extern "C" fn() -> c_int,
-    // Open as long as its functions are called.
+    // Stays open as long as its functions are used.
     _library: Library,
 }
 
-/// What a span's range is called.
+/// The name of a span's range.
 struct Label(CString);
 
 impl NvtxLayer {
     /// Opens the library.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] where there is none.
+    /// [`ErrorKind::Unavailable`] without the library.
     pub fn find() -> Result<Self> {
         let found = LIBRARIES.iter().find_map(|name| NvtxLayer::open(name));
         found.ok_or_else(|| {
@@ -120,7 +120,7 @@ fn label(attributes: &Attributes<'_>) -> Label {
     Label(text.into_c())
 }
 
-/// A name with fields behind it.
+/// A name followed by fields.
 struct Text(String);
 
 impl Text {
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_library_that_is_none_is_not_taken() {
         assert!(NvtxLayer::open("libthere-is-no-such-library.so").is_none());
-        // It is there, and has no ranges.
+        // The library can be opened, and records no ranges.
         assert!(NvtxLayer::open("libc.so.6").is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! With which block a kernel fills a device.
+//! Finds the block size with which a kernel fills a device.
 
 use super::context::Context;
 use super::module::Function;
@@ -6,8 +6,8 @@ use crate::backend::Occupancy;
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::CUdevice_attribute;
 
-/// The block of most threads on a multiprocessor at once, with so many bytes of
-/// dynamic shared memory each, and how many of them the device runs.
+/// The block size with the most threads per multiprocessor, for this much dynamic shared memory per
+/// block in bytes, and the number of such blocks that the device runs at once.
 pub(super) fn occupancy(
     context: &Context,
     function: &Function,

@@ -1,4 +1,4 @@
-//! The streams that a device slot's queues are, and what is known of the work in them.
+//! The streams of a slot's queues, and the progress of work in them.
 
 use super::context::Context;
 use super::stream::{Event, Stream};
@@ -12,7 +12,7 @@ const QUEUES: usize = 3;
 /// One stream for all queues, or one for each.
 pub(super) type StreamSet = ArrayVec<Arc<Stream>, QUEUES>;
 
-/// New streams for one device slot, or for all device slots that share theirs.
+/// New streams for one slot, or for all slots that share theirs.
 pub(super) fn stream_set(context: &Arc<Context>, streams: Streams) -> Result<StreamSet> {
     let count = match streams {
         Streams::PerSlot => 1,
@@ -23,10 +23,10 @@ pub(super) fn stream_set(context: &Arc<Context>, streams: Streams) -> Result<Str
         .collect()
 }
 
-/// A device slot's queues with its marks in them.
+/// A slot's queues with their events.
 pub(super) struct Queues {
-    mark: Event,
-    /// By the earlier and the later queue, where they are two streams.
+    fence: Event,
+    /// By earlier and later queue, if they are different streams.
     joins: [[Option<Event>; QUEUES]; QUEUES],
     streams: StreamSet,
     progress: Progress,
@@ -47,14 +47,14 @@ impl Queues {
             }
         }
         Ok(Queues {
-            mark: Event::new(context, blocking_wait)?,
+            fence: Event::new(context, blocking_wait)?,
             joins,
             streams,
             progress: Progress::default(),
         })
     }
 
-    /// The place of a queue's stream.
+    /// The index of a queue's stream.
     fn index(&self, queue: Queue) -> usize {
         (queue as usize).min(self.streams.len() - 1)
     }
@@ -63,13 +63,13 @@ impl Queues {
         &self.streams[self.index(queue)]
     }
 
-    /// Whether other device slots give work to the same streams.
+    /// Whether other slots use the same streams.
     pub(super) fn are_shared(&self) -> bool {
         self.streams.len() > 1
     }
 
-    /// The stream for a piece of work, which counts as given from here on: work
-    /// of which it is not known whether it started never counts as done.
+    /// The stream for an operation, which counts as submitted from now on: work that may not have
+    /// started never counts as done.
     pub(super) fn give(&mut self, queue: Queue) -> &Stream {
         self.progress.give(self.index(queue));
         self.stream(queue)
@@ -87,27 +87,26 @@ impl Queues {
 
     pub(super) fn fence(&mut self) -> Result<()> {
         let download = self.index(Queue::Download);
-        self.mark.record(&self.streams[download])?;
-        self.progress.mark(download);
+        self.fence.record(&self.streams[download])?;
+        self.progress.fence(download);
         Ok(())
     }
 
     pub(super) fn is_done(&mut self) -> Result<bool> {
-        let done = self.mark.is_done()?;
+        let done = self.fence.is_done()?;
         if done {
-            self.progress.see_marked();
+            self.progress.see_fenced();
         }
         Ok(done)
     }
 
     pub(super) fn wait(&mut self) -> Result<()> {
-        self.mark.wait()?;
-        self.progress.see_marked();
+        self.fence.wait()?;
+        self.progress.see_fenced();
         Ok(())
     }
 
-    /// Waits for all work, marked or not; of other device slots too where they share
-    /// the streams.
+    /// Waits for all work, fenced or not; also for that of other slots if they share the streams.
     pub(super) fn synchronize(&mut self) -> Result<()> {
         self.streams
             .iter()
@@ -116,21 +115,21 @@ impl Queues {
         Ok(())
     }
 
-    /// Whether all that was given is seen done.
+    /// Whether all work was seen done.
     pub(super) fn are_quiet(&self) -> bool {
         self.progress.done == self.progress.given
     }
 }
 
-/// How much work each stream was given, and how much of it was seen done.
+/// The number of operations that each stream was given, and that were seen done.
 #[derive(Default)]
 struct Progress {
     given: [u64; QUEUES],
-    /// `after[later][earlier]`: how much of what `earlier` was given is done
-    /// before what `later` is given from now on.
+    /// `after[later][earlier]`: how many operations of `earlier` are ordered before the next one of
+    /// `later`.
     after: [[u64; QUEUES]; QUEUES],
-    /// How much was done before the last mark.
-    marked: [u64; QUEUES],
+    /// By stream: how many operations are ordered before the last fence.
+    fenced: [u64; QUEUES],
     done: [u64; QUEUES],
 }
 
@@ -145,12 +144,12 @@ impl Progress {
         raise(&mut self.after[later], known);
     }
 
-    fn mark(&mut self, stream: usize) {
-        self.marked = self.after[stream];
+    fn fence(&mut self, stream: usize) {
+        self.fenced = self.after[stream];
     }
 
-    fn see_marked(&mut self) {
-        raise(&mut self.done, self.marked);
+    fn see_fenced(&mut self) {
+        raise(&mut self.done, self.fenced);
     }
 
     fn see_all(&mut self) {
@@ -177,23 +176,23 @@ mod tests {
     fn a_mark_speaks_of_what_its_stream_comes_after() {
         let mut progress = Progress::default();
         progress.give(0);
-        progress.mark(2);
-        progress.see_marked();
-        assert!(!is_quiet(&progress), "nothing orders the mark after it");
+        progress.fence(2);
+        progress.see_fenced();
+        assert!(!is_quiet(&progress), "nothing orders the fence after it");
         progress.join(0, 1);
         progress.give(1);
         progress.join(1, 2);
-        progress.mark(2);
+        progress.fence(2);
         assert!(!is_quiet(&progress));
-        progress.see_marked();
+        progress.see_fenced();
         assert!(is_quiet(&progress), "joined by way of the second");
         progress.give(0);
-        progress.see_marked();
-        assert!(!is_quiet(&progress), "given after the mark");
+        progress.see_fenced();
+        assert!(!is_quiet(&progress), "given after the fence");
         progress.see_all();
         assert!(is_quiet(&progress));
-        progress.see_marked();
-        assert!(is_quiet(&progress), "an old mark takes nothing back");
+        progress.see_fenced();
+        assert!(is_quiet(&progress), "an old fence takes nothing back");
     }
 
     #[test]
@@ -201,8 +200,8 @@ mod tests {
         let mut progress = Progress::default();
         progress.give(0);
         progress.give(0);
-        progress.mark(0);
-        progress.see_marked();
+        progress.fence(0);
+        progress.see_fenced();
         assert!(is_quiet(&progress));
     }
 }

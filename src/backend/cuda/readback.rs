@@ -1,8 +1,8 @@
-//! Nodes of a graph as operations again, to compare with what was meant.
+//! Reads the nodes of a graph back as operations.
 
 use super::context::Context;
+use super::graph_node::NodeKind;
 use super::module::Functions;
-use super::node::Step;
 use super::timestamps::Timestamps;
 use crate::backend::Op;
 use crate::error::{Error, ErrorKind, Result};
@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-/// An enum that the driver writes, kept as its number: a newer driver has values
-/// that the bindings' enum lacks.
+/// An enum that the driver writes, kept as a number: a newer driver has values that the bindings'
+/// enum lacks.
 pub(super) struct Number<E> {
     value: u32,
     of: PhantomData<E>,
@@ -38,14 +38,14 @@ impl<E> Number<E> {
     }
 }
 
-/// The operation that a node does, as the driver tells it.
+/// The operation of a node.
 ///
 /// # Safety
 /// `node` must be alive.
 pub(super) unsafe fn read(
     context: &Context,
     node: sys::CUgraphNode,
-    step: Step,
+    step: NodeKind,
     functions: &Functions,
     timestamps: &Timestamps,
 ) -> Result<Op> {
@@ -80,7 +80,7 @@ const _: () = {
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
 };
 
-/// The error of a node that is none of a device slot's operations.
+/// The error of a node that is not an operation of a slot.
 fn unlike(what: String) -> Error {
     Error::new(
         ErrorKind::Mismatch,
@@ -93,7 +93,7 @@ fn unlike(what: String) -> Error {
 unsafe fn read_launch(
     context: &Context,
     node: sys::CUgraphNode,
-    step: Step,
+    step: NodeKind,
     functions: &Functions,
 ) -> Result<Op> {
     let driver = context.bind()?;
@@ -134,7 +134,7 @@ type End = (u32, u64);
 
 /// # Safety
 /// `node` must be alive, and a copy.
-unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: Step) -> Result<Op> {
+unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -> Result<Op> {
     let driver = context.bind()?;
     let mut params = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
     let at = params.as_mut_ptr();
@@ -169,9 +169,9 @@ unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: Step) -> Re
     copy_of(from, to, bytes, step)
 }
 
-/// The copy between two ends. Unified memory does not say on which side it is;
-/// then what was meant decides.
-fn copy_of(from: End, to: End, bytes: usize, step: Step) -> Result<Op> {
+/// The copy between two ends. Unified memory does not tell on which side it is; then `kind`
+/// decides.
+fn copy_of(from: End, to: End, bytes: usize, step: NodeKind) -> Result<Op> {
     let (host, device) = (
         CUmemorytype::CU_MEMORYTYPE_HOST as u32,
         CUmemorytype::CU_MEMORYTYPE_DEVICE as u32,
@@ -231,11 +231,12 @@ unsafe fn read_timestamp(
         (driver.cuGraphEventRecordNodeGetEvent)(node, &mut event)
     })?;
     let timestamp = timestamps.find(event);
-    let timestamp = timestamp.ok_or_else(|| unlike("it records an event of nobody".to_owned()))?;
+    let timestamp = timestamp
+        .ok_or_else(|| unlike("it records an event that is not one of the slot".to_owned()))?;
     Ok(Op::Timestamp { timestamp })
 }
 
-/// The memset of bytes that one of wider elements comes to.
+/// Converts a memset of wider elements to one of bytes, if all bytes are equal.
 fn memset_of(params: &sys::CUDA_MEMSET_NODE_PARAMS) -> Result<Op> {
     let (size, value) = (params.elementSize as usize, params.value.to_le_bytes());
     let element = value.get(..size).filter(|element| !element.is_empty());
@@ -252,10 +253,10 @@ fn memset_of(params: &sys::CUDA_MEMSET_NODE_PARAMS) -> Result<Op> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::node::memset_params;
+    use super::super::graph_node::memset_params;
     use super::*;
 
-    const STEP: Step = Step {
+    const KIND: NodeKind = NodeKind {
         kind: "download",
         function: None,
     };
@@ -281,7 +282,7 @@ mod tests {
             (2, 2, None),
             (3, 2, None),
         ] {
-            let copy = copy_of((from, 16), (to, 32), 8, STEP);
+            let copy = copy_of((from, 16), (to, 32), 8, KIND);
             assert_eq!(copy.ok().as_ref(), expected, "{from} to {to}");
         }
     }

@@ -1,30 +1,29 @@
-//! Streams, and the marks in them.
+//! Streams and events.
 
-use super::code;
 use super::context::Context;
+use super::result_codes;
 use crate::backend::Call;
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a wait is tried again that the driver refuses because of a capture.
+/// How long a wait is repeated that the driver refuses because of a capture.
 const REFUSED_MAX: Duration = match cfg!(test) {
     true => Duration::from_millis(20),
     false => Duration::from_secs(10),
 };
-/// Time between two tries of such a wait.
+/// The time between two attempts.
 const REFUSED_PAUSE: Duration = Duration::from_millis(1);
 
-/// Makes a call that waits for work. While the driver refuses to wait because of a
-/// capture, which in the relaxed mode it should not, the call is made again: the work
-/// is under way all the same. After [`REFUSED_MAX`] the refusal is the error, and the
-/// work still counts as in flight.
+/// Makes a call that waits for work. In the relaxed mode the driver should not refuse it because of
+/// a capture; if it does, the call is repeated, as the work goes on all the same. After
+/// [`REFUSED_MAX`] the refusal is the error, and the work still counts as in flight.
 fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()> {
     let mut first = None;
     loop {
         let result = wait();
-        if !code::is_of_capture(result)
+        if !result_codes::is_of_capture(result)
             || first.get_or_insert_with(Instant::now).elapsed() >= REFUSED_MAX
         {
             return context.check(name, result);
@@ -33,8 +32,8 @@ fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()>
     }
 }
 
-/// A non-blocking stream: the legacy default stream, which other code in the
-/// process may use, neither waits for it nor holds it up.
+/// A non-blocking stream, which does not synchronize with the legacy default stream that other code
+/// in the process may use.
 pub(super) struct Stream {
     context: Arc<Context>,
     raw: sys::CUstream,
@@ -78,7 +77,7 @@ impl Stream {
         })
     }
 
-    /// What is given from here on runs after what was before the mark.
+    /// Makes later work of the stream wait for an event.
     pub(super) fn wait_for(&self, mark: &Event) -> Result<()> {
         let driver = self.context.bind_for(Call::Submission)?;
         // SAFETY: both handles live as long as the references.
@@ -97,7 +96,7 @@ impl Drop for Stream {
     }
 }
 
-/// A mark in a stream.
+/// An event.
 pub(super) struct Event {
     context: Arc<Context>,
     raw: sys::CUevent,
@@ -107,8 +106,8 @@ pub(super) struct Event {
 unsafe impl Send for Event {}
 
 impl Event {
-    /// `blocking_wait` makes [`Event::wait`] sleep rather than spin, which
-    /// frees the core and adds some 30 us to each wait.
+    /// `blocking_wait` makes [`Event::wait`] sleep instead of spin, which frees the core and adds
+    /// about 30 us to each wait.
     pub(super) fn new(context: &Arc<Context>, blocking_wait: bool) -> Result<Event> {
         let mut flags = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         if blocking_wait {
@@ -117,7 +116,7 @@ impl Event {
         Event::with(context, flags)
     }
 
-    /// One that keeps its time.
+    /// An event that records the time.
     pub(super) fn timed(context: &Arc<Context>) -> Result<Event> {
         context.calls.add(Call::Timing);
         Event::with(context, CUevent_flags::CU_EVENT_DEFAULT as u32)
@@ -157,19 +156,19 @@ impl Event {
         })
     }
 
-    /// Whether all before the mark is done. Anything but "not yet" is an error, so
-    /// that a poll never spins on a fault.
+    /// Whether all work before the event is done. Any result but "not ready" is an error, so that a
+    /// poll never spins on a fault.
     ///
-    /// A refusal because of a capture counts as "not yet": the work is under way all
-    /// the same. In the relaxed mode the driver should not refuse; if it did so for
-    /// ever, the deadline that the caller polls with would end it.
+    /// A refusal because of a capture counts as "not ready", as the work goes on all the same. In
+    /// the relaxed mode the driver should not refuse; if it did so for ever, the caller's deadline
+    /// would end the wait.
     pub(super) fn is_done(&self) -> Result<bool> {
         let driver = self.context.bind_for(Call::Poll)?;
         // SAFETY: the event lives as long as `self`.
         let result = unsafe { (driver.cuEventQuery)(self.raw) };
         match result {
-            code::NOT_READY => Ok(false),
-            refused if code::is_of_capture(refused) => Ok(false),
+            result_codes::NOT_READY => Ok(false),
+            refused if result_codes::is_of_capture(refused) => Ok(false),
             _ => self.context.check("cuEventQuery", result).map(|()| true),
         }
     }

@@ -1,8 +1,7 @@
-//! A device slot's timestamps: events that keep their time, and the device's clock by the
-//! host's.
+//! A slot's timestamps: events with a time, and the conversion to the host's clock.
 
-use super::code;
 use super::context::Context;
+use super::result_codes;
 use super::stream::{Event, Stream};
 use crate::backend::{self, Call, Op, TIMESTAMPS, host_ns};
 use crate::error::Result;
@@ -11,14 +10,14 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The driver tells times apart as 32-bit milliseconds: a second from the base
-/// they are still good to 0.1 us, which is less than events resolve.
+/// The driver returns differences as 32-bit floating-point milliseconds: within a second of the
+/// base they are exact to 0.1 us, which is finer than the resolution of events.
 const BASE_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// Rounds to find the base in; the quickest is the least disturbed.
+/// Attempts to find the base; the quickest is the least disturbed.
 const BASE_ROUNDS: usize = 4;
 
-/// The events of one device slot, made at their first use.
+/// The events of one slot, created at their first use.
 pub(super) struct Timestamps {
     context: Arc<Context>,
     clock: Arc<Clock>,
@@ -38,7 +37,7 @@ impl Timestamps {
         &self.context
     }
 
-    /// Makes the events, if `op` wants one and there are none.
+    /// Creates the events if `op` needs one and there are none.
     pub(super) fn make_for(&mut self, op: &Op) -> Result<()> {
         if let (Op::Timestamp { .. }, None) = (op, &self.events) {
             let event = || Event::timed(&self.context);
@@ -55,7 +54,7 @@ impl Timestamps {
         Ok(event.raw())
     }
 
-    /// Keeps the events for ever: graphs that still run may record them.
+    /// Leaks the events: graphs that still run may record them.
     pub(super) fn leak(&mut self) {
         std::mem::forget(self.events.take());
     }
@@ -67,7 +66,7 @@ impl Timestamps {
         Some(place as u32)
     }
 
-    /// When each was last recorded.
+    /// When each was last recorded, on the host's clock.
     pub(super) fn read(&self) -> Result<backend::Timestamps> {
         let mut timestamps = [None; TIMESTAMPS];
         if let Some(events) = &self.events {
@@ -82,13 +81,13 @@ impl Timestamps {
     }
 }
 
-/// The device's clock by the host's, shared by all device slots of a context.
+/// The relation of the device's clock to the host's, shared by all slots of a context.
 #[derive(Default)]
 pub(super) struct Clock(Mutex<Option<Base>>);
 
-/// An event, and when the host says it was.
+/// An event, and its time on the host's clock.
 struct Base {
-    /// Its own, with nothing in it: an event there is recorded at once.
+    /// An idle stream, on which an event is recorded at once.
     stream: Stream,
     event: Event,
     spare: Event,
@@ -97,7 +96,7 @@ struct Base {
 }
 
 impl Clock {
-    /// The base, found anew if there is none or it is old.
+    /// The base, measured again if there is none or it is old.
     fn base(&self, context: &Arc<Context>) -> Result<parking_lot::MutexGuard<'_, Option<Base>>> {
         let mut base = self.0.lock();
         match &mut *base {
@@ -129,8 +128,8 @@ impl Base {
             let took = before.elapsed();
             if took < quickest {
                 quickest = took;
-                // The event was somewhere between: in the middle it is wrong by
-                // half of it at most.
+                // The event was recorded between the two readings: the middle is wrong by half of
+                // the difference at most.
                 self.at_ns = host_ns(before + took / 2);
                 std::mem::swap(&mut self.event, &mut self.spare);
             }
@@ -141,8 +140,7 @@ impl Base {
 }
 
 impl Event {
-    /// How much later than `base` it was recorded, in nanoseconds; `None` if it
-    /// never was.
+    /// The time from `base` to the event in nanoseconds; `None` if it was never recorded.
     fn ns_since(&self, base: &Event) -> Result<Option<i64>> {
         let context = self.context();
         let driver = context.bind_for(Call::Timing)?;
@@ -151,7 +149,7 @@ impl Event {
         let result = unsafe { (driver.cuEventElapsedTime)(&mut ms, base.raw(), self.raw()) };
         match result {
             // An event that was never recorded has no time.
-            code::INVALID_HANDLE => Ok(None),
+            result_codes::INVALID_HANDLE => Ok(None),
             _ => context.check("cuEventElapsedTime", result).map(|()| {
                 let ns = f64::from(ms) * 1e6;
                 Some(ns as i64)

@@ -1,41 +1,41 @@
-//! What operations touch.
+//! Resolves operations to the memory that they access.
 
 use super::device::Device;
 use super::memory::Missing;
 use super::violation::{Action, Actor, Violation, ViolationKind};
-use crate::backend::twin::check_words;
+use crate::backend::twin_launch::check_words;
 use crate::backend::{Allocation, Op, Queue, Space, TIMESTAMPS, no_timestamp};
 use crate::error::Result;
 use crate::record::{Access, Kernel, Pointer};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that an operation reads or writes.
+/// Bytes that an operation accesses.
 #[derive(Clone, Debug)]
 pub(super) struct Touch {
-    /// Where their memory starts.
+    /// The start address of the memory.
     pub(super) memory: u64,
     pub(super) range: Range<usize>,
     pub(super) access: Access,
-    /// A kernel is given an address and no length: it may touch all that follows,
-    /// up to the next address that is given beside it.
+    /// A kernel gets an address without a length: its range ends at the next address that the same
+    /// launch passes, or at the end of the memory.
     open_end: bool,
-    /// Whether something must have been written there.
+    /// Whether reading it before a write is a violation.
     pub(super) expects: bool,
 }
 
-/// An operation that a device slot may give to the device.
+/// An operation whose addresses were checked.
 #[derive(Clone)]
-pub(super) struct Step {
+pub(super) struct ResolvedOp {
     pub(super) op: Op,
     pub(super) touches: Vec<Touch>,
-    /// The allocations among what it touches.
+    /// The allocations that it accesses.
     pub(super) uses: Vec<(Allocation, Access)>,
     /// Whose it is.
-    pub(super) device_slot: u32,
+    pub(super) slot: u32,
 }
 
-impl Step {
+impl ResolvedOp {
     pub(super) fn action(&self) -> Action {
         match self.op {
             Op::Upload { .. } => Action::Upload,
@@ -46,9 +46,9 @@ impl Step {
         }
     }
 
-    pub(super) fn actor(&self, device_slot: u32, queue: Queue, node: Option<usize>) -> Actor {
+    pub(super) fn actor(&self, slot: u32, queue: Queue, node: Option<usize>) -> Actor {
         Actor {
-            device_slot,
+            slot,
             queue: Some(queue),
             node: node.map(|node| node as u32),
             action: self.action(),
@@ -56,8 +56,8 @@ impl Step {
     }
 }
 
-/// All that steps given together touch, by step.
-pub(super) fn touches(steps: &[Step]) -> Vec<(usize, Touch)> {
+/// The accesses of operations that are submitted together, each with the index of its operation.
+pub(super) fn touches(steps: &[ResolvedOp]) -> Vec<(usize, Touch)> {
     let all = steps.iter().enumerate();
     let mut all: Vec<(usize, Touch)> = all
         .flat_map(|(node, step)| step.touches.iter().map(move |touch| (node, touch.clone())))
@@ -79,10 +79,10 @@ pub(super) fn touches(steps: &[Step]) -> Vec<(usize, Touch)> {
     all
 }
 
-/// One address that an operation names.
+/// An address that an operation names.
 struct Operand {
     address: u64,
-    /// `None` for what a kernel is given.
+    /// `None` for an argument of a kernel.
     bytes: Option<usize>,
     access: Access,
     space: Option<Space>,
@@ -139,7 +139,7 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
 
 impl Device {
     /// Checks every address of an operation, and finds the memory behind it.
-    pub(super) fn resolve(&mut self, device_slot: u32, op: &Op) -> Result<Step> {
+    pub(super) fn resolve(&mut self, slot: u32, op: &Op) -> Result<ResolvedOp> {
         let kernel: Option<Arc<Kernel>> = match op {
             Op::Launch { function, args, .. } => {
                 let kernel = self.functions.get(*function)?;
@@ -151,34 +151,33 @@ impl Device {
             }
             _ => None,
         };
-        let mut step = Step {
+        let mut step = ResolvedOp {
             op: op.clone(),
             touches: Vec::new(),
             uses: Vec::new(),
-            device_slot,
+            slot,
         };
         for operand in operands(op, kernel.as_deref()) {
-            self.resolve_operand(device_slot, &operand, &mut step)?;
+            self.resolve_operand(slot, &operand, &mut step)?;
         }
         Ok(step)
     }
 
     fn resolve_operand(
         &mut self,
-        device_slot: u32,
+        slot: u32,
         operand: &Operand,
-        step: &mut Step,
+        step: &mut ResolvedOp,
     ) -> Result<()> {
         let address = operand.address;
         let what = self.operation(step.action());
         let refused = |kind, why: String| {
-            let message =
-                format!("{what} on device slot {device_slot} is given {address:#x}, {why}");
+            let message = format!("{what} on slot {slot} is given {address:#x}, {why}");
             Violation::new(kind, message)
         };
         let start = match self.memory.find(address) {
             Ok(start) => start,
-            // Nothing is there to go on with, whatever the options say.
+            // Without memory the operation cannot run, whatever the options.
             Err(missing) => {
                 let violation = match missing {
                     Missing::Freed(name) => {
@@ -194,7 +193,7 @@ impl Device {
             }
         };
         let memory = self.memory.at(start);
-        let (own, space, name) = (memory.device_slot, memory.space, memory.name.clone());
+        let (own, space, name) = (memory.slot, memory.space, memory.name.clone());
         let kernels_expect = memory.kernels_expect;
         let offset = (address - start) as usize;
         let room = memory.bytes.as_slice().len() - offset;
@@ -206,8 +205,8 @@ impl Device {
             self.violate(violation)?;
             return Err(error);
         }
-        let allocation = self.device_slot(device_slot).adopted.get(&start).cloned();
-        if own != Some(device_slot) && allocation.is_none() {
+        let allocation = self.slot(slot).adopted.get(&start).cloned();
+        if own != Some(slot) && allocation.is_none() {
             let why = format!("which is {name}, and neither its own nor adopted");
             self.violate(refused(ViolationKind::Foreign, why))?;
         }

@@ -1,16 +1,16 @@
-//! Vector clocks, and what was done to a piece of memory.
+//! Vector clocks, and the history of accesses to memory.
 
 use super::violation::Actor;
 use std::ops::Range;
 
-/// The `place`-th piece of work given to a stream, counted from 1.
+/// The `place`-th piece of work of a stream, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Epoch {
     pub(super) stream: usize,
     pub(super) place: u64,
 }
 
-/// How far each stream has come in what someone runs after.
+/// For each stream, the last piece of work that is ordered before the owner of the clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock(Vec<u64>);
 
@@ -37,26 +37,26 @@ impl Clock {
     }
 }
 
-/// An access of the device: when, by whom, to what.
+/// An access by the device.
 #[derive(Clone, Debug)]
-pub(super) struct Mark {
+pub(super) struct PastAccess {
     pub(super) epoch: Epoch,
     pub(super) actor: Actor,
     pub(super) range: Range<usize>,
     pub(super) writes: bool,
 }
 
-/// The accesses to a piece of memory that the host has not seen done. What it has
-/// seen done comes before everything that it gives from then on.
+/// The accesses to a piece of memory that the host has not seen done. Work that the host has seen
+/// done is ordered before all later work.
 #[derive(Default)]
 pub(super) struct History(Vec<Segment>);
 
 #[derive(Clone)]
 struct Segment {
     range: Range<usize>,
-    write: Option<Mark>,
-    /// The last one of each stream since the write.
-    reads: Vec<Mark>,
+    write: Option<PastAccess>,
+    /// The last read of each stream since the write.
+    reads: Vec<PastAccess>,
 }
 
 impl Segment {
@@ -69,27 +69,27 @@ impl Segment {
     }
 
     fn forget(&mut self, seen: &Clock) -> bool {
-        self.write.take_if(|mark| seen.covers(mark.epoch));
-        self.reads.retain(|mark| !seen.covers(mark.epoch));
+        self.write.take_if(|access| seen.covers(access.epoch));
+        self.reads.retain(|access| !seen.covers(access.epoch));
         self.write.is_none() && self.reads.is_empty()
     }
 
-    fn read(&mut self, mark: &Mark) {
+    fn read(&mut self, access: &PastAccess) {
         self.reads
-            .retain(|old| old.epoch.stream != mark.epoch.stream);
-        self.reads.push(mark.clone());
+            .retain(|old| old.epoch.stream != access.epoch.stream);
+        self.reads.push(access.clone());
     }
 }
 
 impl History {
-    /// An earlier access that clashes with one to `range`, and that someone at
-    /// `clock` does not come after.
+    /// An earlier access that conflicts with an access to `range` and is not ordered before
+    /// `clock`.
     pub(super) fn conflict(
         &self,
         range: &Range<usize>,
         writes: bool,
         clock: &Clock,
-    ) -> Option<&Mark> {
+    ) -> Option<&PastAccess> {
         let here = self.0.iter();
         let here = here
             .filter(|segment| segment.range.start < range.end && range.start < segment.range.end);
@@ -97,12 +97,14 @@ impl History {
             let reads = segment.reads.iter().filter(move |_| writes);
             segment.write.iter().chain(reads)
         });
-        clashes.into_iter().find(|mark| !clock.covers(mark.epoch))
+        clashes
+            .into_iter()
+            .find(|access| !clock.covers(access.epoch))
     }
 
-    /// Takes an access down, and forgets what the host has `seen`.
-    pub(super) fn record(&mut self, mark: &Mark, seen: &Clock) {
-        let Range { start, end } = mark.range;
+    /// Adds an access, and drops those that the host has `seen` done.
+    pub(super) fn record(&mut self, access: &PastAccess, seen: &Clock) {
+        let Range { start, end } = access.range;
         let fresh = |range: Range<usize>| Segment {
             range,
             write: None,
@@ -118,24 +120,24 @@ impl History {
             kept.extend(segment.cut(end, usize::MAX));
             inside.extend(segment.cut(start, end));
         }
-        if mark.writes {
+        if access.writes {
             let mut written = fresh(start..end);
-            written.write = Some(mark.clone());
+            written.write = Some(access.clone());
             kept.push(written);
         } else {
             let mut at = start;
             for mut segment in inside {
                 if at < segment.range.start {
                     kept.push(fresh(at..segment.range.start));
-                    kept.last_mut().expect("just pushed").read(mark);
+                    kept.last_mut().expect("just pushed").read(access);
                 }
                 at = segment.range.end;
-                segment.read(mark);
+                segment.read(access);
                 kept.push(segment);
             }
             if at < end {
                 let mut rest = fresh(at..end);
-                rest.read(mark);
+                rest.read(access);
                 kept.push(rest);
             }
         }
@@ -148,8 +150,8 @@ impl History {
 mod tests {
     use super::*;
 
-    fn mark(stream: usize, place: u64, range: Range<usize>, writes: bool) -> Mark {
-        Mark {
+    fn access(stream: usize, place: u64, range: Range<usize>, writes: bool) -> PastAccess {
+        PastAccess {
             epoch: Epoch { stream, place },
             actor: Actor::HOST,
             range,
@@ -160,11 +162,11 @@ mod tests {
     #[test]
     fn what_clashes_is_a_write_against_anything_unseen_in_a_common_byte() {
         let (mut history, nothing) = (History::default(), Clock::default());
-        history.record(&mark(0, 1, 0..8, true), &nothing);
-        history.record(&mark(1, 1, 4..12, false), &nothing);
+        history.record(&access(0, 1, 0..8, true), &nothing);
+        history.record(&access(1, 1, 4..12, false), &nothing);
         let clash = |history: &History, range, writes, clock: &Clock| {
-            let mark = history.conflict(&range, writes, clock);
-            mark.map(|mark| (mark.epoch.stream, mark.writes))
+            let access = history.conflict(&range, writes, clock);
+            access.map(|access| (access.epoch.stream, access.writes))
         };
         assert_eq!(clash(&history, 0..4, false, &nothing), Some((0, true)));
         assert_eq!(clash(&history, 8..12, false, &nothing), None);
@@ -177,8 +179,8 @@ mod tests {
         });
         assert_eq!(clash(&history, 4..5, false, &clock), None);
         assert_eq!(clash(&history, 4..5, true, &clock), Some((1, false)));
-        // A write takes the place of all that was there in its range.
-        history.record(&mark(1, 2, 0..12, true), &clock);
+        // A write replaces all earlier accesses in its range.
+        history.record(&access(1, 2, 0..12, true), &clock);
         assert_eq!(history.0.len(), 1);
         assert_eq!(clash(&history, 0..1, false, &clock), Some((1, true)));
         let mut both = Clock::default();
@@ -188,7 +190,7 @@ mod tests {
             place: 2,
         });
         assert_eq!(clash(&history, 0..12, true, &both), None);
-        history.record(&mark(0, 2, 20..21, false), &both);
+        history.record(&access(0, 2, 20..21, false), &both);
         assert_eq!(history.0.len(), 1, "what the host has seen is forgotten");
     }
 }

@@ -1,16 +1,15 @@
-//! The device behind the device slots: what it is given, checked as it is given, and run
-//! later.
+//! The simulated device: checks work when it is submitted, and runs it later.
 
 use super::access::Touch;
-use super::clock::{Clock, Epoch, Mark};
+use super::clock::{Clock, Epoch, PastAccess};
 use super::fault::{Fault, Plan};
 use super::graph::{Graph, Order, Touches};
 use super::memory::{Graveyard, Memory};
 use super::random::Random;
 use super::schedule::{Run, Schedule, Work};
-use super::share::Share;
+use super::slot_state::SlotState;
 use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
-use crate::backend::twin::Functions;
+use crate::backend::twin_launch::Functions;
 use crate::backend::{Call, CallCounters, Op, Queue};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -20,23 +19,23 @@ use std::sync::Arc;
 pub(super) struct Device {
     pub(super) memory: Memory,
     pub(super) schedule: Schedule,
-    pub(super) shares: BTreeMap<u32, Share>,
-    pub(super) shares_opened: u32,
+    pub(super) slots: BTreeMap<u32, SlotState>,
+    pub(super) slots_opened: u32,
     pub(super) functions: Arc<Functions>,
     pub(super) plan: Plan,
     pub(super) random: Random,
-    /// How many steps at most a call lets the device do.
+    /// The most steps that the device takes during a call of the host.
     pace: u64,
-    /// What the host has seen done.
+    /// The work that the host has seen done.
     pub(super) host: Clock,
     pub(super) calls: Arc<CallCounters>,
     pub(super) violations: Vec<Violation>,
-    /// Whether a call that breaks a rule fails too.
+    /// Whether a call that breaks a rule fails.
     refuses: bool,
-    /// Whether it comes back when it was lost, which it then is as a whole.
+    /// Whether it can be revived after a loss.
     pub(super) supervised: bool,
     pub(super) graveyard: Graveyard,
-    /// Parts of work that were done so far, which is all that it knows of time.
+    /// Number of steps so far, the clock of the device.
     steps: u64,
     lost: Option<Error>,
 }
@@ -51,14 +50,14 @@ impl Device {
         let mut random = Random::new(options.seed);
         let mut faults = options.faults;
         if options.supervised {
-            // Nothing else captures in a worker process.
+            // In a worker process no other thread captures.
             faults.retain(|fault| !matches!(fault, Fault::ForeignCapture { .. }));
         }
         Device {
             memory: Memory::new(random.next(), options.poisoned),
             schedule: Schedule::default(),
-            shares: BTreeMap::new(),
-            shares_opened: 0,
+            slots: BTreeMap::new(),
+            slots_opened: 0,
             functions,
             plan: Plan::new(faults),
             pace: [2, 4, 16][random.below(3) as usize],
@@ -74,7 +73,7 @@ impl Device {
         }
     }
 
-    /// What comes before every call: the device goes on for a while.
+    /// Runs a random number of steps. Every call of the host starts with it.
     pub(super) fn enter(&mut self) {
         self.bury();
         self.schedule.pass_call();
@@ -89,7 +88,7 @@ impl Device {
         }
     }
 
-    /// Frees the allocations that nobody holds any more.
+    /// Frees the allocations whose last handle was dropped.
     pub(super) fn bury(&mut self) {
         let dead = std::mem::take(&mut *self.graveyard.lock());
         for address in dead {
@@ -97,7 +96,7 @@ impl Device {
         }
     }
 
-    /// Counts a call; an error if the device is lost, or gets lost by it.
+    /// Counts a call. Fails if the device is lost, or is lost by a planned fault of this call.
     pub(super) fn call(&mut self, call: Call) -> Result<()> {
         self.calls.add(call);
         let planned = self.plan.call();
@@ -108,7 +107,7 @@ impl Device {
         }
         self.check_lost()?;
         match call {
-            // Whether work is done can be asked: see `SimSlot::is_done`.
+            // Polling is allowed during a capture of another thread: see `SimSlot::is_done`.
             Call::Poll | Call::Timing => Ok(()),
             Call::Allocation | Call::Submission | Call::GraphEdit => {
                 self.plan.captured_elsewhere().map_or(Ok(()), Err)
@@ -124,8 +123,8 @@ impl Device {
         self.lost.get_or_insert(error);
     }
 
-    /// Comes back after a loss, if there was one: what was in flight is gone, and
-    /// memory of the device holds anything.
+    /// Recovers from a loss: work in flight is dropped, and device memory gets unspecified
+    /// contents. Returns whether there was a loss.
     pub(super) fn revive(&mut self) -> Result<bool> {
         if self.lost.is_some()
             && let Some(error) = self.plan.revival()
@@ -137,14 +136,10 @@ impl Device {
         };
         self.schedule.forget();
         self.memory.spoil();
-        let device_slots: Vec<u32> = self.shares.keys().copied().collect();
-        device_slots
-            .iter()
-            .for_each(|device_slot| self.keep_loss(*device_slot, &error));
-        // Device slots may share streams, so this may pass for work of other device slots seen done.
-        device_slots
-            .iter()
-            .for_each(|device_slot| self.forget_work(*device_slot));
+        let slots: Vec<u32> = self.slots.keys().copied().collect();
+        slots.iter().for_each(|slot| self.keep_loss(*slot, &error));
+        // Slots may share streams, so the clock of one covers work of others too.
+        slots.iter().for_each(|slot| self.forget_work(*slot));
         Ok(true)
     }
 
@@ -157,13 +152,11 @@ impl Device {
         }
     }
 
-    pub(super) fn device_slot(&mut self, device_slot: u32) -> &mut Share {
-        self.shares
-            .get_mut(&device_slot)
-            .expect("open device slots have a share")
+    pub(super) fn slot(&mut self, slot: u32) -> &mut SlotState {
+        self.slots.get_mut(&slot).expect("open slots have a share")
     }
 
-    /// How an action is named.
+    /// The name of an action in messages.
     pub(super) fn operation(&self, action: Action) -> String {
         match action {
             Action::Upload => "upload".to_owned(),
@@ -182,7 +175,7 @@ impl Device {
         let memory = self.memory.get(memory);
         Accessed {
             operation: self.operation(actor.action),
-            device_slot: actor.device_slot as usize,
+            slot: actor.slot as usize,
             queue: actor.queue,
             node: actor.node.map(|node| node as usize),
             memory: memory.map_or_else(|| "freed memory".to_owned(), |memory| memory.name.clone()),
@@ -191,7 +184,7 @@ impl Device {
         }
     }
 
-    /// Checks an access by someone at `clock`.
+    /// Checks an access by an actor at `clock`.
     fn check_access(
         &mut self,
         actor: Actor,
@@ -203,24 +196,24 @@ impl Device {
         let Some(found) = self.memory.get(memory) else {
             return Ok(());
         };
-        let Some(mark) = found.history.conflict(range, writes, clock).cloned() else {
+        let Some(past) = found.history.conflict(range, writes, clock).cloned() else {
             return Ok(());
         };
-        let earlier = self.accessed(mark.actor, memory, mark.range, mark.writes);
+        let earlier = self.accessed(past.actor, memory, past.range, past.writes);
         let later = self.accessed(actor, memory, range.clone(), writes);
         self.violate(Violation::unordered(earlier, later))
     }
 
-    /// Checks an access by the host to memory that `device slot` is known by.
+    /// Checks an access by the host to memory, and names `slot` in messages.
     pub(super) fn host_access(
         &mut self,
-        device_slot: u32,
+        slot: u32,
         memory: u64,
         range: &Range<usize>,
         writes: bool,
     ) -> Result<()> {
         let actor = Actor {
-            device_slot,
+            slot,
             ..Actor::HOST
         };
         let host = self.host.clone();
@@ -231,49 +224,44 @@ impl Device {
         checked
     }
 
-    /// Gives a graph to a queue of a device slot, or an operation as a graph of one; after
-    /// all checks, and not at all if one of them fails.
-    pub(super) fn submit(
-        &mut self,
-        device_slot: u32,
-        queue: Queue,
-        graph: &mut Graph,
-    ) -> Result<Touches> {
+    /// Submits a graph, or an operation as a graph of one. Checks everything first, and submits
+    /// nothing if a check fails.
+    pub(super) fn submit(&mut self, slot: u32, queue: Queue, graph: &mut Graph) -> Result<Touches> {
         let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
-        let actor = |node: usize| steps[node].actor(device_slot, queue, whole.then_some(node));
-        let stream = self.device_slot(device_slot).stream(queue);
+        let actor = |node: usize| steps[node].actor(slot, queue, whole.then_some(node));
+        let stream = self.slot(slot).stream(queue);
         let epoch = self.schedule.next_epoch(stream);
-        // Asking for an allocation that is in use is refused, and breaks no rule.
-        let taken = self.lease(device_slot, &steps, epoch)?;
+        // An allocation that is in use is refused, which is no violation.
+        let taken = self.lease(slot, &steps, epoch)?;
         let touches = match self.check(stream, graph, actor) {
             Ok(touches) => touches,
             Err(error) => {
-                self.unlease(device_slot, taken);
+                self.unlease(slot, taken);
                 return Err(error);
             }
         };
         for (node, touch) in touches.iter() {
-            let mark = Mark {
+            let access = PastAccess {
                 epoch,
                 actor: actor(*node),
                 range: touch.range.clone(),
                 writes: touch.access.writes(),
             };
             let memory = self.memory.at_mut(touch.memory);
-            if mark.writes {
-                memory.write_down(&mark.range);
+            if access.writes {
+                memory.write_down(&access.range);
             }
-            if !mark.range.is_empty() {
-                memory.history.record(&mark, &self.host);
+            if !access.range.is_empty() {
+                memory.history.record(&access, &self.host);
             }
         }
         let run = Run::new(steps, graph.order.clone());
-        self.give(device_slot, queue, Work::Run(run));
+        self.give(slot, queue, Work::Run(run));
         Ok(touches)
     }
 
-    /// Checks what a graph touches if it is given to a stream now.
+    /// Checks the accesses of a graph that is submitted to a stream now.
     fn check(
         &mut self,
         stream: usize,
@@ -299,7 +287,8 @@ impl Device {
         Ok(touches)
     }
 
-    /// Refuses reads of what nothing has written, and no earlier step writes.
+    /// Refuses reads of bytes that neither earlier work nor an earlier operation of the graph
+    /// writes.
     fn check_defined(
         &mut self,
         touches: &[(usize, Touch)],
@@ -326,23 +315,23 @@ impl Device {
         Ok(())
     }
 
-    /// Gives work to a queue of a device slot, after all that the host has seen.
-    pub(super) fn give(&mut self, device_slot: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
-        let stream = self.device_slot(device_slot).stream(queue);
+    /// Submits work to a queue, ordered after all work that the host has seen done.
+    pub(super) fn give(&mut self, slot: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
+        let stream = self.slot(slot).stream(queue);
         let host = &self.host;
         self.schedule.stream(stream).clock.join(host);
         let epoch = self.schedule.give(stream, work);
         let clock = self.schedule.stream(stream).clock.clone();
         let given = (epoch, clock);
-        self.device_slot(device_slot).given[queue as usize] = Some(given.clone());
+        self.slot(slot).given[queue as usize] = Some(given.clone());
         given
     }
 
-    /// Runs until a piece of work is done, and nothing that it does not wait for.
+    /// Runs until a piece of work is done, and only the work that it waits for.
     pub(super) fn run_until(&mut self, epoch: Epoch) -> Result<()> {
         while !self.schedule.is_done(epoch) {
             self.check_lost()?;
-            // Time passes while the host waits.
+            // Kernels that end after a number of calls also end while the host waits.
             self.schedule.pass_call();
             if self.schedule.is_held(epoch.stream) {
                 continue;
@@ -355,7 +344,7 @@ impl Device {
         Ok(())
     }
 
-    /// Does one part of what is at the head of a stream.
+    /// Runs one part of the work at the head of a stream.
     fn step(&mut self, stream: usize) {
         self.steps += 1;
         let random = &mut self.random;
@@ -371,7 +360,7 @@ impl Device {
                 });
                 (steps, node, part, run.is_over())
             }
-            Some(Work::Wait(_) | Work::Mark) => return self.schedule.finish(stream),
+            Some(Work::Wait(_) | Work::Fence) => return self.schedule.finish(stream),
             Some(Work::Slow(_)) => return,
             Some(Work::Endless) => {
                 let message = "a kernel that never ends, as planned, was waited for";
@@ -394,7 +383,7 @@ impl Device {
                 ..
             } => self.launch(*function, *grid, args),
             &Op::Timestamp { timestamp } => {
-                if let Some(share) = self.shares.get_mut(&steps[node].device_slot) {
+                if let Some(share) = self.slots.get_mut(&steps[node].slot) {
                     share.timestamps[timestamp as usize] = Some(self.steps);
                 }
                 Ok(())
@@ -424,33 +413,30 @@ impl Device {
         let kernel = self.functions.get(function)?;
         let ran = self.memory.launch(&kernel, grid, args).ok_or_else(gone)?;
         ran.map_err(|error| match error.kind() {
-            // As a kernel that traps: nothing on the device is to be had any more.
+            // A panic counts as a trap of the kernel, after which the device is lost.
             ErrorKind::Kernel => Error::new(ErrorKind::Device, error.message()).with_code(719),
             _ => error,
         })
     }
 
-    /// Refuses what the thread that captures must not do.
+    /// Refuses a call that a capture of this thread forbids, and ends that capture.
     pub(super) fn forbid_in_capture(&mut self, what: &str) -> Result<()> {
         let thread = std::thread::current().id();
-        let mut captures = self.shares.iter_mut().filter_map(|(device_slot, share)| {
+        let mut captures = self.slots.iter_mut().filter_map(|(slot, share)| {
             let capture = share.capture.as_mut();
-            Some((
-                *device_slot,
-                capture.filter(|capture| capture.thread == thread)?,
-            ))
+            Some((*slot, capture.filter(|capture| capture.thread == thread)?))
         });
-        let Some((device_slot, capture)) = captures.next() else {
+        let Some((slot, capture)) = captures.next() else {
             return Ok(());
         };
-        let message = format!("{what} during a capture on device slot {device_slot}");
+        let message = format!("{what} during a capture on slot {slot}");
         let error = Error::new(ErrorKind::Device, message.clone()).with_code(901);
         capture.invalid.get_or_insert(error);
         self.violate(Violation::new(ViolationKind::Capture, message))
     }
 }
 
-/// Only for programs that were let go on after a violation.
+/// The error of memory that is gone; it occurs only if violations are not refused.
 fn gone() -> Error {
     Error::new(ErrorKind::Device, "an illegal address was met").with_code(700)
 }

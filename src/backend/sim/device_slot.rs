@@ -1,13 +1,14 @@
-//! A device slot of the simulated device: the calls, in the terms of the device.
+//! A slot of the simulated device.
 
 use super::Shared;
 use super::device::Device;
 use super::graph::{Graph, Order};
-use super::share::Capture;
-use super::view::Views;
+use super::host_views::Views;
+use super::slot_state::Capture;
+use crate::backend::graphs::check_same_build;
 use crate::backend::{
-    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, HostViews, Node, Op,
-    Queue, Streams, Timestamps, refused_in_capture,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
+    Op, Queue, Streams, Timestamps,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
@@ -32,8 +33,7 @@ impl SimSlot {
         }
     }
 
-    /// What every call begins with: the device learns what the host wrote, and
-    /// goes on for a while.
+    /// Starts a call: the device sees what the host wrote, and runs for a while.
     fn enter<T>(&mut self, work: impl FnOnce(&mut Device, &mut Views, u32) -> T) -> T {
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);
@@ -41,68 +41,99 @@ impl SimSlot {
         work(&mut device, &mut self.views, self.id)
     }
 
-    /// A call that the device must be there for.
+    /// A call that fails if the device is lost.
     fn call<T>(
         &mut self,
         call: Call,
         work: impl FnOnce(&mut Device, &mut Views, u32) -> Result<T>,
     ) -> Result<T> {
-        self.enter(|device, views, device_slot| {
+        self.enter(|device, views, slot| {
             device.call(call)?;
-            work(device, views, device_slot)
+            work(device, views, slot)
         })
     }
 
-    /// The host looks at the side of a buffer that it sees.
+    fn begin_capture(&mut self) -> Result<()> {
+        self.call(Call::GraphEdit, |device, _, slot| {
+            device.slot(slot).capture = Some(Capture {
+                steps: Vec::new(),
+                thread: std::thread::current().id(),
+                invalid: None,
+            });
+            Ok(())
+        })
+    }
+
+    /// Records an operation, or invalidates the capture with the refusal.
+    fn capture(&mut self, op: &Op) -> Result<()> {
+        self.enter(|device, _, slot| {
+            device.check_lost()?;
+            let resolved = device.resolve(slot, op);
+            let called = resolved.and_then(|step| device.call(Call::GraphEdit).map(|()| step));
+            let capture = device.slot(slot).capture.as_mut();
+            let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
+            match called {
+                Ok(step) => capture.steps.push(step),
+                Err(error) => {
+                    capture.invalid.get_or_insert_with(|| error.clone());
+                    return Err(error);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
+        self.enter(|device, _, slot| {
+            // The capture is over in any case, so this comes first.
+            let capture = device.slot(slot).capture.take();
+            device.call(Call::GraphEdit)?;
+            let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
+            let planned = device.plan.capture();
+            if let Some(error) = capture.invalid.or(planned) {
+                return Err(error);
+            }
+            device.finish_graph(slot, Graph::new(capture.steps, Order::Line), into)
+        })
+    }
+
+    /// Checks an access by the host to its side of a buffer.
     fn look(&self, buffer: BufferId, writes: bool) {
         let (address, range) = self.views.range(buffer);
         let mut device = self.shared.device.lock();
         device.enter();
         assert!(
-            device.device_slot(self.id).gone.is_none(),
-            "host memory is touched before the device slot's loss was reported: wait for the device slot"
+            device.slot(self.id).gone.is_none(),
+            "host memory is touched before the slot's loss was reported: wait for the slot"
         );
-        // The call has no error to give; the violation is kept.
+        // The caller cannot return an error; the violation is kept.
         let _ = device.host_access(self.id, address, &range, writes);
     }
 }
 
 impl Device {
-    fn graph(&mut self, device_slot: u32, graph: GraphId) -> Result<&mut Graph> {
-        let graphs = &mut self.device_slot(device_slot).graphs;
-        let graph = graphs.get_mut(&graph);
-        graph.ok_or_else(|| Error::usage("the device slot has no such graph"))
-    }
-
     fn finish_graph(
         &mut self,
-        device_slot: u32,
+        slot: u32,
         graph: Graph,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        if graph.steps.is_empty() {
-            return Err(Error::usage("the graph has no operation"));
-        }
         let Some(id) = into else {
             if let Some(error) = self.plan.graph() {
                 return Err(error);
             }
-            let graphs = &mut self.device_slot(device_slot).graphs;
-            let id = GraphId::unique();
-            graphs.insert(id, graph);
+            let id = self.slot(slot).graphs.insert(graph);
             return Ok((id, Built::Instantiated));
         };
-        let old = self.graph(device_slot, id)?;
-        if let Some(reason) = old.other_build(&graph) {
-            return Err(Error::usage(reason));
-        }
+        let old = self.slot(slot).graphs.get_mut(id)?;
+        check_same_build(old.order.is_captured(), graph.order.is_captured())?;
         let refused = match old.difference(&graph) {
             None => self.plan.update(),
             Some(_) => self.plan.graph(),
         };
-        let old = self.graph(device_slot, id)?;
+        let old = self.slot(slot).graphs.get_mut(id)?;
         if let Some(error) = refused {
-            // It may have taken over some of the parameters.
+            // The graph may take over some of the parameters.
             let taken = graph.steps.len().div_ceil(2);
             if old.difference(&graph).is_none() {
                 for (node, step) in graph.steps.iter().take(taken).enumerate() {
@@ -119,21 +150,6 @@ impl Device {
         *old = graph;
         Ok((id, built))
     }
-
-    fn end_capture(&mut self, device_slot: u32, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        // Over in any case, so before anything can fail.
-        let capture = self.device_slot(device_slot).capture.take();
-        self.call(Call::GraphEdit)?;
-        let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        let planned = self.plan.capture();
-        if let Some(error) = capture.invalid.or(planned) {
-            return Err(error);
-        }
-        if capture.steps.is_empty() {
-            return Err(Error::usage("the capture took nothing down"));
-        }
-        self.finish_graph(device_slot, Graph::new(capture.steps, Order::Line), into)
-    }
 }
 
 // SAFETY: each buffer has memory of its own in the device's model, and the host sees copies.
@@ -144,7 +160,7 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn streams(&self) -> Option<Streams> {
         let mut device = self.shared.device.lock();
-        let [upload, compute, _] = device.device_slot(self.id).streams;
+        let [upload, compute, _] = device.slot(self.id).streams;
         Some(match upload == compute {
             true => Streams::PerSlot,
             false => Streams::PerStage,
@@ -153,7 +169,7 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn is_quiet(&self) -> bool {
         let mut device = self.shared.device.lock();
-        let share = device.device_slot(self.id);
+        let share = device.slot(self.id);
         let (is_seen, given) = (share.gone.is_none(), share.given.clone());
         let mut given = given.into_iter().flatten();
         is_seen && given.all(|(epoch, _)| device.host.covers(epoch))
@@ -179,116 +195,78 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
-        allocation.check_home(self.shared.home)?;
+        allocation.check_key(self.shared.allocation_key)?;
         let adopted = (allocation.address(), allocation.clone());
-        self.enter(|device, _, device_slot| {
-            device.device_slot(device_slot).adopted.extend([adopted])
-        });
+        self.enter(|device, _, slot| device.slot(slot).adopted.extend([adopted]));
         Ok(())
     }
 
     fn disown(&mut self, allocation: &Allocation) {
         let address = allocation.address();
-        self.enter(|device, _, device_slot| {
-            device.device_slot(device_slot).adopted.remove(&address)
-        });
+        self.enter(|device, _, slot| device.slot(slot).adopted.remove(&address));
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        self.enter(|device, views, device_slot| {
+        self.enter(|device, views, slot| {
             device.check_lost()?;
-            let step = device.resolve(device_slot, op);
-            if let Some(capture) = device.device_slot(device_slot).capture.as_mut() {
-                match step {
-                    Ok(step) => capture.steps.push(step),
-                    // The graph would lack it.
-                    Err(error) => {
-                        capture.invalid.get_or_insert(refused_in_capture());
-                        return Err(error);
-                    }
-                }
-                let called = device.call(Call::GraphEdit);
-                if let (Err(error), Some(capture)) =
-                    (&called, device.device_slot(device_slot).capture.as_mut())
-                {
-                    capture.invalid.get_or_insert(error.clone());
-                }
-                return called;
-            }
-            let step = step?;
+            let step = device.resolve(slot, op)?;
             device.call(Call::Submission)?;
-            device.count_submission(device_slot)?;
+            device.count_submission(slot)?;
             let mut single = Graph::new(vec![step], Order::Line);
-            let touches = device.submit(device_slot, queue, &mut single)?;
+            let touches = device.submit(slot, queue, &mut single)?;
             views.poison(&device.memory, &touches);
             Ok(())
         })
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.enter(|device, _, device_slot| {
-            let share = device.device_slot(device_slot);
+        self.enter(|device, _, slot| {
+            let share = device.slot(slot);
             if share.stream(earlier) == share.stream(later) {
                 return device.check_lost();
             }
-            device.forbid_in_own_capture(device_slot, "a join")?;
-            // An event's record, and a stream's wait for it.
+            // Counts as the record of an event and a stream's wait for it.
             device.call(Call::Submission)?;
             device.call(Call::Submission)?;
-            device.count_submission(device_slot)?;
-            device.join(device_slot, earlier, later);
+            device.count_submission(slot)?;
+            device.join(slot, earlier, later);
             Ok(())
         })
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.call(Call::GraphEdit, |device, _, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a capture was begun")?;
-            device.device_slot(device_slot).capture = Some(Capture {
-                steps: Vec::new(),
-                thread: std::thread::current().id(),
-                invalid: None,
-            });
-            Ok(())
-        })
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.enter(|device, _, device_slot| device.end_capture(device_slot, into))
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.call(Call::GraphEdit, |device, _, device_slot| {
-            let late = |(place, node): (usize, &Node<'_>)| {
-                node.after.iter().any(|earlier| *earlier >= place)
-            };
-            if let Some(node) = nodes.iter().enumerate().position(late) {
-                let message = format!("node {node} runs after one that does not come before it");
-                return Err(Error::usage(message));
+        source.check()?;
+        let nodes = match source {
+            GraphSource::Captured(ops) => {
+                self.begin_capture()?;
+                let captured = ops.iter().try_for_each(|op| self.capture(op));
+                let ended = self.end_capture(into);
+                return captured.and(ended);
             }
-            let steps = nodes
-                .iter()
-                .map(|node| device.resolve(device_slot, node.op));
+            GraphSource::Explicit(nodes) => nodes,
+        };
+        self.call(Call::GraphEdit, |device, _, slot| {
+            let steps = nodes.iter().map(|node| device.resolve(slot, node.op));
             let steps = steps.collect::<Result<_>>()?;
             let after = nodes.iter().map(|node| node.after.to_vec()).collect();
             let graph = Graph::new(steps, Order::After(Arc::new(after)));
-            device.finish_graph(device_slot, graph, into)
+            device.finish_graph(slot, graph, into)
         })
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.call(Call::GraphEdit, |device, _, device_slot| {
-            let step = device.resolve(device_slot, op)?;
+        self.call(Call::GraphEdit, |device, _, slot| {
+            let step = device.resolve(slot, op)?;
             let refused = device.plan.params();
-            let graph = device.graph(device_slot, graph)?;
+            let graph = device.slot(slot).graphs.get_mut(graph)?;
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));
             }
-            // Parameters that are refused may be taken over all the same.
+            // Refused parameters may be taken over all the same.
             match (graph.set(node, step), refused) {
                 (_, Some(error)) => Err(error),
                 (true, None) => Ok(()),
@@ -300,50 +278,44 @@ unsafe impl DeviceSlot for SimSlot {
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
         let mut device = self.shared.device.lock();
         device.check_lost()?;
-        let graph = device.graph(self.id, graph)?;
+        let graph = device.slot(self.id).graphs.get(graph)?;
         Ok(graph.steps.iter().map(|step| step.op.clone()).collect())
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        self.enter(|device, _, device_slot| {
+        self.enter(|device, _, slot| {
             device.calls.add(Call::GraphEdit);
-            device.device_slot(device_slot).graphs.remove(&graph);
+            device.slot(slot).graphs.remove(graph);
         });
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.call(Call::Submission, |device, views, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a graph was launched")?;
-            device.count_submission(device_slot)?;
-            let mut launched = device.graph(device_slot, graph)?.clone();
-            device.check_adopted(device_slot, &launched)?;
-            let touches = device.submit(device_slot, Queue::Compute, &mut launched)?;
-            // With what was found out about it.
-            *device.graph(device_slot, graph)? = launched;
+        self.call(Call::Submission, |device, views, slot| {
+            device.count_submission(slot)?;
+            let mut launched = device.slot(slot).graphs.get_mut(graph)?.clone();
+            device.check_adopted(slot, &launched)?;
+            let touches = device.submit(slot, Queue::Compute, &mut launched)?;
+            // Keeps the result of the checks.
+            *device.slot(slot).graphs.get_mut(graph)? = launched;
             views.poison(&device.memory, &touches);
             Ok(())
         })
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.call(Call::Submission, |device, _, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a mark was set")?;
-            device.count_submission(device_slot)?;
-            device.mark(device_slot);
+        self.call(Call::Submission, |device, _, slot| {
+            device.count_submission(slot)?;
+            device.fence(slot);
             Ok(())
         })
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        self.call(Call::Poll, |device, views, device_slot| {
-            device.forbid_in_own_capture(
-                device_slot,
-                "the device slot was asked whether it is done",
-            )?;
-            device.check_gone(device_slot)?;
-            let done = !device.plan.is_captured_elsewhere() && device.is_marked(device_slot);
+        self.call(Call::Poll, |device, views, slot| {
+            device.check_gone(slot)?;
+            let done = !device.plan.is_captured_elsewhere() && device.is_fence_reached(slot);
             if done {
-                device.see_mark(device_slot);
+                device.see_fence(slot);
                 views.refresh(&device.memory);
             }
             Ok(done)
@@ -351,11 +323,10 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn wait(&mut self) -> Result<()> {
-        self.call(Call::Poll, |device, views, device_slot| {
-            device.forbid_in_own_capture(device_slot, "a wait")?;
-            device.check_gone(device_slot)?;
-            device.run_to_mark(device_slot)?;
-            device.see_mark(device_slot);
+        self.call(Call::Poll, |device, views, slot| {
+            device.check_gone(slot)?;
+            device.run_to_fence(slot)?;
+            device.see_fence(slot);
             views.refresh(&device.memory);
             Ok(())
         })
@@ -369,16 +340,61 @@ unsafe impl DeviceSlot for SimSlot {
         let mut device = self.shared.device.lock();
         device.calls.add(Call::Timing);
         device.check_lost()?;
-        Ok(device.device_slot(self.id).timestamps)
+        Ok(device.slot(self.id).timestamps)
     }
 }
 
 impl Drop for SimSlot {
     fn drop(&mut self) {
-        let device_slot = self.id;
+        let slot = self.id;
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);
-        device.close(device_slot);
+        device.close(slot);
         device.bury();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Live, SimBackend, SimOptions, ViolationKind};
+    use super::*;
+    use crate::backend::{Backend, Space};
+    use crate::record::{Recorder, Unit};
+
+    #[test]
+    fn an_allocation_ends_a_capture_of_its_own_thread_and_no_other() {
+        let sim = SimBackend::new(SimOptions::seeded(0));
+        let mut recorder = Recorder::new(&[1]);
+        let elements = 64;
+        let buffer = recorder.device_buffer::<u8>("b", Unit::PerBatch { elements });
+        recorder.memset(buffer, 0);
+        let recording = recorder.finish().unwrap();
+        let opened = sim.open_slots(recording.buffers(), 1, Streams::PerSlot);
+        let mut opened = opened.unwrap();
+        let addresses = opened[0].addresses(buffer.id());
+        let memset = Op::Memset {
+            device: addresses.device,
+            byte: 1,
+            bytes: 64,
+        };
+        let (id, buffers) = (0, vec![addresses]);
+        let mut slot = SimSlot::new(id, buffers, Views::default(), Arc::clone(&sim.shared));
+        slot.begin_capture().unwrap();
+        slot.capture(&memset).unwrap();
+        let elsewhere = || drop(sim.allocate(Space::Device, 8).unwrap());
+        std::thread::scope(|scope| scope.spawn(elsewhere).join().unwrap());
+        slot.end_capture(None).unwrap();
+        assert_eq!(sim.violations(), []);
+        slot.begin_capture().unwrap();
+        slot.capture(&memset).unwrap();
+        assert_eq!(sim.live().captures, 1);
+        assert!(sim.allocate(Space::Device, 8).is_err());
+        let error = slot.end_capture(None).unwrap_err();
+        assert_eq!(error.code(), Some(901), "{error}");
+        let kinds: Vec<_> = sim.violations().iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [ViolationKind::Capture]);
+        drop(slot);
+        opened.drain(..).for_each(std::mem::forget);
+        assert_eq!(sim.live(), Live::default());
     }
 }

@@ -1,113 +1,112 @@
-//! What goes wrong on the device, by plan.
+//! Planned faults of the simulated device.
 
 use super::random::Random;
 use crate::error::{Error, ErrorKind};
 
-/// Something that goes wrong. Everything is counted from 0, over all device slots.
+/// A fault. All numbers are counted from 0, over all slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An allocation finds no memory.
+    /// An allocation fails with [`ErrorKind::OutOfMemory`].
     OutOfMemory {
-        /// Which one. Opening device slots makes two, of device and of pinned memory.
+        /// The index of the allocation. Opening slots makes two, one of device and one of pinned
+        /// memory.
         allocation: u64,
     },
-    /// No allocation finds more than this.
+    /// Allocations larger than a limit fail.
     Scarce {
-        /// The most, in bytes. Opening device slots takes all device memory, then all
-        /// pinned memory of them.
+        /// The limit in bytes. Opening slots allocates the device memory of all slots at once, and
+        /// then their pinned memory.
         bytes_max: usize,
     },
-    /// A call that gives work or a mark fails, without effect.
+    /// A call that submits work or a fence fails, without effect.
     Submission {
-        /// Which one.
+        /// The index of the call that fails.
         submission: u64,
     },
     /// The device is lost: from this call on every call fails.
     Lost {
-        /// The call.
+        /// The index of the call.
         call: u64,
     },
-    /// The process that holds the device is killed from outside: from this call on
-    /// every call fails.
+    /// Another process kills the process that holds the device: from this call on every call fails.
     Killed {
-        /// The call.
+        /// The index of the call.
         call: u64,
     },
     /// A kernel faults while it runs, and the device is lost.
     Kernel {
-        /// Which of those that ran.
+        /// The index of the kernel or copy, in the order in which they ran.
         launch: u64,
     },
-    /// A kernel never ends. Who waits for it is told so in place of an end.
+    /// A kernel never ends. Waiting for it returns an error.
     Endless {
-        /// Which of those that ran.
+        /// The index of the kernel or copy, in the order in which they ran.
         launch: u64,
     },
-    /// A kernel ends only after the host has made so many calls, each poll among them.
+    /// A kernel ends only after the host has made a number of calls, polls included.
     Slow {
-        /// Which of those that ran.
+        /// The index of the kernel or copy, in the order in which they ran.
         launch: u64,
-        /// The calls.
+        /// The number of calls.
         calls: u64,
     },
-    /// Another thread of the process captures in CUDA's global mode: allocations and
-    /// calls that give work or change graphs fail with code 900, without effect, and
-    /// what is asked for is not done yet.
+    /// Another thread of the process captures in CUDA's global mode: allocations and calls that
+    /// submit work or change graphs fail with code 900, without effect, and polls report that work
+    /// is not done.
     ForeignCapture {
-        /// The first call meanwhile.
+        /// The index of the first call that is affected.
         call: u64,
-        /// How many there are.
+        /// The number of affected calls.
         calls: u64,
     },
-    /// A lost device does not come back.
+    /// A lost device cannot be revived.
     Revival {
-        /// Which attempt.
+        /// The index of the attempt.
         revival: u64,
     },
     /// The process that is to hold the device is killed while it starts.
     KilledStart {
-        /// Which attempt to bring the device back.
+        /// The index of the attempt to revive the device.
         revival: u64,
     },
     /// A copy moves its bytes in many small parts.
     SlowCopy {
-        /// Which of those that ran.
+        /// The index of the kernel or copy, in the order in which they ran.
         copy: u64,
-        /// The parts.
+        /// The number of parts.
         parts: u32,
     },
     /// A capture is refused when it ends.
     Capture {
-        /// Which one.
+        /// The index of the call that fails.
         capture: u64,
     },
-    /// A graph that is made finds no memory.
+    /// Making a graph fails with [`ErrorKind::OutOfMemory`].
     Graph {
-        /// Which one.
+        /// The index of the call that fails.
         graph: u64,
     },
-    /// A graph does not take the parameters of one operation.
+    /// A change of the parameters of one operation fails.
     Params {
-        /// Which change of parameters.
+        /// The index of the change.
         change: u64,
     },
-    /// A graph does not take the parameters of another one, though both have the
-    /// same topology.
+    /// An update of a whole graph fails although the topology is the same.
     Update {
-        /// Which update.
+        /// The index of the update.
         update: u64,
     },
 }
 
 impl Fault {
-    /// A fault that `seed` chooses, at one of the first `horizon` chances.
+    /// A fault that `seed` chooses, at one of the first `horizon` opportunities.
     #[must_use]
     pub fn seeded(seed: u64, horizon: u64) -> Fault {
         let mut random = Random::new(seed);
         let kind = random.below(9);
         let at = random.below(horizon.max(1));
         match kind {
-            // There are few of these in all.
+            // These events are rare, so the index is small.
             0 => Fault::OutOfMemory { allocation: at % 4 },
             1 => Fault::Submission { submission: at },
             2 => Fault::Lost { call: at },
@@ -130,7 +129,7 @@ impl Fault {
     }
 }
 
-/// The plan, and how far the device has come in it.
+/// The planned faults, and the counters that trigger them.
 pub(super) struct Plan {
     faults: Vec<Fault>,
     allocations: u64,
@@ -205,7 +204,7 @@ impl Plan {
         self.is_captured_elsewhere().then(|| device(message, 900))
     }
 
-    /// For how many calls the next kernel to run is held, where that is planned.
+    /// The number of calls that delay the next kernel, if planned.
     pub(super) fn slow(&self) -> Option<u64> {
         self.faults.iter().find_map(|fault| match *fault {
             Fault::Slow { launch, calls } if launch == self.launches => Some(calls),
@@ -231,7 +230,7 @@ impl Plan {
         planned.then(|| device("a kernel met an illegal address, as planned", 700))
     }
 
-    /// Whether the next kernel to run never ends.
+    /// Whether the next kernel never ends.
     pub(super) fn endless(&mut self) -> bool {
         let launch = self.launches;
         let planned = self.faults.contains(&Fault::Endless { launch });
@@ -239,7 +238,7 @@ impl Plan {
         planned
     }
 
-    /// In how many parts the next copy goes, where that is planned.
+    /// The number of parts of the next copy, if planned.
     pub(super) fn copy(&mut self) -> Option<u32> {
         let copy = take(&mut self.copies);
         self.faults.iter().find_map(|fault| match *fault {

@@ -1,34 +1,32 @@
-//! Graphs of a device slot: their nodes, their order, and what an update may change.
+//! Graphs of a slot: nodes, edges, and the changes that an update allows.
 
-use super::access::{Step, Touch, touches};
-use crate::backend::Op;
+use super::access::{ResolvedOp, Touch, touches};
 use std::mem::discriminant;
 use std::sync::Arc;
 
-/// What nodes touch, each with its place.
+/// The accesses of nodes, each with the index of its node.
 pub(super) type Touches = Arc<Vec<(usize, Touch)>>;
 
-/// A graph as the device holds it. Launches in flight share it, and an update
-/// makes another one for those to come.
+/// A graph. Launches in flight share it; an update makes another one for later launches.
 #[derive(Clone)]
 pub(super) struct Graph {
-    pub(super) steps: Arc<Vec<Step>>,
+    pub(super) steps: Arc<Vec<ResolvedOp>>,
     pub(super) order: Order,
-    /// What the nodes touch, where that was checked since the last change.
+    /// The accesses of the nodes, if they were checked since the last change.
     checked: Option<Touches>,
 }
 
-/// What the nodes of a graph run after.
+/// The edges of a graph.
 #[derive(Clone, PartialEq)]
 pub(super) enum Order {
-    /// Each after the one before: the graph was captured.
+    /// Each node runs after the one before: the graph was captured.
     Line,
-    /// Each after those listed, which are earlier ones: it was built by hand.
+    /// Each node runs after those listed, which are earlier: the graph is explicit.
     After(Arc<Vec<Vec<usize>>>),
 }
 
 impl Order {
-    /// Whether a node may run when those that `is_done` are.
+    /// Whether a node may run if the nodes of which `is_done` is true are done.
     pub(super) fn allows(&self, node: usize, is_done: impl Fn(usize) -> bool) -> bool {
         match self {
             Order::Line => node == 0 || is_done(node - 1),
@@ -36,16 +34,13 @@ impl Order {
         }
     }
 
-    fn name(&self) -> &'static str {
-        match self {
-            Order::Line => "captured",
-            Order::After(_) => "built by hand",
-        }
+    pub(super) fn is_captured(&self) -> bool {
+        *self == Order::Line
     }
 }
 
 impl Graph {
-    pub(super) fn new(steps: Vec<Step>, order: Order) -> Self {
+    pub(super) fn new(steps: Vec<ResolvedOp>, order: Order) -> Self {
         Graph {
             steps: Arc::new(steps),
             order,
@@ -53,18 +48,12 @@ impl Graph {
         }
     }
 
-    /// Why this graph cannot take the parameters of `other` at all.
-    pub(super) fn other_build(&self, other: &Graph) -> Option<String> {
-        let (own, others) = (self.order.name(), other.order.name());
-        (own != others).then(|| format!("the graph was {own}, and the update was {others}"))
-    }
-
-    /// Where the topology of `other` differs, if it does.
+    /// The first difference in topology, if there is one.
     pub(super) fn difference(&self, other: &Graph) -> Option<String> {
         let pairs = self.steps.iter().zip(&*other.steps).enumerate();
         for (node, (old, new)) in pairs {
             if discriminant(&old.op) != discriminant(&new.op) {
-                let (old, new) = (kind_name(&old.op), kind_name(&new.op));
+                let (old, new) = (old.op.kind_name(), new.op.kind_name());
                 return Some(format!("node {node} was {old}, and is {new}"));
             }
         }
@@ -85,8 +74,8 @@ impl Graph {
         ))
     }
 
-    /// Gives one node another operation; false where it stays of another kind.
-    pub(super) fn set(&mut self, node: usize, step: Step) -> bool {
+    /// Replaces the operation of a node. Returns false for another kind of operation.
+    pub(super) fn set(&mut self, node: usize, step: ResolvedOp) -> bool {
         let same = discriminant(&self.steps[node].op) == discriminant(&step.op);
         if same {
             Arc::make_mut(&mut self.steps)[node] = step;
@@ -95,7 +84,7 @@ impl Graph {
         same
     }
 
-    /// What the nodes touch, and two of them that clash, unless that was checked
+    /// The accesses of the nodes, and two that conflict without an order, unless they were checked
     /// before.
     pub(super) fn touches(&mut self) -> (Touches, Option<[(usize, Touch); 2]>) {
         if let Some(checked) = &self.checked {
@@ -113,8 +102,7 @@ impl Graph {
     }
 }
 
-/// Two nodes that touch the same bytes, one of them to write, with no way from one
-/// to the other.
+/// Two nodes that access the same bytes, at least one to write, without a path between them.
 fn clash(after: &[Vec<usize>], all: &[(usize, Touch)]) -> Option<[(usize, Touch); 2]> {
     let mut reached: Vec<Vec<bool>> = Vec::with_capacity(after.len());
     for (node, edges) in after.iter().enumerate() {
@@ -137,14 +125,4 @@ fn clash(after: &[Vec<usize>], all: &[(usize, Touch)]) -> Option<[(usize, Touch)
         }
     }
     None
-}
-
-fn kind_name(op: &Op) -> &'static str {
-    match op {
-        Op::Upload { .. } => "an upload",
-        Op::Download { .. } => "a download",
-        Op::Memset { .. } => "a memset",
-        Op::Launch { .. } => "a kernel",
-        Op::Timestamp { .. } => "a timestamp",
-    }
 }

@@ -1,8 +1,8 @@
-//! The device's memory, and the pinned memory that it reaches.
+//! Simulated device memory and pinned memory.
 
 use super::clock::History;
 use crate::backend::storage::Storage;
-use crate::backend::twin::Launch;
+use crate::backend::twin_launch::Launch;
 use crate::backend::{ALIGN_BYTES, Op, Region, Space};
 use crate::error::Result;
 use crate::record::Kernel;
@@ -12,26 +12,26 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// No two pieces of memory of a process ever had the same address, so that an
-/// address of yesterday never passes for one of today.
+/// Returns an address range that no memory of the process ever had, so that a stale address is
+/// never valid again.
 fn take_addresses(bytes: usize) -> u64 {
     const PAGE: u64 = 4096;
     static NEXT: AtomicU64 = AtomicU64::new(0x7f00_0000_0000);
-    // A byte past the end is no other's first.
+    // Leaves a gap, so that the address past the end is not the start of other memory.
     let room = (bytes as u64 + 1).next_multiple_of(PAGE);
     NEXT.fetch_add(room, Relaxed)
 }
 const _: () = assert!(4096 % ALIGN_BYTES == 0);
 
-/// One buffer's side of a device slot, or an allocation.
+/// One side of a slot's buffer, or an allocation.
 pub(super) struct Allocation {
     pub(super) bytes: Storage,
     pub(super) space: Space,
     pub(super) name: String,
-    /// The device slot that owns it; allocations have none.
-    pub(super) device_slot: Option<u32>,
-    /// Whether a kernel that reads it must find something written there. Of an
-    /// uploaded buffer a batch may have nothing.
+    /// The slot that owns it; `None` for an allocation.
+    pub(super) slot: Option<u32>,
+    /// Whether a kernel may only read bytes that were written. A batch may leave a part of an
+    /// upload buffer unwritten.
     pub(super) kernels_expect: bool,
     pub(super) history: History,
     written: Vec<Range<usize>>,
@@ -59,11 +59,11 @@ impl Allocation {
     }
 }
 
-/// Why an address means nothing.
+/// Why there is no memory at an address.
 pub(super) enum Missing {
-    /// It was this memory's.
+    /// The address is in this memory, which was freed.
     Freed(String),
-    /// It was nobody's.
+    /// There never was memory.
     Unknown,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Memory {
     live: BTreeMap<u64, Allocation>,
     freed: BTreeMap<u64, (usize, String)>,
     poison: [u8; 8],
-    /// Whether memory starts poisoned.
+    /// Whether new memory is poisoned.
     poisoned: bool,
 }
 
@@ -81,7 +81,7 @@ impl Memory {
         Memory {
             live: BTreeMap::new(),
             freed: BTreeMap::new(),
-            // No byte of it is 0, which is what a bug tends to expect.
+            // No byte is 0, as that is the value that bugs tend to expect.
             poison: poison.to_le_bytes().map(|byte| byte | 1),
             poisoned,
         }
@@ -91,7 +91,7 @@ impl Memory {
         fill(bytes, self.poison);
     }
 
-    /// Bytes as memory starts.
+    /// The contents of new memory.
     pub(super) fn fresh(&self, bytes: usize) -> Result<Storage> {
         let mut storage = Storage::zeroed(bytes)?;
         if self.poisoned {
@@ -105,7 +105,7 @@ impl Memory {
         &mut self,
         bytes: usize,
         space: Space,
-        device_slot: Option<u32>,
+        slot: Option<u32>,
         name: impl FnOnce(u64) -> String,
     ) -> Result<u64> {
         let storage = self.fresh(bytes)?;
@@ -114,7 +114,7 @@ impl Memory {
             bytes: storage,
             space,
             name: name(address),
-            device_slot,
+            slot,
             kernels_expect: false,
             history: History::default(),
             written: Vec::new(),
@@ -130,7 +130,7 @@ impl Memory {
         }
     }
 
-    /// Memory of the device holds anything from here on.
+    /// Gives device memory unspecified contents.
     pub(super) fn spoil(&mut self) {
         let poison = self.poison;
         let device = |memory: &&mut Allocation| memory.space == Space::Device;
@@ -144,9 +144,9 @@ impl Memory {
         self.live.len()
     }
 
-    /// Where the memory around `address` starts.
+    /// The start of the memory that contains `address`.
     pub(super) fn find(&self, address: u64) -> Result<u64, Missing> {
-        // An empty piece of memory holds its first address all the same.
+        // Memory of 0 bytes contains its start address.
         let around = self.live.range(..=address).next_back();
         let holds = |start: u64, bytes: usize| address - start < bytes.max(1) as u64;
         if let Some((&start, allocation)) = around
@@ -174,7 +174,7 @@ impl Memory {
         self.live.get(&start)
     }
 
-    /// The bytes from `address` on, `None` where they are gone or too few.
+    /// The bytes from `address` on; `None` if the memory is gone or too small.
     fn bytes(&mut self, address: u64, bytes: usize) -> Option<&mut [u8]> {
         let start = self.find(address).ok()?;
         let offset = (address - start) as usize;
@@ -182,8 +182,7 @@ impl Memory {
         all.get_mut(offset..offset.checked_add(bytes)?)
     }
 
-    /// Does the `part`-th of `parts` of a copy or memset. `None` where the memory
-    /// is gone.
+    /// Runs the `part`-th of `parts` of a copy or memset; `None` if the memory is gone.
     pub(super) fn apply(&mut self, op: &Op, part: u32, parts: u32) -> Option<()> {
         let cut = |bytes: usize| {
             let at = |part: u32| bytes * part as usize / parts as usize;
@@ -216,7 +215,7 @@ impl Memory {
         Some(())
     }
 
-    /// Runs a kernel's twin. `None` where the memory is gone.
+    /// Runs a kernel's twin; `None` if the memory is gone.
     pub(super) fn launch(
         &mut self,
         kernel: &Kernel,
@@ -260,12 +259,12 @@ fn fill(bytes: &mut [u8], pattern: [u8; 8]) {
     }
 }
 
-/// Addresses of allocations whose last handle is gone. An allocation may be dropped by
-/// whoever holds the device's lock, so it is taken out of the device later.
+/// Addresses of allocations whose last handle was dropped. A handle may be dropped while its thread
+/// holds the lock of the device, so the device frees the memory later.
 pub(super) type Graveyard = Arc<Mutex<Vec<u64>>>;
 
-/// What is behind an allocation: its address on the device, and what the host sees of
-/// it while the device does not use it.
+/// The memory of an allocation: its address on the device, and the bytes that the host sees while
+/// the device does not use it.
 pub(super) struct AllocationRegion {
     pub(super) address: u64,
     pub(super) host: Option<Storage>,

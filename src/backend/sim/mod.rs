@@ -1,17 +1,15 @@
-//! The simulated device: a GPU's freedom in the order of things, on purpose and
-//! from a seed, and a check of every rule that a program for one has to keep.
+//! A simulated device. A seed chooses the order in which work runs, within the freedom of a GPU,
+//! and every rule for programs is checked.
 //!
-//! Kernels run as their twins. What is given to a stream takes effect later, at
-//! moments and in an interleaving that the seed chooses, in parts; nothing has
-//! threads. The same calls in the same order have the same effects.
+//! Kernels run as their CPU twins. Work takes effect after its submission, in parts, at moments and
+//! in an interleaving that the seed chooses; there are no threads. The same calls in the same order
+//! have the same effects.
 //!
-//! Ordering is not left to luck. Vector clocks over byte ranges are compared when
-//! work is given: each access must come after every earlier one that it clashes
-//! with, by the order of a stream, a join, an edge of a graph, or because the
-//! host has seen the earlier one done. So a missing wait is a [`Violation`] on
-//! every seed, whatever the interleaving made of the bytes. A program's own test
-//! runs it on several seeds and expects [`SimBackend::violations`] to be empty and
-//! [`SimBackend::live`] to be nothing:
+//! Violations do not depend on luck. Vector clocks over byte ranges are compared when work is
+//! submitted: each access must be ordered after every earlier conflicting one, by a stream, a join,
+//! an edge of a graph, or because the host has seen the earlier one done. So a missing wait is a
+//! [`Violation`] on every seed. A test runs its program on several seeds and expects
+//! [`SimBackend::violations`] and [`SimBackend::live`] to be empty:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,9 +25,9 @@
 //! }
 //! ```
 //!
-//! It models no time, no caches and no atomics: kernels are whole operations, and
-//! what two of them do to one buffer at once is a violation, not a result. A timestamp
-//! is the number of steps that the device had done by then.
+//! It models no time, no caches and no atomics: a kernel is one operation, and two kernels that
+//! access a buffer at the same time are a violation. A timestamp is the number of steps of the
+//! device so far.
 
 mod access;
 mod clock;
@@ -37,49 +35,49 @@ mod device;
 mod device_slot;
 mod fault;
 mod graph;
+mod host_views;
 mod memory;
 mod random;
 mod schedule;
-mod share;
-mod view;
+mod slot_state;
 mod violation;
 
-use super::twin::Functions;
+use super::twin_launch::Functions;
 use super::{
-    Addresses, Allocation, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
-    DriverCalls, FunctionId, Home, Layout, Lease, Space, Streams,
+    Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo,
+    DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Space, Streams,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
 use device::Device;
 use device_slot::SimSlot;
 pub use fault::Fault;
+use host_views::Views;
 use memory::{AllocationRegion, Graveyard, Memory};
 use parking_lot::{Mutex, MutexGuard};
-use share::Share;
+use slot_state::SlotState;
 use std::sync::Arc;
-use view::Views;
 pub use violation::{Accessed, Violation, ViolationKind};
 
 /// Settings of a simulated device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimOptions {
-    /// Chooses moments, interleavings and poison.
+    /// Chooses the order of work, and poison.
     pub seed: u64,
-    /// What goes wrong.
+    /// The planned faults.
     pub faults: Vec<Fault>,
-    /// Whether a call that breaks a rule fails, and has no effect. Otherwise the
-    /// violation is only taken down.
+    /// Whether a call that breaks a rule fails without effect. Otherwise the violation is only
+    /// recorded.
     pub refuses: bool,
-    /// Memory starts full of poison rather than zeroed, as the contract has it:
-    /// for programs that mean not to depend on it.
+    /// Whether memory starts poisoned, instead of zeroed as the contract has it: for programs that
+    /// must not depend on zeros.
     pub poisoned: bool,
-    /// Whether the device comes back when it was lost.
+    /// Whether a lost device can be revived.
     pub supervised: bool,
 }
 
 impl SimOptions {
-    /// A device without faults that refuses what breaks a rule.
+    /// A device without faults that refuses calls which break a rule.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         SimOptions {
@@ -92,20 +90,20 @@ impl SimOptions {
     }
 }
 
-/// What of a device is not given back.
+/// The resources of a device that are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Open device slots.
-    pub device_slots: usize,
-    /// Blocks, and sides of device slots' buffers.
+    /// Open slots.
+    pub slots: usize,
+    /// Allocations, and sides of slots' buffers.
     pub allocations: usize,
-    /// Graphs of open device slots.
+    /// Graphs of open slots.
     pub graphs: usize,
     /// Captures in progress.
     pub captures: usize,
-    /// Allocations that device slots hold for work in flight.
+    /// Leases of slots for work in flight.
     pub leases: usize,
-    /// Work that was given and is not done; none counts once the device is lost.
+    /// Submitted work that is not done; 0 once the device is lost.
     pub work: usize,
 }
 
@@ -115,10 +113,10 @@ pub struct SimBackend {
     shared: Arc<Shared>,
 }
 
-/// What the backend and its device slots have in common.
+/// The state that the backend and its slots share.
 struct Shared {
     id: BackendId,
-    home: Home,
+    allocation_key: AllocationKey,
     functions: Arc<Functions>,
     calls: Arc<CallCounters>,
     graveyard: Graveyard,
@@ -151,7 +149,7 @@ impl SimBackend {
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),
-                home: Home::new(),
+                allocation_key: AllocationKey::new(),
                 functions,
                 calls,
                 graveyard,
@@ -160,24 +158,24 @@ impl SimBackend {
         }
     }
 
-    /// The rules that were broken so far.
+    /// The violations so far.
     pub fn violations(&self) -> Vec<Violation> {
         self.shared.device.lock().violations.clone()
     }
 
-    /// What is not given back yet.
+    /// The resources in use.
     pub fn live(&self) -> Live {
         let mut device = self.shared.device.lock();
         device.bury();
-        let shares = device.shares.values();
-        let graphs = shares.clone().flat_map(|share| share.graphs.values());
-        let captures = shares.clone().filter(|share| share.capture.is_some());
+        let slots = device.slots.values();
+        let graphs = slots.clone().map(|share| share.graphs.len());
+        let captures = slots.clone().filter(|share| share.capture.is_some());
         Live {
-            device_slots: device.shares.len(),
+            slots: device.slots.len(),
             allocations: device.memory.len(),
-            graphs: graphs.count(),
+            graphs: graphs.sum(),
             captures: captures.count(),
-            leases: shares.map(Share::leases).sum(),
+            leases: slots.map(SlotState::leases).sum(),
             work: match device.check_lost() {
                 Ok(()) => device.schedule.pending(),
                 Err(_) => 0,
@@ -185,7 +183,7 @@ impl SimBackend {
         }
     }
 
-    /// A call on the device itself, which no capture of this thread allows.
+    /// A call of the backend, which a capture of this thread forbids.
     fn enter(&self, what: &str) -> Result<MutexGuard<'_, Device>> {
         let mut device = self.shared.device.lock();
         device.enter();
@@ -194,7 +192,7 @@ impl SimBackend {
         Ok(device)
     }
 
-    /// The host's turn on a part of an allocation.
+    /// Locks a part of an allocation for the host.
     fn turn(
         &self,
         allocation: &Allocation,
@@ -202,7 +200,7 @@ impl SimBackend {
         bytes: usize,
         access: Access,
     ) -> Result<(MutexGuard<'_, Device>, Lease)> {
-        allocation.check_home(self.shared.home)?;
+        allocation.check_key(self.shared.allocation_key)?;
         allocation.check_range(offset, bytes)?;
         let mut device = self.enter("a copy that the host waits for")?;
         let lease = allocation.lease(access)?;
@@ -212,7 +210,7 @@ impl SimBackend {
     }
 }
 
-// SAFETY: functions are twins, which are safe code, and every device slot has the memory that was
+// SAFETY: functions are twins, which are safe code, and every slot has the memory that was
 // asked for.
 unsafe impl Backend for SimBackend {
     fn id(&self) -> BackendId {
@@ -230,20 +228,12 @@ unsafe impl Backend for SimBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let mut device = self.enter("an allocation")?;
-        let layout = Layout::new(buffers);
-        let sums = layout.and_then(|layout| {
-            let all = |bytes: usize| bytes.checked_mul(device_slots);
-            Some([all(layout.device_bytes)?, all(layout.host_bytes)?])
-        });
-        let Some(sums) = sums else {
-            let message = "the buffers of all slots are larger than the address space";
-            return Err(Error::new(ErrorKind::OutOfMemory, message).with_code(2));
-        };
-        for bytes in sums {
+        let (_, sizes) = Layout::for_slots(buffers, slots)?;
+        for bytes in sizes {
             device.call(Call::Allocation)?;
             device.plan.allocation(bytes).map_or(Ok(()), Err)?;
         }
@@ -251,26 +241,23 @@ unsafe impl Backend for SimBackend {
             Streams::PerSlot => None,
             Streams::PerStage => Some([(); 3].map(|()| device.schedule.open())),
         };
-        let mut opened = Vec::with_capacity(device_slots);
-        for _ in 0..device_slots {
+        let mut opened = Vec::with_capacity(slots);
+        for _ in 0..slots {
             let streams = stages.unwrap_or_else(|| [device.schedule.open(); 3]);
-            let device_slot = device.open_share(streams);
-            opened.push((device_slot, device.fill_share(device_slot, buffers)));
+            let slot = device.open_slot(streams);
+            opened.push((slot, device.fill_slot(slot, buffers)));
         }
         if let Some((_, Err(error))) = opened.iter().find(|(_, filled)| filled.is_err()) {
             let error = error.clone();
-            opened
-                .iter()
-                .for_each(|(device_slot, _)| device.close(*device_slot));
+            opened.iter().for_each(|(slot, _)| device.close(*slot));
             return Err(error);
         }
-        let device_slot =
-            |(device_slot, views): (u32, Result<Views>)| -> Result<Box<dyn DeviceSlot>> {
-                let buffers = device.device_slot(device_slot).buffers.clone();
-                let shared = Arc::clone(&self.shared);
-                Ok(Box::new(SimSlot::new(device_slot, buffers, views?, shared)))
-            };
-        opened.into_iter().map(device_slot).collect()
+        let slot = |(slot, views): (u32, Result<Views>)| -> Result<Box<dyn DeviceSlot>> {
+            let buffers = device.slot(slot).buffers.clone();
+            let shared = Arc::clone(&self.shared);
+            Ok(Box::new(SimSlot::new(slot, buffers, views?, shared)))
+        };
+        opened.into_iter().map(slot).collect()
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
@@ -290,7 +277,7 @@ unsafe impl Backend for SimBackend {
         };
         let region = Box::new(region);
         Ok(Allocation::new(
-            self.shared.home,
+            self.shared.allocation_key,
             space,
             address,
             bytes,
@@ -327,7 +314,7 @@ unsafe impl Backend for SimBackend {
         bytes: usize,
     ) -> Result<()> {
         from.check_range(from_offset, bytes)?;
-        to.check_home(self.shared.home)?;
+        to.check_key(self.shared.allocation_key)?;
         to.check_range(to_offset, bytes)?;
         if from.is(to) {
             Allocation::check_disjoint(from_offset, to_offset, bytes)?;
@@ -355,21 +342,21 @@ unsafe impl Backend for SimBackend {
 }
 
 impl Device {
-    fn open_share(&mut self, streams: [usize; 3]) -> u32 {
-        let device_slot = self.shares_opened;
-        self.shares_opened += 1;
-        self.shares.insert(device_slot, Share::new(streams));
-        device_slot
+    fn open_slot(&mut self, streams: [usize; 3]) -> u32 {
+        let slot = self.slots_opened;
+        self.slots_opened += 1;
+        self.slots.insert(slot, SlotState::new(streams));
+        slot
     }
 
-    /// Takes the memory of a device slot.
-    fn fill_share(&mut self, device_slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
+    /// Allocates the memory of a slot.
+    fn fill_slot(&mut self, slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
         let mut views = Views::default();
         for decl in buffers {
             let bytes = decl.size_bytes();
             let take = |memory: &mut Memory, space| {
-                let name = |_| violation::memory_name(&decl.name, device_slot, space);
-                memory.take(bytes, space, Some(device_slot), name)
+                let name = |_| violation::memory_name(&decl.name, slot, space);
+                memory.take(bytes, space, Some(slot), name)
             };
             let device = take(&mut self.memory, Space::Device)?;
             let whole = matches!(decl.unit, Unit::PerBatch { .. });
@@ -386,7 +373,7 @@ impl Device {
                 host: host.as_ref().map(|(host, _)| *host),
                 bytes,
             };
-            self.device_slot(device_slot).buffers.push(addresses);
+            self.slot(slot).buffers.push(addresses);
             views.push(host);
         }
         Ok(views)

@@ -1,11 +1,11 @@
-//! The choices that a seed makes.
+//! Random choices from a seed.
 
-/// SplitMix64: every seed is as good as another, and one word is all its state.
+/// SplitMix64: all seeds are equally good, and the state is one word.
 pub(super) struct Random(u64);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        // Neighbouring seeds would start with neighbouring choices otherwise.
+        // Without this, adjacent seeds start with similar choices.
         let mut random = Random(seed);
         random.next();
         Random(random.next())

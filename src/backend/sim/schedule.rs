@@ -1,37 +1,37 @@
-//! Streams of work, and the moments at which it takes effect.
+//! Streams of work, and the order in which it runs.
 
-use super::access::Step;
+use super::access::ResolvedOp;
 use super::clock::{Clock, Epoch};
 use super::graph::Order;
 use super::random::Random;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Work that was given to a stream.
+/// Work that was submitted to a stream.
 pub(super) enum Work {
     /// Operations.
     Run(Run),
-    /// Nothing, until other work is done.
+    /// Waits for other work.
     Wait(Epoch),
-    /// Nothing.
-    Mark,
+    /// A fence.
+    Fence,
     /// A kernel that never ends.
     Endless,
-    /// A kernel that ends after so many calls of the host.
+    /// A kernel that ends after a number of calls of the host.
     Slow(u64),
 }
 
-/// Operations given as one piece of work, and how far they have come.
+/// Operations that were submitted as one piece of work, and their progress.
 pub(super) struct Run {
-    pub(super) steps: Arc<Vec<Step>>,
+    pub(super) steps: Arc<Vec<ResolvedOp>>,
     order: Order,
-    /// By step: the parts that are done, of all of them. No part is known of
-    /// until the first begins.
+    /// For each operation: (parts done, parts in total). The total is set when the first part
+    /// begins.
     progress: Vec<(u32, u32)>,
 }
 
 impl Run {
-    pub(super) fn new(steps: Arc<Vec<Step>>, order: Order) -> Self {
+    pub(super) fn new(steps: Arc<Vec<ResolvedOp>>, order: Order) -> Self {
         let progress = vec![(0, 0); steps.len()];
         Run {
             steps,
@@ -45,7 +45,7 @@ impl Run {
         parts > 0 && done == parts
     }
 
-    /// One of the steps that can go on.
+    /// Chooses one of the operations that can run.
     pub(super) fn choose(&self, random: &mut Random) -> usize {
         let can = |node: &usize| {
             !self.is_done(*node) && self.order.allows(*node, |earlier| self.is_done(earlier))
@@ -56,8 +56,8 @@ impl Run {
         from_start.find(can).expect("unfinished work goes on")
     }
 
-    /// The part of a step that is next, of how many; `parts` are asked for before
-    /// the first.
+    /// The next part of an operation and the number of its parts, which `parts` returns before the
+    /// first.
     pub(super) fn next_part(&mut self, node: usize, parts: impl FnOnce() -> u32) -> (u32, u32) {
         let progress = &mut self.progress[node];
         if progress.1 == 0 {
@@ -78,7 +78,7 @@ pub(super) struct Stream {
     pub(super) queue: VecDeque<Work>,
     given: u64,
     done: u64,
-    /// What the next piece of work runs after.
+    /// The work that the next piece of work runs after.
     pub(super) clock: Clock,
 }
 
@@ -96,7 +96,7 @@ impl Schedule {
         &mut self.0[stream]
     }
 
-    /// Where the next piece of work will be.
+    /// The epoch of the next piece of work.
     pub(super) fn next_epoch(&self, stream: usize) -> Epoch {
         Epoch {
             stream,
@@ -114,7 +114,7 @@ impl Schedule {
         epoch
     }
 
-    /// Takes away what has finished at the head of a stream.
+    /// Removes the finished work at the head of a stream.
     pub(super) fn finish(&mut self, stream: usize) {
         let stream = &mut self.0[stream];
         stream.queue.pop_front();
@@ -125,7 +125,7 @@ impl Schedule {
         self.0[epoch.stream].done >= epoch.place
     }
 
-    /// The host made a call: what goes by their number goes on.
+    /// Counts a call of the host for the kernels that end after a number of calls.
     pub(super) fn pass_call(&mut self) {
         for stream in &mut self.0 {
             match stream.queue.front_mut() {
@@ -136,12 +136,12 @@ impl Schedule {
         }
     }
 
-    /// Whether the head of a stream goes by the number of calls.
+    /// Whether the head of a stream is a kernel that ends after a number of calls.
     pub(super) fn is_held(&self, stream: usize) -> bool {
         matches!(self.0[stream].queue.front(), Some(Work::Slow(_)))
     }
 
-    /// What the head of a stream waits for, if that is not done.
+    /// The unfinished work that the head of a stream waits for.
     pub(super) fn waits_for(&self, stream: usize) -> Option<Epoch> {
         match self.0[stream].queue.front() {
             Some(Work::Wait(epoch)) if !self.is_done(*epoch) => Some(*epoch),
@@ -149,7 +149,7 @@ impl Schedule {
         }
     }
 
-    /// One of the streams that can go on.
+    /// Chooses one of the streams that can run.
     pub(super) fn choose(&self, random: &mut Random) -> Option<usize> {
         let can = |stream: &usize| match self.0[*stream].queue.front() {
             None | Some(Work::Endless | Work::Slow(_)) => false,
@@ -160,7 +160,7 @@ impl Schedule {
         (start..all).chain(0..start).find(can)
     }
 
-    /// Takes away all work, as if it were done.
+    /// Removes all work as if it were done.
     pub(super) fn forget(&mut self) {
         for stream in &mut self.0 {
             stream.queue.clear();
@@ -168,7 +168,7 @@ impl Schedule {
         }
     }
 
-    /// Pieces of work that are not done.
+    /// The number of pieces of work that are not done.
     pub(super) fn pending(&self) -> usize {
         let work = self.0.iter().flat_map(|stream| &stream.queue);
         work.filter(|work| !matches!(work, Work::Slow(_))).count()

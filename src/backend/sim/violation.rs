@@ -1,4 +1,4 @@
-//! What broke a rule, and how it is told.
+//! Violations of the rules for work on a device.
 
 use crate::backend::{FunctionId, Queue, Space};
 use crate::error::Error;
@@ -8,38 +8,36 @@ use std::ops::Range;
 /// The rule that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViolationKind {
-    /// Two accesses to the same bytes, one of them a write, and neither runs after
-    /// the other.
+    /// Two accesses to the same bytes, at least one a write, that are not ordered.
     Unordered,
-    /// An address that is not the device slot's, or that reaches out of its memory.
+    /// An address outside of the slot's memory.
     Foreign,
     /// An address in memory that was freed.
     Freed,
-    /// A graph that is launched with an allocation that its device slot has disowned: it was
-    /// not given the update that the allocation went away with.
+    /// A graph is launched with an allocation that its slot has disowned.
     Stale,
-    /// Device memory is read that nothing has written.
+    /// Device memory is read before anything was written there.
     Undefined,
-    /// Something that a capture forbids.
+    /// A call that a capture forbids.
     Capture,
 }
 
-/// One access, with names.
+/// An access, with names for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accessed {
-    /// What did it: `upload`, `kernel scale`, `the host`.
+    /// The actor: `upload`, `kernel scale`, `the host`.
     pub operation: String,
-    /// The device slot that it was given to, or whose memory the host touched.
-    pub device_slot: usize,
-    /// The queue that it was given to.
+    /// The slot of the work, or of the memory that the host accessed.
+    pub slot: usize,
+    /// The queue of the work.
     pub queue: Option<Queue>,
-    /// Its place in its graph.
+    /// The index in the graph.
     pub node: Option<usize>,
     /// The memory.
     pub memory: String,
-    /// The bytes of it.
+    /// The range in bytes.
     pub bytes: Range<usize>,
-    /// Whether it wrote them.
+    /// Whether it is a write.
     pub writes: bool,
 }
 
@@ -48,7 +46,7 @@ pub struct Accessed {
 pub struct Violation {
     /// The rule.
     pub kind: ViolationKind,
-    /// What happened, in words.
+    /// The message.
     pub message: String,
     /// The access that broke it.
     pub later: Option<Accessed>,
@@ -109,12 +107,7 @@ impl fmt::Display for Accessed {
         let Range { start, end } = self.bytes;
         f.write_str(&self.operation)?;
         if let Some(queue) = self.queue {
-            write!(
-                f,
-                " (device slot {}, {} queue",
-                self.device_slot,
-                queue_name(queue)
-            )?;
+            write!(f, " (slot {}, {} queue", self.slot, queue_name(queue))?;
             match self.node {
                 Some(node) => write!(f, ", node {node})")?,
                 None => f.write_str(")")?,
@@ -130,16 +123,16 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Who accesses memory, in as few bytes as a clock's mark can do with.
+/// The actor of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor {
-    pub(super) device_slot: u32,
+    pub(super) slot: u32,
     pub(super) queue: Option<Queue>,
     pub(super) node: Option<u32>,
     pub(super) action: Action,
 }
 
-/// What an actor does.
+/// The action of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
     Upload,
@@ -151,9 +144,9 @@ pub(super) enum Action {
 }
 
 impl Actor {
-    /// The host, where no device slot matters.
+    /// The host, where no slot matters.
     pub(super) const HOST: Actor = Actor {
-        device_slot: 0,
+        slot: 0,
         queue: None,
         node: None,
         action: Action::Host,
@@ -168,10 +161,7 @@ pub(super) fn queue_name(queue: Queue) -> &'static str {
     }
 }
 
-/// How a buffer's side is named.
-pub(super) fn memory_name(buffer: &str, device_slot: u32, space: Space) -> String {
-    format!(
-        "buffer {buffer} of device slot {device_slot} ({})",
-        space.name()
-    )
+/// The name of one side of a buffer.
+pub(super) fn memory_name(buffer: &str, slot: u32, space: Space) -> String {
+    format!("buffer {buffer} of slot {slot} ({})", space.name())
 }

@@ -1,11 +1,11 @@
-//! Addresses of a device slot's buffers as the engine's process names them, which stay the
-//! same whatever process the device is behind.
+//! Addresses of a slot's buffers in the engine's process, which stay the same when the worker is
+//! restarted.
 
 use crate::backend::{Addresses, DeviceSlot, Layout, Op};
 use crate::error::{Error, Result};
 use crate::record::{BufferId, Kernel};
 
-/// Each side of each device slot has as much room, from a multiple of it on.
+/// The address space of each side of each slot, in bytes.
 const SIDE_BYTES: u64 = 1 << 40;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -14,15 +14,15 @@ pub(super) enum Side {
     Host,
 }
 
-fn start(device_slot: u32, side: Side) -> u64 {
-    let place = 2 * (u64::from(device_slot) + 1) + side as u64;
+fn start(slot: u32, side: Side) -> u64 {
+    let place = 2 * (u64::from(slot) + 1) + side as u64;
     place * SIDE_BYTES
 }
 
-/// The addresses of a device slot's buffer.
-pub(super) fn addresses(device_slot: u32, layout: &Layout, buffer: BufferId) -> Addresses {
-    let place = &layout.places[buffer.index()];
-    let at = |side, offset| start(device_slot, side) + offset as u64;
+/// The addresses of a slot's buffer.
+pub(super) fn addresses(slot: u32, layout: &Layout, buffer: BufferId) -> Addresses {
+    let place = &layout.buffers[buffer.index()];
+    let at = |side, offset| start(slot, side) + offset as u64;
     Addresses {
         device: at(Side::Device, place.device),
         host: place.host.map(|offset| at(Side::Host, offset)),
@@ -30,18 +30,18 @@ pub(super) fn addresses(device_slot: u32, layout: &Layout, buffer: BufferId) -> 
     }
 }
 
-/// The addresses of one device slot in both processes.
+/// The addresses of one slot in both processes.
 pub(super) struct Map {
-    device_slot: u32,
+    slot: u32,
     layout: Layout,
     real: Vec<Addresses>,
 }
 
 impl Map {
-    pub(super) fn new(device_slot: u32, layout: Layout, real: &dyn DeviceSlot) -> Map {
-        let count = layout.places.len() as u16;
+    pub(super) fn new(slot: u32, layout: Layout, real: &dyn DeviceSlot) -> Map {
+        let count = layout.buffers.len() as u16;
         Map {
-            device_slot,
+            slot,
             layout,
             real: (0..count)
                 .map(|id| real.addresses(BufferId::of_slot(id)))
@@ -52,11 +52,11 @@ impl Map {
     /// The address in the worker.
     fn real(&self, address: u64) -> Result<u64> {
         let inside = |side: Side, offset: Option<usize>, bytes: usize, real: Option<u64>| {
-            let offset = address.checked_sub(start(self.device_slot, side) + offset? as u64)?;
-            // An empty buffer holds its first address all the same.
+            let offset = address.checked_sub(start(self.slot, side) + offset? as u64)?;
+            // An empty buffer contains its start address.
             (offset < bytes.max(1) as u64).then(|| real.map(|real| real + offset))?
         };
-        let pairs = self.layout.places.iter().zip(&self.real);
+        let pairs = self.layout.buffers.iter().zip(&self.real);
         let mut found = pairs.filter_map(|(place, real)| {
             inside(
                 Side::Device,
@@ -67,12 +67,12 @@ impl Map {
             .or_else(|| inside(Side::Host, place.host, place.bytes, real.host))
         });
         found.next().ok_or_else(|| {
-            Error::usage(format!("address {address:#x} is not the device slot's own"))
-                .fix("use the device slot's buffers")
+            Error::usage(format!("address {address:#x} is not the slot's own"))
+                .fix("use the slot's buffers")
         })
     }
 
-    /// The operation in the worker; `kernel` is that of a launch.
+    /// The operation with the worker's addresses; `kernel` is that of a launch.
     pub(super) fn op(&self, op: &Op, kernel: Option<&Kernel>) -> Result<Op> {
         let mut op = op.clone();
         match &mut op {

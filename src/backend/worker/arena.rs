@@ -13,15 +13,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Release};
 /// An anonymous file, mapped whole. It starts zeroed, and its size is sealed, so an
 /// access inside the mapping cannot fail.
 ///
-/// It is private to the backends: two mappings of one file in one process would be
-/// aliases of the same bytes.
+/// The type is private to the backends, as two mappings of one file in one process would alias.
 ///
 /// ```compile_fail,E0603
 /// use tapeloop::backend::worker::Arena;
 /// ```
 ///
 /// ```compile_fail,E0603
-/// use tapeloop::backend::worker::Part;
+/// use tapeloop::backend::worker::ArenaPart;
 /// ```
 ///
 /// ```
@@ -108,24 +107,23 @@ impl Arena {
         self.file.as_fd()
     }
 
-    /// The first byte, on a page; valid for [`Arena::bytes`] as long as `self`
-    /// lives.
+    /// The first byte, aligned to a page; valid for [`Arena::bytes`] bytes as long as `self` lives.
     #[cfg(feature = "cuda")]
     pub(in crate::backend) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Its size.
+    /// The size in bytes.
     #[cfg(feature = "cuda")]
     pub(in crate::backend) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Cuts the arena into parts of these sizes, one after the other.
+    /// Divides the arena into consecutive parts of these sizes in bytes.
     ///
     /// # Panics
     /// If the sum of the sizes is larger than the arena.
-    pub(in crate::backend) fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Part> {
+    pub(in crate::backend) fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<ArenaPart> {
         let arena = Arc::new(self);
         let mut end = 0_usize;
         let part = |bytes: usize| {
@@ -134,7 +132,7 @@ impl Arena {
             end = after
                 .filter(|end| *end <= arena.bytes)
                 .expect("parts are inside their arena");
-            Part {
+            ArenaPart {
                 arena: Arc::clone(&arena),
                 offset,
                 bytes,
@@ -152,16 +150,15 @@ impl Drop for Arena {
     }
 }
 
-/// A part of an arena, which no other part of this process overlaps. The other
-/// process touches it only while work of the part's device slot is in flight, and this
-/// process only while none is.
-pub(in crate::backend) struct Part {
+/// A part of an arena, which overlaps no other part of this process. The other process accesses it
+/// only while work of the part's slot is in flight, and this process only while none is.
+pub(in crate::backend) struct ArenaPart {
     arena: Arc<Arena>,
     offset: usize,
     bytes: usize,
 }
 
-impl Part {
+impl ArenaPart {
     /// The arena around it.
     pub(super) fn arena(&self) -> &Arc<Arena> {
         &self.arena
@@ -186,11 +183,11 @@ impl Part {
     }
 }
 
-/// The worker writes here how far one device slot has come. The device slot's process reads it.
+/// The progress of one slot, which the worker writes and the slot's process reads.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(super) struct CompletionFlag {
-    /// The number of the last fence that was reached. Waiters sleep on it.
+    /// The number of the last fence that was reached. Waiting threads sleep on it.
     pub(super) done: AtomicU32,
     /// One of [`NO_FAILURE`], [`BATCH_FAILED`] and [`DEVICE_FAILED`], written before
     /// `done`.
@@ -198,7 +195,7 @@ pub(super) struct CompletionFlag {
 }
 
 impl CompletionFlag {
-    /// The failure is known, or was that of a worker that has ended.
+    /// Clears a failure that is known, or that belongs to a worker that has ended.
     pub(super) fn clear_failure(&self) {
         self.failure.store(NO_FAILURE, Release);
     }
@@ -211,11 +208,11 @@ pub(super) const BATCH_FAILED: u32 = 1;
 /// The device failed: no later fence is reached.
 pub(super) const DEVICE_FAILED: u32 = 2;
 
-/// The completion flags of the device slots that are opened together. The memory is theirs
-/// alone: what the worker stores late for a device slot that is closed reaches no other device slot.
+/// The completion flags of slots that are opened together. Each group has its own memory, so a flag
+/// that the worker stores late for a closed slot affects no other slot.
 pub(super) struct CompletionFlags {
     arena: Arena,
-    device_slots: usize,
+    slots: usize,
 }
 
 impl CompletionFlags {
@@ -223,45 +220,36 @@ impl CompletionFlags {
     ///
     /// # Errors
     /// As [`Arena::new`].
-    pub(super) fn new(device_slots: usize) -> Result<CompletionFlags> {
-        let arena = Arena::new(CompletionFlags::bytes(device_slots))?;
-        Ok(CompletionFlags {
-            arena,
-            device_slots,
-        })
+    pub(super) fn new(slots: usize) -> Result<CompletionFlags> {
+        let arena = Arena::new(CompletionFlags::bytes(slots))?;
+        Ok(CompletionFlags { arena, slots })
     }
 
     /// Maps the flags of another process.
     ///
     /// # Errors
     /// As [`Arena::of_file`].
-    pub(super) fn of_file(file: OwnedFd, device_slots: usize) -> Result<CompletionFlags> {
-        let arena = Arena::of_file(file, CompletionFlags::bytes(device_slots))?;
-        Ok(CompletionFlags {
-            arena,
-            device_slots,
-        })
+    pub(super) fn of_file(file: OwnedFd, slots: usize) -> Result<CompletionFlags> {
+        let arena = Arena::of_file(file, CompletionFlags::bytes(slots))?;
+        Ok(CompletionFlags { arena, slots })
     }
 
-    fn bytes(device_slots: usize) -> usize {
-        device_slots.saturating_mul(size_of::<CompletionFlag>())
+    fn bytes(slots: usize) -> usize {
+        slots.saturating_mul(size_of::<CompletionFlag>())
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.arena.file()
     }
 
-    /// The flag of the `index`-th device slot of the group.
+    /// The flag of the `index`-th slot of the group.
     ///
     /// # Panics
-    /// If the group has no such device slot.
-    pub(super) fn device_slot(&self, index: usize) -> &CompletionFlag {
-        assert!(
-            index < self.device_slots,
-            "the group has no such device slot"
-        );
+    /// If the group has no such slot.
+    pub(super) fn slot(&self, index: usize) -> &CompletionFlag {
+        assert!(index < self.slots, "the group has no such slot");
         let flags = self.arena.start.cast::<CompletionFlag>();
-        // SAFETY: the arena holds `device slots` flags, and the assert puts this one inside; a
+        // SAFETY: the arena holds `slots` flags, and the assert puts this one inside; a
         // page is aligned for it, any bytes are values of its atomics, and both
         // processes use it by those alone.
         unsafe { flags.add(index).as_ref() }
@@ -329,16 +317,16 @@ mod tests {
         let here = CompletionFlags::new(3).unwrap();
         let file = here.file().try_clone_to_owned().unwrap();
         let there = CompletionFlags::of_file(file, 3).unwrap();
-        there.device_slot(0).done.store(3, Relaxed);
-        there.device_slot(2).failure.store(BATCH_FAILED, Relaxed);
-        assert_eq!(here.device_slot(0).done.load(Relaxed), 3);
-        assert_eq!(here.device_slot(1).done.load(Relaxed), 0);
-        assert_eq!(here.device_slot(2).failure.load(Relaxed), BATCH_FAILED);
+        there.slot(0).done.store(3, Relaxed);
+        there.slot(2).failure.store(BATCH_FAILED, Relaxed);
+        assert_eq!(here.slot(0).done.load(Relaxed), 3);
+        assert_eq!(here.slot(1).done.load(Relaxed), 0);
+        assert_eq!(here.slot(2).failure.load(Relaxed), BATCH_FAILED);
     }
 
     #[test]
-    #[should_panic(expected = "no such device slot")]
+    #[should_panic(expected = "no such slot")]
     fn a_flag_beyond_the_group_is_refused() {
-        CompletionFlags::new(3).unwrap().device_slot(3);
+        CompletionFlags::new(3).unwrap().slot(3);
     }
 }

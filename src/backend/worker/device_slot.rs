@@ -1,17 +1,17 @@
-//! A device slot whose device is in the worker.
+//! A slot whose device is in the worker process.
 
 use super::addresses::addresses;
 use super::arena::{
-    BATCH_FAILED, CompletionFlag, CompletionFlags, DEVICE_FAILED, NO_FAILURE, Part,
+    ArenaPart, BATCH_FAILED, CompletionFlag, CompletionFlags, DEVICE_FAILED, NO_FAILURE,
 };
-use super::message::{Reply, Request, Spec, Step};
-use super::order::QueueOrder;
+use super::message::{Reply, Request, SlotCall, Spec};
 use super::process::Fate;
-use super::served::as_loss;
+use super::queue_order::QueueOrder;
+use super::served_slot::as_loss;
 use super::supervisor::Supervisor;
 use crate::backend::{
-    Addresses, Allocation, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId, HostViews, Layout,
-    Node, Op, Queue, Streams, Timestamps, host_ns,
+    Addresses, Allocation, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
+    HostViews, Layout, Op, Queue, Streams, Timestamps, host_ns,
 };
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::BufferId;
@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
-/// How long a wait keeps its core.
+/// How long a wait spins before it sleeps.
 const SPUN: Duration = Duration::from_micros(20);
-/// How often a wait looks whether the worker lives.
+/// How often a wait checks that the worker lives.
 const LOOKED: Duration = Duration::from_millis(5);
 
-/// What the device slots of a worker share that are opened together.
+/// The state that slots which are opened together share.
 pub(super) struct Opened {
     pub(super) backend: BackendId,
     pub(super) layout: Arc<Layout>,
@@ -36,43 +36,41 @@ pub(super) struct Opened {
 
 pub(super) struct WorkerSlot {
     id: DeviceSlotId,
-    /// Its number in requests, which a later device slot may get too.
-    device_slot: u32,
+    /// The number in requests. A later slot may get the same.
+    slot: u32,
     layout: Arc<Layout>,
     streams: Streams,
-    host: Part,
-    /// Given since the last fence.
-    steps: Vec<Step>,
+    host: ArenaPart,
+    /// The work since the last fence.
+    steps: Vec<SlotCall>,
     order: QueueOrder,
-    /// Whether the last fence speaks of all work before it.
+    /// Whether all earlier work is ordered before the last fence.
     is_covered: bool,
-    capture: Option<Vec<Op>>,
-    /// The number of the last fence that was set, and of the last one that was seen
-    /// reached or lost. Numbers wrap, and are only compared for being equal.
+    /// The numbers of the last fence that was set, and of the last one that was seen reached or
+    /// lost. Numbers wrap, and are only compared for equality.
     given: u32,
     seen: u32,
-    /// The worker that was given the last fence.
+    /// The worker that got the last fence.
     generation: u64,
     looked_at: Instant,
     flags: Arc<CompletionFlags>,
-    /// The place of the device slot's flag in `flags`.
+    /// The index of the slot's flag in `flags`.
     index: usize,
     supervisor: Arc<Supervisor>,
 }
 
 impl WorkerSlot {
-    /// The `index`-th of the device slots that were opened together.
-    pub(super) fn new(opened: &Opened, index: usize, device_slot: u32, host: Part) -> WorkerSlot {
+    /// The `index`-th of the slots that were opened together.
+    pub(super) fn new(opened: &Opened, index: usize, slot: u32, host: ArenaPart) -> WorkerSlot {
         WorkerSlot {
             id: DeviceSlotId::new(opened.backend),
-            device_slot,
+            slot,
             layout: Arc::clone(&opened.layout),
             streams: opened.streams,
             host,
             steps: Vec::new(),
             order: QueueOrder::new(opened.streams),
             is_covered: true,
-            capture: None,
             given: 0,
             seen: 0,
             generation: 0,
@@ -86,42 +84,34 @@ impl WorkerSlot {
     fn assert_quiet(&self) {
         assert!(
             self.is_quiet(),
-            "host memory is touched while the device slot works: mark the work with fence, then wait"
+            "host memory is touched while the slot works: set a fence behind the work, then wait"
         );
     }
 
-    fn refuse_in_capture(&self, what: &str) -> Result<()> {
-        match self.capture {
-            Some(_) => Err(Error::usage(format!("{what} during a capture"))),
-            None => Ok(()),
-        }
-    }
-
     fn flag(&self) -> &CompletionFlag {
-        self.flags.device_slot(self.index)
+        self.flags.slot(self.index)
     }
 
-    /// The last fence is reached, or its work is gone with its process: the worker
-    /// stores nothing more to the flag.
+    /// Notes that the last fence is reached, or lost with its process: the worker stores nothing
+    /// more to the flag.
     fn settle(&mut self) {
         self.seen = self.given;
         self.flag().clear_failure();
     }
 
-    /// The process that had the device slot's work has ended.
+    /// Notes that the process with the slot's work has ended.
     fn settle_loss(&mut self) {
         self.settle();
         self.order.reset();
         self.is_covered = true;
     }
 
-    /// Whether the last fence is reached. The error of a batch is reported once, that
-    /// of a lost worker once when its process has ended: until then its device may
-    /// write to the device slot's host memory.
+    /// Whether the last fence is reached. The error of a batch is reported once. The loss of a
+    /// worker is reported once, when its process has ended: until then its device may write to the
+    /// slot's host memory.
     fn look(&mut self) -> Result<bool> {
-        self.refuse_in_capture("the work was asked for")?;
         if self.seen == self.given {
-            // Work behind the last fence is gone with its process.
+            // Work behind the last fence is lost with its process.
             if !self.is_covered && matches!(self.supervisor.fate(self.generation), Fate::Ended(_)) {
                 self.settle_loss();
             }
@@ -153,13 +143,11 @@ impl WorkerSlot {
         Ok(false)
     }
 
-    /// Asks for the error that the completion flag announces. One of the device loses
-    /// the worker, and is reported when its process has ended. An error of a batch
-    /// comes with its fence: until that is reached, the worker uses the device slot's memory.
+    /// Asks for the error that the completion flag announces. An error of the device loses the
+    /// worker, and is reported when its process has ended. An error of a batch is reported with its
+    /// fence: until then the worker uses the slot's memory.
     fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
-        let why = Request::Why {
-            device_slot: self.device_slot,
-        };
+        let why = Request::Why { slot: self.slot };
         match self.supervisor.ask_worker(&why, self.generation) {
             Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
                 self.supervisor.lose(self.generation, &error);
@@ -175,7 +163,7 @@ impl WorkerSlot {
         Ok(false)
     }
 
-    /// Waits until `until`, without end if there is none; whether it is done.
+    /// Waits until `until`, or without a limit. Returns whether the work is done.
     fn wait_until(&mut self, until: Option<Instant>) -> Result<bool> {
         let start = Instant::now();
         loop {
@@ -198,18 +186,14 @@ impl WorkerSlot {
                 tv_nsec: left as i64,
             };
             let word = &self.flag().done;
-            // Woken, out of time or too late: the next look decides.
+            // The next check decides, whatever ended the sleep.
             let _ = futex::wait(word, futex::Flags::empty(), reached, Some(&timeout));
         }
-    }
-
-    fn build(&mut self, spec: Spec, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        self.supervisor.build(self.device_slot, spec, into)
     }
 }
 
 // SAFETY: buffers lie where the layout has them, apart from each other, and `assert_quiet`
-// keeps the host out while the device slot works.
+// keeps the host out while the slot works.
 unsafe impl DeviceSlot for WorkerSlot {
     fn id(&self) -> &DeviceSlotId {
         &self.id
@@ -224,23 +208,23 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn buffer_count(&self) -> usize {
-        self.layout.places.len()
+        self.layout.buffers.len()
     }
 
     fn addresses(&self, buffer: BufferId) -> Addresses {
-        addresses(self.device_slot, &self.layout, buffer)
+        addresses(self.slot, &self.layout, buffer)
     }
 
     fn host(&self, buffer: BufferId) -> &[u8] {
         self.assert_quiet();
-        let place = &self.layout.places[buffer.index()];
+        let place = &self.layout.buffers[buffer.index()];
         let offset = place.host.expect("the host sees the buffer");
         &self.host.as_slice()[offset..offset + place.bytes]
     }
 
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         self.assert_quiet();
-        let places = &self.layout.places;
+        let places = &self.layout.buffers;
         let mut rest = self.host.as_mut_slice();
         let mut cut = 0;
         let view = |buffer: &BufferId| {
@@ -262,84 +246,56 @@ unsafe impl DeviceSlot for WorkerSlot {
     fn disown(&mut self, _: &Allocation) {}
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        match &mut self.capture {
-            Some(ops) => ops.push(op.clone()),
-            None => self.steps.push(Step::Op(queue, op.clone())),
-        }
+        self.steps.push(SlotCall::Op(queue, op.clone()));
         Ok(())
     }
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        if self.capture.is_none() {
-            self.steps.push(Step::Join(earlier, later));
-        }
+        self.steps.push(SlotCall::Join(earlier, later));
         Ok(())
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
-        self.refuse_in_capture("a capture was begun")?;
-        self.capture = Some(Vec::new());
-        Ok(())
-    }
-
-    fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
-        let ops = self.capture.take();
-        let ops = ops.ok_or_else(|| Error::usage("no capture is in progress"))?;
-        self.build(Spec { ops, after: None }, into)
-    }
-
-    unsafe fn build_graph(
+    unsafe fn make_graph(
         &mut self,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        self.refuse_in_capture("a graph was built")?;
-        let spec = Spec {
-            ops: nodes.iter().map(|node| node.op.clone()).collect(),
-            after: Some(nodes.iter().map(|node| node.after.to_vec()).collect()),
-        };
-        self.build(spec, into)
+        source.check()?;
+        self.supervisor.build(self.slot, Spec::of(source), into)
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        self.refuse_in_capture("a graph was changed")?;
-        self.supervisor
-            .set_params(self.device_slot, graph, node, op)
+        self.supervisor.set_params(self.slot, graph, node, op)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
-        let device_slot = self.device_slot;
-        match self
-            .supervisor
-            .ask(&Request::GraphOps { device_slot, graph })?
-        {
+        let slot = self.slot;
+        match self.supervisor.ask(&Request::GraphOps { slot, graph })? {
             Reply::Ops(ops) => self.supervisor.answered(ops),
             _ => Err(self.supervisor.garbled()),
         }
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        self.supervisor.drop_graph(self.device_slot, graph);
+        self.supervisor.drop_graph(self.slot, graph);
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        self.refuse_in_capture("a graph was launched")?;
-        self.steps.push(Step::Graph(graph));
+        self.steps.push(SlotCall::Graph(graph));
         Ok(())
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.refuse_in_capture("a fence was set")?;
-        // The worker that has the work of the fence before, if that is in flight.
+        // The worker with the work of the previous fence, if that is in flight.
         let worker = (self.seen != self.given).then_some(self.generation);
         let mut work = Request::Work {
-            device_slot: self.device_slot,
+            slot: self.slot,
             steps: std::mem::take(&mut self.steps),
             fence: self.given.wrapping_add(1),
         };
-        let told = self.supervisor.give(&work, worker, self.flag());
+        let sent = self.supervisor.give(&work, worker, self.flag());
         if let Request::Work { steps, fence, .. } = &mut work {
-            if told.is_ok() {
+            if sent.is_ok() {
                 self.given = *fence;
                 steps.iter().for_each(|step| self.order.add(step));
                 self.is_covered = self.order.fence_covers_all();
@@ -347,7 +303,7 @@ unsafe impl DeviceSlot for WorkerSlot {
             steps.clear();
             self.steps = std::mem::take(steps);
         }
-        self.generation = told?;
+        self.generation = sent?;
         self.looked_at = Instant::now();
         Ok(())
     }
@@ -366,13 +322,13 @@ unsafe impl DeviceSlot for WorkerSlot {
 
     fn timestamps(&self) -> Result<Timestamps> {
         let asked = Instant::now();
-        let reply = self.supervisor.ask(&Request::Timestamps {
-            device_slot: self.device_slot,
-        })?;
+        let reply = self
+            .supervisor
+            .ask(&Request::Timestamps { slot: self.slot })?;
         let Reply::Timestamps(timestamps, there_ns) = reply else {
             return Err(self.supervisor.garbled());
         };
-        // The worker read its clock between the question and now.
+        // The worker read its clock between the request and now.
         let here_ns = host_ns(asked + asked.elapsed() / 2);
         let here = |ns: u64| here_ns.saturating_add(ns).saturating_sub(there_ns);
         let timestamps = self.supervisor.answered(timestamps)?;
@@ -401,15 +357,15 @@ unsafe impl DeviceSlot for WorkerSlot {
 
 impl Drop for WorkerSlot {
     fn drop(&mut self) {
-        self.supervisor.close_slot(self.device_slot);
+        self.supervisor.close_slot(self.slot);
     }
 }
 
-/// The error of memory that a worker would take with it.
+/// The error of allocations, which would be lost with the process.
 pub(super) fn no_allocations() -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        "a supervised device has no memory beside its device slots, as that would be lost with its process",
+        "a supervised device has no allocations, which would be lost with its process",
     )
-    .fix("use the device slots' buffers, or a device without supervision")
+    .fix("use the slots' buffers, or a device without supervision")
 }

@@ -1,102 +1,128 @@
-//! What crosses between the processes.
+//! The messages between the processes.
 
 use crate::backend::{
-    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, Occupancy, Op, Queue, Streams,
-    Timestamps,
+    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node, Occupancy, Op,
+    Queue, Streams, Timestamps,
 };
 use crate::error::Result;
-use crate::record::{BufferDecl, Image, Kernel, Param};
-use crate::workload::DeviceInfo;
+use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, Param};
+
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// From the engine's process. Those that ask are answered, one after the other.
+/// A request of the engine's process. The worker replies to each that expects a reply, one after
+/// the other.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// The first request. Asks for [`Opened`].
+    /// The first request. The reply is [`Reply::Opened`].
     Open {
         choice: Choice,
         cuda: CudaOptions,
-        /// The paths of [`CudaOptions::nvrtc`] and [`CudaOptions::kernel_cache`], which
-        /// do not travel by themselves.
+        /// The paths of [`CudaOptions::nvrtc`] and [`CudaOptions::kernel_cache`], which are not
+        /// serialized.
         nvrtc: Option<PathBuf>,
         kernel_cache: Option<PathBuf>,
-        /// Threads of a CPU, 0 for all cores.
+        /// Threads of the CPU backend; 0 for all cores.
         threads: usize,
     },
     /// The next image.
     Image(Arc<Image>),
-    /// The next kernel. Asks for nothing but an error.
+    /// The next kernel. The reply is [`Reply::Done`].
     Load(KernelDecl),
-    /// Opens device slots, numbered by their places in the files that follow: of their host
-    /// memory, and of their completion flags. A place without a number has memory and
-    /// no device slot. Asks for nothing but an error.
+    /// Opens slots. Two files follow: their host memory, and their completion flags. An entry
+    /// without a number has memory in the files and no slot. The reply is [`Reply::Done`].
     OpenSlots {
         buffers: Vec<BufferDecl>,
-        device_slots: Vec<Option<u32>>,
+        slots: Vec<Option<u32>>,
         streams: Streams,
     },
-    /// Drops a device slot, whose work in flight ends undisturbed. Asks for nothing but an error.
-    CloseSlot { device_slot: u32 },
-    /// Makes a graph, or gives its parameters to the one there is. Asks for
-    /// [`Built`].
+    /// Drops a slot; its work in flight runs to its end. The reply is [`Reply::Done`].
+    CloseSlot { slot: u32 },
+    /// Makes a graph, or updates the existing one. The reply is [`Reply::Built`].
     Build {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         spec: Spec,
     },
-    /// Asks for nothing but an error.
+    /// Changes the parameters of a node. The reply is [`Reply::Done`].
     SetParams {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         node: usize,
         op: Op,
     },
-    /// Asks for the operations.
+    /// The reply is [`Reply::Ops`].
     GraphOps {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
-    /// Does not ask.
+    /// No reply.
     DropGraph {
-        device_slot: u32,
+        slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
     },
-    /// Gives work to a device slot, and sets a fence behind it. Does not ask: the device slot's
-    /// completion flag has the number of the fence when it is reached.
+    /// Submits work to a slot, and a fence behind it. No reply: the slot's completion flag gets the
+    /// number of the fence when it is reached.
     Work {
-        device_slot: u32,
-        steps: Vec<Step>,
+        slot: u32,
+        steps: Vec<SlotCall>,
         fence: u32,
     },
-    /// Asks for the error that a device slot's completion flag announces.
-    Why { device_slot: u32 },
-    /// Asks how the kernel loaded as this fills the device.
+    /// Asks for the error that a slot's completion flag announces. The reply is [`Reply::Done`].
+    Why { slot: u32 },
+    /// Asks how the kernel with this id fills the device.
     Occupancy(FunctionId),
-    /// Asks when the device came to a device slot's timestamps.
-    Timestamps { device_slot: u32 },
-    /// Asks for the driver's calls.
+    /// Asks for a slot's timestamps.
+    Timestamps { slot: u32 },
+    /// Asks for the numbers of driver calls.
     Calls,
-    /// The last.
+    /// The last request.
     Close,
 }
 
-/// How a graph is made.
+/// A [`GraphSource`] that owns its operations.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Spec {
     pub(super) ops: Vec<Op>,
-    /// What each runs after, where the graph is built by hand; a capture else.
-    pub(super) after: Option<Vec<Vec<usize>>>,
+    /// The indices of the nodes that each runs after; `None` for a captured graph.
+    after: Option<Vec<Vec<usize>>>,
 }
 
-/// A step of a device slot's work.
+impl Spec {
+    pub(super) fn of(source: GraphSource<'_>) -> Spec {
+        let after = match source {
+            GraphSource::Captured(_) => None,
+            GraphSource::Explicit(nodes) => {
+                Some(nodes.iter().map(|node| node.after.to_vec()).collect())
+            }
+        };
+        Spec {
+            ops: source.ops().cloned().collect(),
+            after,
+        }
+    }
+
+    /// Calls `make` with `ops` in place of the own operations.
+    pub(super) fn with_ops<T>(&self, ops: &[Op], make: impl FnOnce(GraphSource<'_>) -> T) -> T {
+        match &self.after {
+            None => make(GraphSource::Captured(&ops.iter().collect::<Vec<_>>())),
+            Some(after) => {
+                let nodes = ops.iter().zip(after);
+                let nodes: Vec<_> = nodes.map(|(op, after)| Node { op, after }).collect();
+                make(GraphSource::Explicit(&nodes))
+            }
+        }
+    }
+}
+
+/// One call of a slot's work.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(super) enum SlotCall {
     Op(Queue, Op),
     Graph(#[serde(with = "graph_number")] GraphId),
     Join(Queue, Queue),
@@ -106,7 +132,7 @@ pub(super) enum Step {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelDecl {
     pub(super) name: String,
-    /// The place of its image, if it has code.
+    /// The index of its image; `None` without code.
     pub(super) image: Option<usize>,
     pub(super) params: Vec<Param>,
     pub(super) block: [u32; 3],
@@ -140,7 +166,7 @@ impl KernelDecl {
     }
 }
 
-/// What the worker runs on.
+/// The device of the worker.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Opened {
     device: DeviceInfo,
@@ -168,7 +194,7 @@ impl Opened {
     }
 }
 
-/// From the worker.
+/// A reply of the worker.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done(Result<()>),
@@ -177,13 +203,13 @@ pub(super) enum Reply {
     Built(Result<Built>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),
-    /// The timestamps, and what time it is, both on the worker's clock.
+    /// The timestamps, and the current time, both on the worker's clock.
     Timestamps(Result<Timestamps>, u64),
     Calls(DriverCalls),
 }
 
-/// Graphs' names as numbers. [`GraphId`] itself is not deserialized, as that would give
-/// safe code the names of others' graphs.
+/// Serializes graph ids as numbers. [`GraphId`] itself is not deserialized, as safe code could then
+/// name the graphs of others.
 mod graph_number {
     use crate::backend::GraphId;
     use serde::{Deserialize, Deserializer, Serializer};

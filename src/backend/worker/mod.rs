@@ -1,43 +1,41 @@
-//! A device behind a process of its own, which a fault or a kernel without end may
-//! take down: another one is started in its place.
+//! A device in a worker process, which a fault or a kernel without end may end: another worker is
+//! started in its place.
 //!
-//! A fault on a GPU ends CUDA for the whole process that it happens in. So this
-//! process has none: a worker, a program that calls [`serve`], opens the device.
-//! Kernels, device slots and graphs cross once, and again to every worker after the first;
-//! host memory of device slots is shared, pinned by the worker; of a batch there crosses
-//! its launch, and a flag that the worker stores in shared memory when it is done.
+//! A fault on a GPU ends CUDA for the whole process. So the engine's process does not open the
+//! device: a worker does, a program that calls [`serve`]. Kernels, slots and graphs are sent once
+//! to each worker. The host memory of slots is shared, and pinned by the worker. For each batch,
+//! the engine's process sends a launch, and the worker stores a completion flag in shared memory.
 //!
 //! ```text
 //! engine's process                          worker
-//! WorkerBackend, WorkerSlot -- requests --> serve: a device slot's work in its turn
+//! WorkerBackend, WorkerSlot -- requests --> serve: a slot's work in its turn
 //!        arena ............ memory ........ arena, registered as pinned
 //!        flags <........... memory ........ the threads that wait for the device
 //! ```
 //!
 //! # Memory that two processes share
 //!
-//! Device slots that are opened together bring one file for their host memory and one for
-//! their completion flags. A device slot's host memory is the worker's while a fence that was
-//! set is not reached, and this process's otherwise. The flags belong to their device slots
-//! alone, so nothing that a worker stores late can pass for a later device slot's completion.
-//! When a worker is lost, its device slots' memory stays closed until its process has ended;
-//! a process that was killed and does not end within 10 seconds is reported by
-//! [`Backend::revive`], and the memory of its work in flight stays closed.
+//! Slots that are opened together have one file for their host memory and one for their completion
+//! flags. The worker uses a slot's host memory from a submission until its fence is reached, and
+//! this process otherwise. Each group of slots has its own flags, so a flag that a worker stores
+//! late cannot complete a later slot's work. When a worker is lost, its slots' memory stays closed
+//! until its process has ended. [`Backend::revive`] reports a killed process that does not end
+//! within 10 seconds, and the memory of its work in flight stays closed.
 //!
-//! [`Backend::revive`] starts the next worker; the fronts of the pipeline call it,
-//! run again what was in flight and find the item at fault.
+//! [`Backend::revive`] starts the next worker. The pipeline calls it, runs the lost batches again
+//! and finds the item at fault.
 
 mod addresses;
 mod arena;
 mod device_slot;
-mod ledger;
-mod link;
+mod ipc;
 mod message;
-mod order;
 mod polling;
 mod process;
+mod queue_order;
+mod restart_state;
 mod serve;
-mod served;
+mod served_slot;
 mod supervisor;
 
 use super::{
@@ -47,19 +45,19 @@ use super::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
 use arena::CompletionFlags;
-pub(super) use arena::{Arena, Part};
+pub(super) use arena::{Arena, ArenaPart};
 use device_slot::{WorkerSlot, no_allocations};
-use ledger::Group;
 use message::{Reply, Request};
+use restart_state::Group;
 pub use serve::serve;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use supervisor::Supervisor;
 
-/// The file of a worker program that this program vouches for.
+/// The file of a trusted worker program.
 ///
-/// A worker gets the memory of the device slots that it serves, so safe code cannot name one:
+/// A worker gets the memory of the slots that it serves, so safe code cannot name one:
 ///
 /// ```compile_fail,E0133
 /// let program = tapeloop::backend::worker::WorkerProgram::at("/tmp/anything");
@@ -68,7 +66,7 @@ use supervisor::Supervisor;
 pub struct WorkerProgram(PathBuf);
 
 impl WorkerProgram {
-    /// The program in this file, which need not be there.
+    /// The program in this file, which need not exist.
     ///
     /// # Safety
     /// If a program can be started at `path`, it calls [`serve`] with what comes in on
@@ -105,8 +103,8 @@ impl WorkerEnv {
 /// Which worker to start, and what it opens.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerOptions {
-    /// A program that calls [`serve`]; this one, if it is not named, which then calls
-    /// [`serve`] where it gets `args` and `env`.
+    /// A program that calls [`serve`]; `None` for the running program, which must then call
+    /// [`serve`] when it gets `args` and `env`.
     pub program: Option<WorkerProgram>,
     /// Its arguments, such as `worker` for tapeloop itself.
     pub args: Vec<OsString>,
@@ -132,8 +130,8 @@ impl WorkerBackend {
     /// Starts a worker, which opens its device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a program that is no worker, and what the
-    /// worker says of its device.
+    /// [`ErrorKind::Unavailable`] for a program that is not a worker; the error that the worker
+    /// reports for its device.
     pub fn open(options: WorkerOptions) -> Result<WorkerBackend> {
         let (supervisor, opened) = Supervisor::start(options)?;
         Ok(WorkerBackend {
@@ -144,18 +142,18 @@ impl WorkerBackend {
         })
     }
 
-    /// The process of the worker; `None` of one that is lost.
+    /// The process id of the worker; `None` while it is lost.
     pub fn process_id(&self) -> Option<u32> {
         self.supervisor.process_id()
     }
 
-    /// Why the worker chose the backend that it has.
+    /// The reason for the worker's choice of backend.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
-// SAFETY: the worker loads each declaration with its own image, and device slots have the layout of
+// SAFETY: the worker loads each declaration with its own image, and slots have the layout of
 // the buffers that were asked for.
 unsafe impl Backend for WorkerBackend {
     fn id(&self) -> BackendId {
@@ -180,32 +178,24 @@ unsafe impl Backend for WorkerBackend {
     fn open_slots(
         &self,
         buffers: &[BufferDecl],
-        device_slots: usize,
+        slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let layout = Layout::new(buffers);
-        let sums = layout.and_then(|layout| {
-            let bytes = layout.host_bytes.checked_mul(device_slots)?;
-            Some((layout, bytes))
-        });
-        let Some((layout, host_bytes)) = sums else {
-            let message = "the buffers of all slots are larger than the address space";
-            return Err(Error::new(ErrorKind::OutOfMemory, message).fix("lower the batch capacity"));
-        };
-        let sizes = std::iter::repeat_n(layout.host_bytes, device_slots);
+        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
+        let sizes = std::iter::repeat_n(layout.host_bytes, slots);
         let parts = Arena::new(host_bytes)?.cut(sizes);
         let Some(first) = parts.first() else {
             return Ok(Vec::new());
         };
-        let flags = Arc::new(CompletionFlags::new(device_slots)?);
+        let flags = Arc::new(CompletionFlags::new(slots)?);
         let group = Group {
             buffers: buffers.to_vec(),
-            device_slots: Vec::new(),
+            slots: Vec::new(),
             streams,
             host: Arc::clone(first.arena()),
             flags: Arc::clone(&flags),
         };
-        let numbers = self.supervisor.open_slots(group, device_slots)?;
+        let numbers = self.supervisor.open_slots(group, slots)?;
         let opened = device_slot::Opened {
             backend: self.id,
             layout: Arc::new(layout),
@@ -213,11 +203,11 @@ unsafe impl Backend for WorkerBackend {
             flags,
             supervisor: Arc::clone(&self.supervisor),
         };
-        let device_slot = |(index, (number, part))| -> Box<dyn DeviceSlot> {
+        let slot = |(index, (number, part))| -> Box<dyn DeviceSlot> {
             Box::new(WorkerSlot::new(&opened, index, number, part))
         };
-        let device_slots = numbers.into_iter().zip(parts).enumerate();
-        Ok(device_slots.map(device_slot).collect())
+        let slots = numbers.into_iter().zip(parts).enumerate();
+        Ok(slots.map(slot).collect())
     }
 
     fn allocate(&self, _: Space, _: usize) -> Result<Allocation> {
@@ -236,7 +226,7 @@ unsafe impl Backend for WorkerBackend {
         Err(no_allocations())
     }
 
-    /// Of the worker that there is now; none of one that is lost.
+    /// The numbers of the current worker; 0 while it is lost.
     fn driver_calls(&self) -> DriverCalls {
         match self.supervisor.ask(&Request::Calls) {
             Ok(Reply::Calls(calls)) => calls,

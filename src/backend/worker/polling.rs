@@ -1,19 +1,18 @@
-//! The loop that waits for device slots at work, in whichever order they finish.
+//! Polls busy slots until they finish, in whichever order that is.
 
 use crate::backend::{Backoff, receive_within};
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A device slot at work.
+/// A busy slot.
 pub(super) trait Polled {
-    /// Whether the work is over. The device slot has published its outcome then.
+    /// Whether the work is over. The slot has then published its outcome.
     fn poll(&self) -> bool;
 }
 
-/// Polls the device slots that arrive until each is done with its work, all of them in turn,
-/// and returns when all are done and no more can arrive. A device slot arrives again for more
-/// work, also while it is polled.
+/// Polls each slot that arrives until its work is done. Returns when all are done and no more can
+/// arrive. A slot arrives again for more work, also while it is polled.
 ///
 /// CUDA has no call that waits for any of several events, so the thread polls: see
 /// [`Backoff`] for how often. An arrival wakes it.
@@ -22,18 +21,18 @@ pub(super) fn poll_slots<L: Polled>(arrivals: &Receiver<Arc<L>>) {
     let mut backoff = Backoff::new(Instant::now());
     loop {
         if at_work.is_empty() {
-            let Ok(device_slot) = arrivals.recv() else {
+            let Ok(slot) = arrivals.recv() else {
                 return;
             };
-            add(&mut at_work, device_slot);
+            add(&mut at_work, slot);
             backoff.reset(Instant::now());
         }
-        while let Ok(device_slot) = arrivals.try_recv() {
-            add(&mut at_work, device_slot);
+        while let Ok(slot) = arrivals.try_recv() {
+            add(&mut at_work, slot);
             backoff.reset(Instant::now());
         }
         let before = at_work.len();
-        at_work.retain(|device_slot| !device_slot.poll());
+        at_work.retain(|slot| !slot.poll());
         let now = Instant::now();
         if at_work.len() < before {
             backoff.reset(now);
@@ -43,16 +42,16 @@ pub(super) fn poll_slots<L: Polled>(arrivals: &Receiver<Arc<L>>) {
             std::hint::spin_loop();
             continue;
         };
-        if let Some(device_slot) = receive_within(arrivals, pause) {
-            add(&mut at_work, device_slot);
+        if let Some(slot) = receive_within(arrivals, pause) {
+            add(&mut at_work, slot);
             backoff.reset(Instant::now());
         }
     }
 }
 
-fn add<L>(at_work: &mut Vec<Arc<L>>, device_slot: Arc<L>) {
-    if !at_work.iter().any(|known| Arc::ptr_eq(known, &device_slot)) {
-        at_work.push(device_slot);
+fn add<L>(at_work: &mut Vec<Arc<L>>, slot: Arc<L>) {
+    if !at_work.iter().any(|known| Arc::ptr_eq(known, &slot)) {
+        at_work.push(slot);
     }
 }
 
@@ -68,7 +67,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::time::Duration;
 
-    /// A device slot whose work ends at a time, or after a number of polls.
+    /// A slot whose work ends at a time, or after a number of polls.
     struct Planted {
         name: &'static str,
         ends_at: Instant,
@@ -92,7 +91,7 @@ mod tests {
     fn the_slot_that_finishes_first_is_answered_first() {
         let (finished, outcomes) = unbounded();
         let (given, arrivals) = unbounded();
-        let device_slot = |name, polls| {
+        let slot = |name, polls| {
             Arc::new(Planted {
                 name,
                 ends_at: Instant::now(),
@@ -101,10 +100,10 @@ mod tests {
             })
         };
         for (name, polls) in [("long", 1_000), ("short", 10), ("middle", 100)] {
-            given.send(device_slot(name, polls)).unwrap();
+            given.send(slot(name, polls)).unwrap();
         }
-        // What arrives twice is polled once, and answered once.
-        let twice = device_slot("twice", 500);
+        // A slot that arrives twice is polled once, and answered once.
+        let twice = slot("twice", 500);
         given.send(Arc::clone(&twice)).unwrap();
         given.send(twice).unwrap();
         drop(given);
@@ -118,7 +117,7 @@ mod tests {
         let (finished, outcomes) = unbounded();
         let (given, arrivals) = unbounded();
         let far = Instant::now() + Duration::from_millis(300);
-        let device_slot = |name, ends_at| {
+        let slot = |name, ends_at| {
             let finished = finished.clone();
             let polls_left = AtomicU32::new(0);
             Arc::new(Planted {
@@ -130,8 +129,8 @@ mod tests {
         };
         std::thread::scope(|scope| {
             scope.spawn(|| poll_slots(&arrivals));
-            given.send(device_slot("long", far)).unwrap();
-            given.send(device_slot("late", Instant::now())).unwrap();
+            given.send(slot("long", far)).unwrap();
+            given.send(slot("late", Instant::now())).unwrap();
             assert_eq!(outcomes.recv().unwrap(), "late");
             assert_eq!(outcomes.recv().unwrap(), "long");
             drop(given);
@@ -143,13 +142,13 @@ mod tests {
         let (finished, _outcomes) = unbounded();
         let (given, arrivals) = unbounded();
         for name in ["one", "two", "three"] {
-            let device_slot = Planted {
+            let slot = Planted {
                 name,
                 ends_at: Instant::now() + wall,
                 polls_left: AtomicU32::new(0),
                 finished: finished.clone(),
             };
-            given.send(Arc::new(device_slot)).unwrap();
+            given.send(Arc::new(slot)).unwrap();
         }
         // With the sender kept until the end: an arrival might still wake the thread.
         let closing = std::thread::spawn(move || {

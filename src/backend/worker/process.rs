@@ -1,9 +1,8 @@
-//! The life of worker processes: which one runs, why it was lost, and whether it has
-//! ended.
+//! Tracks worker processes: which one runs, why it was lost, and whether it has ended.
 //!
-//! A worker that is lost is killed, and may write to the memory that it shares until
-//! its process has ended. So a loss has two steps: from the first on nothing more is
-//! sent to the worker, and after the second its memory belongs to this process.
+//! A lost worker is killed, and may write to the shared memory until its process has ended. So a
+//! loss has two steps: after the first no requests are sent to the worker, and after the second its
+//! memory belongs to this process.
 
 use crate::backend::Backoff;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,12 +13,12 @@ use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::time::{Duration, Instant};
 
-/// How long a killed process is waited for. A process that holds a GPU takes up to some
-/// seconds to end; one that hangs in the driver may never end.
+/// How long to wait for a killed process. A process that holds a GPU takes up to some seconds to
+/// end; one that hangs in the driver may never end.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The signals that a fault of the process itself raises. All others come from outside:
-/// a person, a service manager, the kernel when memory runs out.
+/// The signals that a fault of the process itself raises. All others come from outside: a user, a
+/// service manager, or the kernel when memory runs out.
 const FAULT_SIGNALS: [Signal; 7] = [
     Signal::ABORT,
     Signal::BUS,
@@ -34,7 +33,7 @@ const FAULT_SIGNALS: [Signal; 7] = [
 #[derive(Clone)]
 pub(super) struct Exit {
     cause: ExitCause,
-    /// In the words of the system.
+    /// The description of the operating system.
     status: String,
 }
 
@@ -42,9 +41,9 @@ pub(super) struct Exit {
 enum ExitCause {
     /// It exited with code 0.
     Done,
-    /// It exited with another code, or was ended by a fault of its own.
+    /// It exited with another code, or a fault of its own ended it.
     Failed,
-    /// It was ended by a signal from outside.
+    /// A signal from outside ended it.
     Signalled,
 }
 
@@ -62,7 +61,7 @@ impl Exit {
         }
     }
 
-    /// The error of a worker whose process ended like this while it had work.
+    /// The error of a worker whose process ended in this way during work.
     fn loss(&self) -> Error {
         let message = format!("the worker process ended: {}", self.status);
         match self.cause {
@@ -73,10 +72,10 @@ impl Exit {
     }
 }
 
-/// A process of this one's.
+/// A child process.
 pub(super) trait Process: Send {
     fn id(&self) -> u32;
-    /// Sends SIGKILL; without effect on a process that has ended.
+    /// Sends SIGKILL. It has no effect on a process that has ended.
     fn kill(&mut self);
     /// How the process ended; `None` while it may still run.
     fn exit(&mut self) -> Option<Exit>;
@@ -88,7 +87,7 @@ impl Process for Child {
     }
 
     fn kill(&mut self) {
-        // The only error is that of a process that has ended.
+        // The only error is that the process has ended.
         let _ = Child::kill(self);
     }
 
@@ -107,12 +106,12 @@ impl Process for Child {
     }
 }
 
-/// What is known of a worker process.
+/// The state of a worker process.
 pub(super) enum Fate {
     Runs,
-    /// It was killed, and is waited for.
+    /// It was killed, and may not have ended yet.
     Ending,
-    /// It has ended: nothing writes to its memory any more.
+    /// It has ended, and writes to its memory no more.
     Ended(Error),
     /// It was killed, and did not end in time.
     Stuck(Error),
@@ -122,7 +121,7 @@ pub(super) enum Fate {
 /// is started only when the one before has ended.
 pub(super) struct Workers {
     current: Mutex<Current>,
-    /// Of the current process; changed under the lock.
+    /// The generation of the current process; changed under the lock.
     generation: AtomicU64,
     /// Whether the current process takes no requests; changed under the lock.
     is_lost: AtomicBool,
@@ -132,7 +131,7 @@ pub(super) struct Workers {
 struct Current {
     /// `None` when it is known to have ended.
     process: Option<Box<dyn Process>>,
-    /// How the last process that ended did so.
+    /// How the last process ended.
     exit: Option<Exit>,
     /// Why the last worker was lost. It stays while the next one starts.
     loss: Option<Error>,
@@ -140,7 +139,7 @@ struct Current {
 }
 
 impl Current {
-    /// Looks whether the process has ended.
+    /// Checks whether the process has ended.
     fn has_ended(&mut self) -> bool {
         let exit = match &mut self.process {
             None => return true,
@@ -198,16 +197,16 @@ impl Workers {
         self.is_lost.store(false, Release);
     }
 
-    /// The process that was started is of no use. Ends it; returns what to report: of
-    /// [`ErrorKind::Worker`] if the process ended by itself, so that another start may
-    /// go well. `is_hung_up` says whether its end of the link is closed.
+    /// Ends a process that could not be opened. Returns the error to report: of
+    /// [`ErrorKind::Worker`] if the process ended by itself, so that another start may succeed.
+    /// `is_hung_up` tells whether its end of the connection is closed.
     pub(super) fn did_not_open(&self, error: Error, is_hung_up: bool) -> Error {
         let ended = is_hung_up && self.wait(self.end_timeout);
         let exit = self.current.lock().exit.clone().filter(|_| ended);
         self.current.lock().kill();
         // The next start reports a process that does not end.
         let _ = self.wait_for_end();
-        // An error of another kind is the worker's own account of what is missing.
+        // An error of another kind is the worker's own report.
         if error.kind() != ErrorKind::Device {
             return error;
         }
@@ -238,7 +237,7 @@ impl Workers {
     }
 
     /// # Errors
-    /// Why the worker was lost, if it takes no requests.
+    /// The cause of the loss, if the worker takes no requests.
     pub(super) fn check(&self) -> Result<()> {
         match self.is_lost() {
             false => Ok(()),
@@ -246,7 +245,7 @@ impl Workers {
         }
     }
 
-    /// Why the last worker that was lost is.
+    /// The cause of the last loss.
     pub(super) fn loss(&self) -> Error {
         self.current.lock().loss()
     }
@@ -267,20 +266,20 @@ impl Workers {
         }
     }
 
-    /// Kills the worker of this generation, which takes no requests from here on. The
-    /// first reason for a loss is the one that is reported.
+    /// Kills the worker of this generation, which gets no more requests. The first cause of a loss
+    /// is the one that is reported.
     pub(super) fn lose(&self, generation: u64, error: &Error) {
         let mut current = self.current.lock();
         if self.generation() != generation || self.is_lost() {
             return;
         }
-        // The reason first: every reader of the loss asks for it.
+        // The cause is stored first, as every reader of the loss asks for it.
         current.loss = Some(error.clone());
         self.is_lost.store(true, Release);
         current.kill();
     }
 
-    /// Loses a worker whose process has ended by itself.
+    /// Notes the loss of a worker whose process ended by itself.
     pub(super) fn check_alive(&self) {
         let mut current = self.current.lock();
         if self.is_lost() || !current.has_ended() {

@@ -1,15 +1,15 @@
-//! The worker's side.
+//! Runs a worker process.
 
 use super::addresses::Map;
 use super::arena::{Arena, CompletionFlags};
-use super::link::Link;
-use super::message::{KernelDecl, Opened, Reply, Request, Spec, Step};
+use super::ipc::Link;
+use super::message::{KernelDecl, Opened, Reply, Request, SlotCall, Spec};
 use super::polling::poll_slots;
-use super::served::{Held, Posted, ServedSlot, State, unknown};
+use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, KernelCache, Layout, Node, NvrtcLibrary, Op, Queue,
-    Streams, host_ns, own_thread,
+    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Streams,
+    crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
@@ -23,13 +23,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Runs a worker for the process that started this one, until that is done with it.
-/// `twins` are those that a CPU backend runs, by the names of their kernels, each of
-/// which comes once.
+/// Runs a worker for the process that started this one, until that process closes the connection.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] for two twins of one name, and where no process is at the
-/// other end; what the link to that process says. A device's errors go there.
+/// [`ErrorKind::Usage`] for two twins of one name, and if standard input is not connected to a
+/// process; [`ErrorKind::Io`] if the connection fails. Errors of the device go to the other
+/// process.
 ///
 /// # Safety
 /// Standard input is the one that this program was started with, and a
@@ -83,7 +82,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
         twins: by_name,
         images: Vec::new(),
         kernels: Vec::new(),
-        device_slots: BTreeMap::new(),
+        slots: BTreeMap::new(),
         poller: None,
         threads: Vec::new(),
     };
@@ -92,11 +91,11 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
             Request::Close => break,
             Request::OpenSlots {
                 buffers,
-                device_slots,
+                slots,
                 streams,
             } => {
                 let files = (link.receive_file()?, link.receive_file()?);
-                let opened = worker.open_slots(&buffers, &device_slots, streams, files);
+                let opened = worker.open_slots(&buffers, &slots, streams, files);
                 link.send(&Reply::Done(opened))?;
             }
             request => {
@@ -113,8 +112,8 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     Ok(())
 }
 
-/// Ends this process when the other end of its link is gone, whatever it is doing: a
-/// kernel without end must not hold the device.
+/// Ends this process when the other end closes the connection, whatever runs here: a kernel without
+/// end must not hold the device.
 fn die_with(socket: OwnedFd) {
     let watch = move || {
         let mut ends = [PollFd::new(&socket, PollFlags::empty())];
@@ -132,14 +131,14 @@ fn die_with(socket: OwnedFd) {
         .spawn(watch);
 }
 
-/// An open device slot, and the thread that polls it.
+/// An open slot, and the thread that polls it.
 struct Entry {
-    device_slot: Arc<ServedSlot>,
+    slot: Arc<ServedSlot>,
     poller: Poller,
 }
 
-/// Where device slots at work go to be polled. Its thread ends when the last one is dropped
-/// and the work is over.
+/// Sends busy slots to a polling thread, which ends when the last sender is dropped and all work is
+/// over.
 type Poller = Sender<Arc<ServedSlot>>;
 
 struct Worker<'a> {
@@ -148,8 +147,8 @@ struct Worker<'a> {
     twins: BTreeMap<&'a str, Twin>,
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
-    device_slots: BTreeMap<u32, Entry>,
-    /// That of all device slots, where polling them takes no time.
+    slots: BTreeMap<u32, Entry>,
+    /// The poller of all slots, if polling does not compute.
     poller: Option<Poller>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -162,50 +161,39 @@ impl Worker<'_> {
                 return None;
             }
             Request::Load(decl) => Reply::Done(self.load(decl)),
-            Request::CloseSlot { device_slot } => {
-                self.device_slots.remove(&device_slot);
+            Request::CloseSlot { slot } => {
+                self.slots.remove(&slot);
                 Reply::Done(Ok(()))
             }
-            Request::Build {
-                device_slot,
-                graph,
-                spec,
-            } => Reply::Built(self.build(device_slot, graph, spec)),
+            Request::Build { slot, graph, spec } => Reply::Built(self.build(slot, graph, spec)),
             Request::SetParams {
-                device_slot,
+                slot,
                 graph,
                 node,
                 op,
-            } => Reply::Done(self.set_params(device_slot, graph, node, op)),
-            Request::GraphOps { device_slot, graph } => {
-                Reply::Ops(self.graph_ops(device_slot, graph))
-            }
-            Request::DropGraph { device_slot, graph } => {
-                if let Some(entry) = self.device_slots.get(&device_slot) {
-                    entry.device_slot.post(Posted::DropGraph(graph));
+            } => Reply::Done(self.set_params(slot, graph, node, op)),
+            Request::GraphOps { slot, graph } => Reply::Ops(self.graph_ops(slot, graph)),
+            Request::DropGraph { slot, graph } => {
+                if let Some(entry) = self.slots.get(&slot) {
+                    entry.slot.post(Posted::DropGraph(graph));
                 }
                 return None;
             }
-            Request::Work {
-                device_slot,
-                steps,
-                fence,
-            } => {
-                self.work(device_slot, steps, fence);
+            Request::Work { slot, steps, fence } => {
+                self.work(slot, steps, fence);
                 return None;
             }
-            Request::Why { device_slot } => {
-                let why = self.served(device_slot).map(|served| served.lock().why());
+            Request::Why { slot } => {
+                let why = self.served(slot).map(|served| served.lock().why());
                 Reply::Done(Err(why.unwrap_or_else(|error| error)))
             }
             Request::Occupancy(function) => Reply::Occupancy(
                 (self.kernels.get(function.0 as usize).ok_or_else(unknown))
                     .and_then(|(kernel, here)| self.backend.occupancy(kernel, *here)),
             ),
-            Request::Timestamps { device_slot } => {
-                let timestamps = self.served(device_slot);
-                let timestamps =
-                    timestamps.and_then(|served| served.lock().device_slot.timestamps());
+            Request::Timestamps { slot } => {
+                let timestamps = self.served(slot);
+                let timestamps = timestamps.and_then(|served| served.lock().slot.timestamps());
                 Reply::Timestamps(timestamps, host_ns(Instant::now()))
             }
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
@@ -248,29 +236,22 @@ impl Worker<'_> {
         let (layout, bytes) = sums.ok_or_else(|| Error::usage("buffers without a layout"))?;
         let host = Arena::of_file(host, bytes)?;
         let flags = Arc::new(CompletionFlags::of_file(flags, numbers.len())?);
-        let device_slots = self
+        let slots = self
             .builtin
             .open_slots_over(buffers, numbers.len(), streams, host)?;
-        for (index, (&number, device_slot)) in numbers.iter().zip(device_slots).enumerate() {
-            // Closed before this worker was started.
+        for (index, (&number, slot)) in numbers.iter().zip(slots).enumerate() {
+            // The slot was closed before this worker was started.
             let Some(number) = number else { continue };
-            let map = Map::new(number, layout.clone(), &*device_slot);
-            let device_slot =
-                Arc::new(ServedSlot::new(device_slot, map, Arc::clone(&flags), index));
+            let map = Map::new(number, layout.clone(), &*slot);
+            let slot = Arc::new(ServedSlot::new(slot, map, Arc::clone(&flags), index));
             let poller = self.poller()?;
-            self.device_slots.insert(
-                number,
-                Entry {
-                    device_slot,
-                    poller,
-                },
-            );
+            self.slots.insert(number, Entry { slot, poller });
         }
         Ok(())
     }
 
-    /// The poller of a new device slot. Device slots that compute when they are polled have a thread
-    /// each, so that no device slot waits for another's computation.
+    /// The poller of a new slot. Slots that compute when they are polled have a thread each, so
+    /// that no slot waits for the computation of another.
     fn poller(&mut self) -> Result<Poller> {
         if let Some(poller) = &self.poller {
             return Ok(poller.clone());
@@ -279,7 +260,7 @@ impl Worker<'_> {
         let thread = std::thread::Builder::new()
             .name("tapeloop-polls".to_owned())
             .spawn(move || {
-                own_thread::mark();
+                crate_threads::register();
                 poll_slots(&arrivals);
             })
             .map_err(Error::io)?;
@@ -291,17 +272,17 @@ impl Worker<'_> {
         Ok(poller)
     }
 
-    /// Closes all device slots. The threads that poll end when work in flight has ended.
+    /// Closes all slots. The threads that poll end when work in flight has ended.
     fn close(self) -> Vec<JoinHandle<()>> {
         self.threads
     }
 
-    fn served(&self, device_slot: u32) -> Result<&ServedSlot> {
-        let entry = self.device_slots.get(&device_slot).ok_or_else(unknown)?;
-        Ok(&entry.device_slot)
+    fn served(&self, slot: u32) -> Result<&ServedSlot> {
+        let entry = self.slots.get(&slot).ok_or_else(unknown)?;
+        Ok(&entry.slot)
     }
 
-    /// The operation by the names of this process.
+    /// The operation with the names of this process.
     fn op(&self, map: &Map, op: &Op) -> Result<Op> {
         let mut known = None;
         if let Op::Launch { function, .. } = op {
@@ -314,36 +295,18 @@ impl Worker<'_> {
         Ok(op)
     }
 
-    fn build(&self, device_slot: u32, graph: GraphId, spec: Spec) -> Result<Built> {
-        let served = self.served(device_slot)?;
+    fn build(&self, slot: u32, graph: GraphId, spec: Spec) -> Result<Built> {
+        let served = self.served(slot)?;
         let ops = spec.ops.iter().map(|op| self.op(&served.map, op));
         let ops: Vec<Op> = ops.collect::<Result<_>>()?;
         let mut state = served.lock();
-        let State {
-            device_slot,
-            graphs,
-            ..
-        } = &mut *state;
+        let State { slot, graphs, .. } = &mut *state;
         let into = graphs.get(&graph.0).map(|held| held.graph);
-        let (here, built) = match &spec.after {
-            None => {
-                device_slot.begin_capture()?;
-                let given = ops.iter().try_for_each(|op| {
-                    // SAFETY: the process that started this one gave the operation to
-                    // its device slot, so code there vouched for it; `Map::op` put this device slot's
-                    // addresses in.
-                    unsafe { device_slot.enqueue(Queue::Compute, op) }
-                });
-                let ended = device_slot.end_capture(into);
-                given.and(ended)?
-            }
-            Some(after) => {
-                let nodes = ops.iter().zip(after);
-                let nodes: Vec<Node<'_>> = nodes.map(|(op, after)| Node { op, after }).collect();
-                // SAFETY: as above, and the edges are those of that process.
-                unsafe { device_slot.build_graph(&nodes, into)? }
-            }
-        };
+        let (here, built) = spec.with_ops(&ops, |source| {
+            // SAFETY: the process that started this one gave the operations and their edges to
+            // its slot, so code there vouched for them; `Map::op` put this slot's addresses in.
+            unsafe { slot.make_graph(source, into) }
+        })?;
         let held = Held {
             spec,
             ops,
@@ -353,32 +316,28 @@ impl Worker<'_> {
         Ok(built)
     }
 
-    fn set_params(&self, device_slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
-        let served = self.served(device_slot)?;
+    fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
+        let served = self.served(slot)?;
         let here = self.op(&served.map, &op)?;
         let mut state = served.lock();
-        let State {
-            device_slot,
-            graphs,
-            ..
-        } = &mut *state;
+        let State { slot, graphs, .. } = &mut *state;
         let held = graphs.get_mut(&graph.0).ok_or_else(unknown)?;
         let (Some(known), Some(known_here)) = (held.spec.ops.get_mut(node), held.ops.get_mut(node))
         else {
             return Err(unknown());
         };
         // SAFETY: as for `build`, where the graph came from.
-        unsafe { device_slot.set_params(held.graph, node, &here)? };
+        unsafe { slot.set_params(held.graph, node, &here)? };
         (*known, *known_here) = (op, here);
         Ok(())
     }
 
-    /// What the device holds, by the names of the other process.
-    fn graph_ops(&self, device_slot: u32, graph: GraphId) -> Result<Vec<Op>> {
-        let state = self.served(device_slot)?.lock();
+    /// The operations of a graph, with the names of the other process.
+    fn graph_ops(&self, slot: u32, graph: GraphId) -> Result<Vec<Op>> {
+        let state = self.served(slot)?.lock();
         let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
-        let found = state.device_slot.graph_ops(held.graph)?.into_iter();
-        // What is as it was asked for has its names; all else is foreign there.
+        let found = state.slot.graph_ops(held.graph)?.into_iter();
+        // An operation that is as requested gets its original names; any other is foreign there.
         let named = found
             .enumerate()
             .map(|(node, op)| match held.ops.get(node) {
@@ -388,17 +347,17 @@ impl Worker<'_> {
         Ok(named.collect())
     }
 
-    fn work(&self, number: u32, steps: Vec<Step>, fence: u32) {
-        let Some(entry) = self.device_slots.get(&number) else {
+    fn work(&self, number: u32, steps: Vec<SlotCall>, fence: u32) {
+        let Some(entry) = self.slots.get(&number) else {
             return;
         };
         let here = |step| match step {
-            Step::Op(queue, op) => Ok(Step::Op(queue, self.op(&entry.device_slot.map, &op)?)),
+            SlotCall::Op(queue, op) => Ok(SlotCall::Op(queue, self.op(&entry.slot.map, &op)?)),
             step => Ok(step),
         };
         let steps = steps.into_iter().map(here).collect();
-        entry.device_slot.post(Posted::Work { steps, fence });
-        // Also for a device slot that refused the work, which then reports it.
-        let _ = entry.poller.send(Arc::clone(&entry.device_slot));
+        entry.slot.post(Posted::Work { steps, fence });
+        // Also for a slot that refused the work, so that it reports the refusal.
+        let _ = entry.poller.send(Arc::clone(&entry.slot));
     }
 }

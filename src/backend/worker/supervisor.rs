@@ -1,11 +1,10 @@
-//! The worker process as the engine's process sees it: started, sent requests, and
-//! started again.
+//! Supervises the worker process: starts it, sends requests, and starts it again after a loss.
 
 use super::arena::CompletionFlag;
-use super::ledger::{Group, Ledger};
-use super::link::Link;
+use super::ipc::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, Spec};
 use super::process::{END_TIMEOUT, Fate, Workers};
+use super::restart_state::{Group, RestartState};
 use super::{WorkerOptions, unexpected};
 use crate::backend::{Built, FunctionId, GraphId, Op};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
@@ -19,37 +18,36 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest that a worker takes for one answer while it opens its device, which
-/// takes a second or so, and while kernels are loaded again.
+/// The time limit for a reply while the worker opens its device, which takes about a second, and
+/// while kernels are loaded again.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest that a worker takes for one answer later. A worker that takes longer is
-/// lost, as one whose driver hangs.
+/// The time limit for later replies. A worker that takes longer is lost: its driver hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a worker that is asked to close has to end by itself.
+/// The time limit for a worker to end after it was asked to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Supervisor {
     options: WorkerOptions,
     core: Mutex<Core>,
-    /// Apart from `core`, so that a worker that does not answer can be killed.
+    /// Outside of `core`, so that a worker that does not answer can be killed.
     workers: Workers,
 }
 
 struct Core {
     link: Link,
-    ledger: Ledger,
+    restart_state: RestartState,
 }
 
 impl Supervisor {
     /// Starts the first worker.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a program that is no worker, also if it ends while
-    /// it starts, and what the worker reports of its device.
+    /// [`ErrorKind::Unavailable`] for a program that is not a worker, also if it ends while it
+    /// starts; the error that the worker reports for its device.
     pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, Opened)> {
         let workers = Workers::new(END_TIMEOUT);
-        let ledger = Ledger::default();
-        let started = start_worker(&workers, &options, &ledger);
+        let restart_state = RestartState::default();
+        let started = start_worker(&workers, &options, &restart_state);
         let (link, opened) = started.map_err(|error| match error.kind() {
             ErrorKind::Worker => Error::new(ErrorKind::Unavailable, error.message())
                 .fix(error.fix_text().unwrap_or_default()),
@@ -57,7 +55,10 @@ impl Supervisor {
         })?;
         let supervisor = Supervisor {
             options,
-            core: Mutex::new(Core { link, ledger }),
+            core: Mutex::new(Core {
+                link,
+                restart_state,
+            }),
             workers,
         };
         Ok((Arc::new(supervisor), opened))
@@ -67,7 +68,7 @@ impl Supervisor {
         self.workers.process_id()
     }
 
-    /// What became of the worker of a generation.
+    /// The state of the worker of a generation.
     pub(super) fn fate(&self, generation: u64) -> Fate {
         self.workers.fate(generation)
     }
@@ -76,13 +77,12 @@ impl Supervisor {
         self.workers.generation()
     }
 
-    /// Kills the worker of a generation, as it is of no use any more.
+    /// Kills the worker of a generation.
     pub(super) fn lose(&self, generation: u64, error: &Error) {
         self.workers.lose(generation, error);
     }
 
-    /// Waits until the process that was lost has ended, and with it all that it might
-    /// write.
+    /// Waits until the lost process has ended, after which it writes to no memory.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if it does not end within [`END_TIMEOUT`].
@@ -90,11 +90,11 @@ impl Supervisor {
         self.workers.wait_for_end()
     }
 
-    /// Loses a worker that has ended by itself, or is about to: it closes its end of the
-    /// link first. Waits for the end then, as the exit status is the cause of the loss, and
-    /// a deadline that passes meanwhile is not.
+    /// Notes the loss of a worker that has ended by itself or is about to: it closes its end of the
+    /// connection first. Waits for the end then, as the exit status is the cause of the loss, and
+    /// not a deadline that passes meanwhile.
     pub(super) fn check_alive(&self) {
-        // A thread that has the link sees its end by itself.
+        // A thread that uses the connection notices its end.
         if let Some(core) = self.core.try_lock()
             && core.link.is_hung_up()
         {
@@ -103,8 +103,7 @@ impl Supervisor {
         self.workers.check_alive();
     }
 
-    /// Passes on the answer to a call, and loses the worker if the error is one of its
-    /// device.
+    /// Returns the answer to a call, and loses the worker if the error is one of its device.
     pub(super) fn answered<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && loses_worker(error)
@@ -114,11 +113,11 @@ impl Supervisor {
         result
     }
 
-    /// Gives a device slot's work to a worker; returns its generation. `flag` is the device slot's.
+    /// Sends a slot's work to a worker. Returns the worker's generation. `flag` is the slot's.
     ///
     /// # Errors
-    /// The loss of the worker, also of an earlier one where only `worker` may get the
-    /// work: the work that it had would otherwise pass for work of the present one.
+    /// The loss of the worker. If only `worker` may get the work, a later worker counts as a loss
+    /// too: the earlier work of the slot was lost.
     pub(super) fn give(
         &self,
         work: &Request,
@@ -136,8 +135,8 @@ impl Supervisor {
         Ok(generation)
     }
 
-    /// The generation of the worker that takes requests, which has to be `worker` if that
-    /// is named. The core is locked, so no other worker can start.
+    /// The generation of the worker that takes requests, which must be `worker` if given. The core
+    /// is locked, so no other worker can start.
     fn check_worker(&self, worker: Option<u64>) -> Result<u64> {
         self.workers.check()?;
         let generation = self.generation();
@@ -154,7 +153,7 @@ impl Supervisor {
     /// Asks the worker of this generation.
     ///
     /// # Errors
-    /// The loss of that worker, also where there is another one since.
+    /// The loss of that worker, also if another one has started since.
     pub(super) fn ask_worker(&self, request: &Request, worker: u64) -> Result<Reply> {
         let mut core = self.core.lock();
         self.check_worker(Some(worker))?;
@@ -170,9 +169,8 @@ impl Supervisor {
         self.linked(&core.link, reply)
     }
 
-    /// Loses the worker with its link; reports the first recorded cause of the loss.
-    /// Waits until a worker that is ending has ended, as its exit status is the cause.
-    /// The lock of `core` is held, so the worker is the current one.
+    /// Notes that the connection of the worker failed. Returns the first recorded cause of the
+    /// loss.
     fn linked<T>(&self, link: &Link, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             match link.is_hung_up() {
@@ -185,62 +183,67 @@ impl Supervisor {
 
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let mut core = self.core.lock();
-        let images = &core.ledger.images;
+        let images = &core.restart_state.images;
         let place = |code: &Arc<Image>| images.iter().position(|known| Arc::ptr_eq(known, code));
         let new = kernel.image.as_ref().filter(|code| place(code).is_none());
         let code = kernel.image.as_ref();
         let image = code.map(|code| place(code).unwrap_or(images.len()));
         let decl = KernelDecl::of(kernel, image);
-        if let Some(place) = core.ledger.kernels.iter().position(|known| *known == decl) {
+        if let Some(place) = core
+            .restart_state
+            .kernels
+            .iter()
+            .position(|known| *known == decl)
+        {
             return Ok(FunctionId(place as u32));
         }
         if let Some(code) = new {
             self.workers.check()?;
             let sent = core.link.send(&Request::Image(Arc::clone(code)));
             self.linked(&core.link, sent)?;
-            core.ledger.images.push(Arc::clone(code));
+            core.restart_state.images.push(Arc::clone(code));
         }
         match self.exchange(&mut core, &Request::Load(decl.clone()))? {
             Reply::Done(loaded) => self.answered(loaded)?,
             _ => return Err(self.garbled()),
         }
-        core.ledger.kernels.push(decl);
-        Ok(FunctionId(core.ledger.kernels.len() as u32 - 1))
+        core.restart_state.kernels.push(decl);
+        Ok(FunctionId(core.restart_state.kernels.len() as u32 - 1))
     }
 
-    /// Opens the device slots of a group, whose numbers it fills in and returns.
+    /// Opens the slots of a group, whose numbers it fills in and returns.
     pub(super) fn open_slots(&self, mut group: Group, count: usize) -> Result<Vec<u32>> {
         let mut core = self.core.lock();
-        let numbers = core.ledger.free_slots(count)?;
-        group.device_slots = numbers.iter().copied().map(Some).collect();
+        let numbers = core.restart_state.free_slots(count)?;
+        group.slots = numbers.iter().copied().map(Some).collect();
         self.workers.check()?;
         let opened = group.open(&mut core.link);
         self.answered(self.linked(&core.link, opened)?)?;
-        core.ledger.add(group);
+        core.restart_state.add(group);
         Ok(numbers)
     }
 
-    pub(super) fn close_slot(&self, device_slot: u32) {
+    pub(super) fn close_slot(&self, slot: u32) {
         let mut core = self.core.lock();
-        core.ledger.remove_slot(device_slot);
-        // A worker that is gone has closed it too.
-        let _ = self.exchange(&mut core, &Request::CloseSlot { device_slot });
+        core.restart_state.remove_slot(slot);
+        // A lost worker has closed it too.
+        let _ = self.exchange(&mut core, &Request::CloseSlot { slot });
     }
 
     pub(super) fn build(
         &self,
-        device_slot: u32,
+        slot: u32,
         spec: Spec,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         let mut core = self.core.lock();
-        let graphs = core.ledger.graphs(device_slot);
+        let graphs = core.restart_state.graphs(slot);
         let graph = match into {
             Some(graph) => graphs.get(graph).map(|_| graph)?,
             None => GraphId::unique(),
         };
         let request = Request::Build {
-            device_slot,
+            slot,
             graph,
             spec: spec.clone(),
         };
@@ -248,7 +251,7 @@ impl Supervisor {
             Reply::Built(built) => self.answered(built)?,
             _ => return Err(self.garbled()),
         };
-        let graphs = core.ledger.graphs(device_slot);
+        let graphs = core.restart_state.graphs(slot);
         match into {
             Some(graph) => *graphs.get_mut(graph)? = spec,
             None => graphs.insert_as(graph, spec),
@@ -256,20 +259,14 @@ impl Supervisor {
         Ok((graph, built))
     }
 
-    pub(super) fn set_params(
-        &self,
-        device_slot: u32,
-        graph: GraphId,
-        node: usize,
-        op: &Op,
-    ) -> Result<()> {
+    pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core.lock();
-        let known = core.ledger.graphs(device_slot).get(graph)?;
+        let known = core.restart_state.graphs(slot).get(graph)?;
         if node >= known.ops.len() {
             return Err(no_node(node));
         }
         let request = Request::SetParams {
-            device_slot,
+            slot,
             graph,
             node,
             op: op.clone(),
@@ -279,29 +276,28 @@ impl Supervisor {
             _ => return Err(self.garbled()),
         }
         // In range: checked above, and the lock was held since.
-        core.ledger.graphs(device_slot).get_mut(graph)?.ops[node] = op.clone();
+        core.restart_state.graphs(slot).get_mut(graph)?.ops[node] = op.clone();
         Ok(())
     }
 
-    pub(super) fn drop_graph(&self, device_slot: u32, graph: GraphId) {
+    pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {
         let mut core = self.core.lock();
-        core.ledger.graphs(device_slot).remove(graph);
+        core.restart_state.graphs(slot).remove(graph);
         if self.workers.check().is_ok() {
-            let sent = core.link.send(&Request::DropGraph { device_slot, graph });
-            // A worker that is gone has dropped it too.
+            let sent = core.link.send(&Request::DropGraph { slot, graph });
+            // A lost worker has dropped it too.
             let _ = self.linked(&core.link, sent);
         }
     }
 
-    /// Loses a worker whose answers do not fit the requests: later answers would not
-    /// either.
+    /// Loses a worker whose reply does not match the request: later replies would not either.
     pub(super) fn garbled(&self) -> Error {
         let error = unexpected();
         self.lose(self.generation(), &error);
         error
     }
 
-    /// Starts another worker in place of one that was lost; whether it had to.
+    /// Starts another worker in place of a lost one. Returns whether it had to.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if the old process does not end, [`ErrorKind::Worker`]
@@ -313,9 +309,9 @@ impl Supervisor {
             return Ok(false);
         }
         let start = Instant::now();
-        // What the old one still wrote would go into memory that is used again.
+        // The old worker might still write to memory that is used again.
         self.workers.wait_for_end()?;
-        let started = start_worker(&self.workers, &self.options, &core.ledger);
+        let started = start_worker(&self.workers, &self.options, &core.restart_state);
         let (link, _) = started.within(|| "starting the worker again")?;
         core.link = link;
         let seconds = start.elapsed().as_secs_f64();
@@ -328,7 +324,7 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         if !self.workers.is_lost() {
             let link = &mut self.core.get_mut().link;
-            // A worker that does not read is killed like one that does not end.
+            // A worker that does not read its requests is killed, like one that does not end.
             let bounded = link.socket().set_write_timeout(Some(CLOSE_TIMEOUT));
             if bounded.is_ok() {
                 let _ = link.send(&Request::Close);
@@ -338,8 +334,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// Whether the worker's device is lost with this error of a call. Other errors leave
-/// the device as it was.
+/// Whether this error of a call loses the worker's device. Other errors leave the device as it was.
 fn loses_worker(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
 }
@@ -358,16 +353,16 @@ fn ended() -> Error {
     Error::new(ErrorKind::Device, "the worker process ended")
 }
 
-/// Starts a worker, lets it open its device and gives it what is in the ledger. A
-/// worker that fails on the way is ended.
+/// Starts a worker, which opens its device, and sends it the restart state. A worker that fails on
+/// the way is ended.
 fn start_worker(
     workers: &Workers,
     options: &WorkerOptions,
-    ledger: &Ledger,
+    restart_state: &RestartState,
 ) -> Result<(Link, Opened)> {
     let (child, mut link) = spawn(options)?;
     workers.started(Box::new(child));
-    let opened = open(&mut link, options, ledger);
+    let opened = open(&mut link, options, restart_state);
     let opened = opened.map_err(|error| workers.did_not_open(error, link.is_hung_up()))?;
     workers.opened();
     Ok((link, opened))
@@ -384,7 +379,7 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
         .args(&options.args)
         .envs(options.env.0.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(there)))
-        // What kernels print must not mix with what the program prints.
+        // The output of kernels must not mix with the output of the program.
         .stdout(Stdio::from(log))
         // Ctrl-C is for the engine's process, which ends its worker in order.
         .process_group(0)
@@ -397,7 +392,7 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     Ok((child, Link::new(here)))
 }
 
-fn open(link: &mut Link, options: &WorkerOptions, ledger: &Ledger) -> Result<Opened> {
+fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) -> Result<Opened> {
     let limit = |link: &Link, timeout| {
         let socket = link.socket();
         let limited = socket.set_read_timeout(timeout);
@@ -415,7 +410,7 @@ fn open(link: &mut Link, options: &WorkerOptions, ledger: &Ledger) -> Result<Ope
         Reply::Opened(opened) => opened?,
         _ => return Err(unexpected()),
     };
-    ledger.replay(link)?;
+    restart_state.replay(link)?;
     limit(link, Some(ANSWER_TIMEOUT)).map_err(Error::io)?;
     Ok(opened)
 }

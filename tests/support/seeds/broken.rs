@@ -4,7 +4,9 @@ use crate::forward::{BackendHooks, SlotHooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
-use tapeloop::backend::{Addresses, Backend, Built, DeviceSlot, GraphId, Node, Op, Queue};
+use tapeloop::backend::{
+    Addresses, Backend, Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue,
+};
 use tapeloop::record::BufferId;
 
 /// A bug of a [`Broken`] backend.
@@ -164,33 +166,23 @@ impl SlotHooks for BrokenSlot {
         }
     }
 
-    fn end_capture(
+    unsafe fn make_graph(
         &mut self,
         inner: &mut dyn DeviceSlot,
-        into: Option<GraphId>,
-    ) -> Result<(GraphId, Built)> {
-        match (self.bug, into) {
-            (Bug::NoUpdate, Some(graph)) => {
-                let (unused, _) = inner.end_capture(None)?;
-                inner.drop_graph(unused);
-                Ok((graph, Built::Updated))
-            }
-            _ => inner.end_capture(into),
-        }
-    }
-
-    unsafe fn build_graph(
-        &mut self,
-        inner: &mut dyn DeviceSlot,
-        nodes: &[Node<'_>],
+        source: GraphSource<'_>,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         if let (Bug::NoUpdate, Some(graph)) = (self.bug, into) {
+            if source.is_captured() {
+                // SAFETY: the caller keeps the same contract.
+                let (unused, _) = unsafe { inner.make_graph(source, None)? };
+                inner.drop_graph(unused);
+            }
             return Ok((graph, Built::Updated));
         }
-        let Bug::NoEdge(missing) = self.bug else {
+        let (Bug::NoEdge(missing), GraphSource::Explicit(nodes)) = (self.bug, source) else {
             // SAFETY: the caller keeps the same contract.
-            return unsafe { inner.build_graph(nodes, into) };
+            return unsafe { inner.make_graph(source, into) };
         };
         let edges: usize = nodes.iter().map(|node| node.after.len()).sum();
         let mut before = 0;
@@ -211,7 +203,7 @@ impl SlotHooks for BrokenSlot {
             .map(|(node, after)| Node { op: node.op, after })
             .collect();
         // SAFETY: the caller keeps the same contract.
-        unsafe { inner.build_graph(&nodes, into) }
+        unsafe { inner.make_graph(GraphSource::Explicit(&nodes), into) }
     }
 
     unsafe fn set_params(

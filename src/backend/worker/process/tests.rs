@@ -169,8 +169,8 @@ fn a_worker_that_does_not_open_is_killed_and_its_own_account_is_kept() {
     let workers = Workers::new(Duration::ZERO);
     let process = Planted::default();
     workers.started(Box::new(process.clone()));
-    let told = workers.did_not_open(Error::new(ErrorKind::OutOfMemory, "no room"), false);
-    assert_eq!(told.kind(), ErrorKind::OutOfMemory);
+    let error = workers.did_not_open(Error::new(ErrorKind::OutOfMemory, "no room"), false);
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert!(process.killed.load(Acquire));
     // The one that is left is waited for before another starts.
     assert!(workers.wait_for_end().is_err());
@@ -187,8 +187,8 @@ fn a_worker_that_does_not_open_is_killed_and_its_own_account_is_kept() {
         };
         process.ended.store(true, Release);
         workers.started(Box::new(process));
-        let told = workers.did_not_open(reason("the link broke"), true);
-        assert_eq!(told.kind(), kind);
-        assert!(told.to_string().contains(status), "{told}");
+        let error = workers.did_not_open(reason("the link broke"), true);
+        assert_eq!(error.kind(), kind);
+        assert!(error.to_string().contains(status), "{error}");
     }
 }

@@ -1,8 +1,8 @@
-//! A device slot in the worker: what it was given, its graphs, and its completion flag.
+//! A slot in the worker: its work, its graphs, and its completion flag.
 
 use super::addresses::Map;
 use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED};
-use super::message::{Spec, Step};
+use super::message::{SlotCall, Spec};
 use super::polling::Polled;
 use crate::backend::{DeviceSlot, GraphId, Op};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
@@ -13,40 +13,41 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 
 pub(super) struct ServedSlot {
-    /// Addresses by the other process's names.
+    /// Maps addresses of the other process.
     pub(super) map: Map,
     flags: Arc<CompletionFlags>,
-    /// The place of the device slot's flag in `flags`.
+    /// The index of the slot's flag in `flags`.
     index: usize,
-    /// Requests without an answer, oldest first. The device slot applies them under the lock of
+    /// Requests without an answer, oldest first. The slot applies them under the lock of
     /// `state`, which it holds while it computes; the thread that posts them does not
     /// take that lock.
     inbox: Mutex<VecDeque<Posted>>,
     state: Mutex<State>,
 }
 
-/// A request that is not answered.
+/// A request without a reply.
 pub(super) enum Posted {
-    /// Work by this process's names, or why it has none; and the fence behind it.
+    /// Work with the names of this process, or the error of translating it; and the fence behind
+    /// it.
     Work {
-        steps: Result<Vec<Step>>,
+        steps: Result<Vec<SlotCall>>,
         fence: u32,
     },
     DropGraph(GraphId),
 }
 
 pub(super) struct State {
-    pub(super) device_slot: Box<dyn DeviceSlot>,
-    /// By the other process's names.
+    pub(super) slot: Box<dyn DeviceSlot>,
+    /// By the id in the other process.
     pub(super) graphs: BTreeMap<u64, Held>,
     /// The number of the last fence.
     fence: u32,
-    /// To be asked for.
+    /// The error to report.
     error: Option<Error>,
     is_lost: bool,
 }
 
-/// A graph: as it was asked for, and its operations and name here.
+/// A graph: as requested, with its operations and its id in this process.
 pub(super) struct Held {
     pub(super) spec: Spec,
     pub(super) ops: Vec<Op>,
@@ -55,7 +56,7 @@ pub(super) struct Held {
 
 impl ServedSlot {
     pub(super) fn new(
-        device_slot: Box<dyn DeviceSlot>,
+        slot: Box<dyn DeviceSlot>,
         map: Map,
         flags: Arc<CompletionFlags>,
         index: usize,
@@ -66,7 +67,7 @@ impl ServedSlot {
             index,
             inbox: Mutex::default(),
             state: Mutex::new(State {
-                device_slot,
+                slot,
                 graphs: BTreeMap::new(),
                 fence: 0,
                 error: None,
@@ -75,8 +76,8 @@ impl ServedSlot {
         }
     }
 
-    /// Gives the device slot a request: at once if no thread has the device slot, and else when that
-    /// thread is done with it.
+    /// Passes a request to the slot: at once if no thread holds the slot, otherwise when that
+    /// thread releases it.
     pub(super) fn post(&self, posted: Posted) {
         self.inbox.lock().push_back(posted);
         if let Some(mut state) = self.state.try_lock() {
@@ -84,7 +85,7 @@ impl ServedSlot {
         }
     }
 
-    /// The device slot, which has taken in what was posted before.
+    /// The slot, after all posted requests.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         self.take_in(&mut state);
@@ -106,7 +107,7 @@ impl Polled for ServedSlot {
         if !state.is_done() {
             return false;
         }
-        let flag = self.flags.device_slot(self.index);
+        let flag = self.flags.slot(self.index);
         // The failure first: a reader that sees the fence reached sees the failure too.
         if state.error.is_some() {
             let failure = match state.is_lost {
@@ -119,7 +120,7 @@ impl Polled for ServedSlot {
             flag.done.store(state.fence, Release);
         }
         drop(state);
-        // The only error is that no thread waits.
+        // The only error is that no thread sleeps.
         let _ = futex::wake(&flag.done, futex::Flags::empty(), u32::MAX);
         true
     }
@@ -136,15 +137,15 @@ impl State {
             }
             Posted::DropGraph(graph) => {
                 if let Some(held) = self.graphs.remove(&graph.0) {
-                    self.device_slot.drop_graph(held.graph);
+                    self.slot.drop_graph(held.graph);
                 }
             }
         }
     }
 
-    /// Gives a batch to the device. One that is refused half way is fenced all the
-    /// same, behind its joins: what was given of it is waited for.
-    fn work(&mut self, steps: Result<Vec<Step>>) {
+    /// Submits a batch to the device. A batch that is refused half way gets its joins and its fence
+    /// all the same, so that its submitted part is waited for.
+    fn work(&mut self, steps: Result<Vec<SlotCall>>) {
         let steps = steps.unwrap_or_else(|error| {
             self.fail(error);
             Vec::new()
@@ -152,29 +153,29 @@ impl State {
         let mut is_refused = false;
         for step in &steps {
             let given = match step {
-                Step::Join(earlier, later) => self.device_slot.join(*earlier, *later),
+                SlotCall::Join(earlier, later) => self.slot.join(*earlier, *later),
                 _ if is_refused => continue,
                 // SAFETY: the process that started this one gave the operation to its
-                // device slot, so code there vouched for it; `Worker::work` put this device slot's
+                // slot, so code there vouched for it; `Worker::work` put this slot's
                 // addresses in.
-                Step::Op(queue, op) => unsafe { self.device_slot.enqueue(*queue, op) },
-                Step::Graph(graph) => self
+                SlotCall::Op(queue, op) => unsafe { self.slot.enqueue(*queue, op) },
+                SlotCall::Graph(graph) => self
                     .graphs
                     .get(&graph.0)
                     .ok_or_else(unknown)
-                    .and_then(|held| self.device_slot.launch_graph(held.graph)),
+                    .and_then(|held| self.slot.launch_graph(held.graph)),
             };
             match given {
                 Ok(()) => {}
-                // The fence would not speak of all work.
-                Err(error) if matches!(step, Step::Join(..)) => return self.lose(error),
+                // The fence would not cover all work.
+                Err(error) if matches!(step, SlotCall::Join(..)) => return self.lose(error),
                 Err(error) => {
                     is_refused = true;
                     self.fail(error);
                 }
             }
         }
-        if let Err(error) = self.device_slot.fence() {
+        if let Err(error) = self.slot.fence() {
             self.lose(error);
         }
     }
@@ -187,7 +188,7 @@ impl State {
         self.error.get_or_insert(error);
     }
 
-    /// The device is of no use any more, or the device slot's work cannot be waited for.
+    /// Notes that the device is lost, or that the slot's work cannot be waited for.
     fn lose(&mut self, error: Error) {
         if !self.is_lost {
             self.is_lost = true;
@@ -195,14 +196,14 @@ impl State {
         }
     }
 
-    /// Whether the last fence is reached, or never will be.
+    /// Whether the last fence is reached or never will be.
     fn is_done(&mut self) -> bool {
         if self.is_lost {
             return true;
         }
-        match self.device_slot.is_done() {
+        match self.slot.is_done() {
             Ok(is_done) => is_done,
-            // Work that failed on the device: the supervisor runs it again, on another.
+            // The work failed on the device: the supervisor runs it again on another.
             Err(error) => {
                 self.lose(error);
                 true
@@ -210,7 +211,7 @@ impl State {
         }
     }
 
-    /// The error that the completion flag announces. That of a lost device stays.
+    /// The error that the completion flag announces. The error of a lost device stays.
     pub(super) fn why(&mut self) -> Error {
         let error = match self.is_lost {
             true => self.error.clone(),
@@ -220,7 +221,7 @@ impl State {
     }
 }
 
-/// An error after which the process starts again, whatever it was.
+/// Makes an error one of the device, after which the process is restarted.
 pub(super) fn as_loss(error: Error) -> Error {
     match error.scope() {
         ErrorScope::Device => error,
@@ -228,7 +229,7 @@ pub(super) fn as_loss(error: Error) -> Error {
     }
 }
 
-/// The error of a name that the other process did not introduce.
+/// The error of an id that the other process did not send before.
 pub(super) fn unknown() -> Error {
-    Error::usage("the worker was not told of this")
+    Error::usage("the worker does not know this kernel, slot or graph")
 }

@@ -16,10 +16,10 @@ use std::os::unix::net::UnixStream;
 
 /// The largest message in bytes: kernel images are the largest.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
-/// The most that is read at once.
+/// The most bytes that are read at once.
 const READ_BYTES_MAX: usize = 1 << 20;
 
-/// One end.
+/// One end of the connection.
 pub(super) struct Link {
     socket: UnixStream,
     buffer: Vec<u8>,
@@ -37,8 +37,8 @@ impl Link {
         &self.socket
     }
 
-    /// Whether the other end is closed, as it is when its process ends. Messages that
-    /// it sent before may still be there.
+    /// Whether the other end is closed, as when its process has ended. Earlier messages may still
+    /// be unread.
     pub(super) fn is_hung_up(&self) -> bool {
         let mut ends = [PollFd::new(&self.socket, PollFlags::empty())];
         let polled = retry_on_intr(|| poll(&mut ends, Some(&Timespec::default())));
@@ -58,7 +58,7 @@ impl Link {
         buffer[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
         let mut rest = &buffer[..];
         while !rest.is_empty() {
-            // No signal where the other end is gone: the error tells.
+            // Without a signal if the other end is closed: the error reports it.
             match send(&self.socket, rest, SendFlags::NOSIGNAL) {
                 Ok(sent) => rest = &rest[sent..],
                 Err(rustix::io::Errno::INTR) => {}
@@ -69,7 +69,7 @@ impl Link {
         Ok(())
     }
 
-    /// The next message; `None` where the other end is gone.
+    /// The next message; `None` if the other end is closed.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         let mut length = [0; 4];
         match self.socket.read_exact(&mut length) {
@@ -82,7 +82,7 @@ impl Link {
         if length > MESSAGE_BYTES_MAX {
             return Err(broken(format!("a message of {length} bytes")));
         }
-        // Grows with what arrives: the length alone is no reason to allocate.
+        // Grows as data arrives, so that a wrong length allocates nothing.
         self.buffer.clear();
         while self.buffer.len() < length {
             let arrived = self.buffer.len();

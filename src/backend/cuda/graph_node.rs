@@ -1,33 +1,26 @@
-//! Operations as nodes of a graph.
+//! Adds operations to graphs as nodes, and changes their parameters.
 
+use super::address_checks::{Checked, pointers};
 use super::context::Context;
-use super::rights::{Checked, pointers};
 use crate::backend::{Call, FunctionId, Op};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUmemorytype};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// What an operation is, beside its parameters.
+/// The kind of an operation.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
-    /// The kind, as messages name it.
+pub(super) struct NodeKind {
+    /// The kind for messages.
     pub(super) kind: &'static str,
     /// The function of a launch.
     pub(super) function: Option<FunctionId>,
 }
 
-impl Step {
-    pub(super) fn of(checked: &Checked<'_>) -> Step {
-        let kind = match checked.op() {
-            Op::Upload { .. } => "upload",
-            Op::Download { .. } => "download",
-            Op::Memset { .. } => "memset",
-            Op::Launch { .. } => "launch",
-            Op::Timestamp { .. } => "timestamp",
-        };
-        Step {
-            kind,
+impl NodeKind {
+    pub(super) fn of(checked: &Checked<'_>) -> NodeKind {
+        NodeKind {
+            kind: checked.op().kind_name(),
             function: checked.function_id(),
         }
     }
@@ -86,7 +79,7 @@ pub(super) unsafe fn add(
             })?;
         }
         Op::Timestamp { .. } => {
-            // SAFETY: as above; the event lives as long as the device slot, whose graph it
+            // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
             context.check("cuGraphAddEventRecordNode", unsafe {
                 (driver.cuGraphAddEventRecordNode)(&mut node, graph, after, count, checked.event())
@@ -133,7 +126,7 @@ pub(super) unsafe fn set(
             })
         }
         Op::Timestamp { .. } => {
-            // SAFETY: as above; the event lives as long as the device slot, whose graph it
+            // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
             context.check("cuGraphExecEventRecordNodeSetEvent", unsafe {
                 (driver.cuGraphExecEventRecordNodeSetEvent)(exec, node, checked.event())
@@ -169,8 +162,7 @@ fn kernel_params(checked: &Checked<'_>, args: *mut *mut c_void) -> sys::CUDA_KER
     }
 }
 
-/// The parameters of a copy in one dimension, with the types of memory that a
-/// captured copy has too.
+/// The parameters of a one-dimensional copy, with the memory types that a captured copy has.
 fn copy_params(op: &Op) -> sys::CUDA_MEMCPY3D {
     let mut params = sys::CUDA_MEMCPY3D {
         srcXInBytes: 0,

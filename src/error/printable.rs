@@ -1,4 +1,4 @@
-//! Text that comes from files and names, made safe to print.
+//! Makes text from files and names safe to print.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -6,8 +6,8 @@ use std::fmt::Write;
 /// Characters of an excerpt.
 const EXCERPT_CHARS_MAX: usize = 80;
 
-/// Text from a file for a message: the first 80 characters of [`printable`] text, with
-/// `...` after them if there are more.
+/// An excerpt of a file for a message: the first 80 characters of [`printable`] text, followed by
+/// `...` if there are more.
 pub(crate) fn excerpt(text: impl AsRef<[u8]>) -> String {
     let text = text.as_ref();
     // A character has at most 4 bytes.
@@ -19,8 +19,8 @@ pub(crate) fn excerpt(text: impl AsRef<[u8]>) -> String {
     }
 }
 
-/// A name for a message or the terminal: control characters as escapes, since a terminal
-/// obeys them, and bytes that are not UTF-8 as `\x..`.
+/// A name for a message or the terminal: control characters, which a terminal would execute, as
+/// escapes, and bytes that are not UTF-8 as `\x..`.
 pub(crate) fn printable<T: AsRef<[u8]> + ?Sized>(text: &T) -> Cow<'_, str> {
     let bytes = text.as_ref();
     if let Ok(text) = std::str::from_utf8(bytes)

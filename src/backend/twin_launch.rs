@@ -1,13 +1,13 @@
-//! Kernels as their CPU twins: those that are loaded, and one run on memory.
+//! Runs kernels as their CPU twins.
 
 use super::FunctionId;
 use crate::error::{Error, ErrorKind, Result, catch};
-use crate::record::{Kernel, ParamKind, Pointer, Scalar, TwinArg, TwinLaunch, WORD_BYTES};
+use crate::record::{DType, Kernel, ParamKind, Pointer, Scalar, TwinArg, TwinLaunch, WORD_BYTES};
 use parking_lot::RwLock;
 use rayon::ThreadPool;
 use std::sync::Arc;
 
-/// The kernels of a backend, by their [`FunctionId`].
+/// The loaded kernels of a backend, by their [`FunctionId`].
 #[derive(Default)]
 pub(super) struct Functions(RwLock<Vec<Arc<Kernel>>>);
 
@@ -47,7 +47,7 @@ fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
     same_code && a.name == b.name && a.params == b.params
 }
 
-/// Refuses a launch that passes more or less than its kernel takes.
+/// Refuses a launch that passes another number of words than its kernel takes.
 pub(super) fn check_words(kernel: &Kernel, words: &[u64]) -> Result<()> {
     match (words.len(), kernel.words()) {
         (given, taken) if given == taken => Ok(()),
@@ -57,17 +57,17 @@ pub(super) fn check_words(kernel: &Kernel, words: &[u64]) -> Result<()> {
     }
 }
 
-/// What a launch is given: values, and memory with the pointers that lie in it.
+/// A launch of a twin: its values, and the memory that its pointers point to.
 pub(super) struct Launch<'a> {
     kernel: &'a Kernel,
     grid: [u32; 3],
     args: Vec<Option<TwinArg<'a>>>,
-    /// The kernel's pointers, each with its place among the arguments.
+    /// The kernel's pointers, each with the index of its argument.
     pointers: Vec<(Pointer, usize)>,
 }
 
 impl<'a> Launch<'a> {
-    /// A launch with all that is passed by value; the rest is to be added.
+    /// A launch with the arguments that are passed by value. The caller adds the memory.
     pub(super) fn new(kernel: &'a Kernel, grid: [u32; 3], mut words: &[u64]) -> Self {
         let mut args = Vec::new();
         let mut places = Vec::new();
@@ -101,29 +101,32 @@ impl<'a> Launch<'a> {
         self.pointers[pointer].0.access.writes()
     }
 
-    /// Whether what one of the pointers `here` points to is written.
+    /// Whether the kernel writes through one of these pointers, given as (offset, pointer).
     pub(super) fn writes_any(&self, here: &[(usize, usize)]) -> bool {
         here.iter().any(|&(_, arg)| self.writes(arg))
     }
 
-    fn set(&mut self, pointer: usize, part: Part<'a>) {
+    fn set(&mut self, pointer: usize, arg: impl FnOnce(DType) -> TwinArg<'a>) {
         let (Pointer { dtype, .. }, place) = self.pointers[pointer];
-        self.args[place] = Some(match part {
-            Part::Read(bytes) => TwinArg::Read(dtype, bytes),
-            Part::Write(bytes) => TwinArg::Write(dtype, bytes),
-        });
+        self.args[place] = Some(arg(dtype));
     }
 
-    /// Adds memory that nothing in this launch writes. `here` has the pointers
-    /// that lie in it, each as its offset and its place among the kernel's.
+    fn set_read(&mut self, pointer: usize, bytes: &'a [u8]) {
+        self.set(pointer, |dtype| TwinArg::Read(dtype, bytes));
+    }
+
+    /// Adds memory that the launch only reads. `here` lists the pointers into it, each as its
+    /// offset in bytes and its index among the kernel's pointers.
     pub(super) fn add_shared(&mut self, here: &[(usize, usize)], bytes: &'a [u8]) {
         for &(offset, arg) in here {
-            self.set(arg, Part::Read(&bytes[offset..]));
+            self.set_read(arg, &bytes[offset..]);
         }
     }
 
-    /// Adds memory that this launch writes. Each argument reaches to where the
-    /// next begins.
+    /// Adds memory that the launch writes. Each argument ends where the next one begins.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if two pointers point to the same bytes and one of them writes.
     pub(super) fn add_exclusive(
         &mut self,
         mut here: Vec<(usize, usize)>,
@@ -141,15 +144,14 @@ impl<'a> Launch<'a> {
             (part, rest) = from.split_at_mut(length);
             start = offset + length;
             match (self.writes_any(same), same.len()) {
-                (true, 1) => self.set(arg, Part::Write(part)),
+                (true, 1) => self.set(arg, |dtype| TwinArg::Write(dtype, part)),
                 (false, _) => {
                     let part = &*part;
-                    same.iter()
-                        .for_each(|&(_, arg)| self.set(arg, Part::Read(part)));
+                    same.iter().for_each(|&(_, arg)| self.set_read(arg, part));
                 }
                 (true, _) => {
                     let name = &self.kernel.name;
-                    let message = format!("kernel {name} writes what it is given twice");
+                    let message = format!("kernel {name} writes a buffer that it is passed twice");
                     return Err(Error::usage(message));
                 }
             }
@@ -157,7 +159,10 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Runs the twin, on a pool or on this thread.
+    /// Runs the twin on a pool, or on this thread.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`] if the twin panics.
     pub(super) fn run(self, pool: Option<&ThreadPool>) -> Result<()> {
         let args = self.args.into_iter();
         let args = args.map(|arg| arg.expect("memory was added for every buffer"));
@@ -175,7 +180,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// The bytes that a struct's words hold.
+/// The first `bytes` bytes of a struct's words.
 fn struct_bytes(words: &[u64], bytes: usize) -> Vec<u8> {
     let mut all = Vec::with_capacity(words.len() * WORD_BYTES);
     words
@@ -183,9 +188,4 @@ fn struct_bytes(words: &[u64], bytes: usize) -> Vec<u8> {
         .for_each(|word| all.extend_from_slice(&word.to_le_bytes()));
     all.truncate(bytes);
     all
-}
-
-enum Part<'a> {
-    Read(&'a [u8]),
-    Write(&'a mut [u8]),
 }

@@ -1,6 +1,6 @@
-//! What a pool holds and did.
+//! Statistics of a pool.
 
-/// Counts of both kinds of memory, at one moment.
+/// Statistics of both kinds of memory, taken at the same moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
     /// Device memory.
@@ -9,7 +9,7 @@ pub struct PoolStats {
     pub pinned: SpaceStats,
 }
 
-/// Counts of one kind of memory. Sizes are those of allocations unless said.
+/// Statistics of one kind of memory. Sizes are those of allocations, unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceStats {
     /// Buffers alive.

@@ -1,4 +1,4 @@
-//! Buffers that own their memory.
+//! Buffers that a pool lends.
 
 use super::pool::PooledAllocation;
 use super::{Read, Slice, SliceMut, Write};
@@ -9,9 +9,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
-/// Says in a type where memory lies: [`Device`] or [`Pinned`].
-pub trait Place: sealed::Place {
-    /// The same as a value.
+/// A kind of memory as a type: [`Device`] or [`Pinned`].
+pub trait MemorySpace: sealed::MemorySpace {
+    /// The kind of memory as a value.
     const SPACE: Space;
 }
 
@@ -24,32 +24,32 @@ pub enum Device {}
 pub enum Pinned {}
 
 mod sealed {
-    pub trait Place {}
-    impl Place for super::Device {}
-    impl Place for super::Pinned {}
+    pub trait MemorySpace {}
+    impl MemorySpace for super::Device {}
+    impl MemorySpace for super::Pinned {}
 }
 
-impl Place for Device {
+impl MemorySpace for Device {
     const SPACE: Space = Space::Device;
 }
 
-impl Place for Pinned {
+impl MemorySpace for Pinned {
     const SPACE: Space = Space::Pinned;
 }
 
-/// Elements on the device.
+/// A buffer in device memory.
 pub type DeviceBuffer<T> = Owned<T, Device>;
-/// Elements in pinned memory.
+/// A buffer in pinned memory.
 pub type PinnedBuffer<T> = Owned<T, Pinned>;
 
-/// Elements in an allocation of a pool, which takes it back when this is dropped.
+/// A buffer of elements of type `T`. Dropping it returns its allocation to the pool.
 pub struct Owned<T, P> {
     pooled: PooledAllocation,
     len: usize,
     of: PhantomData<fn() -> (T, P)>,
 }
 
-impl<T: Element, P: Place> Owned<T, P> {
+impl<T: Element, P: MemorySpace> Owned<T, P> {
     pub(super) fn new(pooled: PooledAllocation, len: usize) -> Self {
         Owned {
             pooled,
@@ -58,7 +58,7 @@ impl<T: Element, P: Place> Owned<T, P> {
         }
     }
 
-    /// Elements; at least one.
+    /// The number of elements; at least one.
     #[allow(clippy::len_without_is_empty, reason = "no buffer is empty")]
     pub fn len(&self) -> usize {
         self.len
@@ -69,29 +69,29 @@ impl<T: Element, P: Place> Owned<T, P> {
         Slice::new(&self.pooled, 0, self.len)
     }
 
-    /// All elements, to write.
+    /// All elements, mutable.
     pub fn as_slice_mut(&mut self) -> SliceMut<'_, T, P> {
         SliceMut::new(&self.pooled, 0, self.len)
     }
 
-    /// Some of the elements.
+    /// A part of the elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that does not lie inside.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T, P>> {
         self.as_slice().slice(range)
     }
 
-    /// Some of the elements, to write.
+    /// A part of the elements, mutable.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that is not inside.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that does not lie inside.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<SliceMut<'_, T, P>> {
         self.as_slice_mut().into_slice(range)
     }
 
-    /// All elements, to bind to a recording's buffer. The memory stays as it is
-    /// for as long as the view, or a graph that was made with it, lives.
+    /// All elements, to bind to a recording's buffer. The view, and graphs that are made with it,
+    /// keep the memory.
     pub fn view(&self) -> AllocationView {
         self.as_slice().view()
     }
@@ -99,7 +99,7 @@ impl<T: Element, P: Place> Owned<T, P> {
     /// [`SliceMut::upload`] to all elements.
     ///
     /// # Errors
-    /// As there.
+    /// As [`SliceMut::upload`].
     pub fn upload(&mut self, from: &[T]) -> Result<()> {
         self.as_slice_mut().upload(from)
     }
@@ -107,7 +107,7 @@ impl<T: Element, P: Place> Owned<T, P> {
     /// [`Slice::download`] of all elements.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Slice::download`].
     pub fn download(&self, to: &mut [T]) -> Result<()> {
         self.as_slice().download(to)
     }
@@ -115,8 +115,8 @@ impl<T: Element, P: Place> Owned<T, P> {
     /// [`SliceMut::copy_from`] to all elements.
     ///
     /// # Errors
-    /// As there.
-    pub fn copy_from<Q: Place>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
+    /// As [`SliceMut::copy_from`].
+    pub fn copy_from<Q: MemorySpace>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
         self.as_slice_mut().copy_from(from)
     }
 }
@@ -125,7 +125,7 @@ impl<T: Element> PinnedBuffer<T> {
     /// [`Slice::read`] of all elements.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Slice::read`].
     pub fn read(&self) -> Result<Read<'_, T>> {
         self.as_slice().read()
     }
@@ -133,13 +133,13 @@ impl<T: Element> PinnedBuffer<T> {
     /// [`SliceMut::write`] to all elements.
     ///
     /// # Errors
-    /// As there.
+    /// As [`SliceMut::write`].
     pub fn write(&mut self) -> Result<Write<'_, T>> {
         self.as_slice_mut().into_write()
     }
 }
 
-impl<T: Element, P: Place> fmt::Debug for Owned<T, P> {
+impl<T: Element, P: MemorySpace> fmt::Debug for Owned<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_slice().fmt(f)
     }

@@ -1,9 +1,9 @@
-//! Counting the calls made to a device.
+//! Counts driver calls.
 
 use super::DriverCalls;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a call does, for the count.
+/// The counter that a call adds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// [`DriverCalls::allocations`].
@@ -18,7 +18,7 @@ pub enum Call {
     Timing,
 }
 
-/// The counts of one device, which its device slots share.
+/// The counters of one device, shared by its slots.
 #[derive(Debug, Default)]
 pub struct CallCounters([AtomicU64; 5]);
 

@@ -1,16 +1,16 @@
-//! Which work of a device slot its next fence speaks of.
+//! Tracks which work of a slot is ordered before its next fence.
 
-use super::message::Step;
+use super::message::SlotCall;
 use crate::backend::{Queue, Streams};
 
 const QUEUES: usize = 3;
 const ALL: u8 = (1 << QUEUES) - 1;
 
-/// The order of a device slot's queues among each other. A fence stands in the download queue
-/// and speaks of another queue's work only if a join orders that before it.
+/// The order between a slot's queues. A fence is in the download queue, and covers work of another
+/// queue only if a join orders that work before it.
 pub(super) struct QueueOrder {
-    /// By queue: the set of queues all of whose work so far is done before what this
-    /// queue is given from now on.
+    /// For each queue, the set of queues whose work so far is ordered before the next work of this
+    /// queue.
     after: [u8; QUEUES],
     one_stream: bool,
 }
@@ -24,7 +24,7 @@ fn index(queue: Queue) -> usize {
 }
 
 impl QueueOrder {
-    /// Of a device slot that was given nothing.
+    /// The order of a slot without work.
     pub(super) fn new(streams: Streams) -> QueueOrder {
         QueueOrder {
             after: [ALL; QUEUES],
@@ -37,11 +37,11 @@ impl QueueOrder {
         self.after = [ALL; QUEUES];
     }
 
-    pub(super) fn add(&mut self, step: &Step) {
+    pub(super) fn add(&mut self, step: &SlotCall) {
         match step {
-            Step::Op(queue, _) => self.give(*queue),
-            Step::Graph(_) => self.give(Queue::Compute),
-            Step::Join(earlier, later) => {
+            SlotCall::Op(queue, _) => self.give(*queue),
+            SlotCall::Graph(_) => self.give(Queue::Compute),
+            SlotCall::Join(earlier, later) => {
                 self.after[index(*later)] |= self.after[index(*earlier)];
             }
         }
@@ -56,7 +56,7 @@ impl QueueOrder {
         }
     }
 
-    /// Whether a fence that is set now speaks of all work of the device slot.
+    /// Whether a fence that is set now covers all work of the slot.
     pub(super) fn fence_covers_all(&self) -> bool {
         self.one_stream || self.after[index(Queue::Download)] == ALL
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_fence_speaks_of_what_the_download_queue_comes_after() {
-        let (graph, join) = (Step::Graph(GraphId(0)), Step::Join);
+        let (graph, join) = (SlotCall::Graph(GraphId(0)), SlotCall::Join);
         let mut order = QueueOrder::new(Streams::PerStage);
         assert!(order.fence_covers_all());
         order.add(&graph);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn on_one_stream_a_fence_speaks_of_everything() {
         let mut order = QueueOrder::new(Streams::PerSlot);
-        order.add(&Step::Graph(GraphId(0)));
+        order.add(&SlotCall::Graph(GraphId(0)));
         assert!(order.fence_covers_all());
     }
 }

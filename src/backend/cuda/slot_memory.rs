@@ -1,32 +1,31 @@
-//! One device slot's share of the arenas.
+//! One slot's part of the arenas.
 
 use super::memory::{DeviceMemory, Pinned};
 use crate::backend::{Addresses, HostViews, Layout, Space};
 use crate::record::BufferId;
 use std::sync::Arc;
 
-/// The part of both arenas that one device slot owns. The arenas live as long as the
-/// last share of them.
-pub(super) struct Share {
+/// The part of both arenas that one slot owns. The arenas live as long as their last part.
+pub(super) struct SlotMemory {
     layout: Arc<Layout>,
     pinned: Arc<Pinned>,
     device: Arc<DeviceMemory>,
-    /// Which part; no two shares of an arena have the same.
+    /// The index of the part; each exists once.
     index: usize,
 }
 
-impl Share {
-    /// Cuts both arenas into `count` shares.
+impl SlotMemory {
+    /// Divides both arenas into `count` parts.
     pub(super) fn cut(
         layout: Layout,
         pinned: Pinned,
         device: DeviceMemory,
         count: usize,
-    ) -> impl Iterator<Item = Share> {
+    ) -> impl Iterator<Item = SlotMemory> {
         assert!(layout.host_bytes * count <= pinned.bytes());
         assert!(layout.device_bytes * count <= device.bytes());
         let (layout, pinned, device) = (Arc::new(layout), Arc::new(pinned), Arc::new(device));
-        (0..count).map(move |index| Share {
+        (0..count).map(move |index| SlotMemory {
             layout: Arc::clone(&layout),
             pinned: Arc::clone(&pinned),
             device: Arc::clone(&device),
@@ -42,7 +41,7 @@ impl Share {
         self.layout.device_bytes
     }
 
-    /// Keeps both arenas for ever: the device may still be at work in them.
+    /// Leaks both arenas: the device may still use them.
     pub(super) fn leak(&self) {
         std::mem::forget((Arc::clone(&self.pinned), Arc::clone(&self.device)));
     }
@@ -55,11 +54,11 @@ impl Share {
     }
 
     pub(super) fn buffer_count(&self) -> usize {
-        self.layout.places.len()
+        self.layout.buffers.len()
     }
 
     pub(super) fn addresses(&self, buffer: BufferId) -> Addresses {
-        let place = &self.layout.places[buffer.index()];
+        let place = &self.layout.buffers[buffer.index()];
         Addresses {
             device: self.device_start() + place.device as u64,
             host: place
@@ -75,11 +74,11 @@ impl Share {
     /// No work in flight may write it.
     ///
     /// # Panics
-    /// If it has none.
+    /// If it has no host side.
     pub(super) unsafe fn host(&self, buffer: BufferId) -> &[u8] {
-        let place = &self.layout.places[buffer.index()];
+        let place = &self.layout.buffers[buffer.index()];
         let offset = place.host.expect("the host sees the buffer");
-        // SAFETY: `Layout` put the place inside the share, which nobody else
+        // SAFETY: `Layout` put the place inside the share, which no other code
         // has and `Pinned` zeroed; `&self` keeps writers of this side away, and
         // the caller those of the device.
         unsafe { std::slice::from_raw_parts(self.host_start().add(offset), place.bytes) }
@@ -91,14 +90,14 @@ impl Share {
     /// No work in flight may read or write them.
     ///
     /// # Panics
-    /// If one has none, or they do not ascend.
+    /// If one has no host side, or they do not ascend.
     pub(super) unsafe fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         assert!(
             buffers.is_sorted_by(|a, b| a.index() < b.index()),
             "buffers ascend, each once"
         );
         let view = |buffer: &BufferId| {
-            let place = &self.layout.places[buffer.index()];
+            let place = &self.layout.buffers[buffer.index()];
             let offset = place.host.expect("the host sees the buffer");
             // SAFETY: as for `host`, with `&mut self` keeping readers away too;
             // places do not overlap and the assert lets none come twice.
@@ -107,8 +106,7 @@ impl Share {
         buffers.iter().map(view).collect()
     }
 
-    /// Whether a range is inside this share, on the side of `space` if one is
-    /// given.
+    /// Whether a range lies in this part, on the side of `space` if given.
     pub(super) fn contains(&self, space: Option<Space>, address: u64, bytes: usize) -> bool {
         let pinned = || {
             is_inside(

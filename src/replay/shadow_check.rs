@@ -1,104 +1,65 @@
-//! The same batch as launches and as a graph, compared bit by bit.
+//! Runs a batch as single launches and as a graph, and compares the results bit by bit.
 //!
-//! The audit shows that a graph holds what was lowered; this shows that it does the
-//! same. It also finds kernels whose results depend on timing or on the order of
-//! their threads: of those, no replay is sure.
+//! The audit shows that a graph holds the lowered commands; this check shows that they compute the
+//! same. It also finds kernels whose results depend on timing or on the order of their threads:
+//! no replay of those is reproducible.
 
 use super::deadline::wait_within;
-use super::executor::{Executor, Ready, Replay, mark_all};
-use super::give::enqueue_zeros;
-use super::timed::Times;
-use super::{Bindings, Policy, Verify};
-use crate::backend::{Backend, DeviceSlot, Streams};
+use super::ready_batch::{ReadyBatch, Submission, fence_all};
+use super::submit::enqueue_zeros;
+use super::{Bindings, Policy, Replay};
+use crate::backend::{Backend, DeviceSlot};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{BufferId, Command, DType, Recording, View};
 use crate::workload::Extent;
 
-impl Executor {
-    /// Whether the next batch of a bucket runs twice: the first one of its graph,
-    /// and every so many of the slot.
-    pub(super) fn is_checked(&mut self, bucket: usize) -> bool {
-        let policy = &self.policy;
-        let every = u64::from(policy.shadow_every);
-        let shadowed = every > 0 && self.replays.is_multiple_of(every);
-        let shares_memory = self.backend.device().shares_host_memory;
-        let first = match policy.verify {
-            // There a graph is the same calls.
-            Verify::Auto => !shares_memory,
-            Verify::First => true,
-            Verify::Off => false,
-        };
-        let has_graph = self
-            .ready_mut(bucket)
-            .is_some_and(|ready| ready.graph.is_some());
-        let is_first = first && has_graph && !self.past[bucket].verified;
-        if !is_first && !shadowed {
-            return false;
-        }
-        let once = self.runs_once(bucket);
-        if once && is_first {
-            // Said once.
-            self.past[bucket].verified = true;
-            tracing::info!(
-                bucket,
-                "not verified: a batch changes its inputs, and cannot run twice"
-            );
-        }
-        !once
-    }
-
-    /// Whether a batch of a bucket may not run a second time, as its inputs cannot be
-    /// brought back: its kernels may write memory of the embedder, or they change an
-    /// input that is uploaded in part.
-    pub(super) fn runs_once(&self, bucket: usize) -> bool {
-        let recording = &self.buckets().as_slice()[bucket].recording;
-        let mut commands = recording.commands().iter();
-        if commands.any(|command| command.writes_declared() == Some(true)) {
-            return true;
-        }
-        let bindings = self.bindings[bucket].as_ref();
-        bindings.is_some_and(|bindings| {
-            let changed = changed_inputs(recording);
-            let size = |id: &BufferId| recording.buffers()[id.index()].size_bytes();
-            changed.iter().any(|id| bindings.bytes(*id) < size(id))
-        })
-    }
+/// Whether a batch over these bindings can run only once, because its inputs cannot be restored:
+/// its kernels may write memory of the embedder, or change an input that is uploaded in part.
+pub(super) fn runs_once(bindings: &Bindings) -> bool {
+    let recording = bindings.recording();
+    let mut commands = recording.commands().iter();
+    let size = |id: &BufferId| recording.buffers()[id.index()].size_bytes();
+    commands.any(|command| command.writes_declared() == Some(true))
+        || changed_inputs(recording)
+            .iter()
+            .any(|id| bindings.bytes(*id) < size(id))
 }
 
-/// Gives a batch as launches, waits, gives it again as it is replayed, waits, and
-/// compares what of the downloads is live. Both start from buffers of zeros: what
-/// an item without a result leaves there is no difference.
-pub(super) fn give_twice(
+/// Submits a batch as single launches, waits, submits it again as the policy replays it, waits,
+/// and compares the live part of the downloads. Buffers are set to zero before each run, so that
+/// an item without a result makes no difference.
+///
+/// # Errors
+/// [`ErrorKind::Mismatch`] if the results differ; [`ErrorKind::Deadline`] if a run takes longer
+/// than the policy allows; as [`DeviceSlot::enqueue`] and [`DeviceSlot::wait`].
+pub(super) fn run_twice(
     backend: &dyn Backend,
-    device_slot: &mut dyn DeviceSlot,
-    ready: &Ready,
+    slot: &mut dyn DeviceSlot,
+    ready: &ReadyBatch,
     bindings: &Bindings,
     live: Extent,
     policy: &Policy,
     replay: &mut Replay,
 ) -> Result<()> {
-    let per_stage = policy.streams == Streams::PerStage;
-    // Host memory may be looked at once all is done that anybody gave.
-    replay.calls += mark_all(device_slot, per_stage).within(|| "earlier work")?;
-    wait_within(device_slot, policy.deadline).within(|| "earlier work")?;
-    let inputs = updated_inputs(backend, &*device_slot, bindings);
-    reset(device_slot, bindings, &[], replay).within(|| "reset of buffers")?;
+    let as_replayed = ready.untimed(live, policy.streams);
+    let as_launches = Submission {
+        graph: None,
+        ..as_replayed
+    };
+    // The host may read its memory only when no work is in flight.
+    replay.calls += fence_all(slot, policy.streams).within(|| "earlier work")?;
+    wait_within(slot, policy.deadline).within(|| "earlier work")?;
+    let inputs = updated_inputs(backend, &*slot, bindings);
+    reset(slot, bindings, &[], replay).within(|| "reset of buffers")?;
     ready
-        .give(device_slot, None, live, per_stage, Times::None, replay)
+        .submit(slot, as_launches, replay)
+        .and_then(|()| wait_within(slot, policy.deadline))
         .within(|| "as launches")?;
-    wait_within(device_slot, policy.deadline).within(|| "as launches")?;
-    let first = Results::of(&*device_slot, bindings, live)?;
-    reset(device_slot, bindings, &inputs, replay).within(|| "reset of buffers")?;
-    ready.give(
-        device_slot,
-        ready.graph,
-        live,
-        per_stage,
-        Times::None,
-        replay,
-    )?;
-    wait_within(device_slot, policy.deadline)?;
-    let second = Results::of(&*device_slot, bindings, live)?;
+    let first = Results::of(&*slot, bindings, live)?;
+    reset(slot, bindings, &inputs, replay).within(|| "reset of buffers")?;
+    ready.submit(slot, as_replayed, replay)?;
+    wait_within(slot, policy.deadline)?;
+    let second = Results::of(&*slot, bindings, live)?;
     let names = match ready.graph {
         Some(_) => ["as launches", "as a graph"],
         None => ["the first time", "the second time"],
@@ -124,11 +85,11 @@ fn changed_inputs(recording: &Recording) -> Vec<BufferId> {
     changed
 }
 
-/// The contents of upload buffers that kernels change and whose host side they change
-/// with it, so that another upload would not bring them back.
+/// The contents of upload buffers that kernels change, where host and device share memory: there
+/// another upload does not restore them.
 pub(super) fn updated_inputs(
     backend: &dyn Backend,
-    device_slot: &dyn DeviceSlot,
+    slot: &dyn DeviceSlot,
     bindings: &Bindings,
 ) -> Vec<(BufferId, Vec<u8>)> {
     if !backend.device().shares_host_memory {
@@ -136,26 +97,26 @@ pub(super) fn updated_inputs(
     }
     let mut changed = changed_inputs(bindings.recording());
     changed.retain(|id| bindings.host_view(*id).is_none());
-    let bytes = |id: BufferId| (id, device_slot.host(id).to_vec());
+    let bytes = |id: BufferId| (id, slot.host(id).to_vec());
     changed.into_iter().map(bytes).collect()
 }
 
-/// Brings inputs back as they were, where the host may write.
-pub(super) fn restore(device_slot: &mut dyn DeviceSlot, inputs: &[(BufferId, Vec<u8>)]) {
+/// Writes inputs back to the host side.
+pub(super) fn restore(slot: &mut dyn DeviceSlot, inputs: &[(BufferId, Vec<u8>)]) {
     for (id, bytes) in inputs {
-        device_slot.host_mut(&[*id])[0].copy_from_slice(bytes);
+        slot.host_mut(&[*id])[0].copy_from_slice(bytes);
     }
 }
 
-/// Sets what an earlier run left to zero, so that nothing of it passes for a result
-/// of the next. What embedders bound is theirs, and uploads run again.
+/// Restores the inputs and sets all other buffers of the slot to zero, so that no result of an
+/// earlier run is taken for one of the next. Memory that the embedder bound stays as it is.
 fn reset(
-    device_slot: &mut dyn DeviceSlot,
+    slot: &mut dyn DeviceSlot,
     bindings: &Bindings,
     inputs: &[(BufferId, Vec<u8>)],
     replay: &mut Replay,
 ) -> Result<()> {
-    restore(device_slot, inputs);
+    restore(slot, inputs);
     let recording = bindings.recording();
     let made = |view: View| view != View::Upload;
     for (id, decl) in recording
@@ -164,16 +125,16 @@ fn reset(
     {
         let bytes = decl.size_bytes();
         if decl.view == View::Download && bindings.host_view(id).is_none() {
-            device_slot.host_mut(&[id])[0][..bytes].fill(0);
+            slot.host_mut(&[id])[0][..bytes].fill(0);
         }
     }
     for (id, decl) in recording
         .buffers_by_id()
         .filter(|(_, decl)| made(decl.view))
     {
-        let own = device_slot.addresses(id).device;
+        let own = slot.addresses(id).device;
         if bindings.device(id) == own {
-            enqueue_zeros(device_slot, id, decl.size_bytes())?;
+            enqueue_zeros(slot, id, decl.size_bytes())?;
             replay.calls += 1;
         }
     }
@@ -184,7 +145,7 @@ fn reset(
 struct Results(Vec<(BufferId, Vec<u8>)>);
 
 impl Results {
-    fn of(device_slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
+    fn of(slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
         let recording = bindings.recording();
         let mut results = Vec::new();
         for command in recording.commands() {
@@ -195,7 +156,7 @@ impl Results {
             let bytes = decl.unit.live_len(live.as_slice()) * decl.dtype.size_bytes();
             let bytes = bytes.min(bindings.bytes(id));
             let copied = match bindings.host_view(id) {
-                None => device_slot.host(id)[..bytes].to_vec(),
+                None => slot.host(id)[..bytes].to_vec(),
                 Some(view) => {
                     let start = (view.address() - view.allocation().address()) as usize;
                     view.allocation().read()?[start..start + bytes].to_vec()
@@ -207,7 +168,7 @@ impl Results {
     }
 
     /// # Errors
-    /// [`ErrorKind::Mismatch`], with the first element that differs.
+    /// [`ErrorKind::Mismatch`] with the first element that differs.
     fn compare(&self, other: &Results, recording: &Recording, names: [&str; 2]) -> Result<()> {
         for ((id, first), (_, second)) in self.0.iter().zip(&other.0) {
             let decl = &recording.buffers()[id.index()];
@@ -234,7 +195,7 @@ impl Results {
     }
 }
 
-/// One element as a number: its bits where Rust has no such number, the bytes of a struct.
+/// One element as a number; of types that Rust lacks, its bits.
 fn element_text(dtype: DType, bytes: &[u8]) -> String {
     if let DType::Struct(_) = dtype {
         return format!("{bytes:02x?}");
@@ -242,7 +203,7 @@ fn element_text(dtype: DType, bytes: &[u8]) -> String {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_le_bytes(word);
-    // With the sign of the element, whatever its size.
+    // Moves the sign bit of an integer of any size to the top.
     let shift = 64 - 8 * bytes.len() as u32;
     match dtype {
         DType::F32 => format!("{:?} ({bits:#010x})", f32::from_bits(bits as u32)),
@@ -259,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_told_as_numbers_of_their_type() {
+    fn elements_are_printed_as_numbers_of_their_type() {
         let text = element_text;
         assert_eq!(text(DType::I8, &[0xfe]), "-2");
         assert_eq!(text(DType::I32, &(-7_i32).to_le_bytes()), "-7");

@@ -1,10 +1,10 @@
-//! A driver without a device, for tests of what the backend does with the driver's
-//! answers. Memory is the host's, a copy happens when it is waited for, and captures of
-//! other threads refuse and are invalidated by the driver's rules.
+//! A driver without a device, for tests of the backend's reactions to the driver. Memory is the
+//! host's, a copy takes effect when it is waited for, and captures of other threads refuse calls
+//! and are invalidated by the driver's rules.
 
-use super::code;
 use super::context::{Context, Device};
 use super::driver::Driver;
+use super::result_codes;
 use cudarc::driver::sys;
 use parking_lot::{Mutex, MutexGuard};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -26,24 +26,24 @@ const INVALID_CONTEXT: i32 = 201;
 pub(super) const PRIMARY: usize = 0x1000;
 const ALIGN_BYTES: usize = 256;
 
-/// What the driver knows.
+/// The state of the driver.
 #[derive(Default)]
 pub(super) struct State {
     /// Whether another thread has a capture of mode global open.
     pub(super) captures_elsewhere: bool,
     /// Whether a call invalidated that capture.
     pub(super) invalidated: bool,
-    /// What waits return in place of waiting, if not 0.
+    /// The result of waits, if not 0.
     pub(super) waits_return: i32,
     /// References to the primary context.
     pub(super) retained: u32,
     /// Allocations by address, with their sizes.
     pub(super) memory: BTreeMap<usize, usize>,
-    /// Copies that were given and have not happened: to, from, bytes.
+    /// Pending copies: (to, from, bytes).
     pub(super) copies: Vec<(usize, usize, usize)>,
     /// The capture on the backend's own stream: its mode, and who began it.
     pub(super) capture: Option<(u32, ThreadId)>,
-    /// What an update of a graph returns, and why, if not 0.
+    /// The result of an update of a graph and its reason, if not 0.
     pub(super) update_returns: (i32, u32),
     handles: usize,
 }
@@ -58,7 +58,7 @@ thread_local! {
     static CHANGES: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// The only user of the driver, with fresh state; others wait for its end.
+/// Exclusive use of the driver, with fresh state.
 pub(super) struct Session {
     _turn: MutexGuard<'static, ()>,
     pub(super) driver: &'static Driver,
@@ -79,7 +79,7 @@ impl Session {
     }
 }
 
-/// Looks at the driver's state, or changes it.
+/// Reads or changes the driver's state.
 pub(super) fn state<T>(use_it: impl FnOnce(&mut State) -> T) -> T {
     use_it(STATE.lock().as_mut().expect("a session is open"))
 }
@@ -89,7 +89,7 @@ pub(super) fn thread() -> (u32, Vec<usize>) {
     (MODE.get(), STACK.with_borrow(Vec::clone))
 }
 
-/// Puts the calling thread into a state.
+/// Sets the mode and the contexts of the calling thread.
 pub(super) fn set_thread(mode: u32, stack: &[usize]) {
     MODE.set(mode);
     STACK.set(stack.to_vec());
@@ -131,19 +131,19 @@ fn free(start: usize) -> i32 {
         Some(bytes) => {
             // SAFETY: `take_memory` made it with this layout, and it was still known.
             unsafe { dealloc(start as *mut u8, layout(bytes)) };
-            code::SUCCESS
+            result_codes::SUCCESS
         }
-        None => code::INVALID_VALUE,
+        None => result_codes::INVALID_VALUE,
     })
 }
 
-/// A wait: makes the copies, unless it is told to fail.
+/// Waits: makes the pending copies, unless it is set to fail.
 fn wait() -> i32 {
     allow(|state| {
         if state.capture.is_some() {
             return CAPTURE_UNSUPPORTED;
         }
-        if state.waits_return == code::SUCCESS {
+        if state.waits_return == result_codes::SUCCESS {
             for (to, from, bytes) in state.copies.drain(..) {
                 // SAFETY: the backend keeps both ranges alive until this wait. The tests
                 // check that it does before they let a wait succeed.
@@ -156,14 +156,14 @@ fn wait() -> i32 {
 
 fn give_copy(to: usize, from: usize, bytes: usize) -> i32 {
     state(|state| state.copies.push((to, from, bytes)));
-    code::SUCCESS
+    result_codes::SUCCESS
 }
 
 /// Writes what a call returns by pointer.
 fn put<T>(place: *mut T, value: T) -> i32 {
     // SAFETY: the backend passes places that outlive the call.
     unsafe { place.write(value) };
-    code::SUCCESS
+    result_codes::SUCCESS
 }
 
 fn handle<T>(place: *mut *mut T) -> i32 {
@@ -200,7 +200,7 @@ fn threads(driver: &mut Driver) {
     }
     extern "C" fn release(_: sys::CUdevice) -> i32 {
         state(|state| state.retained -= 1);
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn get(context: *mut sys::CUcontext) -> i32 {
         let top = STACK.with_borrow(|stack| stack.last().copied());
@@ -209,7 +209,7 @@ fn threads(driver: &mut Driver) {
     extern "C" fn push(context: sys::CUcontext) -> i32 {
         STACK.with_borrow_mut(|stack| stack.push(context as usize));
         CHANGES.set((CHANGES.get().0, CHANGES.get().1 + 1));
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn pop(context: *mut sys::CUcontext) -> i32 {
         match STACK.with_borrow_mut(Vec::pop) {
@@ -238,14 +238,14 @@ fn threads(driver: &mut Driver) {
 
 fn memory(driver: &mut Driver) {
     extern "C" fn allocate(address: *mut sys::CUdeviceptr, bytes: usize) -> i32 {
-        match allow(|_| code::SUCCESS) {
-            code::SUCCESS => put(address, take_memory(bytes) as u64),
+        match allow(|_| result_codes::SUCCESS) {
+            result_codes::SUCCESS => put(address, take_memory(bytes) as u64),
             refused => refused,
         }
     }
     extern "C" fn allocate_host(address: *mut *mut c_void, bytes: usize, _: c_uint) -> i32 {
-        match allow(|_| code::SUCCESS) {
-            code::SUCCESS => put(address, take_memory(bytes) as *mut c_void),
+        match allow(|_| result_codes::SUCCESS) {
+            result_codes::SUCCESS => put(address, take_memory(bytes) as *mut c_void),
             refused => refused,
         }
     }
@@ -281,7 +281,7 @@ fn memory(driver: &mut Driver) {
     }
     extern "C" fn set(_: sys::CUdeviceptr, byte: c_uchar, _: usize, _: sys::CUstream) -> i32 {
         assert_eq!(byte, 0, "memory comes zeroed, so only zeros are set");
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     driver.cuMemAlloc_v2 = allocate;
     driver.cuMemHostAlloc = allocate_host;
@@ -301,7 +301,7 @@ fn streams(driver: &mut Driver) {
         handle(event)
     }
     extern "C" fn record(_: sys::CUevent, _: sys::CUstream) -> i32 {
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn wait_stream(_: sys::CUstream) -> i32 {
         wait()
@@ -320,7 +320,7 @@ fn streams(driver: &mut Driver) {
 fn graphs(driver: &mut Driver) {
     extern "C" fn begin(_: sys::CUstream, mode: sys::CUstreamCaptureMode) -> i32 {
         state(|state| state.capture = Some((mode as u32, current().id())));
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     extern "C" fn end(_: sys::CUstream, graph: *mut sys::CUgraph) -> i32 {
         let wrong_thread = state(|state| match state.capture {
@@ -367,7 +367,7 @@ fn graphs(driver: &mut Driver) {
         result
     }
     extern "C" fn launch(_: sys::CUgraphExec, _: sys::CUstream) -> i32 {
-        code::SUCCESS
+        result_codes::SUCCESS
     }
     driver.cuStreamBeginCapture_v2 = begin;
     driver.cuStreamEndCapture = end;

@@ -1,19 +1,17 @@
-//! The devices that the driver shows, and which of them is meant: plain data, so
-//! that it needs no device to be right.
+//! Finds the device that a [`DeviceChoice`] names among the visible ones.
 
 use super::DeviceChoice;
 use crate::error::{Error, ErrorKind, Result};
 use std::fmt;
 
-/// What a device is known by in messages.
+/// A device as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) name: String,
     pub(super) uuid: String,
 }
 
-/// The visible devices in the driver's order, at least one, and what they were
-/// chosen by.
+/// The visible devices in the driver's order, at least one.
 pub(super) struct Visible {
     pub(super) devices: Vec<Known>,
     /// The value of CUDA_VISIBLE_DEVICES.
@@ -21,12 +19,12 @@ pub(super) struct Visible {
 }
 
 impl Visible {
-    /// The ordinal of the device that `choice` means. `free_bytes` says how much
-    /// memory a device has left.
+    /// The ordinal of the device that `choice` names. `free_bytes` returns the free memory of a
+    /// device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] where that is none, or more than one; the first
-    /// device's own error where none tells its free memory.
+    /// [`ErrorKind::Unavailable`] if no device or more than one matches; the first device's own
+    /// error if the free memory of none is known.
     pub(super) fn choose(
         &self,
         choice: &DeviceChoice,
@@ -97,7 +95,7 @@ impl fmt::Display for Visible {
     }
 }
 
-/// What CUDA_VISIBLE_DEVICES says, in words.
+/// Describes the value of CUDA_VISIBLE_DEVICES.
 pub(super) fn variable_text(value: Option<&str>) -> String {
     match value {
         None => "CUDA_VISIBLE_DEVICES is not set".to_owned(),
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_meant_by_its_number_or_enough_of_its_uuid_in_any_case() {
+    fn a_device_is_named_by_its_number_or_enough_of_its_uuid_in_any_case() {
         let cases = [
             ("0", 0),
             ("2", 2),
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_no_device_or_two_is_refused_with_what_is_visible() {
+    fn a_choice_of_no_device_or_two_is_refused_with_the_visible_ones() {
         let cases = [
             ("3", "there is no device 3"),
             ("GPU-6", "no device has a UUID that begins with GPU-6"),
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn most_free_is_the_first_of_the_freest_that_tell() {
+    fn most_free_is_the_first_of_the_freest_that_are_known() {
         let chosen = |free: [Option<u64>; 3]| {
             visible(3, None).choose(&DeviceChoice::MostFree, |ordinal| {
                 let silent = || Error::new(ErrorKind::Unavailable, format!("{ordinal} is held"));
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_hides_everything_is_told_so() {
+    fn a_variable_that_hides_everything_is_explained() {
         assert_eq!(
             variable_text(Some("")),
             "CUDA_VISIBLE_DEVICES is empty, which hides all devices"

@@ -1,18 +1,18 @@
-//! The sizes that allocations come in.
+//! Size classes of allocations.
 
-/// The smallest allocation: what the driver itself aligns to, so less saves nothing.
+/// The smallest allocation in bytes: the alignment of the driver, so less saves nothing.
 const BYTES_MIN: usize = 256;
 
-/// Sizes in each doubling. An allocation is less than a quarter larger than what was
-/// asked for, once that is beyond the smallest.
+/// Sizes per doubling. An allocation above the smallest size is less than a quarter larger than
+/// requested.
 const STEPS: usize = 4;
 
-/// The largest step: from 8 MiB on, sizes are multiples of the driver's own
-/// pages, and what is wasted shrinks with the size.
+/// The largest step in bytes: from 8 MiB on, sizes are multiples of the driver's pages, and the
+/// wasted share shrinks with the size.
 const STEP_BYTES_MAX: usize = 2 << 20;
 
-/// The size of the allocation for `bytes` bytes, `None` beyond the address space.
-/// Allocations are reused for their own size alone.
+/// The size in bytes of the allocation for a request of `bytes` bytes; `None` if it exceeds the
+/// address space. An allocation is reused only for requests of its own size.
 pub(super) fn allocation_bytes(bytes: usize) -> Option<usize> {
     if bytes <= BYTES_MIN {
         return Some(BYTES_MIN);

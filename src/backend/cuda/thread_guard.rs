@@ -1,16 +1,15 @@
-//! The calling thread's CUDA state during a call of the backend.
+//! Sets the CUDA state of the calling thread for a call of the backend.
 //!
-//! The driver keeps two things for each thread: a stack of contexts, whose top is
-//! current, and a mode that says whose captures restrict the thread. In the default
-//! mode a capture of mode global (PyTorch's are) on any thread of the process refuses
-//! "potentially unsafe" calls everywhere, which includes allocations and queries of
-//! events, and such a call also invalidates the capture. So every call here runs in
-//! the relaxed mode, in which captures of others are not its concern, and with the
-//! backend's context current.
+//! The driver keeps two things for each thread: a stack of contexts, whose top is current, and a
+//! mode that determines whose captures restrict the thread. In the default mode a capture of mode
+//! global on any thread of the process (PyTorch's are) refuses "potentially unsafe" calls
+//! everywhere, such as allocations and queries of events, and such a call also invalidates the
+//! capture. So every call here runs in the relaxed mode, which captures of other threads do not
+//! affect, and with the backend's context current.
 
-use super::code;
 use super::driver::Driver;
-use crate::backend::own_thread;
+use super::result_codes;
+use crate::backend::crate_threads;
 use cudarc::driver::sys::{self, CUstreamCaptureMode};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -18,49 +17,51 @@ use std::ops::Deref;
 use std::ptr::null_mut;
 
 thread_local! {
-    /// The context of the guard that is in force; null if there is none.
+    /// The context of the active guard; null if there is none.
     static IN_FORCE: Cell<sys::CUcontext> = const { Cell::new(null_mut()) };
-    /// Whether this thread, one of the crate's own, is in the relaxed mode for good.
+    /// Whether this registered thread is in the relaxed mode for good.
     static RELAXED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A driver call that was refused, by name and result.
+/// The name and the result of a refused driver call.
 pub(super) type Refused = (&'static str, i32);
 
-/// The driver's functions while a context is current on the thread and the thread is
-/// in the relaxed mode. Dropping it restores both, also after an error, but for
-/// threads of the crate's own (see [`own_thread`]), where both stay.
-pub(super) struct Bound {
+/// The driver's functions, while a context is current on the thread and the thread is in the
+/// relaxed mode. Dropping it restores both, except on registered threads (see [`crate_threads`]).
+pub(super) struct ThreadGuard {
     driver: &'static Driver,
     restore: Option<Restore>,
-    /// What it restores is the thread's that made it.
+    /// It restores the state of the thread that made it.
     _not_send: PhantomData<*const ()>,
 }
 
-/// What a guard that is not nested in another changed.
+/// The state before an outermost guard.
 struct Restore {
     mode: Option<Relaxed>,
     /// Whether a context was pushed.
     pushed: bool,
-    /// What was in force before.
+    /// The context of the guard that was active before.
     outer: sys::CUcontext,
 }
 
-impl Bound {
+impl ThreadGuard {
     /// Makes `context` current on this thread.
     ///
     /// `context` must be retained. Its handle is only compared and handed to the
     /// driver, which refuses one that it does not know.
-    pub(super) fn new(driver: &'static Driver, context: sys::CUcontext) -> Result<Bound, Refused> {
-        let mut bound = Bound {
+    pub(super) fn new(
+        driver: &'static Driver,
+        context: sys::CUcontext,
+    ) -> Result<ThreadGuard, Refused> {
+        let mut bound = ThreadGuard {
             driver,
             restore: None,
             _not_send: PhantomData,
         };
-        if own_thread::is_marked() {
+        if crate_threads::is_registered() {
             set_for_good(driver, context)?;
         } else if IN_FORCE.get() != context {
-            // Inside another guard of the same context there is nothing to do.
+            // A guard inside another one of the same context changes nothing.
             let pushed = current(driver)? != context;
             if pushed {
                 // SAFETY: the driver checks the handle. The context below on the
@@ -79,7 +80,7 @@ impl Bound {
     }
 }
 
-impl Deref for Bound {
+impl Deref for ThreadGuard {
     type Target = Driver;
 
     fn deref(&self) -> &Driver {
@@ -87,7 +88,7 @@ impl Deref for Bound {
     }
 }
 
-impl Drop for Bound {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         let Some(restore) = self.restore.take() else {
             return;
@@ -104,7 +105,7 @@ impl Drop for Bound {
     }
 }
 
-/// The thread in the relaxed mode; dropping it restores the mode of before.
+/// Keeps the thread in the relaxed mode; dropping it restores the previous mode.
 pub(super) struct Relaxed {
     driver: &'static Driver,
     before: u32,
@@ -123,15 +124,15 @@ impl Relaxed {
 
 impl Drop for Relaxed {
     fn drop(&mut self) {
-        // The mode came from the driver, so only a driver that is gone refuses it.
+        // The mode came from the driver, so it refuses it only during its shutdown.
         let _ = exchange(self.driver, self.before);
     }
 }
 
 const RELAXED_MODE: u32 = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as u32;
 
-/// Changes the thread's mode and returns the one of before. Modes are plain numbers
-/// here, as a newer driver may return one that the bindings' enum lacks.
+/// Changes the thread's mode, and returns the previous one. Modes are plain numbers here, as a
+/// newer driver may return one that the bindings' enum lacks.
 fn exchange(driver: &Driver, mode: u32) -> Result<u32, Refused> {
     const { assert!(size_of::<CUstreamCaptureMode>() == size_of::<u32>()) };
     let mut mode = mode;
@@ -141,8 +142,8 @@ fn exchange(driver: &Driver, mode: u32) -> Result<u32, Refused> {
     refuse("cuThreadExchangeStreamCaptureMode", result).map(|()| mode)
 }
 
-/// The context that is current on this thread, null if there is none. The driver
-/// answers from the thread's own memory.
+/// The context that is current on this thread; null if there is none. The driver answers from
+/// thread-local memory.
 fn current(driver: &Driver) -> Result<sys::CUcontext, Refused> {
     let mut current = null_mut();
     // SAFETY: `current` outlives the call.
@@ -150,9 +151,8 @@ fn current(driver: &Driver) -> Result<sys::CUcontext, Refused> {
     refuse("cuCtxGetCurrent", result).map(|()| current)
 }
 
-/// Makes `context` current, and the mode relaxed, on a thread of the crate's own.
-/// Device slots of several devices may share the thread, so the context is looked at each
-/// time.
+/// Makes `context` current and the mode relaxed on a registered thread. Slots of several devices
+/// may share the thread, so the context is checked each time.
 fn set_for_good(driver: &'static Driver, context: sys::CUcontext) -> Result<(), Refused> {
     if current(driver)? != context {
         // SAFETY: the driver checks the handle.
@@ -168,21 +168,21 @@ fn set_for_good(driver: &'static Driver, context: sys::CUcontext) -> Result<(), 
 
 fn refuse(call: &'static str, result: i32) -> Result<(), Refused> {
     match result {
-        code::SUCCESS => Ok(()),
+        result_codes::SUCCESS => Ok(()),
         _ => Err((call, result)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{self, GLOBAL, PRIMARY, RELAXED, Session};
+    use super::super::fake_driver::{self, GLOBAL, PRIMARY, RELAXED, Session};
     use super::super::stream::{Event, Stream};
     use super::*;
     use crate::backend::Call;
 
     const FOREIGN: usize = 0x77;
 
-    /// In a thread of its own, whose state is fresh.
+    /// Runs in a new thread, whose state is fresh.
     fn in_a_thread(work: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(work).join().unwrap());
     }
@@ -197,27 +197,27 @@ mod tests {
             (RELAXED, vec![PRIMARY]),
         ] {
             in_a_thread(|| {
-                fake::set_thread(mode, &stack);
+                fake_driver::set_thread(mode, &stack);
                 let context = session.context();
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
                 let bound = context.bind().unwrap();
-                let (inside, contexts) = fake::thread();
+                let (inside, contexts) = fake_driver::thread();
                 assert_eq!((inside, contexts.last()), (RELAXED, Some(&PRIMARY)));
                 drop(bound);
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
                 let stream = Stream::new(&context).unwrap();
                 let event = Event::new(&context, false).unwrap();
                 event.record(&stream).unwrap();
                 event.wait().unwrap();
                 drop((stream, event));
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
                 // An error, and a context that is lost meanwhile.
                 let bound = context.bind().unwrap();
                 assert!(context.check("cuEventQuery", 700).is_err());
                 drop(bound);
                 assert!(context.bind().is_err());
                 drop(context);
-                assert_eq!(fake::thread(), (mode, stack.clone()));
+                assert_eq!(fake_driver::thread(), (mode, stack.clone()));
             });
         }
     }
@@ -226,17 +226,21 @@ mod tests {
     fn inside_a_guard_nothing_is_changed_once_more() {
         let session = Session::new();
         in_a_thread(|| {
-            fake::set_thread(GLOBAL, &[FOREIGN]);
+            fake_driver::set_thread(GLOBAL, &[FOREIGN]);
             let context = session.context();
-            fake::take_changes();
+            fake_driver::take_changes();
             let outer = context.enter();
             for _ in 0..3 {
                 drop(context.bind_for(Call::Poll).unwrap());
-                assert_eq!(fake::thread(), (RELAXED, vec![FOREIGN, PRIMARY]));
+                assert_eq!(fake_driver::thread(), (RELAXED, vec![FOREIGN, PRIMARY]));
             }
             drop(outer);
-            assert_eq!(fake::thread(), (GLOBAL, vec![FOREIGN]));
-            assert_eq!(fake::take_changes(), (2, 1), "two exchanges, one push");
+            assert_eq!(fake_driver::thread(), (GLOBAL, vec![FOREIGN]));
+            assert_eq!(
+                fake_driver::take_changes(),
+                (2, 1),
+                "two exchanges, one push"
+            );
         });
     }
 
@@ -245,25 +249,29 @@ mod tests {
         let session = Session::new();
         in_a_thread(|| {
             let context = session.context();
-            own_thread::mark();
-            fake::take_changes();
+            crate_threads::register();
+            fake_driver::take_changes();
             for _ in 0..3 {
                 assert!(context.enter().is_none());
                 drop(context.bind().unwrap());
-                assert_eq!(fake::thread(), (RELAXED, vec![PRIMARY]));
+                assert_eq!(fake_driver::thread(), (RELAXED, vec![PRIMARY]));
             }
-            assert_eq!(fake::take_changes(), (1, 1), "one exchange, one context");
+            assert_eq!(
+                fake_driver::take_changes(),
+                (1, 1),
+                "one exchange, one context"
+            );
         });
     }
 
     #[test]
     fn captures_of_other_threads_neither_refuse_a_call_nor_are_invalidated() {
         let session = Session::new();
-        fake::state(|state| state.captures_elsewhere = true);
+        fake_driver::state(|state| state.captures_elsewhere = true);
         for own in [false, true] {
             in_a_thread(|| {
                 if own {
-                    own_thread::mark();
+                    crate_threads::register();
                 }
                 let context = session.context();
                 let stream = Stream::new(&context).unwrap();
@@ -275,8 +283,8 @@ mod tests {
                 drop((stream, event, context));
             });
         }
-        assert!(!fake::state(|state| state.invalidated));
-        assert_eq!(fake::state(|state| state.retained), 0);
+        assert!(!fake_driver::state(|state| state.invalidated));
+        assert_eq!(fake_driver::state(|state| state.retained), 0);
     }
 
     #[test]
@@ -286,7 +294,7 @@ mod tests {
         let stream = Stream::new(&context).unwrap();
         let event = Event::new(&context, false).unwrap();
         for refusal in 900..=909 {
-            fake::state(|state| state.waits_return = refusal);
+            fake_driver::state(|state| state.waits_return = refusal);
             assert!(!event.is_done().unwrap(), "not yet");
             assert_eq!(event.wait().unwrap_err().code(), Some(refusal));
             assert_eq!(stream.synchronize().unwrap_err().code(), Some(refusal));
@@ -295,12 +303,12 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(std::time::Duration::from_millis(3));
-                fake::state(|state| state.waits_return = 0);
+                fake_driver::state(|state| state.waits_return = 0);
             });
             event.wait().unwrap();
         });
         assert!(event.is_done().unwrap());
-        fake::state(|state| state.waits_return = 700);
+        fake_driver::state(|state| state.waits_return = 700);
         assert_eq!(event.is_done().unwrap_err().code(), Some(700));
         assert!(context.is_lost());
     }

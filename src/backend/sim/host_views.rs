@@ -1,8 +1,8 @@
-//! What the host sees of a device slot's pinned memory.
+//! The host's view of a slot's pinned memory.
 //!
-//! Both the host and the device have bytes of their own. Those that the host wrote
-//! reach the device at the device slot's next call, and those that the device wrote reach
-//! the host when it sees the work done, as a processor's caches would allow.
+//! The host and the device each have their own bytes. Bytes that the host wrote reach the device at
+//! the slot's next call, and bytes that the device wrote reach the host when it sees the work done,
+//! as the caches of a processor would allow.
 
 use super::access::Touch;
 use super::memory::Memory;
@@ -17,14 +17,14 @@ pub(super) struct Views(Vec<Option<View>>);
 struct View {
     address: u64,
     bytes: Storage,
-    /// The host wrote it, and the device does not know.
+    /// The host wrote it since the last call.
     ahead: bool,
-    /// The device writes it, and the host has not seen that done.
+    /// Work that writes it was submitted and not seen done.
     behind: bool,
 }
 
 impl Views {
-    /// Adds the next buffer: its address and bytes, where the host sees it.
+    /// Adds the next buffer: address and bytes of its host side, if it has one.
     pub(super) fn push(&mut self, seen: Option<(u64, Storage)>) {
         self.0.push(seen.map(|(address, bytes)| View {
             address,
@@ -34,10 +34,10 @@ impl Views {
         }));
     }
 
-    /// Where a buffer's host side is, and what of it.
+    /// The address and the range of a buffer's host side.
     ///
     /// # Panics
-    /// If the host does not see the buffer.
+    /// If the buffer has no host side.
     pub(super) fn range(&self, buffer: BufferId) -> (u64, Range<usize>) {
         let view = self.view(buffer);
         (view.address, 0..view.bytes.as_slice().len())
@@ -67,7 +67,7 @@ impl Views {
         views
     }
 
-    /// Shows the device what the host wrote.
+    /// Copies what the host wrote to the device.
     pub(super) fn publish(&mut self, memory: &mut Memory) {
         for view in self.0.iter_mut().flatten().filter(|view| view.ahead) {
             let bytes = memory.at_mut(view.address).bytes.as_mut_slice();
@@ -76,7 +76,7 @@ impl Views {
         }
     }
 
-    /// Hides what the device is about to write: nothing good comes of reading it.
+    /// Poisons the bytes that submitted work will write: the host must not read them yet.
     pub(super) fn poison(&mut self, memory: &Memory, touches: &[(usize, Touch)]) {
         for (_, touch) in touches.iter().filter(|(_, touch)| touch.access.writes()) {
             let mut views = self.0.iter_mut().flatten();
@@ -87,7 +87,7 @@ impl Views {
         }
     }
 
-    /// Shows the host what the device wrote.
+    /// Copies what the device wrote to the host.
     pub(super) fn refresh(&mut self, memory: &Memory) {
         for view in self.0.iter_mut().flatten().filter(|view| view.behind) {
             let bytes = memory.at(view.address).bytes.as_slice();

@@ -1,4 +1,4 @@
-//! The result codes that the backend tells apart.
+//! Result codes of the driver that the backend handles.
 
 pub use crate::error::Code;
 
@@ -32,8 +32,8 @@ pub(super) const NOT_READY: i32 = 600;
 #[cfg(test)]
 pub(super) const NOT_SUPPORTED: i32 = 801;
 
-/// Whether a result is about a stream capture (`CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`
-/// to `CUDA_ERROR_TIMEOUT`): it says nothing of the work that was asked about.
+/// Whether a result is about a stream capture (`CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to
+/// `CUDA_ERROR_TIMEOUT`). Such a result does not concern the work that was polled.
 pub(super) fn is_of_capture(raw: i32) -> bool {
     (900..=909).contains(&raw)
 }

@@ -1,7 +1,7 @@
-//! What every worker after the first has to be given again.
+//! The state that every later worker gets again.
 
 use super::arena::{Arena, CompletionFlags};
-use super::link::Link;
+use super::ipc::Link;
 use super::message::{KernelDecl, Reply, Request, Spec};
 use super::supervisor::answer;
 use super::unexpected;
@@ -12,74 +12,70 @@ use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most device slots of a worker.
+/// The most slots of a worker.
 const SLOTS_MAX: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct RestartState {
     pub(super) images: Vec<Arc<Image>>,
     pub(super) kernels: Vec<KernelDecl>,
     groups: Vec<Group>,
-    /// The graphs of each open device slot.
-    device_slots: BTreeMap<u32, Graphs<Spec>>,
+    /// The graphs of each open slot.
+    slots: BTreeMap<u32, Graphs<Spec>>,
 }
 
-/// Device slots that were opened together.
+/// Slots that were opened together.
 pub(super) struct Group {
     pub(super) buffers: Vec<BufferDecl>,
-    /// By their place in `host` and `flags`; `None` of a device slot that is closed.
-    pub(super) device_slots: Vec<Option<u32>>,
+    /// The number of each slot, in the order of `host` and `flags`; `None` for a closed slot.
+    pub(super) slots: Vec<Option<u32>>,
     pub(super) streams: Streams,
     pub(super) host: Arc<Arena>,
     pub(super) flags: Arc<CompletionFlags>,
 }
 
-impl Ledger {
-    /// Numbers for new device slots.
+impl RestartState {
+    /// Numbers for new slots.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the worker has no room for them.
     pub(super) fn free_slots(&self, count: usize) -> Result<Vec<u32>> {
-        let is_free = |device_slot: &u32| !self.device_slots.contains_key(device_slot);
+        let is_free = |slot: &u32| !self.slots.contains_key(slot);
         let free = (0..SLOTS_MAX as u32).filter(is_free).take(count);
         let numbers: Vec<u32> = free.collect();
         if numbers.len() < count {
-            let message = format!("a worker has at most {SLOTS_MAX} device slots");
+            let message = format!("a worker has at most {SLOTS_MAX} slots");
             return Err(Error::usage(message));
         }
         Ok(numbers)
     }
 
     pub(super) fn add(&mut self, group: Group) {
-        let open = group.device_slots.iter().flatten();
-        self.device_slots
-            .extend(open.map(|device_slot| (*device_slot, Graphs::new())));
+        let open = group.slots.iter().flatten();
+        self.slots
+            .extend(open.map(|slot| (*slot, Graphs::default())));
         self.groups.push(group);
     }
 
-    pub(super) fn remove_slot(&mut self, device_slot: u32) {
-        self.device_slots.remove(&device_slot);
-        for known in self
-            .groups
-            .iter_mut()
-            .flat_map(|group| &mut group.device_slots)
-        {
-            if *known == Some(device_slot) {
+    pub(super) fn remove_slot(&mut self, slot: u32) {
+        self.slots.remove(&slot);
+        for known in self.groups.iter_mut().flat_map(|group| &mut group.slots) {
+            if *known == Some(slot) {
                 *known = None;
             }
         }
-        let is_open = |group: &Group| group.device_slots.iter().any(Option::is_some);
+        let is_open = |group: &Group| group.slots.iter().any(Option::is_some);
         self.groups.retain(is_open);
     }
 
     /// # Panics
-    /// If the device slot is not open.
-    pub(super) fn graphs(&mut self, device_slot: u32) -> &mut Graphs<Spec> {
-        let graphs = self.device_slots.get_mut(&device_slot);
-        graphs.expect("open device slots are in the ledger")
+    /// If the slot is not open.
+    pub(super) fn graphs(&mut self, slot: u32) -> &mut Graphs<Spec> {
+        let graphs = self.slots.get_mut(&slot);
+        graphs.expect("open slots are in the restart_state")
     }
 
-    /// Sends all of it to a new worker.
+    /// Sends everything to a new worker.
     ///
     /// # Errors
     /// Those of the link and of the worker's device.
@@ -97,14 +93,10 @@ impl Ledger {
         for group in &self.groups {
             group.open(link)??;
         }
-        for (&device_slot, graphs) in &self.device_slots {
+        for (&slot, graphs) in &self.slots {
             for (graph, spec) in graphs.iter() {
                 let spec = spec.clone();
-                link.send(&Request::Build {
-                    device_slot,
-                    graph,
-                    spec,
-                })?;
+                link.send(&Request::Build { slot, graph, spec })?;
                 match answer(link)? {
                     Reply::Built(built) => built.map(|_| ())?,
                     _ => return Err(unexpected()),
@@ -116,12 +108,12 @@ impl Ledger {
 }
 
 impl Group {
-    /// Opens the device slots in the worker. The outer error is the link's, the inner one the
+    /// Opens the slots in the worker. The outer error is the link's, the inner one the
     /// device's.
     pub(super) fn open(&self, link: &mut Link) -> Result<Result<()>> {
         link.send(&Request::OpenSlots {
             buffers: self.buffers.clone(),
-            device_slots: self.device_slots.clone(),
+            slots: self.slots.clone(),
             streams: self.streams,
         })?;
         link.send_file(self.host.file())?;

@@ -1,40 +1,40 @@
-//! The CUDA driver's result codes: what each means, and what to do about it.
+//! Explains the result codes of the CUDA driver.
 //!
-//! The driver can explain its codes too (`cuGetErrorString`), but not on a machine
-//! without a driver, and it never says what to do next. Codes are plain numbers: a
-//! driver newer than the bindings returns codes that their enum does not have.
+//! The driver explains its codes too (`cuGetErrorString`), but not on a machine without a driver,
+//! and never with a next step. Codes are plain numbers, as a newer driver returns codes that the
+//! bindings' enum lacks.
 
 use super::{Error, ErrorKind};
 
-/// One line for each code: number, name, `lost` if the context cannot be used
-/// after it, meaning, next step.
+/// One line for each code: number, name, `lost` if the context cannot be used after it, meaning,
+/// next step.
 const TABLE: &str = include_str!("codes.tsv");
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: i32 = 2;
 
-/// A `CUresult` explained.
+/// A `CUresult` with its explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// The driver's number.
+    /// The number.
     pub raw: i32,
     /// Its name in `cuda.h`.
     pub name: &'static str,
-    /// Whether the context, and mostly the process, is lost to CUDA after it.
+    /// Whether the context, and mostly CUDA in the whole process, cannot be used after it.
     pub loses_context: bool,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
     /// What the reader can do.
     pub next_step: &'static str,
 }
 
 impl Code {
-    /// Every code that is known.
+    /// All known codes.
     pub fn all() -> impl Iterator<Item = Code> {
         TABLE.lines().skip(1).filter_map(Code::parse)
     }
 
-    /// The entry of a number; one that says so for a number that is not known.
+    /// The entry of a number; for an unknown number an entry that says so.
     pub fn of(raw: i32) -> Code {
         Code::all()
             .find(|code| code.raw == raw)
@@ -58,7 +58,7 @@ impl Code {
         })
     }
 
-    /// The error of `call` having returned this code.
+    /// The error of a driver call that returned this code.
     pub fn error(self, call: &str) -> Error {
         let kind = match self.raw {
             OUT_OF_MEMORY => ErrorKind::OutOfMemory,

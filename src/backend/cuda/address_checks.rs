@@ -1,8 +1,8 @@
-//! Which operations a device slot may give to the device.
+//! Checks that operations use only memory of the slot and of adopted allocations.
 
 use super::allocations::{Allocations, Use, add_use};
 use super::module::{Function, Functions, PARAMS_MAX};
-use super::share::Share;
+use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::{Call, FunctionId, Op, Space};
@@ -15,21 +15,21 @@ use std::ffi::c_void;
 /// Pointers to the arguments of a launch, as the driver takes them.
 pub(super) type Pointers = ArrayVec<*mut c_void, PARAMS_MAX>;
 
-/// An operation of which [`check`] found every range in the device slot's share or in a
-/// allocation of `uses`, and the arguments to be as many as the code takes.
+/// A checked operation: every range lies in the slot's memory or in an allocation of `uses`, and a
+/// launch passes as many arguments as the code takes.
 pub(super) struct Checked<'a> {
     op: &'a Op,
-    /// Of a launch.
+    /// The function of a launch.
     function: Option<Function>,
-    /// Of a timestamp; the device slot's, which outlives its streams and graphs.
+    /// The event of a timestamp, which outlives the slot's streams and graphs.
     event: Option<sys::CUevent>,
     uses: Vec<Use>,
 }
 
-/// Refuses an operation on memory that is not the device slot's own or adopted.
+/// Refuses an operation on memory that is not the slot's own or adopted.
 pub(super) fn check<'a>(
     op: &'a Op,
-    share: &Share,
+    share: &SlotMemory,
     allocations: &Allocations,
     functions: &Functions,
     timestamps: &Timestamps,
@@ -77,11 +77,11 @@ pub(super) fn check<'a>(
                 )));
             }
             for pointer in pointers_of(&*known.params) {
-                // How far a kernel goes from there is its author's word.
+                // Only the kernel's author knows how far it goes from there.
                 touch(None, args[pointer.word], 1, pointer.access)?;
             }
             if known.follows_device_pointers {
-                // The kernel may reach any of them: while it runs they live, and the
+                // The kernel may access any adopted allocation: while it runs they live, and the
                 // host does not write them.
                 allocations.add_adopted(&mut uses);
             }
@@ -104,9 +104,9 @@ fn foreign(space: Option<Space>, address: u64, bytes: usize) -> Error {
         None => "address",
     };
     Error::usage(format!(
-        "{bytes} bytes at {side} {address:#x} are not the device slot's own"
+        "{bytes} bytes at {side} {address:#x} are not the slot's own"
     ))
-    .fix("use the device slot's buffers, or adopt the allocation that the bytes are in")
+    .fix("use the slot's buffers, or adopt the allocation that the bytes are in")
 }
 
 impl<'a> Checked<'a> {
@@ -130,7 +130,7 @@ impl<'a> Checked<'a> {
         self.event.expect("a timestamp has its event")
     }
 
-    /// The allocations that it touches.
+    /// The allocations that it uses.
     pub(super) fn uses(&self) -> &[Use] {
         &self.uses
     }
@@ -147,7 +147,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Refuses what a graph cannot hold.
+    /// Refuses an operation that a graph cannot hold.
     pub(super) fn check_node(&self) -> Result<()> {
         match self.op {
             Op::Upload { bytes: 0, .. }
@@ -160,8 +160,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Gives it to a stream, and counts it as `call`: [`Call::GraphEdit`] in a
-    /// capture.
+    /// Submits it to a stream, and counts it as `call`: [`Call::GraphEdit`] in a capture.
     ///
     /// # Safety
     /// Until the work is done, the share and the allocations that the check found must
@@ -210,7 +209,7 @@ impl<'a> Checked<'a> {
                 ..
             } => {
                 let mut pointers = pointers(&self.function().params, args);
-                // SAFETY: the function's module lives as long as the device slot. The
+                // SAFETY: the function's module lives as long as the slot. The
                 // driver reads as many pointers, and through each as many bytes, as
                 // the code takes, which `load` compared with the parameters; `check`
                 // found as many words as those take. Buffers are in memory that the caller
@@ -234,14 +233,14 @@ impl<'a> Checked<'a> {
             }
             Op::Timestamp { .. } => {
                 use sys::CUevent_record_flags_enum as Flags;
-                // A mark in a capture would otherwise tell streams apart, and be
-                // no node.
+                // In a capture, a record without this flag would only mark a dependency, and add no
+                // node.
                 let flags = match call {
                     Call::GraphEdit => Flags::CU_EVENT_RECORD_EXTERNAL,
                     _ => Flags::CU_EVENT_RECORD_DEFAULT,
                 };
                 // SAFETY: the stream lives as long as the reference, and the event
-                // as long as the device slot, which waits for its streams before it goes.
+                // as long as the slot, which waits for its streams before it goes.
                 context.check("cuEventRecordWithFlags", unsafe {
                     (driver.cuEventRecordWithFlags)(self.event(), raw, flags as u32)
                 })

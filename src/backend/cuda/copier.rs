@@ -1,4 +1,4 @@
-//! Allocations of memory, and copies between them and the host outside of device slots.
+//! Allocates memory, and copies it outside of slots.
 
 use super::context::Context;
 use super::driver::Driver;
@@ -11,26 +11,26 @@ use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Size of the memory that copies from and to the caller's memory go through.
+/// Size of the staging memory in bytes.
 const STAGING_BYTES: usize = 1 << 20;
 
-/// Makes allocations and copies them, one thing at a time, on a stream of its own.
+/// Allocates and copies on a stream of its own, one call at a time.
 ///
-/// The device never touches the caller's memory, which may go as soon as a call
-/// returns, also by an error: bytes go through pinned memory of the copier's own.
+/// The device never accesses the caller's memory, which may be freed as soon as a call returns,
+/// also with an error: bytes go through pinned staging memory of the copier.
 pub(super) struct Copier {
     stream: Mutex<CopyStream>,
     context: Arc<Context>,
 }
 
-/// What one copy at a time uses.
+/// The stream and the staging memory, used by one copy at a time.
 struct CopyStream {
     stream: Stream,
-    /// Taken at the first copy that needs it.
+    /// Allocated by the first copy that needs it.
     staging: Option<Pinned>,
 }
 
-/// What the device may use while a copy is under way.
+/// Memory that the device may use while a copy runs.
 struct InUse {
     staging: Pinned,
     lease: Lease,
@@ -63,7 +63,7 @@ impl Copier {
             }
         };
         Ok(Allocation::new(
-            self.context.home,
+            self.context.allocation_key,
             space,
             address,
             bytes,
@@ -81,7 +81,7 @@ impl Copier {
     }
 
     pub(super) fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        to.check_home(self.context.home)?;
+        to.check_key(self.context.allocation_key)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
         if to.space() == Space::Pinned {
@@ -112,7 +112,7 @@ impl Copier {
     }
 
     pub(super) fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
-        from.check_home(self.context.home)?;
+        from.check_key(self.context.allocation_key)?;
         from.check_range(from_offset, to.len())?;
         let mut lease = from.lease(Access::Read)?;
         if from.space() == Space::Pinned {
@@ -149,8 +149,8 @@ impl Copier {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
-        from.check_home(self.context.home)?;
-        to.check_home(self.context.home)?;
+        from.check_key(self.context.allocation_key)?;
+        to.check_key(self.context.allocation_key)?;
         from.check_range(from_offset, bytes)?;
         to.check_range(to_offset, bytes)?;
         let mut leases = Vec::new();
@@ -199,8 +199,8 @@ impl Copier {
         Ok((InUse { staging, lease }, start))
     }
 
-    /// Gives one call to the stream, waits for it, and returns what it used. Where
-    /// the wait fails the work may go on for ever, so `in_use` is leaked.
+    /// Submits one call, waits for it, and returns the memory that it used. If the wait fails, the
+    /// work may never end, so `in_use` is leaked.
     fn run<T>(
         &self,
         stream: &Stream,
@@ -210,7 +210,7 @@ impl Copier {
     ) -> Result<T> {
         let driver = self.context.bind_for(Call::Submission)?;
         let given = self.context.check(call, give(&driver, stream.raw()));
-        // Also after an error, which does not say that nothing was started.
+        // Also after an error, which does not mean that no work was started.
         if let Err(error) = stream.synchronize() {
             std::mem::forget(in_use);
             return Err(given.err().unwrap_or(error));
@@ -227,10 +227,10 @@ impl InUse {
     }
 }
 
-/// Pinned memory of which an allocation's lock keeps host and device apart.
+/// Pinned memory whose allocation's lock keeps host and device apart.
 struct PinnedRegion {
     memory: Pinned,
-    /// What was asked for, at most what was taken.
+    /// The requested size in bytes, at most the allocated one.
     bytes: usize,
 }
 
@@ -239,7 +239,7 @@ impl Region for PinnedRegion {
         let start = self.memory.start().as_ptr();
         // SAFETY: `Pinned` zeroed at least as many bytes, which live as long as it.
         // The allocation around this locks it: `&self` keeps writers of the host away,
-        // and a device slot's lease to write those of the device.
+        // and a slot's lease to write those of the device.
         Some(unsafe { std::slice::from_raw_parts(start, self.bytes) })
     }
 
@@ -262,11 +262,11 @@ impl Region for DeviceMemory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{self, CAPTURE_UNSUPPORTED, Session};
+    use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
     use super::*;
     use std::ops::Range;
 
-    /// More than one part and not a multiple of parts.
+    /// More than one staging buffer, and not a multiple.
     const BYTES: usize = 2 * STAGING_BYTES + 17;
 
     fn overlaps(range: &Range<*const u8>, start: usize, bytes: usize) -> bool {
@@ -285,10 +285,10 @@ mod tests {
         copier.read(&allocation, 0, &mut read).unwrap();
         assert!(read[..3] == [0; 3] && read[3..BYTES + 3] == bytes && read[BYTES + 3..] == [0; 2]);
         // The allocation and one staging memory.
-        assert_eq!(fake::state(|state| state.memory.len()), 2);
+        assert_eq!(fake_driver::state(|state| state.memory.len()), 2);
         drop((copier, allocation));
         assert_eq!(
-            fake::state(|state| (state.memory.len(), state.retained)),
+            fake_driver::state(|state| (state.memory.len(), state.retained)),
             (0, 0)
         );
     }
@@ -306,14 +306,14 @@ mod tests {
             new_allocation(),
         );
         let (sent, mut received) = ([7; 64], [0; 64]);
-        fake::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
+        fake_driver::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
         let refused = |result: Result<()>| result.unwrap_err().code() == Some(CAPTURE_UNSUPPORTED);
         assert!(refused(copier.write(&sent, &up, 0)));
         assert!(refused(copier.read(&down, 0, &mut received)));
         assert!(refused(copier.copy(&from, 0, &to, 0, 64)));
         assert!(copier.allocate(Space::Device, 64).is_err());
         assert!(!context.is_lost(), "others go on");
-        let live = fake::state(|state| {
+        let live = fake_driver::state(|state| {
             assert_eq!(state.copies.len(), 3, "the device is still at work");
             for (to, from, bytes) in &state.copies {
                 for caller in [sent.as_ptr_range(), received.as_ptr_range()] {
@@ -334,7 +334,7 @@ mod tests {
         }
         drop((up, down, from, to));
         assert_eq!(
-            fake::state(|state| state.memory.len()),
+            fake_driver::state(|state| state.memory.len()),
             7,
             "nothing of it is freed"
         );
@@ -350,14 +350,18 @@ mod tests {
         let context = session.context();
         let copier = Copier::new(&context).unwrap();
         let allocation = copier.allocate(Space::Device, 64).unwrap();
-        let live = fake::state(|state| state.memory.len());
-        fake::state(|state| state.waits_return = 719);
+        let live = fake_driver::state(|state| state.memory.len());
+        fake_driver::state(|state| state.waits_return = 719);
         assert_eq!(
             copier.write(&[1; 64], &allocation, 0).unwrap_err().code(),
             Some(719)
         );
         drop((copier, allocation, context));
-        assert_eq!(fake::state(|state| state.memory.len()), live + 1);
-        assert_eq!(fake::state(|state| state.retained), 1, "the context stays");
+        assert_eq!(fake_driver::state(|state| state.memory.len()), live + 1);
+        assert_eq!(
+            fake_driver::state(|state| state.retained),
+            1,
+            "the context stays"
+        );
     }
 }

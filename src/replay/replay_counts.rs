@@ -1,0 +1,30 @@
+//! Counts what one replay did.
+
+/// What one replay did, or the start of new buckets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replay {
+    /// Driver calls that gave work or fences, without those of autotuning ([`Replay::tried`]).
+    pub calls: usize,
+    /// Bytes that copies moved.
+    pub copied_bytes: usize,
+    /// Of [`Replay::copied_bytes`], those beyond the batch's live part.
+    pub padding_bytes: usize,
+    /// Buckets that were made ready.
+    pub made: usize,
+    /// Buckets that were dropped to make room.
+    pub dropped: usize,
+    /// Graphs that the device refused; they are tried again later.
+    pub graphs_failed: usize,
+    /// 1 if the batch ran in a larger bucket because its own has no graph.
+    pub larger_bucket: usize,
+    /// 1 if the batch ran as single launches because there is no graph.
+    pub as_launches: usize,
+    /// 1 if the batch ran twice with the same results.
+    pub verified: usize,
+    /// 1 if [`Mode::Auto`](super::Mode::Auto) measured every way with the batch first.
+    pub tried: usize,
+    /// How long those measurements took, in nanoseconds.
+    pub trial_ns: u64,
+    /// Whether the slot's timestamps will be of this batch.
+    pub timed: bool,
+}
