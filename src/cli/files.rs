@@ -1,6 +1,6 @@
 //! Files that the program writes: never through a link, and whole or not at all.
 
-use super::names::shown;
+use super::path_text::shown;
 use crate::error::{self, Context, Error, Result};
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,6 +1,6 @@
 //! What `run.json` says while the run goes on.
 
-use super::names::text_of;
+use super::path_text::text_of;
 use super::plan::Plan;
 use super::sink::Kept;
 use serde_json::{Map, Value as Json, json};

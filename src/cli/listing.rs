@@ -1,7 +1,7 @@
 //! `tapeloop features`: what the features say of themselves, as text for a
 //! terminal and as Markdown for the manual.
 
-use super::config::{Config, setting_json};
+use super::config::{Config, range_text, setting_json};
 use crate::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
 };
@@ -143,10 +143,7 @@ fn range(setting: &Setting) -> String {
     match setting {
         Setting::Length(_) => format!("A, 0.001 to {max}"),
         Setting::Lengths(_) => format!("a list, in A, each 0.001 to {max}"),
-        Setting::Integer(_, range) if *range.end() == i64::MAX => {
-            format!("at least {}", range.start())
-        }
-        Setting::Integer(_, range) => format!("{} to {}", range.start(), range.end()),
+        Setting::Integer(_, range) => range_text(range),
         Setting::Flag(_) => "true or false".to_owned(),
         Setting::Choice(_, words) => {
             let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();

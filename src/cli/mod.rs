@@ -20,20 +20,20 @@ mod interrupt;
 mod listing;
 mod log;
 mod memory;
-mod names;
 mod output;
 mod paint;
+mod path_text;
 mod plan;
 mod progress;
 mod read;
 mod report;
 mod run;
 mod sink;
-pub mod tables;
+mod tables;
 mod tally;
 mod timeline;
+mod trusted_code;
 mod validate;
-mod vouched;
 mod walk;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -94,7 +94,7 @@ fn features(args: FeaturesArgs) -> Result<u8> {
 #[cfg(target_os = "linux")]
 fn worker() -> Result<u8> {
     let twins = crate::features::twins()?;
-    vouched::serve(&twins)?;
+    trusted_code::serve(&twins)?;
     Ok(GOOD)
 }
 

@@ -2,7 +2,7 @@
 
 use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
-use super::vouched;
+use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
@@ -223,8 +223,11 @@ pub(super) fn cuda_options(config: &Config) -> CudaOptions {
     CudaOptions {
         device: config.device.clone(),
         blocking_wait: config.wait == Wait::Sleep,
-        nvrtc: config.nvrtc.as_deref().map(vouched::nvrtc),
-        kernel_cache: config.kernel_cache.as_deref().map(vouched::kernel_cache),
+        nvrtc: config.nvrtc.as_deref().map(trusted_code::nvrtc),
+        kernel_cache: config
+            .kernel_cache
+            .as_deref()
+            .map(trusted_code::kernel_cache),
     }
 }
 
@@ -236,7 +239,7 @@ fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
         return select_with(config.backend, pool, &cuda_options(config));
     }
     let backend = WorkerBackend::open(WorkerOptions {
-        program: config.worker.as_deref().map(vouched::worker),
+        program: config.worker.as_deref().map(trusted_code::worker),
         args: vec![WORKER.into()],
         choice: config.backend,
         cuda: cuda_options(config),

@@ -2,7 +2,7 @@
 
 use super::annotations::Annotations;
 use super::inputs::{Source, structure_name};
-use super::names::text_of;
+use super::path_text::text_of;
 use super::tally::Tally;
 use crate::error::{Error, Result, catch, excerpt};
 use crate::features::Input;

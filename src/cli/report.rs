@@ -2,7 +2,7 @@
 
 use super::heading::Heading;
 use super::interrupt;
-use super::names::shown;
+use super::path_text::shown;
 use super::plan::Plan;
 use super::sink::Kept;
 use super::tables::{AuditedColumn, warnings};

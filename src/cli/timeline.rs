@@ -1,7 +1,7 @@
 //! The folder of a run's timeline.
 
 use super::files::{self, check_name};
-use super::names::shown;
+use super::path_text::shown;
 use crate::error::{Context, Result};
 use crate::pipeline::{Statistics, Timeline};
 use std::fs;

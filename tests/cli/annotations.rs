@@ -378,7 +378,7 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
         ),
         (
             "chain\tresidue\txx\n".to_owned(),
-            "no table has a column \"x\" (did you mean \"xx\"?)",
+            "no table has a column \"x\" (did you mean `xx`?)",
         ),
         (
             format!("{head}1ubi\tA\t1\t1\n1ubi\tA\t2\n"),

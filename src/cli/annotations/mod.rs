@@ -8,8 +8,8 @@ mod header;
 mod parquet;
 mod text;
 
-use super::config::nearest;
-use super::names::shown;
+use super::config::did_you_mean;
+use super::path_text::shown;
 use crate::error::{Context, Error, Result};
 use crate::structure::{Assembly, Channel, Structure};
 use header::Header;
@@ -138,8 +138,7 @@ impl Annotations {
             return Ok(());
         };
         let known: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let hint = nearest(channel, &known)
-            .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
+        let hint = did_you_mean(channel, &known);
         let text = format!("`smooth.channels`: no table has a column {channel:?}{hint}");
         let fix = "name columns of `annotations`, or b_ca, which every structure has";
         Err(Error::config(text).fix(fix))

@@ -8,7 +8,7 @@ use super::config::BenchConfig;
 use super::files;
 use super::inputs::Sources;
 use super::interrupt::{EXIT_CODE, Interrupt};
-use super::names::shown;
+use super::path_text::shown;
 use super::plan::thread_pool;
 use super::{FAILED, GOOD, REJECTED, say};
 use crate::backend::select_with;

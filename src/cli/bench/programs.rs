@@ -1,7 +1,7 @@
 //! The features and the program beside tools of the field, on the CPU: the same files,
 //! the same settings, one thread and all threads.
 
-use super::super::names::shown;
+use super::super::path_text::shown;
 use super::{make_folder, write};
 use crate::bench::judge::spread_flag;
 use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};

@@ -1,6 +1,6 @@
 //! The programs that a file names: `scripts/build_references.sh` writes one.
 
-use super::super::names::shown;
+use super::super::path_text::shown;
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::error::{Context, Error, Result};
 use std::fs;

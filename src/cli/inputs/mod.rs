@@ -10,7 +10,7 @@ mod globs;
 mod list;
 
 use super::files::kind_of;
-use super::names::path_of;
+use super::path_text::path_of;
 use crate::error::Error;
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
 use globs::{Glob, Part};

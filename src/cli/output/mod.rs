@@ -7,7 +7,7 @@
 mod replace;
 
 use super::files::{self, FileId, check_name};
-use super::names::shown;
+use super::path_text::shown;
 use super::tables::{folders, part_number};
 use crate::error::{Context, Error, Result};
 use serde_json::{Value as Json, json};

@@ -11,7 +11,7 @@ use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
 use crate::cli::files::{check_name, sync_folder, temporary_name};
-use crate::cli::names::shown;
+use crate::cli::path_text::shown;
 use crate::cli::tables::{folders, part_number};
 use crate::error::{Context, Result};
 use serde_json::{Value as Json, json};

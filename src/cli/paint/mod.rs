@@ -10,10 +10,10 @@ mod text;
 mod values;
 
 use super::args::PaintArgs;
-use super::config::{Config, nearest};
+use super::config::{Config, did_you_mean};
 use super::files::FileId;
 use super::inputs::{Source, Sources, structure_name};
-use super::names::{path_of, shown};
+use super::path_text::{path_of, shown};
 use super::plan::Plan;
 use super::tally::Tally;
 use super::{FAILED, GOOD, REJECTED, complain, read, say};
@@ -35,13 +35,11 @@ use text::{Model, Painted};
 /// # Errors
 /// What kept it from starting, or ended the engine.
 pub(super) fn paint(args: PaintArgs) -> Result<u8> {
-    let mut written = args.overrides.written(args.config.as_deref())?;
-    written.set_list("INPUT", "input", vec![args.input.clone()]);
-    if !written.has("models") {
-        // A viewer shows them all.
-        written.set_text("paint", "models", Some("all".to_owned()));
-    }
-    let mut config = Config::resolve(written)?;
+    let mut raw = args.overrides.raw_config(args.config.as_deref())?;
+    raw.set_list("INPUT", "input", vec![args.input.clone()]);
+    // Viewers show all models.
+    raw.set_default("models", "all");
+    let mut config = Config::resolve(raw)?;
     let column = match &args.column {
         Some(name) => Some(choose(&mut config.features, name, args.svg.is_some())?),
         None => None,
@@ -111,8 +109,7 @@ fn choose(features: &mut FeatureConfig, name: &str, beside: bool) -> Result<Stri
     else {
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = nearest(name, &known)
-            .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
+        let hint = did_you_mean(name, &known);
         let error = Error::usage(format!("no feature has a residue column `{name}`{hint}"));
         return Err(error.fix("`tapeloop features` lists the columns of residues"));
     };

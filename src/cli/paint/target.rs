@@ -1,7 +1,7 @@
 //! Where painted files and drawings go.
 
 use super::super::files::{self, FileId, check_name};
-use super::super::names::shown;
+use super::super::path_text::shown;
 use crate::error::{Context, Error, Result};
 use crate::structure::Format;
 use flate2::Compression;

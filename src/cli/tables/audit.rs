@@ -15,17 +15,17 @@ const CONSTANT_ROWS: u64 = 1000;
 
 /// A column's name and audit.
 #[derive(Clone, Debug)]
-pub(in super::super) struct AuditedColumn {
-    pub(in super::super) table: &'static str,
-    pub(in super::super) name: String,
-    pub(in super::super) audit: Audit,
+pub(crate) struct AuditedColumn {
+    pub(crate) table: &'static str,
+    pub(crate) name: String,
+    pub(crate) audit: Audit,
     /// Of a feature's column: when it may look dead and nothing is wrong.
-    pub(in super::super) idle_when: Option<&'static str>,
+    pub(crate) idle_when: Option<&'static str>,
 }
 
 /// A column's values so far, looked at a row group at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in super::super) struct Audit {
+pub(crate) struct Audit {
     rows: u64,
     nulls: u64,
     /// The least and the largest value.
@@ -84,7 +84,7 @@ impl Audit {
     }
 
     /// The audit as `run.json` has it.
-    pub(in super::super) fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         let share = (self.rows > 0).then(|| self.nulls as f64 / self.rows as f64);
         let (min, max) = match &self.range {
             Some((min, max)) => (min.json(), max.json()),
@@ -118,7 +118,7 @@ impl Audit {
 
 /// Features' columns that look dead in a run of so many structures: a line each,
 /// and one a reason for those that have a reason to.
-pub(in super::super) fn warnings(columns: &[AuditedColumn], structures: u64) -> String {
+pub(crate) fn warnings(columns: &[AuditedColumn], structures: u64) -> String {
     let mut text = String::new();
     let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for column in columns {

@@ -23,9 +23,9 @@ use schema::ColumnSpec;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use super::config::TableSettings;
+use super::config::TableSettings;
 pub(super) use audit::{AuditedColumn, warnings};
-pub use record::Record;
+pub(crate) use record::Record;
 
 /// Text that the rows of a row group may hold, in bytes. A row group ends before it holds
 /// more, as the offsets of an Arrow array of strings end at 2 GiB.
@@ -39,7 +39,7 @@ const TABLES: [(TableName, &str); 3] = [
 ];
 
 /// The tables' folders.
-pub fn folders() -> impl Iterator<Item = &'static str> {
+pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn part_number(name: &str) -> Option<u64> {
 }
 
 /// All tables. Dropped before [`Tables::finish`], the open parts leave nothing.
-pub struct Tables {
+pub(crate) struct Tables {
     tables: [Table; TABLES.len()],
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
@@ -76,7 +76,7 @@ impl Tables {
     ///
     /// # Panics
     /// If a setting is out of its range.
-    pub fn new(
+    pub(crate) fn new(
         folder: &Path,
         settings: TableSettings,
         features: impl Fn(TableName) -> Vec<ColumnDecl>,
@@ -103,7 +103,7 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn advance(&mut self, ordinal: u64) -> Result<()> {
+    pub(crate) fn advance(&mut self, ordinal: u64) -> Result<()> {
         let part = ordinal / self.inputs_per_part;
         if self.part == Some(part) {
             return Ok(());
@@ -122,13 +122,13 @@ impl Tables {
     ///
     /// # Panics
     /// If it was not come to.
-    pub fn append(&mut self, record: &Record<'_>) -> Result<()> {
+    pub(crate) fn append(&mut self, record: &Record<'_>) -> Result<()> {
         let mut tables = self.tables.iter_mut();
         tables.try_for_each(|table| table.append(record, &self.pool))
     }
 
     /// Parts that have ended, and that every table has.
-    pub fn parts(&self) -> u64 {
+    pub(crate) fn parts(&self) -> u64 {
         self.parts_done
     }
 
@@ -149,7 +149,7 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn finish(mut self) -> Result<Written> {
+    pub(crate) fn finish(mut self) -> Result<Written> {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;
         }
@@ -168,9 +168,9 @@ impl Tables {
 
 /// What a run wrote.
 #[derive(Debug, Default)]
-pub struct Written {
+pub(crate) struct Written {
     /// Parts that each table has.
-    pub parts: u64,
+    pub(crate) parts: u64,
     pub(super) columns: Vec<AuditedColumn>,
 }
 

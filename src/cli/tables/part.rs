@@ -1,7 +1,7 @@
 //! One Parquet file: row groups in, renamed when it and the other tables' part are whole.
 
 use super::super::files::Temporary;
-use super::super::names::shown;
+use super::super::path_text::shown;
 use super::schema::{ColumnSpec, arrow_schema};
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use arrow_array::ArrayRef;

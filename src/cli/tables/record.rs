@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 /// A structure with its features, and what identifies it.
 #[derive(Debug)]
-pub struct Record<'a> {
-    pub(in super::super) source: &'a str,
+pub(crate) struct Record<'a> {
+    pub(crate) source: &'a str,
     /// The structure's name.
-    pub(in super::super) name: &'a str,
-    pub(in super::super) structure: &'a Structure,
-    pub(in super::super) features: &'a FeatureTable,
+    pub(crate) name: &'a str,
+    pub(crate) structure: &'a Structure,
+    pub(crate) features: &'a FeatureTable,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Vec<ChainRow>,
 }
@@ -36,7 +36,7 @@ pub(super) struct ChainRow {
 
 impl<'a> Record<'a> {
     /// The rows of a structure.
-    pub fn new(
+    pub(crate) fn new(
         source: &'a str,
         name: &'a str,
         structure: &'a Structure,

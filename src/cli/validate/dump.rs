@@ -4,7 +4,7 @@
 //! under a header; an empty field is missing. `tests/oracles/tables.py` says what
 //! each column is.
 
-use super::super::names;
+use super::super::path_text::shown;
 use crate::error::{Context, Result};
 use crate::structure::{BFactorKind, Structure};
 use std::fs::File;
@@ -29,7 +29,7 @@ impl Dump {
     /// # Errors
     /// They cannot be written.
     pub(super) fn create(folder: &Path) -> Result<Self> {
-        let place = || names::shown(folder);
+        let place = || shown(folder);
         std::fs::create_dir_all(folder).within(place)?;
         let create = |name: &str, header: &str| -> io::Result<BufWriter<File>> {
             let mut file = BufWriter::new(File::create(folder.join(name))?);
@@ -96,12 +96,12 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
             out,
             "{source}\t{}\t{atom}\t{chain}\t{}\t{x}\t{y}\t{z}\t{}\t{}\t{}\t{}\t{}",
             s.model,
-            shown(residue),
+            field(residue),
             s.element[atom],
             class.radius_milli_angstrom(),
             u8::from(class.is_side()),
             u8::from(class.is_polar()),
-            shown(b_factor),
+            field(b_factor),
         )?;
     }
     Ok(())
@@ -129,6 +129,6 @@ fn position(s: &Structure, atom: u32) -> String {
     }
 }
 
-fn shown<T: ToString>(value: Option<T>) -> String {
+fn field<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ mod oracles;
 
 use super::args::ValidateArgs;
 use super::config::Config;
-use super::names::shown;
+use super::path_text::shown;
 use super::plan::Plan;
 use super::report::grouped;
 use super::run::{Destination, compute};
@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// What kept the run or the comparison from starting, or ended it.
 pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
-    let mut written = args.overrides.written(args.config.as_deref())?;
-    written.set_list("INPUT", "input", args.inputs);
-    let config = Config::resolve(written)?;
+    let mut raw = args.overrides.raw_config(args.config.as_deref())?;
+    raw.set_list("INPUT", "input", args.inputs);
+    let config = Config::resolve(raw)?;
     // Before the work, not after it.
     let python = Python::find(&args.python)?;
     let folder = Folder::new(args.keep);

@@ -1,6 +1,6 @@
 //! The oracle scripts that come with the program, and the Python that runs them.
 
-use super::super::names::shown;
+use super::super::path_text::shown;
 use crate::error::{Context, Error, ErrorKind, Result};
 use std::fs;
 use std::path::Path;
