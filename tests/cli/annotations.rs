@@ -285,6 +285,21 @@ fn a_parquet_table_packed_with_snappy_is_read_as_the_same_text() {
 }
 
 #[test]
+fn a_quoted_field_of_a_csv_file_may_hold_separators_and_line_breaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, out) = (folder.path().join("1ubi.csv"), folder.path().join("out"));
+    let text = "# notes\nchain, residue, \"note\", x\n\n\
+                A,5,\"a, b\",1\n\"A\",6,\"two\nlines\", \"2\"\nA,999,,3\n";
+    fs::write(&table, text).unwrap();
+    let said = text_of(&smooth(&format!("{SAMPLES}/1ubi.pdb"), &table, "x", &out));
+    assert_eq!(matched(&out)["residues"], 2);
+    assert!(
+        said.contains("1ubi.csv:7: 1ubi, chain A, residue 999"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_empty_chain_is_that_of_a_file_that_names_none() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -318,7 +333,7 @@ fn a_value_again_is_told_with_rows_of_no_value_between() {
     fs::write(&table, text).unwrap();
     let out = folder.path().join("out");
     let said = text_of(&smooth(&format!("{SAMPLES}/1ubi.pdb"), &table, "x", &out));
-    let again = said.lines().find(|line| line.contains("again"));
+    let again = said.lines().find(|line| line.contains("several values"));
     let again = again.expect("a warning");
     assert!(again.contains("rows=1"), "{again}");
     assert!(
@@ -382,27 +397,27 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
         ),
         (
             format!("{head}1ubi\tA\t1\t1\n1ubi\tA\t2\n"),
-            "line 3: it has 3 fields, not 4",
+            "line 3: it has 3 fields, and the header 4",
         ),
         (
             format!("{head}1ubi\tA\tone\t1\n"),
-            "line 2: \"one\" is no residue number",
+            "line 2: \"one\" is not a residue number",
         ),
         (
             format!("{head}1ubi\tA\t5.5\t1\n"),
-            "line 2: \"5.5\" is no residue number",
+            "line 2: \"5.5\" is not a residue number",
         ),
         (
             format!("{head}\n1ubi\tA\t1\thigh\n"),
-            "line 3: \"high\" is no number",
+            "line 3: column \"x\": \"high\" is not a number",
         ),
         (
             format!("{head}1ubi\tA\t1\tNaN\n1ubi\tA\t2\tinf\n"),
-            "line 3: \"inf\" is beyond the numbers of 32 bits",
+            "line 3: column \"x\": \"inf\" is beyond the numbers of 32 bits",
         ),
         (
             format!("{head}1ubi\tA\t1\t-1e300\n"),
-            "line 2: \"-1e300\" is beyond the numbers of 32 bits",
+            "line 2: column \"x\": \"-1e300\" is beyond the numbers of 32 bits",
         ),
         (
             format!("{head}1ubi\tA\t1\t1\n\tA\t2\t1\n"),
@@ -410,11 +425,11 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
         ),
         (
             "chain\tresidue\tmodel\tx\nA\t1\tone\t1\n".to_owned(),
-            "line 2: \"one\" is no model's number",
+            "line 2: \"one\" is not a model's number",
         ),
         (
             "chain\tresidue\tins_code\tx\nA\t1\tAB\t1\n".to_owned(),
-            "line 2: \"AB\" is no insertion code",
+            "line 2: \"AB\" is not an insertion code",
         ),
     ];
     for (text, expected) in tables {
@@ -434,7 +449,7 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
     fs::write(folder.path().join("x.xlsx"), "").unwrap();
     fails(
         &[&other("x.xlsx"), set[1]],
-        &["x.xlsx", "no table by its name"],
+        &["x.xlsx", "the name is not that of a table"],
     );
     fs::create_dir(folder.path().join("empty")).unwrap();
     fails(&[&other("empty"), set[1]], &["the folder has no table"]);
@@ -442,12 +457,6 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
     fails(&[&other("x.parquet"), set[1]], &["x.parquet"]);
     fs::write(folder.path().join("x.csv.gz"), "not packed").unwrap();
     fails(&[&other("x.csv.gz"), set[1]], &["x.csv.gz"]);
-    let quoted = "chain,residue,name,x\nA,1,\"a,b\",1\n";
-    fs::write(folder.path().join("quoted.csv"), quoted).unwrap();
-    fails(
-        &[&other("quoted.csv"), set[1]],
-        &["line 2: it has 5 fields", "inside quotes is not supported"],
-    );
     let unused = "smooth, which alone uses it, is not among `features`";
     refuses(
         "dssp",
@@ -465,7 +474,7 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
     let own = format!("annotations={}", out.join("residues").display());
     fails(
         &[&own, "smooth.channels=ss8"],
-        &["column \"ss8\" holds text and no numbers"],
+        &["row 2: column \"ss8\": \"E\" is not a number"],
     );
 }
 
@@ -490,34 +499,38 @@ fn a_parquet_column_that_cannot_be_used_is_told_with_its_row() {
         ),
         (
             "model",
-            words([Some("1"), None]),
-            "row 1: the model is text and no number",
+            words([Some("one"), None]),
+            "row 1: \"one\" is not a model's number",
         ),
-        ("model", reals([None, Some(1.5)]), "row 2: 1.5 is no model"),
+        (
+            "model",
+            reals([None, Some(1.5)]),
+            "row 2: 1.5 is not a model",
+        ),
         (
             "chain",
             reals([None, Some(1.0)]),
-            "row 2: the chain is a number and no text",
+            "row 2: the chain is the number 1, not text",
         ),
         (
             "residue",
             reals([Some(5.0), Some(5.5)]),
-            "row 2: 5.5 is no residue number",
+            "row 2: 5.5 is not a residue number",
         ),
         (
             "residue",
             reals([Some(5.0), None]),
-            "row 2: there is no residue number",
+            "row 2: the residue number is missing",
         ),
         (
             "residue",
             words([Some("5A"), Some("5.5")]),
-            "row 2: \"5.5\" is no residue number",
+            "row 2: \"5.5\" is not a residue number",
         ),
         (
             "ins_code",
             words([Some("A"), Some("AB")]),
-            "row 2: \"AB\" is no insertion code",
+            "row 2: \"AB\" is not an insertion code",
         ),
         (
             "x",
