@@ -34,7 +34,7 @@ const EXACT: Rule = Rule {
     exceptions: 0,
 };
 
-/// The tolerances of `tests/oracles`.
+/// The tolerances of `oracles`.
 fn rule(column: &str) -> Rule {
     let absolute = |absolute| Rule { absolute, ..EXACT };
     match column {

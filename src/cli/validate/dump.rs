@@ -1,8 +1,7 @@
-//! What the readers selected, as the tables that the oracles read.
+//! The residues and atoms of structures, in tables that the Python scripts read.
 //!
-//! `residues.tsv` has a row a residue and `atoms.tsv` one an atom, tab-separated
-//! under a header; an empty field is missing. `tests/oracles/tables.py` says what
-//! each column is.
+//! `residues.tsv` has a row for each residue and `atoms.tsv` one for each atom, with tabs between
+//! the fields; an empty field is a missing value. `oracles/tables.py` describes the columns.
 
 use super::super::path_text::shown;
 use crate::error::{Context, Result};
@@ -17,14 +16,14 @@ const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tins
 const ATOMS: &str =
     "source\tmodel\tatom\tchain\tres_index\tx\ty\tz\telement\tradius\tside\tpolar\tb";
 
-/// The two tables on their way to disk.
+/// Writes the two tables.
 pub(super) struct Dump {
     residues: BufWriter<File>,
     atoms: BufWriter<File>,
 }
 
 impl Dump {
-    /// Starts the tables in `folder`, which is made.
+    /// Creates `folder` and the tables in it.
     ///
     /// # Errors
     /// They cannot be written.
@@ -52,7 +51,7 @@ impl Dump {
         Ok(())
     }
 
-    /// Ends the tables.
+    /// Flushes the tables.
     ///
     /// # Errors
     /// They cannot be written.
@@ -107,7 +106,7 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// The chain of each atom, and its residue where it has one.
+/// The chain of each atom, and its residue if it has one.
 fn owners(s: &Structure) -> impl Iterator<Item = (u32, Option<usize>)> {
     let residues = s.residues.iter().zip(s.atom_start.windows(2)).enumerate();
     let in_rows = residues.flat_map(|(index, (residue, span))| {
