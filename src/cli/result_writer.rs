@@ -1,111 +1,101 @@
-//! Takes results in order: good ones into the tables, others among the rejected.
+//! Writes results in order: good ones into the tables, others into `rejected.jsonl`.
 
-use super::heading::Heading;
 use super::inputs::structure_name;
 use super::output::OutputFolder;
-use super::tables::{Record, Tables, Written};
-use super::tally::{Counts, Tally};
+use super::run_counters::{RunCounters, RunCounts};
+use super::run_json::RunHeader;
+use super::tables::{ColumnStatistics, StructureRows, Tables};
 use crate::error::{Result, printable};
 use crate::features::{Features, Input};
 use crate::workload::{Completion, Sink};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Rejected inputs that the summary names.
-const NAMED_MAX: usize = 10;
+/// Rejected inputs that the summary lists.
+const REJECTED_LISTED_MAX: usize = 10;
 
-/// Where the results of a run go.
-pub(super) struct Results {
+/// Writes the results of a run.
+pub(super) struct ResultWriter {
     tables: Tables,
     folder: OutputFolder,
-    tally: Arc<Tally>,
-    heading: Heading,
-    kept: Kept,
+    counters: Arc<RunCounters>,
+    header: RunHeader,
+    written: WrittenParts,
     /// The first rejected inputs, each with its reason.
     rejected: Vec<String>,
 }
 
-/// What the parts hold that all tables have: what is left of a run after a kill.
+/// The parts that every table has, which a killed run leaves behind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct WrittenParts {
     pub(super) parts: u64,
-    /// Of the run when the last of the parts ended.
-    pub(super) counts: Counts,
+    /// The run's counts at the end of the last part.
+    pub(super) counts: RunCounts,
 }
 
-/// Results when all have come.
-pub(super) struct Ended {
+/// A [`ResultWriter`] after the last result.
+pub(super) struct FinishedWriter {
     pub(super) folder: OutputFolder,
-    pub(super) kept: Kept,
-    /// What the tables say of their columns; an error if not all parts are there.
-    pub(super) written: Result<Written>,
+    pub(super) written: WrittenParts,
+    /// The tables' columns, or the error that left parts unwritten.
+    pub(super) columns: Result<Vec<ColumnStatistics>>,
     /// The first rejected inputs, each with its reason.
     pub(super) rejected: Vec<String>,
 }
 
-impl Results {
-    /// Starts the record of the run.
+impl ResultWriter {
+    /// Writes the first `run.json`.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn start(
         tables: Tables,
         folder: OutputFolder,
-        tally: Arc<Tally>,
-        heading: Heading,
+        counters: Arc<RunCounters>,
+        header: RunHeader,
     ) -> Result<Self> {
-        let kept = Kept::default();
-        folder.record(&heading.running(&kept))?;
-        Ok(Results {
+        let written = WrittenParts::default();
+        folder.record(&header.running(&written))?;
+        Ok(ResultWriter {
             tables,
             folder,
-            tally,
-            heading,
-            kept,
+            counters,
+            header,
+            written,
             rejected: Vec::new(),
         })
     }
 
-    /// Ends the tables, unless the stream of results was cut short: then the open parts are
-    /// dropped, and leave nothing behind.
-    pub(super) fn end(self, streamed: Result<()>) -> Ended {
-        let Results {
-            tables,
-            folder,
-            tally,
-            mut kept,
-            rejected,
-            ..
-        } = self;
-        let written = streamed.and_then(|()| {
+    /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
+    pub(super) fn finish(mut self, streamed: Result<()>) -> FinishedWriter {
+        let finished = streamed.and_then(|()| {
             let start = Instant::now();
-            let written = tables.finish();
-            tally.add_write(start.elapsed());
-            written
+            let finished = self.tables.finish();
+            self.counters.add_write(start.elapsed());
+            finished
         });
-        if let Ok(written) = &written {
-            kept = Kept {
-                parts: written.parts,
-                counts: tally.counts(),
-            };
-        }
-        Ended {
-            folder,
-            kept,
-            written,
-            rejected,
+        let columns = finished.map(|(parts, columns)| {
+            let counts = self.counters.counts();
+            self.written = WrittenParts { parts, counts };
+            columns
+        });
+        FinishedWriter {
+            folder: self.folder,
+            written: self.written,
+            columns,
+            rejected: self.rejected,
         }
     }
 
-    /// Comes to an input, and records the parts if one ends here.
+    /// Goes to the input `ordinal`; if a part ends before it, renews `run.json`.
     fn advance(&mut self, ordinal: u64) -> Result<()> {
         self.tables.advance(ordinal)?;
         let parts = self.tables.parts();
-        if parts > self.kept.parts {
-            // The tally has all before this input, and nothing of it yet.
-            let counts = self.tally.counts();
-            self.kept = Kept { parts, counts };
-            self.folder.record(&self.heading.running(&self.kept))?;
+        if parts > self.written.parts {
+            // The counters include every earlier input, and nothing of this one yet.
+            let counts = self.counters.counts();
+            self.written = WrittenParts { parts, counts };
+            self.folder.record(&self.header.running(&self.written))?;
         }
         Ok(())
     }
@@ -121,32 +111,32 @@ impl Results {
             (Ok(structure), Ok(features)) => {
                 let name = structure_name(source);
                 self.tables
-                    .append(&Record::new(source, name, structure, features))?;
-                self.tally.add_structure(source, structure);
+                    .append(&StructureRows::new(source, name, structure, features))?;
+                self.counters.add_structure(source, structure);
             }
             (structure, Err(error)) => {
                 let model = structure.as_ref().ok().map(|structure| structure.model);
                 let line = format!("{source}: {error}");
                 let line = printable(&line);
                 tracing::debug!("rejected {line}");
-                if self.rejected.len() < NAMED_MAX {
+                if self.rejected.len() < REJECTED_LISTED_MAX {
                     self.rejected.push(line.into_owned());
                 }
                 self.folder.reject(source, *ordinal, model, error)?;
-                self.tally.add_rejected();
+                self.counters.add_rejected();
             }
             (Err(_), Ok(_)) => unreachable!("the workload has no result without a structure"),
         }
-        self.tally.set_inputs(ordinal + 1);
+        self.counters.set_inputs(ordinal + 1);
         Ok(())
     }
 }
 
-impl Sink<Features> for Results {
+impl Sink<Features> for ResultWriter {
     fn accept(&mut self, completion: Completion<Features>) -> Result<()> {
         let start = Instant::now();
         let taken = self.take(&completion);
-        self.tally.add_write(start.elapsed());
+        self.counters.add_write(start.elapsed());
         taken
     }
 }

@@ -8,14 +8,14 @@ use std::path::{Component, Path, PathBuf};
 /// A glob, without the folders in front of its first pattern.
 #[derive(Debug)]
 pub(super) struct Glob {
-    parts: Vec<Part>,
+    segments: Vec<Segment>,
     /// Whether it ends in `/`, and so matches folders only.
     folders_only: bool,
 }
 
 /// What one component of a path has to match.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum Segment {
     Name(OsString),
     Pattern(Pattern),
     /// `**`: any number of folders.
@@ -34,33 +34,33 @@ impl Glob {
     /// The characters do not form a pattern.
     pub(super) fn parse(glob: &Path) -> Result<(PathBuf, Self)> {
         let mut start = PathBuf::new();
-        let mut parts = Vec::new();
+        let mut segments = Vec::new();
         for component in glob.components() {
             let name = component.as_os_str();
             match component {
                 Component::CurDir => {}
                 _ if name == "**" => {
                     // Several in a row match what one does.
-                    if !matches!(parts.last(), Some(Part::Folders)) {
-                        parts.push(Part::Folders);
+                    if !matches!(segments.last(), Some(Segment::Folders)) {
+                        segments.push(Segment::Folders);
                     }
                 }
-                _ if is_pattern(name) => parts.push(Part::Pattern(pattern(name)?)),
-                _ if parts.is_empty() => start.push(component),
-                _ => parts.push(Part::Name(name.to_owned())),
+                _ if is_pattern(name) => segments.push(Segment::Pattern(pattern(name)?)),
+                _ if segments.is_empty() => start.push(component),
+                _ => segments.push(Segment::Name(name.to_owned())),
             }
         }
         let folders_only = glob.as_os_str().as_encoded_bytes().ends_with(b"/");
         let glob = Glob {
-            parts,
+            segments,
             folders_only,
         };
         Ok((start, glob))
     }
 
     /// What the component at `depth` behind the start has to match; `None` behind the last.
-    pub(super) fn part(&self, depth: usize) -> Option<&Part> {
-        self.parts.get(depth)
+    pub(super) fn segment(&self, depth: usize) -> Option<&Segment> {
+        self.segments.get(depth)
     }
 
     /// Whether it matches folders only.
@@ -69,14 +69,14 @@ impl Glob {
     }
 }
 
-impl Part {
+impl Segment {
     /// Whether a name matches. In a name that is not UTF-8 each run of other bytes counts as
     /// a character.
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         match self {
-            Part::Name(own) => own == name,
-            Part::Pattern(pattern) => pattern.matches(&name.to_string_lossy()),
-            Part::Folders => true,
+            Segment::Name(own) => own == name,
+            Segment::Pattern(pattern) => pattern.matches(&name.to_string_lossy()),
+            Segment::Folders => true,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::files::kind_of;
 use super::path_text::path_of;
 use crate::error::Error;
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
-use globs::{Glob, Part};
+use globs::{Glob, Segment};
 use list::List;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -127,20 +127,20 @@ impl Sources {
 
     /// Goes on with the part of a glob at `depth`; what is in front of it leads to `path`.
     fn open_glob(&mut self, glob: Arc<Glob>, depth: usize, path: PathBuf) -> Option<Source> {
-        match glob.part(depth) {
+        match glob.segment(depth) {
             None => self.open_match(&glob, path),
-            Some(Part::Folders) if glob.part(depth + 1).is_none() => {
+            Some(Segment::Folders) if glob.segment(depth + 1).is_none() => {
                 // Without a folder in front of it the glob starts here.
                 let here = path.as_os_str().is_empty();
                 let path = if here { PathBuf::from(".") } else { path };
                 path.is_dir().then(|| self.open_folder(path)).flatten()
             }
-            Some(Part::Name(name)) => {
+            Some(Segment::Name(name)) => {
                 let path = path.join(name);
                 let is_there = path.symlink_metadata().is_ok();
                 is_there.then(|| self.open_glob(glob, depth + 1, path))?
             }
-            Some(Part::Pattern(_) | Part::Folders) => {
+            Some(Segment::Pattern(_) | Segment::Folders) => {
                 self.open.push(Level::Glob(GlobLevel {
                     glob,
                     depth,
@@ -242,14 +242,14 @@ impl Sources {
         };
         let (glob, depth) = (Arc::clone(&level.glob), level.depth);
         let path = level.folder.join(&entry.name);
-        let is_any_depth = matches!(glob.part(depth), Some(Part::Folders));
+        let is_any_depth = matches!(glob.segment(depth), Some(Segment::Folders));
         // `**` may also stand for no folder: then the part behind it matches.
         let next = depth + usize::from(is_any_depth);
         let matches = glob
-            .part(next)
-            .is_some_and(|part| part.matches(&entry.name));
+            .segment(next)
+            .is_some_and(|segment| segment.matches(&entry.name));
         // A folder that the whole glob matches is walked, and not matched once more.
-        let is_walked = matches && glob.part(next + 1).is_none();
+        let is_walked = matches && glob.segment(next + 1).is_none();
         if is_any_depth && entry.kind == EntryKind::Folder && !is_walked {
             self.open_glob(Arc::clone(&glob), depth, path.clone());
         }

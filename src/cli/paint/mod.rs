@@ -15,8 +15,8 @@ use super::files::FileId;
 use super::inputs::{Source, Sources, structure_name};
 use super::path_text::{path_of, shown};
 use super::plan::Plan;
-use super::tally::Tally;
-use super::{FAILED, GOOD, REJECTED, complain, read, say};
+use super::run_counters::RunCounters;
+use super::{FAILED, GOOD, REJECTED, complain, reading, say};
 use crate::error::{Error, Result, printable};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
@@ -72,13 +72,13 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         rejected: 0,
     };
     let mut engine = plan.start()?;
-    let tally = Arc::new(Tally::default());
-    let inputs = read::inputs(
+    let counters = Arc::new(RunCounters::default());
+    let inputs = reading::inputs(
         sources,
         plan.config.reading,
         &plan.read_budget(engine.memory()),
         &plan.pool,
-        &tally,
+        &counters,
         plan.annotations.as_ref(),
     );
     engine.run(inputs, &mut |completion| {
@@ -87,7 +87,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     })?;
     painter.close();
     if let Some(annotations) = &plan.annotations {
-        annotations.matches().note();
+        annotations.matches().log();
     }
     Ok(match (painter.painted, painter.rejected) {
         (_, 0) => GOOD,
