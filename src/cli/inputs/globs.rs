@@ -1,19 +1,19 @@
-//! Globs, taken apart into one pattern for each folder on the way.
+//! Globs, split into a segment for each level of folders.
 
 use crate::error::{Error, Result};
 use glob::Pattern;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// A glob, without the folders in front of its first pattern.
+/// A glob, without the folders before its first pattern.
 #[derive(Debug)]
 pub(super) struct Glob {
     segments: Vec<Segment>,
-    /// Whether it ends in `/`, and so matches folders only.
+    /// Whether the glob ends in `/`, and so matches folders only.
     folders_only: bool,
 }
 
-/// What one component of a path has to match.
+/// What one component of a path must match.
 #[derive(Debug)]
 pub(super) enum Segment {
     Name(OsString),
@@ -28,10 +28,10 @@ impl Glob {
         is_pattern(path.as_os_str())
     }
 
-    /// Takes a glob apart: the folder that it starts from, and the rest.
+    /// Splits a glob into the folder that it starts from, and the segments.
     ///
     /// # Errors
-    /// The characters do not form a pattern.
+    /// A segment is not a valid pattern.
     pub(super) fn parse(glob: &Path) -> Result<(PathBuf, Self)> {
         let mut start = PathBuf::new();
         let mut segments = Vec::new();
@@ -40,7 +40,7 @@ impl Glob {
             match component {
                 Component::CurDir => {}
                 _ if name == "**" => {
-                    // Several in a row match what one does.
+                    // Several `**` in a row match the same as one.
                     if !matches!(segments.last(), Some(Segment::Folders)) {
                         segments.push(Segment::Folders);
                     }
@@ -58,7 +58,7 @@ impl Glob {
         Ok((start, glob))
     }
 
-    /// What the component at `depth` behind the start has to match; `None` behind the last.
+    /// The segment at `depth`; `None` after the last.
     pub(super) fn segment(&self, depth: usize) -> Option<&Segment> {
         self.segments.get(depth)
     }
@@ -70,8 +70,8 @@ impl Glob {
 }
 
 impl Segment {
-    /// Whether a name matches. In a name that is not UTF-8 each run of other bytes counts as
-    /// a character.
+    /// Whether a name matches. In a name that is not UTF-8, each sequence of invalid bytes counts
+    /// as one character.
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         match self {
             Segment::Name(own) => own == name,
