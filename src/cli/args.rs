@@ -1,7 +1,7 @@
 //! The command line.
 
-use super::config::{BenchConfig, Config, Written};
-use super::names::text_of;
+use super::config::{BenchConfig, Config, RawConfig};
+use super::path_text::text_of;
 use crate::error::Result;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -26,17 +26,17 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// List the features that a run computes, with their settings and columns.
     Features(FeaturesArgs),
-    /// Write a feature into the B factors of a structure file, for molecule viewers.
+    /// Write a feature into the B factors of structure files, for molecule viewers.
     Paint(Box<PaintArgs>),
-    /// Compare the features of structures with the Python packages that define them.
+    /// Compare the features of structures with what Python packages compute.
     Validate(Box<ValidateArgs>),
-    /// Measure latency and throughput, and draw them.
+    /// Measure latency and throughput, and write a report.
     Bench(Box<BenchArgs>),
-    /// Print what a batch replays as a graph in Graphviz's DOT: tapeloop graph | dot -Tsvg.
+    /// Print the graph of a batch in Graphviz's DOT: tapeloop graph | dot -Tsvg.
     Graph(GraphArgs),
-    /// Tell what a run would find on this machine, and what is missing.
+    /// Check what a run needs on this machine, and print what is missing.
     Doctor(ConfigArgs),
-    /// Hold the device for a run with supervise = true, which starts this by itself.
+    /// Hold the device for a run with supervise = true; the run starts this command.
     #[cfg(target_os = "linux")]
     Worker,
     /// List the GPUs that a run can use.
@@ -54,10 +54,10 @@ pub(super) struct DevicesArgs {
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) config: ConfigArgs,
-    /// Replace the results that the output folder holds.
+    /// Replace the results in the output folder.
     #[arg(long)]
     pub(super) overwrite: bool,
-    /// Print the resolved config and the memory that the run will take, and stop.
+    /// Print the resolved config and the memory that the run needs, and stop.
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Print no progress and no summary.
@@ -78,12 +78,12 @@ pub(super) struct FeaturesArgs {
 pub(super) struct GraphArgs {
     #[command(flatten)]
     pub(super) config: ConfigArgs,
-    /// Which bucket, from 0, the smallest; else the one of an ordinary batch.
+    /// Bucket, from 0, the smallest; the default is that of an ordinary batch.
     #[arg(long, value_name = "N")]
     pub(super) bucket: Option<usize>,
 }
 
-/// A config file and what overrides it.
+/// A config file and the options that override it.
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
     /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
@@ -98,37 +98,44 @@ pub(super) struct ConfigArgs {
     overrides: Overrides,
 }
 
-/// What overrides a config file.
+/// Options that override a run's config file.
 #[derive(Debug, Args)]
 pub(super) struct Overrides {
     /// Features and presets to compute, separated by commas; `tapeloop features` lists them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     features: Vec<String>,
-    /// Which models of a file to read: first, all.
+    /// Models to read from each file: first, all.
     #[arg(long, value_name = "WHICH")]
     models: Option<String>,
-    /// Reject PDB files that may be cut short: without END, or with too few atoms for MASTER.
+    /// Reject PDB files that may be cut short: without END, or with fewer atoms than MASTER says.
     #[arg(long)]
     strict: bool,
+    /// How batches are launched: graph, stream, auto.
+    #[arg(long, value_name = "NAME")]
+    mode: Option<String>,
+    /// Number of batches in flight.
+    #[arg(long, value_name = "N")]
+    slots: Option<i64>,
+    #[command(flatten)]
+    common: CommonOverrides,
+}
+
+/// Options that override any config file.
+#[derive(Clone, Debug, Args)]
+struct CommonOverrides {
     /// What to compute on: auto, cuda, cpu.
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
-    /// Which of the visible GPUs: a number, a UUID or its beginning, most_free.
+    /// GPU among the visible ones: a number, a UUID or its beginning, most_free.
     #[arg(long, value_name = "WHICH")]
     device: Option<String>,
-    /// How batches reach the device: graph, stream, auto.
-    #[arg(long, value_name = "NAME")]
-    mode: Option<String>,
-    /// Batches on the way at once.
-    #[arg(long, value_name = "N")]
-    slots: Option<i64>,
-    /// Threads to read, compute and write with; 0 for all cores.
+    /// Number of threads; 0 for one for each core.
     #[arg(long, value_name = "N")]
     threads: Option<i64>,
-    /// Any key of the config: --set batch.residues=8192; may be repeated.
+    /// Set any key of the config: --set batch.residues=8192; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Let the config file name code to run: worker, nvrtc, kernel_cache.
+    /// Let the config file name code to run: worker, nvrtc, kernel_cache, references.
     #[arg(long)]
     trust_config: bool,
 }
@@ -137,7 +144,7 @@ pub(super) struct Overrides {
 pub(super) struct BenchArgs {
     /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
     file: Option<PathBuf>,
-    /// Structures for the workload of features; without any it is left out.
+    /// Structures for the workload features; without any the workload is skipped.
     #[arg(short, long, value_name = "PATH", value_parser = path_text())]
     input: Vec<String>,
     /// Folder for the history, bench.jsonl, and the report, report.html.
@@ -149,25 +156,12 @@ pub(super) struct BenchArgs {
     /// Settings to vary, separated by commas: mode, slots, batch and others.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     axes: Vec<String>,
-    /// Commands of other programs to measure beside, one a line.
+    /// Commands that start other programs to compare with, one a line.
     #[arg(long, value_name = "FILE")]
     references: Option<String>,
-    /// What to measure on: auto, cuda, cpu.
-    #[arg(long, value_name = "NAME")]
-    backend: Option<String>,
-    /// Which of the visible GPUs: a number, a UUID or its beginning, most_free.
-    #[arg(long, value_name = "WHICH")]
-    device: Option<String>,
-    /// Threads of the host; 0 for all cores.
-    #[arg(long, value_name = "N")]
-    threads: Option<i64>,
-    /// Any key of the config: --set launch.kernels=24; may be repeated.
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Let the config file name code to run: references, nvrtc, kernel_cache.
-    #[arg(long)]
-    trust_config: bool,
-    /// Every combination of the varied settings, which takes long.
+    #[command(flatten)]
+    common: CommonOverrides,
+    /// Measure every combination of the varied settings, which takes long.
     #[arg(long)]
     pub(super) full: bool,
     /// Print the points and stop.
@@ -186,13 +180,13 @@ pub(super) struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct PaintArgs {
-    /// Structure file; or a directory, glob or @list, and a folder as output.
+    /// Structure file; or a directory, glob or @list, with a folder as output.
     #[arg(value_parser = path_text())]
     pub(super) input: String,
-    /// Residue column to write: sasa, ss8, ...; `tapeloop features` lists them.
+    /// Column of residues to write: sasa, ss8, ...; `tapeloop features` lists them.
     #[arg(required_unless_present = "svg")]
     pub(super) column: Option<String>,
-    /// File to write, in the input's format, with .gz packed; or a folder.
+    /// File to write, in the input's format, compressed if named .gz; or a folder.
     #[arg(short, long, value_name = "PATH", requires = "column")]
     #[arg(required_unless_present = "svg")]
     pub(super) output: Option<PathBuf>,
@@ -207,7 +201,7 @@ pub(super) struct PaintArgs {
         allow_negative_numbers = true
     )]
     pub(super) null: f64,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long)]
     pub(super) overwrite: bool,
     /// Config file; options override it.
@@ -222,13 +216,13 @@ pub(super) struct ValidateArgs {
     /// Files, directories, globs or @lists of structures.
     #[arg(required = true, value_parser = path_text())]
     pub(super) inputs: Vec<String>,
-    /// Python with numpy, scipy and pyarrow, and the packages to compare with.
+    /// Python with numpy, scipy, pyarrow and the packages to compare with.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     pub(super) python: String,
-    /// Keep the run, the dump of its atoms and the scripts in this folder.
+    /// Keep the results, the dump of the atoms and the scripts in this folder.
     #[arg(long, value_name = "FOLDER")]
     pub(super) keep: Option<PathBuf>,
-    /// Replace the results that the kept folder holds.
+    /// Replace the results in the kept folder.
     #[arg(long)]
     pub(super) overwrite: bool,
     /// Config file; options override it.
@@ -236,78 +230,73 @@ pub(super) struct ValidateArgs {
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) overrides: Overrides,
-    /// Options of the comparing script, as -- --only 'hb_*'; -- --help lists them.
+    /// Options of the comparing script: -- --only 'hb_*'; -- --help lists them.
     #[arg(last = true, value_name = "SCRIPT OPTIONS")]
     pub(super) script: Vec<String>,
 }
 
-/// A path as the text that a config has for it: its bytes need not be UTF-8.
+/// Reads a path as the text that a config has for it, as its bytes may not be UTF-8.
 fn path_text() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|path| text_of(Path::new(&path)))
 }
 
+// Options override `--set`, and both override the file.
+
 impl ConfigArgs {
-    /// The config as resolved from the file and the options. Named options win
-    /// over `--set`, and both over the file.
+    /// The config of the file and the options.
     ///
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(self) -> Result<Config> {
-        let mut written = self.overrides.written(self.file.as_deref())?;
-        written.set_list("--input", "input", self.input);
-        written.set_text("--output", "output", self.output);
-        Config::resolve(written)
+        let mut raw = self.overrides.raw_config(self.file.as_deref())?;
+        raw.set_list("--input", "input", self.input);
+        raw.set("--output", "output", self.output);
+        Config::resolve(raw)
     }
 }
 
 impl BenchArgs {
-    /// The config as resolved from the file and the options.
+    /// The config of the file and the options.
     ///
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(&self) -> Result<BenchConfig> {
-        let mut written = match &self.file {
-            Some(file) => Written::read(file)?,
-            None => Written::default(),
-        };
-        written.trust_file(self.trust_config);
-        for assignment in &self.set {
-            written.set_assignment(assignment)?;
-        }
-        written.set_list("--input", "input", self.input.clone());
-        written.set_text("--output", "output", self.output.clone());
-        written.set_list("--workloads", "workloads", self.workloads.clone());
-        written.set_list("--axes", "axes", self.axes.clone());
-        written.set_text("--references", "references", self.references.clone());
-        written.set_text("--backend", "backend", self.backend.clone());
-        written.set_text("--device", "device", self.device.clone());
-        written.set_integer("--threads", "threads", self.threads);
-        BenchConfig::resolve(written)
+        let mut raw = self.common.clone().raw_config(self.file.as_deref())?;
+        raw.set_list("--input", "input", self.input.clone());
+        raw.set("--output", "output", self.output.clone());
+        raw.set_list("--workloads", "workloads", self.workloads.clone());
+        raw.set_list("--axes", "axes", self.axes.clone());
+        raw.set("--references", "references", self.references.clone());
+        BenchConfig::resolve(raw)
     }
 }
 
 impl Overrides {
-    /// What the file says, with these options over it.
+    /// The keys of the file with these options over them.
     ///
     /// # Errors
-    /// The file cannot be read or is no TOML; an assignment has no `=`.
-    pub(super) fn written(self, file: Option<&Path>) -> Result<Written> {
-        let mut written = match file {
-            Some(file) => Written::read(file)?,
-            None => Written::default(),
-        };
-        written.trust_file(self.trust_config);
+    /// The file cannot be read or is not valid TOML; an assignment has no `=`.
+    pub(super) fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
+        let mut raw = self.common.raw_config(file)?;
+        raw.set_list("--features", "features", self.features);
+        raw.set("--models", "models", self.models);
+        raw.set("--strict", "strict", self.strict.then_some(true));
+        raw.set("--mode", "mode", self.mode);
+        raw.set("--slots", "slots", self.slots);
+        Ok(raw)
+    }
+}
+
+impl CommonOverrides {
+    fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
+        let mut raw = RawConfig::read(file)?;
+        raw.trusts_file = self.trust_config;
         for assignment in &self.set {
-            written.set_assignment(assignment)?;
+            raw.set_assignment(assignment)?;
         }
-        written.set_list("--features", "features", self.features);
-        written.set_text("--models", "models", self.models);
-        written.set_true("--strict", "strict", self.strict);
-        written.set_text("--backend", "backend", self.backend);
-        written.set_text("--device", "device", self.device);
-        written.set_text("--mode", "mode", self.mode);
-        written.set_integer("--slots", "slots", self.slots);
-        written.set_integer("--threads", "threads", self.threads);
-        Ok(written)
+        raw.set("--backend", "backend", self.backend);
+        raw.set("--device", "device", self.device);
+        raw.set("--threads", "threads", self.threads);
+        Ok(raw)
     }
 }

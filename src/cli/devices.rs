@@ -7,11 +7,10 @@ use crate::error::{Error, Result};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
-/// Prints the GPUs that a run can use, or that there is none, and returns the exit
-/// code.
+/// Prints the GPUs that a run can use, or why there is none, and returns the exit code.
 ///
 /// # Errors
-/// A driver that is there and cannot be used.
+/// The driver is installed and cannot be used.
 pub(super) fn devices(as_json: bool) -> Result<u8> {
     let found = list()?;
     say(&if as_json {
@@ -57,7 +56,7 @@ fn entry_text(device: &DeviceEntry) -> String {
         (
             "shared memory",
             format!(
-                "{} KiB a block, {} by opt-in, {} a multiprocessor",
+                "{} KiB per block, {} by opt-in, {} per multiprocessor",
                 kib(device.block_shared_bytes),
                 kib(device.block_shared_bytes_max),
                 kib(device.multiprocessor_shared_bytes)
@@ -154,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_a_table_of_what_it_has() {
+    fn a_device_is_printed_as_a_table() {
         let expected = "\
 1  NVIDIA H200
    compute capability 9.0
    memory             139.5 GiB free of 140.0 GiB
    multiprocessors    132
-   shared memory      48 KiB a block, 227 by opt-in, 228 a multiprocessor
+   shared memory      48 KiB per block, 227 by opt-in, 228 per multiprocessor
    copy engines       3
    PCIe link          2.5 GT/s x16, at most unknown
    PCI id             0000:1A:00.0

@@ -7,7 +7,7 @@ use crate::backend::doctor::{KernelBuild, Status, examine};
 use crate::error::Result;
 use crate::features::{KERNEL_TARGETS, NVCC_VERSION};
 
-/// Prints what a run would find on this machine, and returns the exit code.
+/// Checks the driver, the devices and NVRTC, prints the findings, and returns the exit code.
 ///
 /// # Errors
 /// The threads of the config cannot be started.
@@ -21,7 +21,7 @@ pub(super) fn doctor(config: &Config) -> Result<u8> {
     for finding in &findings {
         say(&format!("{finding}\n"));
     }
-    // The last one is what `backend = "auto"` would do.
+    // The last finding is about `backend = "auto"`.
     let usable = findings
         .last()
         .is_some_and(|auto| auto.status == Status::Good);

@@ -1,14 +1,14 @@
-//! Files that the program writes: never through a link, and whole or not at all.
+//! Writes files atomically: never through a link, and complete or not at all.
 
-use super::names::shown;
+use super::path_text::shown;
 use crate::error::{self, Context, Error, Result};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A file under a temporary name in the folder where it will lie. Dropped before
-/// [`Temporary::rename`], it is removed.
+/// A file under a temporary name in its final folder. Dropping it before [`Temporary::rename`]
+/// removes it.
 #[derive(Debug)]
 pub(super) struct Temporary {
     path: PathBuf,
@@ -16,10 +16,10 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Makes a file next to `path`, under the first name `.tapeloop-N.tmp` that is free.
+    /// Creates a file next to `path`, under the first name `.tapeloop-N.tmp` that is free.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub(super) fn unused(path: &Path) -> io::Result<(Self, File)> {
         let mut number = 0u32;
         loop {
@@ -30,11 +30,11 @@ impl Temporary {
         }
     }
 
-    /// Makes the file of the name [`temporary_name`], by which a later run finds it after a
-    /// kill. This is for output folders, which a run has locked and cleared.
+    /// Creates the file [`temporary_name`], which a later run finds after a kill. For output
+    /// folders, which a run has locked and cleared.
     ///
     /// # Errors
-    /// A file has the name, or the file cannot be made.
+    /// A file has the name already, or the file cannot be created.
     pub(super) fn fixed(path: &Path) -> Result<(Self, File)> {
         let temporary = temporary_name(path);
         let made = Self::create(temporary.clone()).map_err(|error| match error.kind() {
@@ -65,7 +65,7 @@ impl Temporary {
         self.rename(path)
     }
 
-    /// Gives the file its name. A file that had the name is replaced.
+    /// Renames the file to its final name, and replaces the file that had the name.
     ///
     /// # Errors
     /// It cannot be renamed.
@@ -79,14 +79,14 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After a rename another program may have given the name to a file of its own.
+        // After a rename the temporary name may belong to another program's file.
         if !self.is_renamed {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The fixed temporary name of a result.
+/// The temporary name of a result, which depends on `path` alone.
 pub(super) fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -94,7 +94,7 @@ pub(super) fn temporary_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Writes a file under a temporary name and renames it once it is on the disk.
+/// Writes a file under a temporary name, flushes it to the disk and renames it.
 ///
 /// # Errors
 /// It cannot be written.
@@ -103,34 +103,34 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.write(file, bytes, path)
 }
 
-/// As [`replace`], in an output folder.
+/// [`replace`] for a result in an output folder.
 ///
 /// # Errors
-/// As [`Temporary::fixed`]; it cannot be written.
+/// A file has the temporary name already, or the file cannot be written.
 pub(super) fn replace_result(path: &Path, bytes: &[u8]) -> Result<()> {
     let (temporary, file) = Temporary::fixed(path)?;
     let written = temporary.write(file, bytes, path);
     written.within(|| shown(path))
 }
 
-/// Flushes the folder of a file that got its name.
+/// Flushes the folder of a renamed file.
 fn sync_parent(path: &Path) {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     sync_folder(folder.unwrap_or(Path::new(".")));
 }
 
-/// Flushes the names of the files in a folder: without that, they are not safe from a power
-/// failure. Some file systems refuse to flush a folder, and have nothing to flush.
+/// Flushes the names of the files in a folder, so that they survive a power failure. Some file
+/// systems refuse to flush a folder, and need not.
 pub(super) fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
 }
 
-/// Refuses an output name that a link, a FIFO, a device or a folder has.
+/// Checks that `path` is a file or free.
 ///
 /// # Errors
-/// What has the name.
+/// A link, a FIFO, a device or a folder has the name.
 pub(super) fn check_name(path: &Path) -> Result<()> {
     let place = || shown(path);
     let kind = match path.symlink_metadata() {
@@ -145,7 +145,7 @@ pub(super) fn check_name(path: &Path) -> Result<()> {
         .within(place()))
 }
 
-/// What a file is, for a message.
+/// The type of a file, with its article, for a message.
 pub(super) fn kind_of(file: fs::FileType) -> &'static str {
     #[cfg(unix)]
     {
@@ -167,12 +167,12 @@ pub(super) fn kind_of(file: fs::FileType) -> &'static str {
     }
 }
 
-/// A file by itself, whatever its names and the links to it.
+/// The identity of a file, which all its names and the links to it share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
 impl FileId {
-    /// The file that the path leads to, if there is one.
+    /// The file that `path` leads to, if it exists.
     pub(super) fn of(path: &Path) -> Option<Self> {
         #[cfg(unix)]
         {

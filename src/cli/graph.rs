@@ -8,12 +8,10 @@ use crate::error::Result;
 use crate::features::Features;
 use crate::pipeline;
 
-/// Prints what the batches of a bucket replay, in Graphviz's DOT, and returns the
-/// exit code.
+/// Prints the graph of a bucket's batches in Graphviz's DOT, and returns the exit code.
 ///
 /// # Errors
-/// What is wrong with the config, a backend that cannot be used, a bucket that is
-/// not there.
+/// The config is wrong, the backend cannot be used, or there is no such bucket.
 pub(super) fn graph(config: &Config, bucket: Option<usize>) -> Result<u8> {
     let workload = Features::new(config.features.clone())?;
     let pool = thread_pool(config.threads)?;

@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The exit code of a run that was interrupted, as shells count it.
 pub(super) const EXIT_CODE: u8 = 130;
 
-/// Whether the run is asked to end. Clones share the answer.
+/// Whether a signal has asked the run to end. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct Interrupt {
     asked: Arc<AtomicBool>,
     obeyed: Arc<AtomicBool>,
-    /// Disconnected by the first signal.
+    /// The first signal disconnects the channel.
     signal: Receiver<()>,
 }
 
 impl Interrupt {
-    /// One that is not asked, and what disconnects its signal.
+    /// An interrupt without a signal yet; dropping the sender disconnects the channel.
     fn new() -> (Self, Sender<()>) {
         let (sender, signal) = bounded(0);
         let interrupt = Interrupt {
@@ -30,11 +30,11 @@ impl Interrupt {
         (interrupt, sender)
     }
 
-    /// Listens for signals from now on. The first asks the run to end in good
-    /// order, the second ends the program where it stands.
+    /// Installs the signal handler. The first signal asks the run to end in order, the second one
+    /// exits the program at once.
     ///
     /// # Errors
-    /// The system does not let it listen.
+    /// [`ErrorKind::Io`] if the system refuses the handler.
     pub(super) fn listen() -> Result<Self> {
         let (interrupt, sender) = Interrupt::new();
         let asked = Arc::clone(&interrupt.asked);
@@ -44,18 +44,23 @@ impl Interrupt {
                 std::process::exit(i32::from(EXIT_CODE));
             }
             drop(sender.take());
-            // On a thread of its own: a full pipe must not hold up the second signal.
+            // Printing to a full pipe blocks, and must not hold up the second signal.
             let _ = std::thread::Builder::new().spawn(|| {
-                complain("interrupted: finishing the batches in flight; once more to abort");
+                complain("interrupted: finishing the batches in flight; interrupt again to abort");
             });
         })
-        .map_err(|error| Error::new(ErrorKind::Io, format!("no signal handler: {error}")))?;
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::Io,
+                format!("cannot install the signal handler: {error}"),
+            )
+        })?;
         Ok(interrupt)
     }
 
-    /// One that a test asks through the function.
+    /// An interrupt, and a function that stands for the first signal.
     #[cfg(test)]
-    pub(super) fn by_hand() -> (Self, impl FnOnce()) {
+    pub(super) fn for_test() -> (Self, impl FnOnce()) {
         let (interrupt, sender) = Interrupt::new();
         let asked = Arc::clone(&interrupt.asked);
         let ask = move || {
@@ -65,12 +70,12 @@ impl Interrupt {
         (interrupt, ask)
     }
 
-    /// Disconnected once the run is asked to end.
+    /// A channel that the first signal disconnects.
     pub(super) fn signal(&self) -> &Receiver<()> {
         &self.signal
     }
 
-    /// Whether to leave out the next input and all after it.
+    /// Whether to skip the next input and all after it.
     pub(super) fn stops_here(&self) -> bool {
         let asked = self.asked.load(Relaxed);
         if asked {
@@ -79,7 +84,7 @@ impl Interrupt {
         asked
     }
 
-    /// Whether inputs were left out: a signal after the last one changes nothing.
+    /// Whether inputs were skipped. A signal after the last input skips none.
     pub(super) fn has_stopped(&self) -> bool {
         self.obeyed.load(Relaxed)
     }

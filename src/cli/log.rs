@@ -1,4 +1,4 @@
-//! Where the program's log goes.
+//! The program's log.
 
 use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
@@ -6,7 +6,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Standard error, which may be closed: an error of writing goes nowhere.
+/// Standard error, which may be closed; errors of writing are ignored.
 struct Stderr;
 
 impl Write for Stderr {
@@ -20,7 +20,7 @@ impl Write for Stderr {
     }
 }
 
-/// Starts it: to standard error, as `TAPELOOP_LOG` or else `RUST_LOG` says.
+/// Logs to standard error, filtered by `TAPELOOP_LOG`, else by `RUST_LOG`.
 pub(super) fn start() {
     let filter = ["TAPELOOP_LOG", "RUST_LOG"]
         .into_iter()
@@ -37,8 +37,8 @@ pub(super) fn start() {
     subscriber.init();
 }
 
-/// The stages as NVTX ranges, if a profiler runs the program: it says in this variable
-/// what takes them. Otherwise spans are left out, and cost nothing.
+/// A layer of NVTX ranges, if a profiler runs the program: it sets `NVTX_INJECTION64_PATH`.
+/// Without a profiler spans are disabled.
 #[cfg(feature = "nvtx")]
 fn ranges<S>() -> Option<impl Layer<S>>
 where

@@ -1,17 +1,17 @@
-//! Keeps the C library from hoarding memory.
+//! Settings of the C library's allocator.
 
-/// Makes large blocks go back to the system when they are freed.
+/// Returns large allocations to the system as soon as they are freed.
 ///
-/// glibc raises the size from which it does that to the largest block freed so
-/// far, up to 32 MiB. Structures and row groups are such blocks, allocated by
-/// one thread and freed by another, and what is hoarded for each thread doubles
-/// the peak of a run.
-pub(super) fn give_back_large_blocks() {
+/// glibc returns only allocations above a threshold, which it raises to the largest size freed so
+/// far, up to 32 MiB. One thread allocates a structure or a row group and another frees it, so
+/// every thread's arena keeps some, which doubles the peak of a run. A fixed threshold prevents
+/// that.
+pub(super) fn return_large_allocations() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const LARGE_BYTES: libc::c_int = 128 << 10;
-        // SAFETY: `mallopt` takes any values, and this is the program's start:
-        // no other thread allocates meanwhile.
+        // SAFETY: `mallopt` accepts any values, and at the start of the program no other thread
+        // allocates.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
     }
 }

@@ -1,10 +1,11 @@
-//! The command line program: a config to a run, and a run to its tables.
+//! The command line program.
 //!
-//! A config (`config`) is resolved into a plan (`plan`). `walk` lists what it names
-//! (`inputs`) on a thread of its own, `read` turns files into structures on the pool,
-//! `annotations` adds to them, and the engine computes. `sink` puts the results into the
-//! tables (`tables`) of the output folder (`output`). `tally` counts meanwhile, `progress`
-//! shows the counts, and `report` describes the run at its end.
+//! `config` resolves the config, and `plan` chooses the backend for it. During a run, a thread
+//! (`source_thread`) lists the files that the config names (`inputs`), the pool reads them into
+//! structures (`reading`) with their `annotations`, the engine computes, and `result_writer` puts
+//! the results into the tables (`tables`) of the output folder (`output`). `run_counters` counts,
+//! `progress` shows the counts, `summary` describes the run at its end, and `run_json` writes that
+//! as JSON.
 
 mod annotations;
 mod args;
@@ -12,29 +13,29 @@ mod bench;
 mod config;
 mod devices;
 mod doctor;
+mod feature_list;
 mod files;
 mod graph;
-mod heading;
 mod inputs;
 mod interrupt;
-mod listing;
 mod log;
 mod memory;
-mod names;
 mod output;
 mod paint;
+mod path_text;
 mod plan;
 mod progress;
-mod read;
-mod report;
+mod reading;
+mod result_writer;
 mod run;
-mod sink;
-pub mod tables;
-mod tally;
+mod run_counters;
+mod run_json;
+mod source_thread;
+mod summary;
+mod tables;
 mod timeline;
+mod trusted_code;
 mod validate;
-mod vouched;
-mod walk;
 
 use crate::error::{Error, ErrorKind, Result};
 use args::{Cli, Command, FeaturesArgs, GraphArgs};
@@ -43,16 +44,16 @@ use std::io::Write;
 use std::process::ExitCode;
 
 const GOOD: u8 = 0;
-/// Nothing could run, or the run failed.
+/// Exit code: nothing could run, or the run failed.
 const FAILED: u8 = 1;
-/// The config or the command line is wrong.
+/// Exit code: the config or the command line is wrong.
 const MISUSED: u8 = 2;
-/// The run ended, without some of its inputs.
+/// Exit code: the run finished, and rejected some inputs.
 const REJECTED: u8 = 3;
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    memory::give_back_large_blocks();
+    memory::return_large_allocations();
     let cli = Cli::parse();
     log::start();
     let outcome = match cli.command {
@@ -83,9 +84,9 @@ pub fn main() -> ExitCode {
 fn features(args: FeaturesArgs) -> Result<u8> {
     let config = args.config.resolve()?;
     say(&if args.markdown {
-        listing::markdown(&config)
+        feature_list::markdown(&config)
     } else {
-        listing::text(&config)
+        feature_list::text(&config)
     });
     Ok(GOOD)
 }
@@ -94,16 +95,16 @@ fn features(args: FeaturesArgs) -> Result<u8> {
 #[cfg(target_os = "linux")]
 fn worker() -> Result<u8> {
     let twins = crate::features::twins();
-    vouched::serve(&twins)?;
+    trusted_code::serve(&twins)?;
     Ok(GOOD)
 }
 
-/// Prints to standard output. Whoever closed it (`| head`) wants no more.
+/// Prints to standard output. An error of printing is ignored: `| head` closes the pipe early.
 fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Prints a line to standard error, which may be closed: an error of printing goes nowhere.
+/// Prints a line to standard error, which may be closed; an error of printing is ignored.
 fn complain(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -1,8 +1,8 @@
-//! What a run is going to do, decided before it does it.
+//! The plan of a run: its threads, its backend and the settings of its engine.
 
 use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
-use super::vouched;
+use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
@@ -14,30 +14,30 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The keys that say what is read of a file.
+/// The keys that decide what is read from a file.
 const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
-/// A run with its threads, its backend and its engine's settings.
+/// A config with everything that a run needs to start.
 pub(super) struct Plan {
     pub(super) config: Config,
     pub(super) pool: Arc<ThreadPool>,
     pub(super) selected: Selected,
     pub(super) engine: EngineConfig,
-    /// Where a channel of them is asked for.
+    /// `None` if no feature reads annotations.
     pub(super) annotations: Option<Arc<Annotations>>,
 }
 
 impl Plan {
-    /// Decides. The backend is chosen here, and logged, once.
+    /// Plans a run: reads the annotations, starts the threads, and opens and logs the backend.
     ///
     /// # Errors
-    /// What the config lacks, or a backend that cannot be used.
+    /// The config lacks a key, a table cannot be read, or the backend cannot be used.
     pub(super) fn new(config: Config) -> Result<Self> {
         if config.input.is_empty() {
             return Err(Error::config("`input` is not set")
                 .fix("write input = \"folder\", or give --input; a list may not be empty"));
         }
-        // Also checks the features, before a device is opened for them.
+        // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
         let annotations = annotations_of(&config)?.map(Arc::new);
         let pool = thread_pool(config.threads)?;
@@ -65,17 +65,17 @@ impl Plan {
         })
     }
 
-    /// What the engine will take.
+    /// The memory that the engine will allocate.
     ///
     /// # Errors
-    /// What is wrong with the engine's settings.
+    /// The engine's settings are wrong.
     pub(super) fn memory(&self) -> Result<MemoryPlan> {
         let workload = Features::new(self.config.features.clone())?;
         Engine::memory_plan(&workload, self.selected.backend.device(), &self.engine)
     }
 
-    /// What the readers of a run share: what the config gives them, and no more than an
-    /// engine of `engine` leaves of `memory_bytes_max`.
+    /// The memory that all readers share: `limits.reading_bytes_max`, and no more than the engine
+    /// leaves of `memory_bytes_max`.
     pub(super) fn read_budget(&self, engine: &MemoryPlan) -> Arc<ReadBudget> {
         let engine = engine.device_bytes().saturating_add(engine.host_bytes());
         let left = self.config.memory_bytes_max.unwrap_or(u64::MAX);
@@ -83,18 +83,18 @@ impl Plan {
         Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
     }
 
-    /// Takes the memory and starts the engine.
+    /// Allocates the memory and starts the engine.
     ///
     /// # Errors
-    /// A kernel that cannot be loaded, memory that is not there.
+    /// A kernel cannot be loaded, or there is not enough memory.
     pub(super) fn start(&self) -> Result<Engine<Features>> {
         let workload = Features::new(self.config.features.clone())?;
         let backends = [Arc::clone(&self.selected.backend)];
         Engine::new(workload, &backends, Arc::clone(&self.pool), &self.engine)
     }
 
-    /// Everything that decides the values of a run, and nothing else: the same
-    /// here and the same input mean the same tables.
+    /// Everything that decides the values of a run besides its input, for the tables' metadata.
+    /// The same provenance and the same input give the same tables.
     pub(super) fn provenance(&self) -> Vec<(&'static str, String)> {
         let is_of_reader = |(key, _): &&(&'static str, Json)| READER_KEYS.contains(key);
         let of_reader = self.config.settings.iter().filter(is_of_reader);
@@ -117,10 +117,10 @@ impl Plan {
         all
     }
 
-    /// The plan as `--dry-run` prints it: a config file with the memory beneath.
+    /// The text of `--dry-run`: a config file, and the memory in comments.
     ///
     /// # Errors
-    /// What is wrong with the engine's settings.
+    /// The engine's settings are wrong.
     pub(super) fn describe(&self) -> Result<String> {
         let device = self.selected.backend.device();
         let memory = self.memory()?;
@@ -152,7 +152,7 @@ impl Plan {
     }
 }
 
-/// The annotations that the features name, if they name any.
+/// Reads the annotations that `smooth.channels` names, if it names any.
 fn annotations_of(config: &Config) -> Result<Option<Annotations>> {
     if !config.features.features.contains(&FeatureName::Smooth) {
         if config.annotations.is_empty() {
@@ -179,8 +179,7 @@ fn annotations_of(config: &Config) -> Result<Option<Annotations>> {
     }
 }
 
-/// The features that are computed, each with its settings, in a fixed order: the
-/// chosen ones, and those that they need.
+/// The chosen features and those that they need, with their settings, as JSON in a fixed order.
 fn canonical(config: &FeatureConfig) -> String {
     let mut computed = config.features.clone();
     let mut next = 0;
@@ -208,7 +207,8 @@ fn canonical(config: &FeatureConfig) -> String {
     json!(features).to_string()
 }
 
-/// The one pool: it reads, writes and reads batches, computes, and encodes.
+/// Starts the threads that read files, fill and unpack batches, compute on the CPU, and encode
+/// tables.
 pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -218,17 +218,20 @@ pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(Arc::new(pool))
 }
 
-/// What the CUDA backend is told.
+/// The options of the CUDA backend.
 pub(super) fn cuda_options(config: &Config) -> CudaOptions {
     CudaOptions {
         device: config.device.clone(),
         blocking_wait: config.wait == Wait::Sleep,
-        nvrtc: config.nvrtc.as_deref().map(vouched::nvrtc),
-        kernel_cache: config.kernel_cache.as_deref().map(vouched::kernel_cache),
+        nvrtc: config.nvrtc.as_deref().map(trusted_code::nvrtc),
+        kernel_cache: config
+            .kernel_cache
+            .as_deref()
+            .map(trusted_code::kernel_cache),
     }
 }
 
-/// The device, behind a worker if it is supervised.
+/// Selects the backend; with `supervise` a worker process holds the device.
 #[cfg(target_os = "linux")]
 fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
     use crate::backend::worker::{WorkerBackend, WorkerOptions};
@@ -236,7 +239,7 @@ fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
         return select_with(config.backend, pool, &cuda_options(config));
     }
     let backend = WorkerBackend::open(WorkerOptions {
-        program: config.worker.as_deref().map(vouched::worker),
+        program: config.worker.as_deref().map(trusted_code::worker),
         args: vec![WORKER.into()],
         choice: config.backend,
         cuda: cuda_options(config),
@@ -257,11 +260,11 @@ fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
     select_with(config.backend, pool, &cuda_options(config))
 }
 
-/// The command that runs a worker.
+/// The command line's argument that runs a worker.
 #[cfg(target_os = "linux")]
 const WORKER: &str = "worker";
 
-/// What the engine is told.
+/// The engine's settings.
 pub(super) fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
     EngineConfig {

@@ -2,8 +2,8 @@
 
 use super::complain;
 use super::inputs::Sources;
-use super::report::{grouped, short};
-use super::tally::{Counts, Tally};
+use super::run_counters::{RunCounters, RunCounts};
+use super::summary::{grouped, short};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -16,31 +16,31 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows progress until it is dropped.
 pub(super) struct Progress {
-    // Closed to end the threads.
+    // Dropped to end the threads.
     stop: Option<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Shows the progress of `tally`, and counts what `items` name meanwhile, in
-    /// a walk of its own, so that the end can be told before the run is there.
-    pub(super) fn start(tally: &Arc<Tally>, items: &[String]) -> Self {
+    /// Shows the progress of `counters`. Meanwhile a thread lists `items` a second time to count
+    /// all inputs, for the remaining time.
+    pub(super) fn start(counters: &Arc<RunCounters>, items: &[String]) -> Self {
         let (stop, stopped) = bounded::<()>(0);
         let mut threads = Vec::new();
         let mut spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let builder = std::thread::Builder::new().name(name.to_owned());
-            // A run goes on without anything to look at.
+            // Without the thread the run shows no progress.
             threads.extend(builder.spawn(work).ok());
         };
         if Sources::can_walk_twice(items) {
-            let (tally, stopped) = (Arc::clone(tally), stopped.clone());
+            let (counters, stopped) = (Arc::clone(counters), stopped.clone());
             let sources = Sources::new(items.to_vec());
             spawn(
                 "tapeloop-count",
-                Box::new(move || count(sources, &tally, &stopped)),
+                Box::new(move || count(sources, &counters, &stopped)),
             );
         }
-        let shown = Arc::clone(tally);
+        let shown = Arc::clone(counters);
         let show = move || {
             let mut display = Display::new();
             let next = |every| stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout);
@@ -57,8 +57,8 @@ impl Progress {
     }
 }
 
-/// Counts to the end, unless the run is there first.
-fn count(sources: Sources, tally: &Tally, stopped: &Receiver<()>) {
+/// Counts all inputs, unless the run ends before.
+fn count(sources: Sources, counters: &RunCounters, stopped: &Receiver<()>) {
     let mut total = 0;
     for _ in sources {
         if stopped.try_recv() == Err(TryRecvError::Disconnected) {
@@ -66,14 +66,14 @@ fn count(sources: Sources, tally: &Tally, stopped: &Receiver<()>) {
         }
         total += 1;
     }
-    tally.set_total(total);
+    counters.set_total(total);
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.stop = None;
         for thread in self.threads.drain(..) {
-            // It has nothing to say but its end.
+            // A panic while showing progress does not concern the run.
             let _ = thread.join();
         }
     }
@@ -101,7 +101,7 @@ impl Display {
         }
     }
 
-    fn show(&mut self, counts: &Counts) {
+    fn show(&mut self, counts: &RunCounts) {
         match self {
             Display::Bar(bar) => {
                 bar.set_message(rates(counts, bar.elapsed()));
@@ -138,7 +138,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates here are well formed")
 }
 
-fn rates(counts: &Counts, elapsed: Duration) -> String {
+fn rates(counts: &RunCounts, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rejected = match counts.rejected {
         0 => String::new(),
@@ -151,7 +151,7 @@ fn rates(counts: &Counts, elapsed: Duration) -> String {
     )
 }
 
-fn remaining(counts: &Counts, elapsed: Duration) -> String {
+fn remaining(counts: &RunCounts, elapsed: Duration) -> String {
     match counts.inputs_total {
         Some(total) if counts.inputs > 0 => {
             let left = total.saturating_sub(counts.inputs) as f64;

@@ -3,18 +3,18 @@
 use super::args::RunArgs;
 use super::config::Config;
 use super::files::FileId;
-use super::heading::Heading;
 use super::inputs::{Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{OutputFolder, replaces_input};
 use super::plan::Plan;
 use super::progress::Progress;
-use super::report::Outcome;
-use super::sink::Results;
+use super::result_writer::ResultWriter;
+use super::run_counters::RunCounters;
+use super::run_json::RunHeader;
+use super::source_thread::SourceThread;
+use super::summary::Outcome;
 use super::tables::Tables;
-use super::tally::Tally;
 use super::timeline::TimelineFolder;
-use super::walk::Walk;
 use super::{GOOD, say};
 use crate::error::{Error, Result};
 use crate::features::Features;
@@ -28,7 +28,7 @@ use std::time::{Instant, SystemTime};
 /// Runs, and returns the exit code.
 ///
 /// # Errors
-/// What kept the run from starting, or from writing its record.
+/// The run cannot start, or an error ended it.
 pub(super) fn run(args: RunArgs) -> Result<u8> {
     let config = args.config.resolve()?;
     let output = config.output()?.to_owned();
@@ -49,19 +49,19 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     outcome.exit_code()
 }
 
-/// Where a run writes.
+/// Where a run writes, and what it shows.
 pub(super) struct Destination<'a> {
     pub(super) folder: &'a Path,
-    /// Whether results that are there may be replaced.
+    /// Whether the results of an earlier run may be replaced.
     pub(super) overwrite: bool,
     /// Whether progress is shown.
     pub(super) progress: bool,
 }
 
-/// Runs a plan. `watch` sees every result before the tables do.
+/// Runs a plan. `watch` gets every result before the tables do.
 ///
 /// # Errors
-/// What kept the run from starting. What ended it early is in the outcome.
+/// The run cannot start. An error that ends it later is in the outcome.
 pub(super) fn compute(
     plan: &Plan,
     to: &Destination<'_>,
@@ -76,23 +76,23 @@ pub(super) fn compute(
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
     let folder = OutputFolder::claim(to.folder, to.overwrite, reads)?;
-    let tally = Arc::new(Tally::default());
+    let counters = Arc::new(RunCounters::default());
     let tables = open_tables(plan, &folder);
-    let heading = Heading::new(plan, started);
+    let header = RunHeader::new(plan, started);
     let sources = Sources::new(plan.config.input.clone());
-    let sources = Walk::start(sources, &interrupt, &tally)?;
+    let sources = SourceThread::start(sources, &interrupt, &counters)?;
     let replaced = Arc::new(OnceLock::new());
-    let sources = keep_from(sources, folder.earlier().clone(), &replaced);
-    let mut results = Results::start(tables, folder, Arc::clone(&tally), heading.clone())?;
+    let sources = reject_earlier_results(sources, folder.earlier().clone(), &replaced);
+    let mut results = ResultWriter::start(tables, folder, Arc::clone(&counters), header.clone())?;
     let streamed = {
         let items = &plan.config.input;
-        let _progress = to.progress.then(|| Progress::start(&tally, items));
-        let inputs = super::read::inputs(
+        let _progress = to.progress.then(|| Progress::start(&counters, items));
+        let inputs = super::reading::inputs(
             sources,
             plan.config.reading,
             &plan.read_budget(engine.memory()),
             &plan.pool,
-            &tally,
+            &counters,
             plan.annotations.as_ref(),
         );
         engine.run(inputs, &mut |completion| {
@@ -100,15 +100,15 @@ pub(super) fn compute(
             results.accept(completion)
         })
     };
-    let ended = results.end(streamed);
-    let (columns, error) = match ended.written {
-        Ok(written) => (written.columns, None),
+    let finished = results.finish(streamed);
+    let (columns, error) = match finished.columns {
+        Ok(columns) => (columns, None),
         Err(error) => (Vec::new(), Some(error)),
     };
     let mut outcome = Outcome {
         elapsed: clock.elapsed(),
-        counts: tally.counts(),
-        kept: ended.kept,
+        counts: counters.counts(),
+        written: finished.written,
         counters: engine.counters(),
         statistics: engine.statistics(),
         memory: engine.memory().clone(),
@@ -117,26 +117,26 @@ pub(super) fn compute(
         columns,
         interrupted: interrupt.has_stopped(),
         error: error.or_else(|| replaced.get().cloned()),
-        rejected: ended.rejected,
-        folder: ended.folder.path().to_owned(),
+        rejected: finished.rejected,
+        folder: finished.folder.path().to_owned(),
     };
-    note_readings(plan, &tally);
+    log_unusual_files(plan, &counters);
     if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
         let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
         outcome.error = outcome.error.or(written.err());
     }
-    let record = outcome.record(plan, heading);
-    match ended.folder.finish(&record, outcome.has_succeeded()) {
+    let record = header.ended(plan, &outcome);
+    match finished.folder.finish(&record, outcome.has_succeeded()) {
         Ok(folder) => outcome.folder = folder,
-        // The first error is the cause: a full disk fails the record too.
+        // The first error is the cause: a full disk fails `run.json` too.
         Err(error) => outcome.error = outcome.error.or(Some(error)),
     }
     Ok(outcome)
 }
 
-/// The sources, without those that are among `earlier` results: the run would replace its own
-/// input. The first of them ends up in `replaced`.
-fn keep_from<S>(
+/// Gives each source that is one of the `earlier` results an error, since the run would replace
+/// its own input. `replaced` gets the first error.
+fn reject_earlier_results<S>(
     sources: S,
     earlier: HashSet<FileId>,
     replaced: &Arc<OnceLock<Error>>,
@@ -146,7 +146,7 @@ where
 {
     let replaced = Arc::clone(replaced);
     sources.map(move |mut source| {
-        // Mostly there is none, and no file is asked for its identity.
+        // Without earlier results no file's identity is looked up.
         let is_earlier = |id: FileId| earlier.contains(&id);
         if !earlier.is_empty() && FileId::of(&source.path).is_some_and(is_earlier) {
             let error = replaces_input(&source.path);
@@ -156,24 +156,24 @@ where
     })
 }
 
-/// Says once what was made of files that nobody may expect.
-fn note_readings(plan: &Plan, tally: &Tally) {
-    let counts = tally.counts();
+/// Logs once how unusual files were read.
+fn log_unusual_files(plan: &Plan, counters: &RunCounters) {
+    let counts = counters.counts();
     if counts.truncated > 0 {
         tracing::warn!(
             structures = counts.truncated,
-            first = %tally.first_truncated().join(", "),
+            first = %counters.first_truncated().join(", "),
             "PDB files that may be cut short were read; strict = true rejects them"
         );
     }
     if counts.scaled_plddt > 0 {
         tracing::info!(
             structures = counts.scaled_plddt,
-            "pLDDT went from 0 to 1, and was taken times 100"
+            "pLDDT from 0 to 1 was multiplied by 100"
         );
     }
     if let Some(annotations) = &plan.annotations {
-        annotations.matches().note();
+        annotations.matches().log();
     }
     if counts.specials_skipped > 0 {
         tracing::info!(
@@ -185,7 +185,7 @@ fn note_readings(plan: &Plan, tally: &Tally) {
     if plan.config.reading.assembly != Assembly::Deposited && deposited > 0 {
         tracing::info!(
             structures = deposited,
-            "read as deposited: their files have no assembly 1"
+            "their files have no assembly 1, so the deposited chains were read"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! The folder of a run's timeline.
+//! The folder of the timeline.
 
 use super::files::{self, check_name};
-use super::names::shown;
+use super::path_text::shown;
 use crate::error::{Context, Result};
 use crate::pipeline::{Statistics, Timeline};
 use std::fs;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 const FILES: [&str; 2] = ["timeline.json", "timeline.svg"];
 
-/// A folder that is there, for `timeline.json` and `timeline.svg`.
+/// An existing folder for `timeline.json` and `timeline.svg`.
 pub(super) struct TimelineFolder(PathBuf);
 
 impl TimelineFolder {
-    /// Makes the folder, before the run takes its time.
+    /// Creates the folder, before the run starts.
     ///
     /// # Errors
-    /// It cannot be made, or a link or a FIFO has the name of one of the files.
+    /// It cannot be created, or a link or a FIFO has the name of one of the files.
     pub(super) fn make(path: &Path) -> Result<Self> {
         fs::create_dir_all(path).within(|| format!("timeline {}", shown(path)))?;
         FILES
@@ -25,10 +25,10 @@ impl TimelineFolder {
         Ok(TimelineFolder(path.to_owned()))
     }
 
-    /// Writes both, over those that are there.
+    /// Writes both files, over existing ones.
     ///
     /// # Errors
-    /// One cannot be written.
+    /// A file cannot be written.
     pub(super) fn write(
         &self,
         timeline: &Timeline,

@@ -287,6 +287,21 @@ fn a_parquet_table_packed_with_snappy_is_read_as_the_same_text() {
 }
 
 #[test]
+fn a_quoted_field_of_a_csv_file_may_hold_separators_and_line_breaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, out) = (folder.path().join("1ubi.csv"), folder.path().join("out"));
+    let text = "# notes\nchain, residue, \"note\", x\n\n\
+                A,5,\"a, b\",1\n\"A\",6,\"two\nlines\", \"2\"\nA,999,,3\n";
+    fs::write(&table, text).unwrap();
+    let said = text_of(&smooth(&format!("{SAMPLES}/1ubi.pdb"), &table, "x", &out));
+    assert_eq!(matched(&out)["residues"], 2);
+    assert!(
+        said.contains("1ubi.csv:7: 1ubi, chain A, residue 999"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_empty_chain_is_that_of_a_file_that_names_none() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -320,7 +335,7 @@ fn a_value_again_is_told_with_rows_of_no_value_between() {
     fs::write(&table, text).unwrap();
     let out = folder.path().join("out");
     let said = text_of(&smooth(&format!("{SAMPLES}/1ubi.pdb"), &table, "x", &out));
-    let again = said.lines().find(|line| line.contains("again"));
+    let again = said.lines().find(|line| line.contains("several values"));
     let again = again.expect("a warning");
     assert!(again.contains("rows=1"), "{again}");
     assert!(

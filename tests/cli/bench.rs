@@ -214,7 +214,7 @@ fn what_is_wrong_with_a_benchmark_is_told_with_its_place() {
     wrong(&["--axes", "mod"], "did you mean");
     wrong(&["--set", "launch.kernel=3"], "launch.kernels");
     wrong(&["--set", "repetition_ms=0"], "repetition_ms");
-    wrong(&["--set", "vary.slots=[1, 2.5]"], "wants integers");
+    wrong(&["--set", "vary.slots=[1, 2.5]"], "must be an integer");
     wrong(&["--set", "vary.modes=[\"grph\"]"], "did you mean `graph`");
     wrong(&["--references", "/nonexistent.toml"], "/nonexistent.toml");
     let many = "vary.slots=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";

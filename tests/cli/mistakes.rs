@@ -24,13 +24,13 @@ fn a_mistake_in_the_config_is_named_with_its_line_and_nothing_is_written() {
         ("slots = 3\nslots = 4", ":2: duplicate key"),
         (
             "\nslots = \"3\"",
-            ":2: `slots`: wants an integer, not a string",
+            ":2: `slots`: must be an integer, not a string",
         ),
         (
             "[batch]\nresidues = 0",
-            ":2: `batch.residues`: 0 is not 1 to",
+            ":2: `batch.residues`: must be 1 to",
         ),
-        ("mode = \"garph\"", ":1: `mode`: \"garph\" is none of"),
+        ("mode = \"garph\"", ":1: `mode`: \"garph\" is not one of"),
         ("mode = ", ":1: "),
     ];
     for (mistake, expected) in mistakes {

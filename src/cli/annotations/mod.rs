@@ -1,18 +1,20 @@
-//! Annotations of residues: values of any kind, in tables beside the structures,
-//! which `smooth.channels` names by their columns.
+//! Annotations of residues: values from tables that the user gives along with the structures.
+//! `smooth.channels` names the tables' columns.
 //!
-//! `text` and `parquet` read the tables, `header` knows their columns. All rows are
-//! held, by structure, and each structure gets its own when it has been read.
+//! `text` and `parquet` turn the rows of a table into cells, and `columns` turns the cells into
+//! residues and values. All rows stay in memory, by structure, and each structure gets its own
+//! after it has been read.
 
-mod header;
+mod columns;
 mod parquet;
 mod text;
 
-use super::config::nearest;
-use super::names::shown;
+use super::config::did_you_mean;
+use super::inputs::structure_name;
+use super::path_text::shown;
 use crate::error::{Context, Error, Result};
 use crate::structure::{Assembly, Channel, Structure};
-use header::Header;
+use columns::{Cell, Columns};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -21,43 +23,45 @@ use std::time::Instant;
 /// The annotations of a run.
 #[derive(Debug, Default)]
 pub(super) struct Annotations {
-    /// The columns that are wanted.
+    /// Names of the columns that are read.
     channels: Vec<String>,
     files: Vec<PathBuf>,
     /// The rows of each structure, sorted by residue.
-    structures: HashMap<Box<str>, Vec<Entry>>,
+    structures: HashMap<Box<str>, Vec<Row>>,
     chains: HashMap<Box<str>, u32>,
-    /// A value a channel for each row, NaN where it has none.
+    /// `[rows, channels]`, NaN where a row has no value.
     values: Vec<f32>,
-    /// Of all rows, as they were read.
+    /// Covers all rows in the order of reading.
     digest: Digest,
     matches: Mutex<Matches>,
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct Row {
     chain: u32,
     number: i32,
     /// 0 for none.
     ins_code: u8,
-    /// `None` is of all models.
+    /// `None` stands for all models.
     model: Option<i32>,
-    row: usize,
+    /// Index among the rows of all files.
+    index: usize,
+    /// Index of the file.
     file: u32,
-    /// Of a text, from 1, the header among them; of Parquet the row, from 1.
+    /// The line of a text file or the row of a Parquet file, from 1.
     line: u32,
 }
 
-impl Entry {
+impl Row {
     fn residue(&self) -> (u32, i32, u8) {
         (self.chain, self.number, self.ins_code)
     }
 }
 
-/// Which residue a row is of, as it is written.
+/// The residue of a row, as the table names it.
 #[derive(Clone, Copy, Debug)]
-struct Key<'a> {
+struct ResidueKey<'a> {
     structure: &'a str,
     model: Option<i32>,
     chain: &'a str,
@@ -65,25 +69,25 @@ struct Key<'a> {
     ins_code: u8,
 }
 
-/// How annotations and structures have met so far.
+/// How many residues and rows have matched so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matches {
-    /// Residues with a value.
+    /// Residues that have a value.
     pub(super) residues: u64,
-    /// Rows of structures that were read, without a residue in any of their models.
+    /// Rows whose structure was read, but has no such residue in any model.
     pub(super) rows_unmatched: u64,
-    /// The first of them, by the order of the structures.
+    /// The first such row, by the order of the inputs.
     first_unmatched: Option<(u64, String)>,
-    /// Structures that no row is of.
+    /// Structures without any row.
     pub(super) structures_without: u64,
     first_without: Option<(u64, String)>,
 }
 
 impl Annotations {
-    /// Reads the columns `channels` of tables: files, and folders of files.
+    /// Reads the columns `channels` of the tables in `paths`, which are files and folders.
     ///
     /// # Errors
-    /// A table that cannot be read, with its line; a channel that none of them has.
+    /// A table cannot be read, which names the line; no table has one of the channels.
     pub(super) fn load(paths: &[PathBuf], channels: Vec<String>) -> Result<Self> {
         let start = Instant::now();
         let mut all = Annotations {
@@ -93,8 +97,8 @@ impl Annotations {
         let mut columns = Vec::new();
         for path in paths {
             for file in files_of(path).within(|| shown(path))? {
-                let place = shown(&file);
-                columns.extend(all.read(file).within(|| place)?);
+                columns.extend(all.read(&file).within(|| shown(&file))?);
+                all.files.push(file);
             }
         }
         let place = || paths.iter().map(|path| shown(path));
@@ -105,7 +109,7 @@ impl Annotations {
             tracing::warn!(
                 rows,
                 first,
-                "annotations have a residue again; what comes first holds"
+                "annotations give a residue several values; the first is used"
             );
         }
         tracing::info!(
@@ -117,13 +121,13 @@ impl Annotations {
         Ok(all)
     }
 
-    /// Reads a file, and says which columns it has.
-    fn read(&mut self, path: PathBuf) -> Result<Vec<String>> {
-        let kind = Kind::of(&path)?;
-        self.files.push(path.clone());
-        match kind {
-            Kind::Parquet => parquet::read(&path, self),
-            Kind::Text { separator } => text::read(&path, separator, self),
+    /// Reads a file, and returns the names of its columns.
+    fn read(&mut self, path: &Path) -> Result<Vec<String>> {
+        let source = path.to_string_lossy();
+        let file_name = structure_name(&source);
+        match Format::of(path)? {
+            Format::Parquet => parquet::read(path, file_name, self),
+            Format::Text { separator } => text::read(path, separator, file_name, self),
         }
     }
 
@@ -138,78 +142,88 @@ impl Annotations {
             return Ok(());
         };
         let known: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let hint = nearest(channel, &known)
-            .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
+        let hint = did_you_mean(channel, &known);
         let text = format!("`smooth.channels`: no table has a column {channel:?}{hint}");
         let fix = "name columns of `annotations`, or b_ca, which every structure has";
         Err(Error::config(text).fix(fix))
     }
 
-    /// Adds a row of the last file.
-    fn add(&mut self, key: Key<'_>, line: usize, values: &[f32]) {
-        self.digest.add(&key, values);
+    /// Adds a row of the file that is being read.
+    ///
+    /// # Errors
+    /// A cell that does not hold what its column needs.
+    fn add(
+        &mut self,
+        columns: &Columns,
+        cells: &[Cell<'_>],
+        file_name: &str,
+        line: usize,
+    ) -> Result<()> {
+        let key = columns.key(cells, file_name)?;
+        let (index, start) = (self.row_count(), self.values.len());
+        self.values.resize(start + self.channels.len(), f32::NAN);
+        columns.values(cells, &self.channels, &mut self.values[start..])?;
+        self.digest.add(&key, &self.values[start..]);
         let next = self.chains.len() as u32;
         let chain = match self.chains.get(key.chain) {
             Some(&chain) => chain,
             None => *self.chains.entry(key.chain.into()).or_insert(next),
         };
-        let entry = Entry {
+        let row = Row {
             chain,
             number: key.number,
             ins_code: key.ins_code,
             model: key.model,
-            row: self.row_count(),
-            file: self.files.len() as u32 - 1,
+            index,
+            file: self.files.len() as u32,
             line: line as u32,
         };
-        self.values.extend_from_slice(values);
         match self.structures.get_mut(key.structure) {
-            Some(entries) => entries.push(entry),
+            Some(rows) => rows.push(row),
             None => {
-                self.structures.insert(key.structure.into(), vec![entry]);
+                self.structures.insert(key.structure.into(), vec![row]);
             }
         }
+        Ok(())
     }
 
     fn row_count(&self) -> usize {
         self.values.len() / self.channels.len().max(1)
     }
 
-    fn values_of(&self, entry: &Entry) -> &[f32] {
+    fn values_of(&self, row: &Row) -> &[f32] {
         let width = self.channels.len();
-        &self.values[entry.row * width..][..width]
+        &self.values[row.index * width..][..width]
     }
 
-    /// Sorts each structure's rows by residue, those of one model before those of
-    /// all, and says how many give a value that a row before gives, and the first.
+    /// Sorts each structure's rows by residue, those of one model before those of all models.
+    /// Returns how many rows repeat a value, with the first such row; `None` if none does.
     fn sort(&mut self) -> Option<(usize, String)> {
-        for entries in self.structures.values_mut() {
-            let of_all = |entry: &Entry| entry.model.is_none();
-            entries.sort_unstable_by_key(|e| (e.residue(), of_all(e), e.model, e.row));
-            entries.shrink_to_fit();
+        for rows in self.structures.values_mut() {
+            let of_all = |row: &Row| row.model.is_none();
+            rows.sort_unstable_by_key(|e| (e.residue(), of_all(e), e.model, e.index));
+            rows.shrink_to_fit();
         }
         let mut count = 0;
-        let mut first: Option<(&str, &Entry)> = None;
-        for (name, entries) in &self.structures {
-            let same = |a: &Entry, b: &Entry| (a.residue(), a.model) == (b.residue(), b.model);
-            for rows in entries.chunk_by(same).filter(|rows| rows.len() > 1) {
-                for entry in self.repeated(rows) {
-                    count += 1;
-                    if first.is_none_or(|(_, known)| entry.row < known.row) {
-                        first = Some((name, entry));
-                    }
+        let mut first: Option<(&str, &Row)> = None;
+        for (name, rows) in &self.structures {
+            let same = |a: &Row, b: &Row| (a.residue(), a.model) == (b.residue(), b.model);
+            for row in rows.chunk_by(same).flat_map(|of_one| self.repeated(of_one)) {
+                count += 1;
+                if first.is_none_or(|(_, known)| row.index < known.index) {
+                    first = Some((name, row));
                 }
             }
         }
-        first.map(|(name, entry)| (count, self.describe(name, entry)))
+        first.map(|(name, row)| (count, self.describe(name, row)))
     }
 
-    /// Of the rows of one residue those with a value that a row before gives.
-    fn repeated<'a>(&self, rows: &'a [Entry]) -> impl Iterator<Item = &'a Entry> {
+    /// Those `rows` of one residue that give a channel a second value.
+    fn repeated<'a>(&self, rows: &'a [Row]) -> impl Iterator<Item = &'a Row> {
         let mut given = vec![false; self.channels.len()];
-        rows.iter().filter(move |entry| {
+        rows.iter().filter(move |row| {
             let mut is_again = false;
-            for (given, value) in given.iter_mut().zip(self.values_of(entry)) {
+            for (given, value) in given.iter_mut().zip(self.values_of(row)) {
                 is_again |= *given && !value.is_nan();
                 *given |= !value.is_nan();
             }
@@ -218,73 +232,72 @@ impl Annotations {
     }
 
     /// `conservation.tsv:57: 1abc, chain A, residue 52A`.
-    fn describe(&self, structure: &str, entry: &Entry) -> String {
+    fn describe(&self, structure: &str, row: &Row) -> String {
         let mut chains = self.chains.iter();
-        let chain = chains.find(|(_, id)| **id == entry.chain);
+        let chain = chains.find(|(_, id)| **id == row.chain);
         let chain = chain.map_or("?", |(name, _)| name);
-        let file = shown(&self.files[entry.file as usize]);
-        let code = match entry.ins_code {
+        let file = shown(&self.files[row.file as usize]);
+        let code = match row.ins_code {
             0 => String::new(),
             code => char::from(code).to_string(),
         };
-        let (line, number) = (entry.line, entry.number);
+        let (line, number) = (row.line, row.number);
         format!("{file}:{line}: {structure}, chain {chain}, residue {number}{code}")
     }
 
-    /// Gives the models that were read of the structure `name`, the `ordinal`-th
-    /// input, their annotations. A row counts as unmatched if it is of one of them
-    /// or of all, and none has its residue.
+    /// Gives the `models` of the structure `name`, which is input number `ordinal`, their
+    /// annotations. A row is unmatched if none of the models that it applies to has its residue.
     pub(super) fn attach(&self, name: &str, ordinal: u64, models: &mut [Structure]) {
-        let Some(entries) = self.structures.get(name) else {
+        let Some(rows) = self.structures.get(name) else {
             let mut matches = self.lock();
             matches.structures_without += 1;
             keep_first(&mut matches.first_without, ordinal, || name.to_owned());
             return;
         };
-        let mut used = vec![false; entries.len()];
+        let mut used = vec![false; rows.len()];
         let mut annotated = 0;
         for structure in models.iter_mut() {
-            annotated += self.annotate(structure, entries, &mut used);
+            annotated += self.annotate(structure, rows, &mut used);
         }
-        let is_read = |entry: &Entry| {
+        let is_read = |row: &Row| {
             let mut models = models.iter();
-            entry
-                .model
+            row.model
                 .is_none_or(|of| models.any(|structure| structure.model == of))
         };
-        let unused = entries.iter().zip(&used);
-        let mut unmatched = unused.filter(|(entry, used)| !**used && is_read(entry));
+        let unused = rows.iter().zip(&used);
+        let mut unmatched = unused.filter(|(row, used)| !**used && is_read(row));
         let first = unmatched.next();
         let mut matches = self.lock();
         matches.residues += annotated;
-        if let Some((entry, _)) = first {
+        if let Some((row, _)) = first {
             matches.rows_unmatched += 1 + unmatched.count() as u64;
-            let describe = || self.describe(name, entry);
+            let describe = || self.describe(name, row);
             keep_first(&mut matches.first_unmatched, ordinal, describe);
         }
     }
 
-    /// Gives a model its annotations, marks the rows that it uses, and counts its
+    /// Gives a model its annotations, and marks the rows that it uses. Returns the number of
     /// residues with a value.
-    fn annotate(&self, structure: &mut Structure, entries: &[Entry], used: &mut [bool]) -> u64 {
-        let is_of_model = |entry: &Entry| entry.model.is_none_or(|of| of == structure.model);
-        let chains = self.chains_of(structure, entries);
+    fn annotate(&self, structure: &mut Structure, rows: &[Row], used: &mut [bool]) -> u64 {
+        let is_of_model = |row: &Row| row.model.is_none_or(|of| of == structure.model);
+        let chains = self.chains_of(structure, rows);
         let width = self.channels.len();
         let mut found = vec![f32::NAN; width * structure.residues.len()];
-        let rows = found.chunks_exact_mut(width);
-        for (residue, found) in structure.residues.iter().zip(rows) {
+        let of_residue = found.chunks_exact_mut(width);
+        for (residue, found) in structure.residues.iter().zip(of_residue) {
             let Some(chain) = chains[residue.chain as usize] else {
                 continue;
             };
-            let key = (chain, residue.auth_seq_id, ins_code(residue.ins_code));
-            let start = entries.partition_point(|entry| entry.residue() < key);
-            let own = entries[start..].iter().zip(&mut used[start..]);
-            for (entry, used) in own.take_while(|(entry, _)| entry.residue() == key) {
-                if !is_of_model(entry) {
+            let ins_code = Some(residue.ins_code).filter(|code| *code != b' ');
+            let key = (chain, residue.auth_seq_id, ins_code.unwrap_or(0));
+            let start = rows.partition_point(|row| row.residue() < key);
+            let own = rows[start..].iter().zip(&mut used[start..]);
+            for (row, used) in own.take_while(|(row, _)| row.residue() == key) {
+                if !is_of_model(row) {
                     continue;
                 }
                 *used = true;
-                for (found, &value) in found.iter_mut().zip(self.values_of(entry)) {
+                for (found, &value) in found.iter_mut().zip(self.values_of(row)) {
                     if found.is_nan() {
                         *found = value;
                     }
@@ -292,7 +305,7 @@ impl Annotations {
             }
         }
         let annotated = found.chunks_exact(width);
-        let annotated = annotated.filter(|row| row.iter().any(|value| !value.is_nan()));
+        let annotated = annotated.filter(|values| values.iter().any(|value| !value.is_nan()));
         let annotated = annotated.count() as u64;
         let named = self.channels.iter().enumerate();
         structure.channels = named
@@ -304,14 +317,12 @@ impl Annotations {
         annotated
     }
 
-    /// Each chain by the number that it has here. Copies in an assembly have the
-    /// rows of their chain, unless they have their own.
-    fn chains_of(&self, structure: &Structure, entries: &[Entry]) -> Vec<Option<u32>> {
+    /// The numbers of a structure's chains. A copy in an assembly has the rows of the original
+    /// chain, unless it has rows of its own.
+    fn chains_of(&self, structure: &Structure, rows: &[Row]) -> Vec<Option<u32>> {
         let has_rows = |chain: &u32| {
-            let start = entries.partition_point(|entry| entry.chain < *chain);
-            entries
-                .get(start)
-                .is_some_and(|entry| entry.chain == *chain)
+            let start = rows.partition_point(|row| row.chain < *chain);
+            rows.get(start).is_some_and(|row| row.chain == *chain)
         };
         let number = |name: &str| self.chains.get(name).copied().filter(has_rows);
         let of_chain = |name: &str| match structure.assembly {
@@ -328,12 +339,12 @@ impl Annotations {
         self.matches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How annotations and structures have met so far.
+    /// How many residues and rows have matched so far.
     pub(super) fn matches(&self) -> Matches {
         self.lock().clone()
     }
 
-    /// What the values follow from: the columns, and a hash of all rows.
+    /// Identifies the annotations in a table's metadata: the columns, and a hash of all rows.
     pub(super) fn provenance(&self) -> String {
         let (channels, rows) = (&self.channels, self.row_count());
         let hash = format!("{:016x}", self.digest.0);
@@ -342,11 +353,15 @@ impl Annotations {
 }
 
 impl Matches {
-    /// Logs what nobody may expect.
-    pub(super) fn note(&self) {
+    /// Logs a warning about rows without a residue and structures without a row.
+    pub(super) fn log(&self) {
         if let Some((_, first)) = &self.first_unmatched {
             let rows = self.rows_unmatched;
-            tracing::warn!(rows, first, "annotations of no residue of their structure");
+            tracing::warn!(
+                rows,
+                first,
+                "annotations name residues that their structure lacks"
+            );
         }
         if let Some((_, first)) = &self.first_without {
             let structures = self.structures_without;
@@ -355,40 +370,35 @@ impl Matches {
     }
 }
 
-/// Keeps the example of the lowest ordinal: threads come in any order.
+/// Keeps the example of the lowest ordinal, in whichever order threads give them.
 fn keep_first(kept: &mut Option<(u64, String)>, ordinal: u64, example: impl FnOnce() -> String) {
     if kept.as_ref().is_none_or(|(known, _)| ordinal < *known) {
         *kept = Some((ordinal, example()));
     }
 }
 
-/// An insertion code, 0 for none.
-fn ins_code(byte: u8) -> u8 {
-    if byte == b' ' { 0 } else { byte }
-}
-
-/// How a table is written.
+/// The format of a table.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Format {
     Parquet,
-    Text { separator: char },
+    Text { separator: u8 },
 }
 
-impl Kind {
+impl Format {
     fn of(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         match name.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("parquet") => Ok(Kind::Parquet),
-            Some("tsv") => Ok(Kind::Text { separator: '\t' }),
-            Some("csv") => Ok(Kind::Text { separator: ',' }),
-            _ => Err(Error::config("it is no table by its name")
+            Some("parquet") => Ok(Format::Parquet),
+            Some("tsv") => Ok(Format::Text { separator: b'\t' }),
+            Some("csv") => Ok(Format::Text { separator: b',' }),
+            _ => Err(Error::config("the name is not that of a table")
                 .fix("name it .tsv, .csv, either with .gz, or .parquet")),
         }
     }
 }
 
-/// The file, or the tables in the folder, by name.
+/// The file, or the tables in the folder, sorted by name.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     let from_io = |error: std::io::Error| {
         Error::config(error.to_string()).fix("give `annotations` a table, or a folder of tables")
@@ -402,7 +412,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
         let is_hidden = file
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !is_hidden && file.is_file() && Kind::of(&file).is_ok() {
+        if !is_hidden && file.is_file() && Format::of(&file).is_ok() {
             files.push(file);
         }
     }
@@ -425,7 +435,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    fn add(&mut self, key: &Key<'_>, values: &[f32]) {
+    fn add(&mut self, key: &ResidueKey<'_>, values: &[f32]) {
         self.bytes(key.structure.as_bytes());
         self.bytes(&[0]);
         self.bytes(key.chain.as_bytes());

@@ -1,113 +1,86 @@
-//! Tables as text: a line a row under a header, tabs or commas between.
+//! Tables in text: a line a row under a header, with tabs or commas between the fields.
 
-use super::super::inputs::structure_name;
-use super::header::{NAMES_COLUMNS, finite, insertion_code, is_null, residue_number, structure};
-use super::{Annotations, Header, Key};
+use super::Annotations;
+use super::columns::{Cell, Columns, NAME_COLUMNS};
 use crate::error::{Context, Error, Result};
+use csv::{ReaderBuilder, StringRecord, Trim};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Adds the rows of a file, and returns its columns.
+/// Adds the rows of a file, and returns the names of its columns. `file_name` is the structure
+/// of rows that do not name one.
 ///
 /// # Errors
-/// It cannot be read; what is wrong with a line.
-pub(super) fn read(path: &Path, separator: char, all: &mut Annotations) -> Result<Vec<String>> {
-    let text = text_of(path).map_err(|error| {
+/// The file cannot be read; a line is wrong.
+pub(super) fn read(
+    path: &Path,
+    separator: u8,
+    file_name: &str,
+    all: &mut Annotations,
+) -> Result<Vec<String>> {
+    let text = contents(path).map_err(|error| {
         Error::config(error.to_string())
-            .fix("give a table that can be read: text as UTF-8, under a name with .gz packed so")
+            .fix("give a readable table in UTF-8, packed with gzip if its name ends in .gz")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let is_row = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.starts_with('#');
-    let mut lines = (1..).zip(text.lines()).filter(is_row);
-    let fields = |line| str::split(line, separator).map(unquoted);
-    let is_empty = || Error::config("it is empty").fix(NAMES_COLUMNS);
-    let (line, names) = lines.next().ok_or_else(is_empty)?;
-    let names: Vec<&str> = fields(names).collect();
-    let header = Header::of(&names, &all.channels).within(|| format!("line {line}"))?;
-    let columns: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    if header.channels.is_empty() {
-        return Ok(columns);
-    }
-    let source = path.to_string_lossy();
-    let of_file = structure_name(&source);
-    let mut row = Vec::with_capacity(names.len());
-    let mut values = vec![f32::NAN; all.channels.len()];
-    for (line, text) in lines {
-        row.clear();
-        row.extend(fields(text));
-        let key = take(&header, &row, names.len(), of_file, &mut values);
-        let key = key.within(|| format!("line {line}"))?;
-        all.add(key, line, &values);
-    }
-    Ok(columns)
-}
-
-/// The residue of a row, and its values by channel.
-fn take<'a>(
-    header: &Header,
-    row: &[&'a str],
-    columns: usize,
-    of_file: &'a str,
-    values: &mut [f32],
-) -> Result<Key<'a>> {
-    if row.len() != columns {
-        let text = format!("it has {} fields, not {columns} as the header", row.len());
-        return Err(Error::config(text).fix(
-            "give each row all fields; a separator inside quotes is not supported, so write \
-             such texts without it or the table as Parquet",
-        ));
-    }
-    let (number, mut code) = residue_number(row[header.number])?;
-    if let Some(at) = header.ins_code
-        && !is_null(row[at])
+    let mut reader = ReaderBuilder::new()
+        .delimiter(separator)
+        .comment(Some(b'#'))
+        .has_headers(false)
+        .flexible(true)
+        .trim(Trim::All)
+        .from_reader(text.as_bytes());
+    let mut record = StringRecord::new();
+    let mut table: Option<(Columns, Vec<String>)> = None;
+    while reader
+        .read_record(&mut record)
+        .map_err(|error| Error::config(error.to_string()).fix("write the table as UTF-8"))?
     {
-        code = insertion_code(row[at])?;
-    }
-    let model = header
-        .model
-        .map(|at| row[at])
-        .filter(|model| !is_null(model));
-    let model = model.map(|text| {
-        let wrong = |_| {
-            Error::config(format!("{text:?} is no model's number"))
-                .fix("number models as in the file: 1; leave it empty for all models")
+        // Quotes that do not begin the field are left by the reader.
+        let fields = || record.iter().map(|field| field.trim_matches('"'));
+        if fields().all(str::is_empty) {
+            continue;
+        }
+        let line = line_of(&record, text);
+        let place = || format!("line {line}");
+        let Some((columns, names)) = &table else {
+            let names: Vec<&str> = fields().collect();
+            let columns = Columns::find(&names, &all.channels).within(place)?;
+            let names = names.into_iter().map(str::to_owned).collect();
+            if columns.have_no_channel() {
+                return Ok(names);
+            }
+            table = Some((columns, names));
+            continue;
         };
-        text.parse().map_err(wrong)
-    });
-    for &(at, channel) in &header.channels {
-        values[channel] = real(row[at])?;
+        if record.len() != names.len() {
+            let (fields, columns) = (record.len(), names.len());
+            let error = Error::config(format!("it has {fields} fields, and the header {columns}"));
+            return Err(error
+                .fix("give each row all fields, and quote texts that hold a separator")
+                .within(place()));
+        }
+        let row: Vec<Cell<'_>> = fields().map(Cell::Text).collect();
+        all.add(columns, &row, file_name, line).within(place)?;
     }
-    Ok(Key {
-        structure: structure(header.structure.map_or(of_file, |at| row[at]))?,
-        model: model.transpose()?,
-        chain: row[header.chain],
-        number,
-        ins_code: code,
-    })
+    let empty = || Error::config("it is empty").fix(NAME_COLUMNS);
+    table.map(|(_, names)| names).ok_or_else(empty)
 }
 
-/// A value, NaN where there is none.
-fn real(text: &str) -> Result<f32> {
-    if is_null(text) {
-        return Ok(f32::NAN);
-    }
-    let wrong = |_| Error::config(format!("{text:?} is no number")).fix("leave it empty for none");
-    // Straight to 32 bits: through 64 it would be rounded twice.
-    let value: f32 = text.parse().map_err(wrong)?;
-    finite(value, format_args!("{text:?}"))
+/// The line of a record, from 1. The reader's position is before the comments and empty lines
+/// in front of it.
+fn line_of(record: &StringRecord, text: &str) -> usize {
+    let Some(position) = record.position() else {
+        return 0;
+    };
+    let lines = text[position.byte() as usize..].lines();
+    let is_skipped = |line: &&str| line.is_empty() || line.starts_with('#');
+    position.line() as usize + lines.take_while(is_skipped).count()
 }
 
-fn unquoted(field: &str) -> &str {
-    let field = field.trim();
-    let inner = field
-        .strip_prefix('"')
-        .and_then(|inner| inner.strip_suffix('"'));
-    inner.unwrap_or(field)
-}
-
-fn text_of(path: &Path) -> std::io::Result<String> {
+fn contents(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let mut text = String::new();
     if path.extension().is_some_and(|ending| ending == "gz") {

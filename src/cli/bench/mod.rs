@@ -1,14 +1,14 @@
 //! `tapeloop bench`.
 
-mod programs;
 mod references;
+mod tools;
 
 use super::args::BenchArgs;
 use super::config::BenchConfig;
 use super::files;
 use super::inputs::Sources;
 use super::interrupt::{EXIT_CODE, Interrupt};
-use super::names::shown;
+use super::path_text::shown;
 use super::plan::thread_pool;
 use super::{FAILED, GOOD, REJECTED, say};
 use crate::backend::select_with;
@@ -23,22 +23,22 @@ use crate::bench::{limits, machine, report};
 use crate::error::{Context, Result};
 use crate::structure::{Reader, Structure};
 use indicatif::{ProgressBar, ProgressStyle};
-use programs::Files;
 use references::References;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tools::ToolComparison;
 
-/// The history, to which each run adds.
+/// The history; each run appends to it.
 const HISTORY: &str = "bench.jsonl";
 
-/// The page of the latest run.
+/// The report of the latest run.
 const REPORT: &str = "report.html";
 
-/// Measures, or compares; returns the exit code.
+/// Measures, or compares two histories, and returns the exit code.
 ///
 /// # Errors
-/// What is wrong with the config or the files, a device that cannot be used.
+/// The config or a file is wrong, or the device cannot be used.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     if let [old, new] = &args.compare[..] {
         let machines = match args.any_machine {
@@ -60,7 +60,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     let mut works = config.works.clone();
     if config.input.is_empty() && works.contains(&Work::Features) {
         works.retain(|work| *work != Work::Features);
-        tracing::info!("the workload of features is left out, as there is no `input`");
+        tracing::info!("skipped the workload features: `input` is not set");
     }
     let on_device = !machine.backend.device().shares_host_memory;
     let of_work = |&work: &Work| (work, config.points(work, on_device, args.full));
@@ -104,7 +104,7 @@ fn measure(
     let history = config.output.join(HISTORY);
     let mut records: Vec<Record> = Vec::new();
     let mut keep = |measured: Vec<Record>| -> Result<()> {
-        // At once, whatever comes after.
+        // Appended at once, so that a later error loses nothing.
         record::append(&history, &measured)?;
         records.extend(measured);
         Ok(())
@@ -127,7 +127,7 @@ fn measure(
         bar.finish_and_clear();
     }
     if let Some(structures) = &structures {
-        let files = Files {
+        let comparison = ToolComparison {
             paths: &structures.paths,
             set: &structures.set,
             reading: config.reading,
@@ -137,8 +137,8 @@ fn measure(
         };
         for tools in &mut tools {
             let bar = progress("programs", quiet);
-            keep(files.measure(tools, &session.run, |part| {
-                bar.set_message(part.to_owned());
+            keep(comparison.measure(tools, &session.run, |task| {
+                bar.set_message(task.to_owned());
                 !interrupt.stops_here()
             })?)?;
             bar.finish_and_clear();
@@ -163,7 +163,7 @@ fn measure(
 
 fn synthetic(point: &Point) -> Arc<Synthetic> {
     let subject = Synthetic::of(point);
-    Arc::new(subject.unwrap_or_else(|| unreachable!("work of structures has its own")))
+    Arc::new(subject.unwrap_or_else(|| unreachable!("the workload features has its own subject")))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -179,11 +179,8 @@ fn progress(what: &'static str, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{prefix:8} {pos}/{len} {wide_msg} {eta}");
-    let bar = ProgressBar::new(0).with_prefix(what);
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    let style = style.expect("the template is well formed");
+    ProgressBar::new(0).with_prefix(what).with_style(style)
 }
 
 /// The structures of the input, and the files that they come from.
@@ -193,8 +190,7 @@ struct Structures {
 }
 
 impl Structures {
-    /// Reads up to the config's number of atoms. What cannot be read is left out, and
-    /// said.
+    /// Reads structures up to `atoms_max`. Files that cannot be read are skipped with a warning.
     fn read(config: &BenchConfig, machine: &Machine) -> Result<Self> {
         let mut reader = Reader::new(config.reading);
         let (mut structures, mut paths) = (Vec::<Structure>::new(), Vec::new());
@@ -210,7 +206,7 @@ impl Structures {
                     structures.extend(read);
                     paths.push(source.path);
                 }
-                Err(error) => tracing::warn!(%error, path = shown(&source.path), "left out"),
+                Err(error) => tracing::warn!(%error, path = shown(&source.path), "skipped a file"),
             }
             if atoms >= config.atoms_max {
                 break;

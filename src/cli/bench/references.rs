@@ -1,27 +1,39 @@
-//! The programs that a file names: `scripts/build_references.sh` writes one.
+//! The reference programs that a file lists; `scripts/build_references.sh` writes one.
 
-use super::super::names::shown;
+use super::super::path_text::shown;
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::error::{Context, Error, Result};
+use serde::Deserialize;
 use std::fs;
 use std::path::Path;
-use toml::de::{DeTable, DeValue};
 
-/// What runs beside, by what it does.
+/// The running reference programs, by what they do.
 #[derive(Default)]
 pub(super) struct References {
-    /// They do batches as the engine does.
+    /// Programs that run batches as the engine does.
     pub(super) programs: Vec<ReferenceProgram>,
-    /// They compute on files.
+    /// Programs that compute features from files.
     pub(super) tools: Vec<ReferenceProgram>,
 }
 
+/// The contents of the file.
+#[derive(Deserialize)]
+struct ReferencesFile {
+    reference: Vec<Reference>,
+}
+
+#[derive(Deserialize)]
+struct Reference {
+    /// The program and its arguments.
+    command: Vec<String>,
+}
+
 impl References {
-    /// Starts all programs of a file: tables `[[reference]]`, each with a `command`, a
-    /// list of words. One that does not start is left out, and said.
+    /// Starts all programs of a file. A program that does not start is skipped with a warning.
     ///
     /// # Errors
-    /// A file that cannot be read or has something else in it.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config): the file cannot be read, or is not a list
+    /// of references.
     pub(super) fn start(path: Option<&Path>) -> Result<Self> {
         let mut references = References::default();
         let Some(path) = path else {
@@ -37,7 +49,7 @@ impl References {
                     Answer::Done(_) => references.tools.push(program),
                     Answer::Not(_) => references.programs.push(program),
                 },
-                Err(error) => tracing::warn!(%error, "left out"),
+                Err(error) => tracing::warn!(%error, "skipped a reference program"),
             }
         }
         Ok(references)
@@ -46,37 +58,13 @@ impl References {
 
 /// The commands of a file.
 fn commands(text: &str) -> Result<Vec<Vec<String>>> {
-    let table =
-        DeTable::parse(text).map_err(|error| Error::config(error.message().trim().to_owned()))?;
-    let wrong = || {
-        Error::config("it is no list of references").fix(
+    let file: ReferencesFile = toml::from_str(text).map_err(|error| {
+        Error::config(error.message().trim().to_owned()).fix(
             "write [[reference]] and command = [\"program\", \"argument\"] for each, as \
              scripts/build_references.sh does",
         )
-    };
-    let Some(references) = table.get_ref().get("reference") else {
-        return Err(wrong());
-    };
-    let DeValue::Array(references) = references.get_ref() else {
-        return Err(wrong());
-    };
-    let command = |reference: &DeValue<'_>| {
-        let DeValue::Table(reference) = reference else {
-            return None;
-        };
-        let DeValue::Array(words) = reference.get("command")?.get_ref() else {
-            return None;
-        };
-        let words = words.iter().map(|word| match word.get_ref() {
-            DeValue::String(word) => Some(word.to_string()),
-            _ => None,
-        });
-        words.collect()
-    };
-    let commands = references.iter();
-    commands
-        .map(|reference| command(reference.get_ref()).ok_or_else(wrong))
-        .collect()
+    })?;
+    Ok(file.reference.into_iter().map(|it| it.command).collect())
 }
 
 #[cfg(test)]

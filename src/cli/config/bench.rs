@@ -1,13 +1,15 @@
-//! The config of `tapeloop bench`: what is measured, and how often.
+//! The config of `tapeloop bench`.
 
 use super::features::resolve_features;
-use super::form::Form;
-use super::written::Written;
-use super::{resolve_backend, resolve_code_path, resolve_device, resolve_input, to_toml};
+use super::raw::RawConfig;
+use super::resolver::Resolver;
+use super::{
+    BACKENDS, named, resolve_code_path, resolve_device, resolve_input, resolve_threads, to_toml,
+};
 use crate::backend::{Choice, CudaOptions};
 use crate::bench::measure::Settings;
 use crate::bench::point::{Axis, Front, Point, Space, Work};
-use crate::cli::vouched;
+use crate::cli::trusted_code;
 use crate::error::Result;
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
@@ -18,33 +20,33 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A benchmark, resolved.
+/// The resolved config of a benchmark.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct BenchConfig {
+pub(crate) struct BenchConfig {
     /// The folder of the history and the report.
-    pub(in crate::cli) output: PathBuf,
-    pub(in crate::cli) works: Vec<Work>,
-    pub(in crate::cli) axes: Vec<Axis>,
-    /// Structures for the workload of features; without any it is left out.
-    pub(in crate::cli) input: Vec<String>,
-    pub(in crate::cli) reading: ReadOptions,
-    pub(in crate::cli) features: FeatureConfig,
-    /// Structures are taken up to so many atoms.
-    pub(in crate::cli) atoms_max: u64,
-    pub(in crate::cli) backend: Choice,
-    pub(in crate::cli) cuda: CudaOptions,
-    pub(in crate::cli) threads: usize,
-    pub(in crate::cli) settings: Settings,
-    /// A file of commands.
-    pub(in crate::cli) references: Option<PathBuf>,
-    values: Values,
+    pub(crate) output: PathBuf,
+    pub(crate) works: Vec<Work>,
+    pub(crate) axes: Vec<Axis>,
+    /// Structures for the workload `features`; without any the workload is skipped.
+    pub(crate) input: Vec<String>,
+    pub(crate) reading: ReadOptions,
+    pub(crate) features: FeatureConfig,
+    /// Reading stops after this many atoms.
+    pub(crate) atoms_max: u64,
+    pub(crate) backend: Choice,
+    pub(crate) cuda: CudaOptions,
+    pub(crate) threads: usize,
+    pub(crate) settings: Settings,
+    /// A file of commands that start reference programs.
+    pub(crate) references: Option<PathBuf>,
+    varied: VariedValues,
     sizes: Vec<Sizes>,
-    notes: Vec<(&'static str, Json)>,
+    resolved: Vec<(&'static str, Json)>,
 }
 
-/// Values that settings take beside the base's, where they are written.
+/// The values that each axis takes in turn; `None` leaves the default values.
 #[derive(Clone, Debug)]
-struct Values {
+struct VariedValues {
     modes: Option<Vec<Mode>>,
     scopes: Option<Vec<Scope>>,
     transfers: Option<Vec<Transfer>>,
@@ -53,7 +55,7 @@ struct Values {
     buckets: Option<Vec<usize>>,
 }
 
-/// Sizes of a workload, where they are written.
+/// The sizes of one workload; `None` leaves the default.
 #[derive(Clone, Debug)]
 struct Sizes {
     work: Work,
@@ -64,8 +66,8 @@ struct Sizes {
     kernel_counts: Option<Vec<usize>>,
 }
 
-/// The keys of a workload's sizes; features have no kernels to count.
-struct Keys {
+/// The keys of one workload's sizes. The workload `features` has no kernel count.
+struct SizeKeys {
     work: Work,
     slots: &'static str,
     batch: &'static str,
@@ -73,29 +75,29 @@ struct Keys {
     kernels: Option<[&'static str; 2]>,
 }
 
-const KEYS: [Keys; 4] = [
-    Keys {
+const SIZE_KEYS: [SizeKeys; 4] = [
+    SizeKeys {
         work: Work::Launch,
         slots: "launch.slots",
         batch: "launch.elements",
         batches: "launch.vary_elements",
         kernels: Some(["launch.kernels", "launch.vary_kernels"]),
     },
-    Keys {
+    SizeKeys {
         work: Work::Copy,
         slots: "copy.slots",
         batch: "copy.elements",
         batches: "copy.vary_elements",
         kernels: Some(["copy.kernels", "copy.vary_kernels"]),
     },
-    Keys {
+    SizeKeys {
         work: Work::Compute,
         slots: "compute.slots",
         batch: "compute.elements",
         batches: "compute.vary_elements",
         kernels: Some(["compute.rounds", "compute.vary_rounds"]),
     },
-    Keys {
+    SizeKeys {
         work: Work::Features,
         slots: "structures.slots",
         batch: "structures.residues",
@@ -109,54 +111,55 @@ const ELEMENTS: RangeInclusive<i64> = 1..=1 << 28;
 const KERNELS: RangeInclusive<i64> = 1..=100_000;
 
 impl BenchConfig {
-    /// Resolves what was written.
+    /// Resolves the keys of a benchmark.
     ///
     /// # Errors
-    /// Everything that is wrong, each with its place and a near miss.
-    pub(in crate::cli) fn resolve(written: Written) -> Result<Self> {
-        let mut form = Form::new(written);
-        let output = form.text("output");
+    /// As [`Config::resolve`](super::Config::resolve).
+    pub(crate) fn resolve(raw: RawConfig) -> Result<Self> {
+        let mut keys = Resolver::new(raw);
+        let output = keys.text("output");
         let output = output.map_or_else(|| "out/bench".into(), |(path, _)| PathBuf::from(path));
-        form.note("output", json!(output));
-        let works = named(&mut form, "workloads", &Work::ALL.map(|it| (it.name(), it)));
-        let axes = named(&mut form, "axes", &Axis::ALL.map(|it| (it.name(), it)));
-        let input = resolve_input(&mut form);
-        let atoms_max = form.integer("atoms_max", 2_000_000, 1..=1 << 40) as u64;
-        let features = resolve_features(&mut form);
-        let backend = resolve_backend(&mut form);
+        keys.record("output", json!(output));
+        let works = subset(&mut keys, "workloads", &named(&Work::ALL, Work::name));
+        let axes = subset(&mut keys, "axes", &named(&Axis::ALL, Axis::name));
+        let input = resolve_input(&mut keys);
+        let atoms_max = keys.integer("atoms_max", 2_000_000, 1..=1 << 40) as u64;
+        let features = resolve_features(&mut keys);
+        let backend = keys.choice("backend", &BACKENDS);
         let cuda = CudaOptions {
-            device: resolve_device(&mut form),
-            nvrtc: resolve_code_path(&mut form, "nvrtc")
+            device: resolve_device(&mut keys),
+            nvrtc: resolve_code_path(&mut keys, "nvrtc")
                 .as_deref()
-                .map(vouched::nvrtc),
-            kernel_cache: resolve_code_path(&mut form, "kernel_cache")
+                .map(trusted_code::nvrtc),
+            kernel_cache: resolve_code_path(&mut keys, "kernel_cache")
                 .as_deref()
-                .map(vouched::kernel_cache),
+                .map(trusted_code::kernel_cache),
             ..CudaOptions::default()
         };
-        let threads = form.integer("threads", 0, 0..=4096) as usize;
+        let threads = resolve_threads(&mut keys);
         let settings = Settings {
-            rounds: form.integer("rounds", 5, 1..=1_000) as usize,
+            rounds: keys.integer("rounds", 5, 1..=1_000) as usize,
             repetition: Duration::from_millis(
-                form.integer("repetition_ms", 20, 1..=3_600_000) as u64
+                keys.integer("repetition_ms", 20, 1..=3_600_000) as u64
             ),
-            loads: loads(&mut form, "loads", &[0.8]),
-            base_loads: loads(&mut form, "base_loads", &[0.2, 0.5, 0.8, 0.9, 0.95]),
+            loads: loads(&mut keys, "loads", &[0.8]),
+            base_loads: loads(&mut keys, "base_loads", &[0.2, 0.5, 0.8, 0.9, 0.95]),
         };
-        let references = resolve_code_path(&mut form, "references");
-        let modes: Vec<_> = Mode::ALL.iter().map(|it| (it.name(), *it)).collect();
-        let scopes: Vec<_> = Scope::ALL.iter().map(|it| (it.name(), *it)).collect();
-        let transfers: Vec<_> = Transfer::ALL.iter().map(|it| (it.name(), *it)).collect();
-        let fronts = Front::ALL.map(|it| (it.name(), it));
-        let values = Values {
-            modes: written_names(&mut form, "vary.modes", &modes),
-            scopes: written_names(&mut form, "vary.scopes", &scopes),
-            transfers: written_names(&mut form, "vary.transfers", &transfers),
-            fronts: written_names(&mut form, "vary.fronts", &fronts),
-            slots: integers(&mut form, "vary.slots", &SLOTS),
-            buckets: integers(&mut form, "vary.buckets", &(1..=16)),
+        let references = resolve_code_path(&mut keys, "references");
+        let varied = VariedValues {
+            modes: subset_if_set(&mut keys, "vary.modes", &named(Mode::ALL, Mode::name)),
+            scopes: subset_if_set(&mut keys, "vary.scopes", &named(Scope::ALL, Scope::name)),
+            transfers: subset_if_set(
+                &mut keys,
+                "vary.transfers",
+                &named(Transfer::ALL, Transfer::name),
+            ),
+            fronts: subset_if_set(&mut keys, "vary.fronts", &named(&Front::ALL, Front::name)),
+            slots: integers(&mut keys, "vary.slots", &SLOTS),
+            buckets: integers(&mut keys, "vary.buckets", &(1..=16)),
         };
-        let sizes = KEYS.iter().map(|keys| Sizes::resolve(&mut form, keys));
+        let sizes = SIZE_KEYS.iter().map(|of| Sizes::resolve(&mut keys, of));
+        let sizes = sizes.collect();
         Ok(BenchConfig {
             output,
             works,
@@ -170,19 +173,19 @@ impl BenchConfig {
             threads,
             settings,
             references,
-            values,
-            sizes: sizes.collect(),
-            notes: form.finish()?,
+            varied,
+            sizes,
+            resolved: keys.finish()?,
         })
     }
 
     /// The settings as the lines of a config file.
-    pub(in crate::cli) fn to_toml(&self) -> String {
-        to_toml(&self.notes)
+    pub(crate) fn to_toml(&self) -> String {
+        to_toml(&self.resolved)
     }
 
-    /// The points of a workload: one setting at a time, or every combination.
-    pub(in crate::cli) fn points(&self, work: Work, on_device: bool, full: bool) -> Vec<Point> {
+    /// The points of a workload: all combinations if `full`, else one setting varied at a time.
+    pub(crate) fn points(&self, work: Work, on_device: bool, full: bool) -> Vec<Point> {
         let space = self.space(work, on_device);
         match full {
             true => space.product(&self.axes),
@@ -191,115 +194,87 @@ impl BenchConfig {
     }
 
     fn space(&self, work: Work, on_device: bool) -> Space {
-        fn put<T: Clone>(to: &mut T, from: &Option<T>) {
-            if let Some(value) = from {
-                *to = value.clone();
+        fn replace<T: Clone>(value: &mut T, by: &Option<T>) {
+            if let Some(by) = by {
+                value.clone_from(by);
             }
         }
         let mut space = Space::of(work, on_device);
-        let Values {
-            modes,
-            scopes,
-            transfers,
-            fronts,
-            slots,
-            buckets,
-        } = &self.values;
-        put(&mut space.modes, modes);
-        put(&mut space.scopes, scopes);
-        put(&mut space.transfers, transfers);
-        put(&mut space.fronts, fronts);
-        put(&mut space.slots, slots);
-        put(&mut space.buckets, buckets);
+        replace(&mut space.modes, &self.varied.modes);
+        replace(&mut space.scopes, &self.varied.scopes);
+        replace(&mut space.transfers, &self.varied.transfers);
+        replace(&mut space.fronts, &self.varied.fronts);
+        replace(&mut space.slots, &self.varied.slots);
+        replace(&mut space.buckets, &self.varied.buckets);
         if let Some(sizes) = self.sizes.iter().find(|sizes| sizes.work == work) {
-            put(
-                &mut space.base.slots,
-                &sizes.slots.map(|slots| slots as usize),
-            );
-            put(
-                &mut space.base.batch,
-                &sizes.batch.map(|batch| batch as u32),
-            );
-            put(&mut space.batches, &sizes.batches);
-            put(
+            replace(&mut space.base.slots, &sizes.slots.map(|it| it as usize));
+            replace(&mut space.base.batch, &sizes.batch.map(|it| it as u32));
+            replace(&mut space.batches, &sizes.batches);
+            replace(
                 &mut space.base.kernels,
-                &sizes.kernels.map(|count| count as usize),
+                &sizes.kernels.map(|it| it as usize),
             );
-            put(&mut space.kernels, &sizes.kernel_counts);
+            replace(&mut space.kernels, &sizes.kernel_counts);
         }
         space
     }
 }
 
 impl Sizes {
-    fn resolve(form: &mut Form, keys: &Keys) -> Self {
-        let [kernels, kernel_counts] = match keys.kernels {
-            Some([base, others]) => [Some(base), Some(others)],
-            None => [None, None],
-        };
+    fn resolve(keys: &mut Resolver, of: &SizeKeys) -> Self {
+        let [kernels, kernel_counts] = of.kernels.map_or([None; 2], |keys| keys.map(Some));
         Sizes {
-            work: keys.work,
-            slots: form.optional_integer(keys.slots, SLOTS),
-            batch: form.optional_integer(keys.batch, ELEMENTS),
-            batches: integers(form, keys.batches, &ELEMENTS),
-            kernels: kernels.and_then(|key| form.optional_integer(key, KERNELS)),
-            kernel_counts: kernel_counts.and_then(|key| integers(form, key, &KERNELS)),
+            work: of.work,
+            slots: keys.optional_integer(of.slots, SLOTS),
+            batch: keys.optional_integer(of.batch, ELEMENTS),
+            batches: integers(keys, of.batches, &ELEMENTS),
+            kernels: kernels.and_then(|key| keys.optional_integer(key, KERNELS)),
+            kernel_counts: kernel_counts.and_then(|key| integers(keys, key, &KERNELS)),
         }
     }
 }
 
-/// Some of several names; all of them where none is written.
-fn named<T: Copy>(form: &mut Form, key: &'static str, known: &[(&'static str, T)]) -> Vec<T> {
+/// Those of the named values that the config lists; all of them if the key is not set.
+fn subset<T: Copy>(keys: &mut Resolver, key: &'static str, known: &[(&'static str, T)]) -> Vec<T> {
     let names: Vec<&'static str> = known.iter().map(|(name, _)| *name).collect();
-    let written = form.names(key, &names);
-    let is_wanted = |name: &str| match &written {
-        Some(written) => written.iter().any(|text| text == name),
-        None => true,
+    let set = keys.names(key, &names);
+    let is_chosen = |name: &str| {
+        set.as_ref()
+            .is_none_or(|set| set.iter().any(|it| it == name))
     };
-    let wanted: Vec<_> = known.iter().filter(|(name, _)| is_wanted(name)).collect();
-    form.note(key, wanted.iter().map(|(name, _)| *name).collect());
-    wanted.iter().map(|(_, value)| *value).collect()
+    let chosen: Vec<_> = known.iter().filter(|(name, _)| is_chosen(name)).collect();
+    keys.record(key, chosen.iter().map(|(name, _)| *name).collect());
+    chosen.iter().map(|(_, value)| *value).collect()
 }
 
-/// Some of several names, where they are written.
-fn written_names<T: Copy>(
-    form: &mut Form,
+/// Those of the named values that the config lists, if the key is set.
+fn subset_if_set<T: Copy>(
+    keys: &mut Resolver,
     key: &'static str,
     known: &[(&'static str, T)],
 ) -> Option<Vec<T>> {
-    if form.entry(key).is_some() {
-        return Some(named(form, key, known));
+    if keys.entry(key).is_some() {
+        return Some(subset(keys, key, known));
     }
-    form.note(key, Json::Null);
+    keys.record(key, Json::Null);
     None
 }
 
-/// A list of integers, where it is written.
+/// A list of integers of `range`, if the key is set.
 fn integers<T: TryFrom<i64>>(
-    form: &mut Form,
+    keys: &mut Resolver,
     key: &'static str,
     range: &RangeInclusive<i64>,
 ) -> Option<Vec<T>> {
-    let range = *range.start() as f64..=*range.end() as f64;
-    let written = form.written_reals(key, &range);
-    form.note(
-        key,
-        json!(written.as_ref().map(|reals| {
-            let whole = reals.iter().map(|real| *real as i64);
-            whole.collect::<Vec<i64>>()
-        })),
-    );
-    let written = written?;
-    if written.iter().any(|real| real.fract() != 0.0) {
-        form.problem(key, "wants integers");
-    }
-    let integers = written.iter().map(|real| T::try_from(*real as i64).ok());
-    integers.collect()
+    let integers = keys.integers_if_set(key, range);
+    keys.record(key, json!(integers));
+    let integers = integers?.into_iter();
+    integers.map(|integer| T::try_from(integer).ok()).collect()
 }
 
-fn loads(form: &mut Form, key: &'static str, default: &[f64]) -> Vec<f64> {
-    let written = form.written_reals(key, &(0.01..=10.0));
-    let loads = written.unwrap_or_else(|| default.to_vec());
-    form.note(key, json!(loads));
+fn loads(keys: &mut Resolver, key: &'static str, default: &[f64]) -> Vec<f64> {
+    let set = keys.reals(key, &(0.01..=10.0));
+    let loads = set.unwrap_or_else(|| default.to_vec());
+    keys.record(key, json!(loads));
     loads
 }

@@ -1,96 +1,86 @@
-//! The keys that choose features, and those that each feature has of its own.
-//!
-//! Nothing here knows a single feature: names, presets and settings are what the
-//! features list.
+//! The keys that choose features, and the settings that each feature declares.
 
-use super::form::Form;
+use super::resolver::Resolver;
 use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting};
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 
-/// Distances that a feature may look at, in A.
+/// Range of a cutoff, in angstrom.
 const LENGTH: RangeInclusive<f64> = 0.001..=Cutoff::MAX_ANGSTROM;
 
-/// The key that chooses features, and every setting of every feature: one that
-/// is not chosen may keep its settings in the file.
-pub(super) fn resolve_features(form: &mut Form) -> FeatureConfig {
+/// Resolves `features` and every setting of every feature. A file may keep the settings of
+/// features that it does not choose.
+pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
     let mut config = FeatureConfig {
-        features: chosen(form),
-        fusion: form.choice("fusion", &Fusion::NAMES),
-        reals: form.choice("reals", &Reals::NAMES),
+        features: resolve_names(keys),
+        fusion: keys.choice("fusion", &Fusion::NAMES),
+        reals: keys.choice("reals", &Reals::NAMES),
         ..FeatureConfig::default()
     };
     for &name in FeatureName::ALL {
         for (key, default) in config.settings(name) {
-            let written = answer(form, key, &default);
-            let outcome = written.map(|setting| config.set(name, key, &setting));
-            if let Some(Err(error)) = outcome {
-                form.problem(key, error.message());
+            let set = read_setting(keys, key, &default);
+            if let Some(Err(error)) = set.map(|setting| config.set(name, key, &setting)) {
+                keys.problem(key, error.message());
             }
         }
         for (key, setting) in config.settings(name) {
-            form.note(key, setting_json(&setting));
+            keys.record(key, setting_json(&setting));
         }
     }
     config
 }
 
-/// The features that names and presets stand for, in the order of their columns.
-fn chosen(form: &mut Form) -> Vec<FeatureName> {
-    let features = FeatureName::ALL.iter().map(|feature| feature.name());
-    let presets = FeatureName::PRESETS.iter().map(|(preset, _)| *preset);
-    let known: Vec<&'static str> = features.chain(presets).collect();
-    let written = form.names("features", &known);
-    let is_wanted = |feature: &FeatureName| {
-        let Some(written) = &written else {
+/// The features that `features` lists by name or preset, in the order of their columns.
+fn resolve_names(keys: &mut Resolver) -> Vec<FeatureName> {
+    let presets = FeatureName::PRESETS;
+    let names = FeatureName::ALL.iter().map(|feature| feature.name());
+    let known: Vec<&'static str> = names.chain(presets.iter().map(|(name, _)| *name)).collect();
+    let set = keys.names("features", &known);
+    let is_chosen = |feature: &FeatureName| {
+        let Some(set) = &set else {
             return true;
         };
-        let has = |name: &str| written.iter().any(|text| text == name);
-        let mut presets = FeatureName::PRESETS.iter();
+        let has = |name: &str| set.iter().any(|text| text == name);
+        let mut presets = presets.iter();
         has(feature.name()) || presets.any(|(name, of)| has(name) && of.contains(feature))
     };
-    let all = FeatureName::ALL.iter().copied();
-    let features: Vec<FeatureName> = all.filter(is_wanted).collect();
+    let features: Vec<FeatureName> = FeatureName::ALL.iter().copied().filter(is_chosen).collect();
     let names: Vec<&str> = features.iter().map(|feature| feature.name()).collect();
-    form.note("features", json!(names));
+    keys.record("features", json!(names));
     features
 }
 
-/// What is written for a setting, of the setting's own type.
-fn answer(form: &mut Form, key: &'static str, default: &Setting) -> Option<Setting> {
-    // The range is checked before, so every number is a cutoff.
+/// The value of a feature's setting, of the type of its default, if the key is set.
+fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Option<Setting> {
+    // Every number of the range is a cutoff.
     let cutoff = |angstrom: f64| Cutoff::from_angstrom(angstrom).ok();
-    match default {
-        Setting::Length(_) => form
-            .written_real(key, &LENGTH)
-            .and_then(cutoff)
-            .map(Setting::Length),
+    Some(match default {
+        Setting::Length(_) => Setting::Length(cutoff(keys.real(key, &LENGTH)?)?),
         Setting::Lengths(_) => {
-            let written = form.written_reals(key, &LENGTH)?;
-            let lengths: Vec<Cutoff> = written.into_iter().filter_map(cutoff).collect();
+            let lengths = keys.reals(key, &LENGTH)?;
+            let lengths: Vec<Cutoff> = lengths.into_iter().filter_map(cutoff).collect();
             let repeated = (1..lengths.len()).find(|&at| lengths[..at].contains(&lengths[at]));
             if let Some(at) = repeated {
-                form.problem(key, format!("{} is there twice", lengths[at].angstrom()));
+                keys.problem(key, format!("{} is there twice", lengths[at].angstrom()));
                 return None;
             }
-            Some(Setting::Lengths(lengths))
+            Setting::Lengths(lengths)
         }
         Setting::Integer(_, range) => {
-            let written = form.written_integer(key, range.clone())?;
-            Some(Setting::Integer(written, range.clone()))
+            Setting::Integer(keys.integer_if_set(key, range.clone())?, range.clone())
         }
-        Setting::Flag(_) => form.written_flag(key).map(Setting::Flag),
+        Setting::Flag(_) => Setting::Flag(keys.value(key, "true or false")?),
         Setting::Choice(_, words) => {
-            let choices: Vec<_> = words.iter().map(|word| (*word, *word)).collect();
-            let written = form.written_choice(key, &choices)?;
-            Some(Setting::Choice(written.1, words))
+            let choices: Vec<_> = words.iter().map(|word| (*word, ())).collect();
+            Setting::Choice(keys.choice_if_set(key, &choices)?.0, words)
         }
-        Setting::Texts(_) => form.texts(key).map(|(texts, _)| Setting::Texts(texts)),
-    }
+        Setting::Texts(_) => Setting::Texts(keys.texts(key)?.0),
+    })
 }
 
-/// A setting's value as a config file has it.
-pub(in super::super) fn setting_json(setting: &Setting) -> Json {
+/// A setting's value as JSON, which is TOML too.
+pub(crate) fn setting_json(setting: &Setting) -> Json {
     match setting {
         Setting::Length(length) => json!(length.angstrom()),
         Setting::Lengths(lengths) => {

@@ -1,179 +1,173 @@
-//! The config: as written in a file and on the command line ([`Written`]), and
-//! as resolved, every key with a value of its type ([`Config`]).
+//! The config: the keys of a file and of the command line ([`RawConfig`]), resolved into a
+//! value of its type for every key ([`Config`], [`BenchConfig`]).
 //!
-//! A [`Form`] turns the one into the other. It is asked for every
-//! key once, so there is one place that knows the keys: [`Config::resolve`].
-//! `docs/CONFIG.md` explains them.
+//! A [`Resolver`] reads the values. `Config::resolve` and `BenchConfig::resolve` ask for every
+//! key by name, which makes those names the known keys. `docs/CONFIG.md` explains them.
 
 mod bench;
 mod features;
-mod form;
-mod limits;
-mod replay;
+mod raw;
+mod resolver;
 mod suggest;
-mod written;
 
 use super::inputs::STDIN;
-use super::names::{path_of, text_of};
-use crate::backend::{Choice, DeviceChoice};
+use super::path_text::{path_of, text_of};
+use crate::backend::{Choice, DeviceChoice, Streams};
 use crate::error::{Error, Result};
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
-use crate::replay::Policy;
-use crate::structure::{Assembly, BFactorKind, Models, ReadOptions};
+use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
+use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
 use features::resolve_features;
-use form::Form;
-use limits::{resolve_limits, resolve_reading_bytes};
-use replay::resolve_policy;
+use resolver::Resolver;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use toml::Value;
 
 pub(super) use bench::BenchConfig;
 pub(super) use features::setting_json;
-pub(super) use suggest::nearest;
-pub(super) use written::Written;
-use written::{Value, from_folder};
+pub(super) use raw::RawConfig;
+pub(super) use resolver::range_text;
+pub(super) use suggest::did_you_mean;
 
-/// Which models, by name.
 const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
 
-/// Which chains, by name.
 pub(super) const ASSEMBLIES: [(&str, Assembly); 2] =
     [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
-/// What B factors are, by name: as the file says, or as the user knows.
+/// What the column of B factors holds; `auto` leaves that to the reader.
 const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
     ("auto", None),
     ("b", Some(BFactorKind::Temperature)),
     ("plddt", Some(BFactorKind::Plddt)),
 ];
 
+const BACKENDS: [(&str, Choice); 3] = [
+    ("auto", Choice::Auto),
+    ("cuda", Choice::Cuda),
+    ("cpu", Choice::Cpu),
+];
+
+const WAITS: [(&str, Wait); 3] = [
+    ("block", Wait::Block),
+    ("spin", Wait::Spin),
+    ("sleep", Wait::Sleep),
+];
+
+/// Default of `limits.reading_bytes_max`: four of the largest files that
+/// `limits.text_bytes_max` admits.
+const READING_BYTES_MAX: i64 = 4 << 30;
+
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// For the oldest batch, in the driver.
+    /// The driver waits for the oldest batch.
     Block,
-    /// Looking at all batches in flight, over and over.
+    /// The engine polls all batches in flight.
     Spin,
-    /// As `Block`, giving the core away.
+    /// As `Block`, with a driver that yields the core.
     Sleep,
 }
 
-/// A run, resolved.
+/// The resolved config of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
-    /// What is read: files, directories, globs, list files (`@list.txt`).
+    /// Files, directories, globs and list files (`@list.txt`).
     pub(super) input: Vec<String>,
     /// The folder that holds the results.
     pub(super) output: Option<PathBuf>,
     pub(super) reading: ReadOptions,
     /// Bytes of files and text that the readers of all threads hold at once.
     pub(super) reading_bytes_max: u64,
-    /// Tables with annotations of residues, and folders of such.
+    /// Tables of annotations, and folders of such tables.
     pub(super) annotations: Vec<PathBuf>,
     pub(super) features: FeatureConfig,
     pub(super) backend: Choice,
     pub(super) device: DeviceChoice,
     pub(super) policy: Policy,
     pub(super) slots: usize,
-    /// Threads to read, compute and write with, 0 for all cores.
+    /// Number of threads; 0 for one for each core.
     pub(super) threads: usize,
     pub(super) batch: BatchSettings,
     pub(super) memory_bytes_max: Option<u64>,
     pub(super) wait: Wait,
-    /// Whether the device is in a process of its own.
+    /// Whether a worker process holds the device.
     pub(super) supervise: bool,
-    /// The program of that, if it is not this one.
+    /// The worker's program, if it is not this one.
     pub(super) worker: Option<PathBuf>,
     pub(super) restarts_max: u64,
     pub(super) tables: TableSettings,
     pub(super) nvrtc: Option<PathBuf>,
     pub(super) kernel_cache: Option<PathBuf>,
-    /// The folder for the timeline, if one is asked for.
+    /// The folder of the timeline.
     pub(super) timeline: Option<PathBuf>,
-    /// All of the above by key, in the order of the documentation.
+    /// The resolved value of every key, in the order of `docs/CONFIG.md`.
     pub(super) settings: Vec<(&'static str, Json)>,
 }
 
-/// How much goes to the device at once.
+/// The size of a batch, in residues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchSettings {
-    /// A batch closes before it exceeds this.
+    /// A batch takes structures up to this size.
     pub(super) residues: u32,
-    /// A larger structure is rejected.
+    /// Structures above this size are rejected.
     pub(super) residues_max: u32,
 }
 
-/// How the tables are cut and compressed.
+/// How the tables are split into files and row groups, and how they are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableSettings {
-    /// A part holds the results of this many inputs, at least 1, counted before any is
-    /// rejected.
-    pub inputs_per_part: u64,
+pub(super) struct TableSettings {
+    /// Inputs in one Parquet file, at least 1. Rejected inputs count.
+    pub(super) inputs_per_part: u64,
     /// Rows of a row group, at least 1.
-    pub rows_per_group: usize,
-    /// Of zstd, 1 to 22.
-    pub compression_level: i32,
-}
-
-impl Default for TableSettings {
-    fn default() -> Self {
-        TableSettings {
-            inputs_per_part: 1 << 16,
-            rows_per_group: 1 << 17,
-            compression_level: 3,
-        }
-    }
+    pub(super) rows_per_group: usize,
+    /// The level of zstd, 1 to 22.
+    pub(super) compression_level: i32,
 }
 
 impl Config {
-    /// Resolves what was written.
+    /// Resolves the keys of a run.
     ///
     /// # Errors
-    /// Everything that is wrong, each with its place and a near miss.
-    pub(super) fn resolve(written: Written) -> Result<Self> {
-        let mut form = Form::new(written);
-        let input = resolve_input(&mut form);
-        let output = form.text("output").map(|(path, _)| PathBuf::from(path));
-        form.note("output", json!(output));
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) lists everything that is wrong, each with
+    /// its file and line or its option.
+    pub(super) fn resolve(raw: RawConfig) -> Result<Self> {
+        let mut keys = Resolver::new(raw);
+        let input = resolve_input(&mut keys);
+        let output = resolve_path(&mut keys, "output");
         let reading = ReadOptions {
-            models: form.choice("models", &MODELS),
-            nucleic: form.flag("nucleic", true),
-            assembly: form.choice("assembly", &ASSEMBLIES),
-            b_factor_kind: form.choice("b_factor", &B_FACTORS),
-            strict: form.flag("strict", false),
-            limits: resolve_limits(&mut form),
+            models: keys.choice("models", &MODELS),
+            nucleic: keys.flag("nucleic", true),
+            assembly: keys.choice("assembly", &ASSEMBLIES),
+            b_factor_kind: keys.choice("b_factor", &B_FACTORS),
+            strict: keys.flag("strict", false),
+            limits: resolve_limits(&mut keys),
         };
-        let reading_bytes_max = resolve_reading_bytes(&mut form);
-        let annotations = resolve_annotations(&mut form);
-        let features = resolve_features(&mut form);
-        let backend = resolve_backend(&mut form);
-        let device = resolve_device(&mut form);
-        let nvrtc = resolve_code_path(&mut form, "nvrtc");
-        let kernel_cache = resolve_code_path(&mut form, "kernel_cache");
-        let mut policy = resolve_policy(&mut form);
-        let supervise = form.flag("supervise", false);
-        let worker = resolve_code_path(&mut form, "worker");
-        let restarts_max = form.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
-        let slots = form.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
-        let threads = form.integer("threads", 0, 0..=4096) as usize;
-        let waits = [
-            ("block", Wait::Block),
-            ("spin", Wait::Spin),
-            ("sleep", Wait::Sleep),
-        ];
-        let wait = form.choice("wait", &waits);
-        let batch = resolve_batch(&mut form);
-        policy.deadline = form
+        let reading_bytes_max =
+            keys.integer("limits.reading_bytes_max", READING_BYTES_MAX, 1..=i64::MAX) as u64;
+        let annotations = resolve_annotations(&mut keys);
+        let features = resolve_features(&mut keys);
+        let backend = keys.choice("backend", &BACKENDS);
+        let device = resolve_device(&mut keys);
+        let nvrtc = resolve_code_path(&mut keys, "nvrtc");
+        let kernel_cache = resolve_code_path(&mut keys, "kernel_cache");
+        let mut policy = resolve_policy(&mut keys);
+        let supervise = keys.flag("supervise", false);
+        let worker = resolve_code_path(&mut keys, "worker");
+        let restarts_max = keys.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
+        let slots = keys.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
+        let threads = resolve_threads(&mut keys);
+        let wait = keys.choice("wait", &WAITS);
+        let batch = resolve_batch(&mut keys);
+        policy.deadline = keys
             .optional_integer("batch.deadline_ms", 1..=86_400_000)
             .map(|ms| Duration::from_millis(ms as u64));
-        let memory_bytes_max = form
+        let memory_bytes_max = keys
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
             .map(|bytes| bytes as u64);
-        let timeline = form.text("timeline").map(|(path, _)| PathBuf::from(path));
-        form.note("timeline", json!(timeline));
-        let tables = resolve_tables(&mut form);
+        let timeline = resolve_path(&mut keys, "timeline");
+        let tables = resolve_tables(&mut keys);
         Ok(Config {
             input,
             output,
@@ -196,14 +190,14 @@ impl Config {
             nvrtc,
             kernel_cache,
             timeline,
-            settings: form.finish()?,
+            settings: keys.finish()?,
         })
     }
 
-    /// Where the results go.
+    /// The folder of the results.
     ///
     /// # Errors
-    /// The config does not say.
+    /// `output` is not set.
     pub(super) fn output(&self) -> Result<&Path> {
         self.output.as_deref().ok_or_else(|| {
             Error::config("`output` is not set").fix("write output = \"folder\", or give --output")
@@ -226,127 +220,180 @@ fn to_toml(settings: &[(&'static str, Json)]) -> String {
     settings.iter().map(line).collect()
 }
 
-fn resolve_backend(form: &mut Form) -> Choice {
-    let backends = [
-        ("auto", Choice::Auto),
-        ("cuda", Choice::Cuda),
-        ("cpu", Choice::Cpu),
-    ];
-    form.choice("backend", &backends)
-}
-
-fn resolve_input(form: &mut Form) -> Vec<String> {
-    let written = form.texts("input");
-    let input: Vec<String> = written.map_or(Vec::new(), |(items, origin)| {
-        let place = |item: String| match item.strip_prefix('@') {
+fn resolve_input(keys: &mut Resolver) -> Vec<String> {
+    let set = keys.texts("input");
+    let input = set.map_or(Vec::new(), |(items, origin)| {
+        let text = |path: PathBuf| text_of(&resolve_dots(origin.join(path)));
+        let resolve = |item: String| match item.strip_prefix('@') {
             Some(STDIN) => item,
-            Some(list) => format!("@{}", text_of(&tidy(from_folder(&origin, path_of(list))))),
-            None => text_of(&tidy(from_folder(&origin, path_of(&item)))),
+            Some(list) => format!("@{}", text(path_of(list))),
+            None => text(path_of(&item)),
         };
-        items.into_iter().map(place).collect()
+        items.into_iter().map(resolve).collect()
     });
-    form.note("input", json!(input));
+    keys.record("input", json!(input));
     input
 }
 
-/// Drops `folder/..` from a path, which the place of the config file puts there
-/// and which every `source` would carry. A symbolic link stays: what is above
-/// its target is another folder.
-fn tidy(path: PathBuf) -> PathBuf {
+/// Removes `folder/..` from a path: the folder of the config file may add it, and the table's
+/// `source` would show it. Where `folder` is a symbolic link, `..` leads elsewhere and stays.
+fn resolve_dots(path: PathBuf) -> PathBuf {
     use std::path::Component::{Normal, ParentDir};
-    let mut tidied = PathBuf::new();
+    let mut resolved = PathBuf::new();
     for component in path.components() {
         let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let undoes = component == ParentDir
-            && matches!(tidied.components().next_back(), Some(Normal(_)))
-            && is_folder(&tidied);
-        if undoes {
-            tidied.pop();
+        let cancels = component == ParentDir
+            && matches!(resolved.components().next_back(), Some(Normal(_)))
+            && is_folder(&resolved);
+        if cancels {
+            resolved.pop();
         } else {
-            tidied.push(component);
+            resolved.push(component);
         }
     }
-    if tidied.as_os_str().is_empty() {
-        tidied.push(".");
+    if resolved.as_os_str().is_empty() {
+        resolved.push(".");
     }
-    tidied
+    resolved
 }
 
-/// A number, or what names a device in words.
-fn resolve_device(form: &mut Form) -> DeviceChoice {
-    let read = match form.entry("device").map(|entry| entry.value) {
-        Some(Value::Text(text)) => match text.parse::<DeviceChoice>() {
-            Ok(choice) => Some(choice),
-            Err(error) => {
-                let fix = error.fix_text().unwrap_or_default();
-                form.problem("device", format!("{}; {fix}", error.message()));
-                None
-            }
-        },
-        Some(Value::Integer(_)) | None => form
-            .written_integer("device", 0..=1023)
-            .map(|ordinal| DeviceChoice::Ordinal(ordinal as usize)),
-        Some(other) => {
-            form.wrong_type("device", "an integer or a string", &other);
-            None
-        }
-    };
-    let device = read.unwrap_or_default();
-    form.note(
-        "device",
-        match &device {
-            DeviceChoice::Ordinal(ordinal) => json!(ordinal),
-            named => json!(named.to_string()),
-        },
-    );
-    device
-}
-
-/// An absolute path to code that the program runs: the system would look for a bare
-/// name in folders of its own.
-fn resolve_code_path(form: &mut Form, key: &'static str) -> Option<PathBuf> {
-    let written = form.code_path(key);
-    let path = written.map(|(path, origin)| {
-        let path = tidy(from_folder(&origin, &path));
-        std::path::absolute(&path).unwrap_or(path)
-    });
-    form.note(key, json!(path.as_deref().map(text_of)));
+/// A path that starts from the current folder, whichever file sets it.
+fn resolve_path(keys: &mut Resolver, key: &'static str) -> Option<PathBuf> {
+    let path = keys.text(key).map(|(path, _)| PathBuf::from(path));
+    keys.record(key, json!(path));
     path
 }
 
-fn resolve_annotations(form: &mut Form) -> Vec<PathBuf> {
-    let written = form.texts("annotations");
-    let paths: Vec<PathBuf> = written.map_or(Vec::new(), |(items, origin)| {
-        let place = |item: &String| tidy(from_folder(&origin, item));
-        items.iter().map(place).collect()
+/// An absolute path to code that the program runs: the system would look a bare name up in its
+/// search path.
+fn resolve_code_path(keys: &mut Resolver, key: &'static str) -> Option<PathBuf> {
+    let path = keys.code_path(key).map(|(path, origin)| {
+        let path = resolve_dots(origin.join(path));
+        std::path::absolute(&path).unwrap_or(path)
+    });
+    keys.record(key, json!(path.as_deref().map(text_of)));
+    path
+}
+
+fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
+    let set = keys.texts("annotations");
+    let paths: Vec<PathBuf> = set.map_or(Vec::new(), |(items, origin)| {
+        let resolve = |item| resolve_dots(origin.join(item));
+        items.iter().map(resolve).collect()
     });
     let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
-    form.note("annotations", json!(texts));
+    keys.record("annotations", json!(texts));
     paths
 }
 
-fn resolve_tables(form: &mut Form) -> TableSettings {
-    let TableSettings {
-        inputs_per_part,
-        rows_per_group,
-        compression_level,
-    } = TableSettings::default();
-    let mut count = |key, usual, max| form.integer(key, usual, 1..=max);
-    TableSettings {
-        inputs_per_part: count("tables.inputs_per_part", inputs_per_part as i64, 1 << 32) as u64,
-        rows_per_group: count("tables.rows_per_group", rows_per_group as i64, 1 << 24) as usize,
-        compression_level: count("tables.compression_level", compression_level.into(), 22) as i32,
+fn resolve_threads(keys: &mut Resolver) -> usize {
+    keys.integer("threads", 0, 0..=4096) as usize
+}
+
+/// The limits of one file.
+fn resolve_limits(keys: &mut Resolver) -> ReadLimits {
+    let default = ReadLimits::default();
+    let mut limit = |key, default: u32| {
+        let range = 1..=i64::from(u32::MAX);
+        keys.integer(key, default.into(), range) as u32
+    };
+    ReadLimits {
+        text_bytes_max: limit("limits.text_bytes_max", default.text_bytes_max),
+        unpack_ratio_max: limit("limits.unpack_ratio_max", default.unpack_ratio_max),
+        name_bytes_max: limit("limits.name_bytes_max", default.name_bytes_max),
+        atoms_max: limit("limits.atoms_max", default.atoms_max),
+        residues_max: limit("limits.residues_max", default.residues_max),
+        models_max: limit("limits.models_max", default.models_max),
+        chains_max: limit("limits.chains_max", default.chains_max),
+        operators_max: limit("limits.operators_max", default.operators_max),
+        assembly_atoms_max: limit("limits.assembly_atoms_max", default.assembly_atoms_max),
+        assembly_residues_max: limit(
+            "limits.assembly_residues_max",
+            default.assembly_residues_max,
+        ),
     }
 }
 
-fn resolve_batch(form: &mut Form) -> BatchSettings {
-    // 2^20 residues of a hundred atoms each still count in 32 bits.
-    let residues = form.integer("batch.residues", 16_384, 1..=1 << 20) as u32;
+/// An ordinal, or a string that names a device.
+fn resolve_device(keys: &mut Resolver) -> DeviceChoice {
+    const KEY: &str = "device";
+    let choice = match keys.entry(KEY).map(|entry| entry.value) {
+        Some(Value::Integer(_)) | None => keys
+            .integer_if_set(KEY, 0..=1023)
+            .map(|ordinal| DeviceChoice::Ordinal(ordinal as usize)),
+        Some(_) => {
+            let text = keys.value::<String>(KEY, "an integer or a string");
+            text.and_then(|text| match text.parse() {
+                Ok(choice) => Some(choice),
+                Err(error) => {
+                    keys.error(KEY, &error);
+                    None
+                }
+            })
+        }
+    };
+    let device = choice.unwrap_or_default();
+    let value = match &device {
+        DeviceChoice::Ordinal(ordinal) => json!(ordinal),
+        named => json!(named.to_string()),
+    };
+    keys.record(KEY, value);
+    device
+}
+
+/// Settings that exclude each other are a problem of the one that is not the default.
+fn resolve_policy(keys: &mut Resolver) -> Policy {
+    let mode = keys.choice("mode", &named(Mode::ALL, Mode::name));
+    // Independent kernels run in parallel in an explicit graph, and features have many.
+    let builds = match mode {
+        Mode::Graph | Mode::Auto => [Build::Explicit, Build::Capture],
+        Mode::Stream => [Build::Capture, Build::Explicit],
+    };
+    let policy = Policy {
+        mode,
+        build: keys.choice("build", &named(&builds, Build::name)),
+        scope: keys.choice("scope", &named(Scope::ALL, Scope::name)),
+        streams: keys.choice("streams", &named(Streams::ALL, Streams::name)),
+        transfer: keys.choice("transfer", &named(Transfer::ALL, Transfer::name)),
+        mapped_bytes_max: keys.integer("mapped_bytes_max", MAPPED_BYTES_MAX as i64, 0..=i64::MAX)
+            as usize,
+        fallback: keys.choice("fallback", &named(Fallback::ALL, Fallback::name)),
+        verify: keys.choice("verify", &named(Verify::ALL, Verify::name)),
+        shadow_every: keys.integer("shadow_every", 0, 0..=i64::from(u32::MAX)) as u32,
+        ..Policy::default()
+    };
+    if let Err(error) = policy.check() {
+        let key = match policy.streams {
+            Streams::PerStage => "streams",
+            Streams::PerSlot => "build",
+        };
+        keys.error(key, &error);
+    }
+    policy
+}
+
+/// Values with the names that the config has for them.
+fn named<T: Copy>(values: &[T], name: fn(T) -> &'static str) -> Vec<(&'static str, T)> {
+    values.iter().map(|&value| (name(value), value)).collect()
+}
+
+fn resolve_tables(keys: &mut Resolver) -> TableSettings {
+    let mut count = |key, default, max| keys.integer(key, default, 1..=max);
+    TableSettings {
+        inputs_per_part: count("tables.inputs_per_part", 1 << 16, 1 << 32) as u64,
+        rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
+        compression_level: count("tables.compression_level", 3, 22) as i32,
+    }
+}
+
+fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
+    // The atoms of 2^20 residues, a hundred each, fit 32 bits.
+    let residues = keys.integer("batch.residues", 16_384, 1..=1 << 20) as u32;
     let largest = i64::from(residues.max(131_072));
-    let residues_max = form.integer("batch.residues_max", largest, 1..=1 << 20) as u32;
+    let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20) as u32;
     if residues > residues_max {
         let text = format!("{residues} is more than batch.residues_max = {residues_max}");
-        form.problem("batch.residues", text);
+        keys.problem("batch.residues", text);
     }
     BatchSettings {
         residues,

@@ -1,15 +1,20 @@
-//! Near misses of names.
+//! Suggestions for misspelt names.
 
-/// The name among `known` that `name` was probably meant to be.
-pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// ` (did you mean `x`?)`, to follow a message about `name`, where one of the `known` names is
+/// close to it; else empty.
+pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+    nearest(name, known).map_or(String::new(), |near| format!(" (did you mean `{near}`?)"))
+}
+
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
-    // The right key outside its table is near too: `residues_max`.
+    // `residues_max` written without its table stands for `batch.residues_max`.
     if let Some(key) = known.iter().find(|key| last(key) == name) {
         return Some(key);
     }
     let distance = |key: &str| strsim::damerau_levenshtein(name, key);
     let near = known.iter().copied().min_by_key(|key| distance(key))?;
-    // A third of the letters may differ: more are another word.
+    // Names that differ in more than a third of the letters are different words.
     let most = near.len().max(name.len()).div_ceil(3);
     (distance(near) <= most).then_some(near)
 }
@@ -19,7 +24,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_misspelt_name_finds_its_neighbour_and_another_word_none() {
+    fn a_misspelt_name_has_a_suggestion_and_a_different_word_has_none() {
         let known = ["slots", "batch.residues", "mode", "models"];
         assert_eq!(nearest("slot", &known), Some("slots"));
         assert_eq!(nearest("residues", &known), Some("batch.residues"));

@@ -2,7 +2,7 @@ use super::*;
 use crate::features::{Cutoff, FeatureName};
 
 fn resolve(text: &str) -> Result<Config> {
-    Config::resolve(Written::parse(text, Path::new("jobs/run.toml"))?)
+    Config::resolve(RawConfig::parse(text, Path::new("jobs/run.toml"))?)
 }
 
 fn message(text: &str) -> String {
@@ -36,7 +36,7 @@ fn an_empty_config_has_all_defaults_and_a_written_one_all_values() {
 #[test]
 fn what_the_dry_run_prints_is_a_config_that_resolves_to_the_same() {
     let config = resolve("input = \"a \\\"b\\\".pdb\"\nslots = 2\nhse_a.radius = 13").unwrap();
-    let again = Written::parse(&config.to_toml(), Path::new("again.toml")).unwrap();
+    let again = RawConfig::parse(&config.to_toml(), Path::new("again.toml")).unwrap();
     assert_eq!(Config::resolve(again).unwrap().settings, config.settings);
 }
 
@@ -49,21 +49,21 @@ fn a_config_file_names_code_to_run_only_if_it_is_trusted() {
         assert!(message.starts_with(&place), "{message}");
         let fix = format!("--trust-config if you trust the file, or --set {key}=\"here/code\"");
         assert!(message.contains(&fix), "{message}");
-        let mut trusted = Written::parse(&text, Path::new("jobs/run.toml")).unwrap();
-        trusted.trust_file(true);
+        let mut trusted = RawConfig::parse(&text, Path::new("jobs/run.toml")).unwrap();
+        trusted.trusts_file = true;
         Config::resolve(trusted).unwrap();
-        let mut given = Written::default();
+        let mut given = RawConfig::default();
         given.set_assignment(&format!("{key}=here/code")).unwrap();
         Config::resolve(given).unwrap();
     }
-    let written = || Written::parse("references = \"r.toml\"", Path::new("b.toml")).unwrap();
+    let written = || RawConfig::parse("references = \"r.toml\"", Path::new("b.toml")).unwrap();
     let error = BenchConfig::resolve(written()).err().unwrap().to_string();
     assert!(
         error.contains("b.toml:1: `references`: names code"),
         "{error}"
     );
     let mut trusted = written();
-    trusted.trust_file(true);
+    trusted.trusts_file = true;
     BenchConfig::resolve(trusted).unwrap();
 }
 
@@ -71,8 +71,8 @@ fn a_config_file_names_code_to_run_only_if_it_is_trusted() {
 fn a_bare_name_of_code_is_a_file_of_its_folder() {
     let resolved = |file: &str| {
         let text = "worker = \"w\"\nnvrtc = \"../n.so\"";
-        let mut written = Written::parse(text, Path::new(file)).unwrap();
-        written.trust_file(true);
+        let mut written = RawConfig::parse(text, Path::new(file)).unwrap();
+        written.trusts_file = true;
         let config = Config::resolve(written).unwrap();
         (config.worker.unwrap(), config.nvrtc.unwrap())
     };
@@ -81,7 +81,7 @@ fn a_bare_name_of_code_is_a_file_of_its_folder() {
     assert_eq!(resolved("run.toml"), beside);
     let (worker, nvrtc) = resolved("src/run.toml");
     assert_eq!((worker, nvrtc), (here.join("src/w"), here.join("n.so")));
-    let mut given = Written::default();
+    let mut given = RawConfig::default();
     given.set_assignment("worker=w").unwrap();
     assert_eq!(Config::resolve(given).unwrap().worker, Some(here.join("w")));
 }
@@ -94,15 +94,15 @@ fn mistakes_name_file_line_key_and_neighbour() {
     );
     assert_eq!(
         message("slots = \"3\""),
-        "jobs/run.toml:1: `slots`: wants an integer, not a string"
+        "jobs/run.toml:1: `slots`: must be an integer, not a string"
     );
     assert_eq!(
         message("\nslots = 400"),
-        "jobs/run.toml:2: `slots`: 400 is not 1 to 64"
+        "jobs/run.toml:2: `slots`: must be 1 to 64, not 400"
     );
     assert_eq!(
         message("mode = \"grpah\""),
-        "jobs/run.toml:1: `mode`: \"grpah\" is none of \"graph\", \"stream\", \"auto\" (did you mean \"graph\"?)"
+        "jobs/run.toml:1: `mode`: \"grpah\" is not one of \"graph\", \"stream\", \"auto\" (did you mean `graph`?)"
     );
     assert_eq!(
         message("scope = \"batch\"\nstreams = \"per_stage\""),
@@ -122,7 +122,7 @@ fn mistakes_name_file_line_key_and_neighbour() {
     );
     assert_eq!(
         message("contact_number.ca = [8, 40, 8.0]"),
-        "jobs/run.toml:1: `contact_number.ca`: 40 is not 0.001 to 37"
+        "jobs/run.toml:1: `contact_number.ca`: must be 0.001 to 37, not 40"
     );
     assert_eq!(
         message("contact_number.ca = [8, 8.0001]"),
@@ -134,7 +134,7 @@ fn mistakes_name_file_line_key_and_neighbour() {
     );
     assert_eq!(
         message("hse_a.radius = nan"),
-        "jobs/run.toml:1: `hse_a.radius`: NaN is not 0.001 to 37"
+        "jobs/run.toml:1: `hse_a.radius`: must be 0.001 to 37, not NaN"
     );
     assert!(message("batch = 5").starts_with("jobs/run.toml:1: `batch` is a table"));
     assert!(message("[slots]\nx = 1").contains("`slots` is a key and not a table"));
@@ -168,11 +168,11 @@ fn a_device_is_a_number_or_what_names_it() {
     );
     assert_eq!(
         message("device = -1"),
-        "jobs/run.toml:1: `device`: -1 is not 0 to 1023"
+        "jobs/run.toml:1: `device`: must be 0 to 1023, not -1"
     );
     assert_eq!(
         message("device = true"),
-        "jobs/run.toml:1: `device`: wants an integer or a string, not true or false"
+        "jobs/run.toml:1: `device`: must be an integer or a string, not a boolean"
     );
     assert_eq!(
         message("device = \"mostfree\""),
@@ -200,12 +200,12 @@ fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
 
 #[test]
 fn options_win_over_the_file_and_later_ones_over_earlier_ones() {
-    let mut written = Written::parse("slots = 2\nmode = \"graph\"", Path::new("a.toml")).unwrap();
+    let mut written = RawConfig::parse("slots = 2\nmode = \"graph\"", Path::new("a.toml")).unwrap();
     for assignment in ["slots=5", "mode=stream", "batch.residues=8192"] {
         written.set_assignment(assignment).unwrap();
     }
-    written.set_integer("--slots", "slots", Some(4));
-    written.set_integer("--threads", "threads", None);
+    written.set("--slots", "slots", Some(4));
+    written.set("--threads", "threads", None::<i64>);
     let config = Config::resolve(written).unwrap();
     assert_eq!(config.slots, 4);
     assert_eq!(config.policy.mode, crate::replay::Mode::Stream);
@@ -229,7 +229,7 @@ fn mode_auto_takes_what_goes_with_one_of_its_ways() {
 
 #[test]
 fn a_mistake_in_an_option_names_the_option() {
-    let mut written = Written::default();
+    let mut written = RawConfig::default();
     written.set_assignment("batch.residue=1").unwrap();
     let text = Config::resolve(written).unwrap_err().to_string();
     assert_eq!(

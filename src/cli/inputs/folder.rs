@@ -1,4 +1,4 @@
-//! The entries of a directory that a walk takes.
+//! The entries of a directory.
 
 use crate::structure::Format;
 use std::ffi::OsString;
@@ -23,9 +23,9 @@ pub(super) enum EntryKind {
     Special,
 }
 
-/// What a walk takes out of a directory, by name, and the number of FIFOs, sockets and devices
-/// that it skips. Names that begin with a dot are left out, and linked directories, which may
-/// lead back up.
+/// The structure files and subdirectories of a directory, sorted by name, and the number of FIFOs,
+/// sockets and devices that were skipped. Hidden names are skipped, and so are linked directories,
+/// which may lead back up.
 pub(super) fn structures_in(folder: &Path) -> io::Result<(Vec<Entry>, u64)> {
     let mut entries = list_of_folder(folder)?;
     let mut specials = 0;
@@ -47,7 +47,7 @@ pub(super) fn structures_in(folder: &Path) -> io::Result<(Vec<Entry>, u64)> {
     Ok((entries, specials))
 }
 
-/// The entries of a directory, by name; none of what is no directory.
+/// The entries of a directory, sorted by name; none if `folder` is not a directory.
 pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<Entry>> {
     let here = Path::new(".");
     let entries = match folder.as_os_str().is_empty() {
@@ -69,7 +69,7 @@ impl Entry {
     fn of(entry: &DirEntry) -> io::Result<Self> {
         let kind = entry.file_type()?;
         let kind = if kind.is_symlink() {
-            // A link that leads nowhere fails as a file does that is not there.
+            // A dangling link fails later, as a missing file does.
             let target = entry.path().metadata().map(|meta| meta.file_type());
             target.map_or(EntryKind::File, |kind| match kind.is_dir() {
                 true => EntryKind::LinkedFolder,

@@ -1,21 +1,21 @@
-//! Globs, taken apart into one pattern for each folder on the way.
+//! Globs, split into a segment for each level of folders.
 
 use crate::error::{Error, Result};
 use glob::Pattern;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// A glob, without the folders in front of its first pattern.
+/// A glob, without the folders before its first pattern.
 #[derive(Debug)]
 pub(super) struct Glob {
-    parts: Vec<Part>,
-    /// Whether it ends in `/`, and so matches folders only.
+    segments: Vec<Segment>,
+    /// Whether the glob ends in `/`, and so matches folders only.
     folders_only: bool,
 }
 
-/// What one component of a path has to match.
+/// What one component of a path must match.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum Segment {
     Name(OsString),
     Pattern(Pattern),
     /// `**`: any number of folders.
@@ -28,39 +28,39 @@ impl Glob {
         is_pattern(path.as_os_str())
     }
 
-    /// Takes a glob apart: the folder that it starts from, and the rest.
+    /// Splits a glob into the folder that it starts from, and the segments.
     ///
     /// # Errors
-    /// The characters do not form a pattern.
+    /// A segment is not a valid pattern.
     pub(super) fn parse(glob: &Path) -> Result<(PathBuf, Self)> {
         let mut start = PathBuf::new();
-        let mut parts = Vec::new();
+        let mut segments = Vec::new();
         for component in glob.components() {
             let name = component.as_os_str();
             match component {
                 Component::CurDir => {}
                 _ if name == "**" => {
-                    // Several in a row match what one does.
-                    if !matches!(parts.last(), Some(Part::Folders)) {
-                        parts.push(Part::Folders);
+                    // Several `**` in a row match the same as one.
+                    if !matches!(segments.last(), Some(Segment::Folders)) {
+                        segments.push(Segment::Folders);
                     }
                 }
-                _ if is_pattern(name) => parts.push(Part::Pattern(pattern(name)?)),
-                _ if parts.is_empty() => start.push(component),
-                _ => parts.push(Part::Name(name.to_owned())),
+                _ if is_pattern(name) => segments.push(Segment::Pattern(pattern(name)?)),
+                _ if segments.is_empty() => start.push(component),
+                _ => segments.push(Segment::Name(name.to_owned())),
             }
         }
         let folders_only = glob.as_os_str().as_encoded_bytes().ends_with(b"/");
         let glob = Glob {
-            parts,
+            segments,
             folders_only,
         };
         Ok((start, glob))
     }
 
-    /// What the component at `depth` behind the start has to match; `None` behind the last.
-    pub(super) fn part(&self, depth: usize) -> Option<&Part> {
-        self.parts.get(depth)
+    /// The segment at `depth`; `None` after the last.
+    pub(super) fn segment(&self, depth: usize) -> Option<&Segment> {
+        self.segments.get(depth)
     }
 
     /// Whether it matches folders only.
@@ -69,14 +69,14 @@ impl Glob {
     }
 }
 
-impl Part {
-    /// Whether a name matches. In a name that is not UTF-8 each run of other bytes counts as
-    /// a character.
+impl Segment {
+    /// Whether a name matches. In a name that is not UTF-8, each sequence of invalid bytes counts
+    /// as one character.
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         match self {
-            Part::Name(own) => own == name,
-            Part::Pattern(pattern) => pattern.matches(&name.to_string_lossy()),
-            Part::Folders => true,
+            Segment::Name(own) => own == name,
+            Segment::Pattern(pattern) => pattern.matches(&name.to_string_lossy()),
+            Segment::Folders => true,
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Lists of inputs, a path a line.
+//! Lists of inputs, with a path in each line.
 
 use crate::error::{Error, Result};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest line of a list. Linux's longest path has 4,096 bytes.
+/// Maximum length of a line. The longest path on Linux has 4,096 bytes.
 const LIST_LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// A list that is being read.
 pub(super) struct List {
     pub(super) path: PathBuf,
-    /// Where relative lines start from.
+    /// The folder that relative paths start from.
     folder: PathBuf,
     lines: Box<dyn BufRead + Send>,
     is_at_start: bool,
 }
 
 impl List {
-    /// Starts to read `lines`. Relative paths in them start from `folder`.
+    /// A list that reads `lines`. Relative paths start from `folder`.
     pub(super) fn new(path: PathBuf, folder: PathBuf, lines: impl Read + Send + 'static) -> Self {
         List {
             path,
@@ -27,11 +27,11 @@ impl List {
         }
     }
 
-    /// The next line as an item, nothing of an empty line or a comment; `None` behind the
-    /// last line.
+    /// Returns the path of the next line, `Some(None)` for an empty line or a comment, and `None`
+    /// after the last line.
     ///
     /// # Errors
-    /// The list cannot be read, or it is no list.
+    /// The list cannot be read, a line is too long, or the list is in UTF-16.
     pub(super) fn next(&mut self) -> Result<Option<Option<PathBuf>>> {
         let mut line = Vec::new();
         let limit = LIST_LINE_BYTES_MAX + 1;
@@ -65,8 +65,8 @@ impl List {
         Ok(Some(Some(self.item(line, text))))
     }
 
-    /// The path that a line names: without blanks around it, unless a file has them in its
-    /// name, and without quotes around it, unless a file has those.
+    /// The path in a line. Blanks and quotes around it are removed, unless a file has them in its
+    /// name.
     fn item(&self, line: &[u8], text: &[u8]) -> PathBuf {
         let path = |bytes: &[u8]| self.folder.join(path_of_bytes(bytes));
         let is_there = |path: &Path| path.symlink_metadata().is_ok();

@@ -1,20 +1,19 @@
-//! From what the config names to one file after the other, never collected.
+//! Lists the files that the config names, one at a time.
 //!
-//! The order is fixed by the names alone: items as they are listed, the entries
-//! of a directory by the bytes of their names, a list file line by line. What
-//! cannot be walked is handed on with its error, in its place, so that it is
-//! rejected like any other input.
+//! Names alone decide the order: items as the config lists them, the entries of a directory by the
+//! bytes of their names, a list file line by line. An item that cannot be opened becomes a source
+//! with an error, and is rejected like any other input.
 
 mod folder;
 mod globs;
 mod list;
 
 use super::files::kind_of;
-use super::names::path_of;
+use super::path_text::path_of;
 use crate::error::Error;
 use crate::structure::{Format, gzip};
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
-use globs::{Glob, Part};
+use globs::{Glob, Segment};
 use list::List;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,24 +21,24 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The list that comes in through standard input: `@-`.
+/// The name of the list on standard input: `@-`.
 pub(super) const STDIN: &str = "-";
 
-/// One input, by its place in the stream.
+/// One input.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) ordinal: u64,
     pub(super) path: PathBuf,
-    /// Why it cannot even be opened, where that is known already.
+    /// The error, if the input cannot be opened.
     pub(super) problem: Option<Error>,
 }
 
-/// Walks the items of a config.
+/// Iterates over the inputs that the items of a config name.
 pub(super) struct Sources {
     items: std::vec::IntoIter<String>,
-    /// The item that is being walked, and the ordinal that it started at.
+    /// The current item, and the ordinal of its first input.
     current: (PathBuf, u64),
-    /// What is open, innermost last.
+    /// Open folders, globs and lists, innermost last.
     open: Vec<Level>,
     next_ordinal: u64,
     specials_skipped: u64,
@@ -51,7 +50,7 @@ enum Level {
     List(List),
 }
 
-/// A folder whose entries are matched with the part of a glob at `depth`.
+/// A folder whose entries are matched with the segment of a glob at `depth`.
 struct GlobLevel {
     glob: Arc<Glob>,
     depth: usize,
@@ -61,7 +60,7 @@ struct GlobLevel {
 }
 
 impl Sources {
-    /// Walks `items`: files, directories, globs and `@` list files.
+    /// Lists the inputs of `items`: files, directories, globs and `@` list files.
     pub(super) fn new(items: Vec<String>) -> Self {
         Sources {
             items: items.into_iter(),
@@ -72,14 +71,13 @@ impl Sources {
         }
     }
 
-    /// Whether a second walk would see the same and take nothing from this one,
-    /// which a list out of a pipe does not allow.
+    /// Whether the items can be listed twice. A list from a pipe can be read only once.
     pub(super) fn can_walk_twice(items: &[String]) -> bool {
         let mut lists = items.iter().filter_map(|item| item.strip_prefix('@'));
         lists.all(|list| list != STDIN && path_of(list).is_file())
     }
 
-    /// FIFOs, sockets and devices that were skipped in directories and globs so far.
+    /// Number of FIFOs, sockets and devices skipped in directories and globs so far.
     pub(super) fn specials_skipped(&self) -> u64 {
         self.specials_skipped
     }
@@ -94,12 +92,12 @@ impl Sources {
         }
     }
 
-    /// Opens an item of the config or a line of a list: yields it if it is a
-    /// file, else the next call walks it.
+    /// Opens an item of the config or a line of a list. Returns it if it is a file; the entries of
+    /// a folder, a glob or a list follow in the next steps.
     fn open_item(&mut self, path: PathBuf) -> Option<Source> {
         match path.metadata() {
             Ok(meta) if meta.is_dir() => self.open_folder(path),
-            // A name that holds the characters of a glob and is there is a name.
+            // A file that exists is a file, even if its name has the characters of a glob.
             Ok(meta) if meta.is_file() => Some(self.source(path, None)),
             Ok(meta) => {
                 let kind = kind_of(meta.file_type());
@@ -126,22 +124,22 @@ impl Sources {
         }
     }
 
-    /// Goes on with the part of a glob at `depth`; what is in front of it leads to `path`.
+    /// Opens the segment of a glob at `depth`. The segments before it have matched `path`.
     fn open_glob(&mut self, glob: Arc<Glob>, depth: usize, path: PathBuf) -> Option<Source> {
-        match glob.part(depth) {
+        match glob.segment(depth) {
             None => self.open_match(&glob, path),
-            Some(Part::Folders) if glob.part(depth + 1).is_none() => {
-                // Without a folder in front of it the glob starts here.
+            Some(Segment::Folders) if glob.segment(depth + 1).is_none() => {
+                // A glob without a leading folder starts in the current one.
                 let here = path.as_os_str().is_empty();
                 let path = if here { PathBuf::from(".") } else { path };
                 path.is_dir().then(|| self.open_folder(path)).flatten()
             }
-            Some(Part::Name(name)) => {
+            Some(Segment::Name(name)) => {
                 let path = path.join(name);
                 let is_there = path.symlink_metadata().is_ok();
                 is_there.then(|| self.open_glob(glob, depth + 1, path))?
             }
-            Some(Part::Pattern(_) | Part::Folders) => {
+            Some(Segment::Pattern(_) | Segment::Folders) => {
                 self.open.push(Level::Glob(GlobLevel {
                     glob,
                     depth,
@@ -153,7 +151,7 @@ impl Sources {
         }
     }
 
-    /// Takes what a whole glob matches.
+    /// Opens a path that matches the whole glob.
     fn open_match(&mut self, glob: &Glob, path: PathBuf) -> Option<Source> {
         match path.metadata() {
             Ok(meta) if meta.is_dir() => self.open_folder(path),
@@ -170,7 +168,7 @@ impl Sources {
         if path == Path::new(STDIN) {
             return self.push_list(PathBuf::from("@-"), PathBuf::new(), io::stdin());
         }
-        // A list may be a FIFO, such as the shell's <(...), in whose folder no inputs lie.
+        // A list may be a FIFO, such as the shell's <(...); its folder has no inputs.
         let is_file = path.is_file();
         match File::open(&path) {
             Ok(file) => {
@@ -192,7 +190,7 @@ impl Sources {
         None
     }
 
-    /// One step of the innermost level. `None` asks for another step.
+    /// Advances the innermost level. `None` asks for another step.
     fn step(&mut self) -> Option<Source> {
         match self.open.last_mut()? {
             Level::Folder(folder, entries) => {
@@ -243,14 +241,14 @@ impl Sources {
         };
         let (glob, depth) = (Arc::clone(&level.glob), level.depth);
         let path = level.folder.join(&entry.name);
-        let is_any_depth = matches!(glob.part(depth), Some(Part::Folders));
-        // `**` may also stand for no folder: then the part behind it matches.
+        let is_any_depth = matches!(glob.segment(depth), Some(Segment::Folders));
+        // `**` may stand for no folder; then the next segment matches.
         let next = depth + usize::from(is_any_depth);
         let matches = glob
-            .part(next)
-            .is_some_and(|part| part.matches(&entry.name));
-        // A folder that the whole glob matches is walked, and not matched once more.
-        let is_walked = matches && glob.part(next + 1).is_none();
+            .segment(next)
+            .is_some_and(|segment| segment.matches(&entry.name));
+        // A folder that matches the whole glob is listed, and not matched again.
+        let is_walked = matches && glob.segment(next + 1).is_none();
         if is_any_depth && entry.kind == EntryKind::Folder && !is_walked {
             self.open_glob(Arc::clone(&glob), depth, path.clone());
         }
@@ -298,7 +296,7 @@ impl Iterator for Sources {
 }
 
 impl Sources {
-    /// The item that is being walked, without any file.
+    /// The error of an item that names no file.
     fn nothing_found(&mut self) -> Source {
         let path = self.current.0.clone();
         let endings = Format::all_endings();
@@ -309,8 +307,8 @@ impl Sources {
     }
 }
 
-/// The name of the structure that a source holds: the file's, without `.gz` and
-/// without the ending before it.
+/// The name of the structure in a source: the file's name without `.gz` and without the ending
+/// before it.
 pub(super) fn structure_name(source: &str) -> &str {
     let plain = gzip::unpacked_name(source).unwrap_or(source);
     let stem = Path::new(plain).file_stem();

@@ -179,7 +179,7 @@ fn a_list_that_is_none_is_a_problem() {
 #[test]
 #[cfg(unix)]
 fn names_that_are_not_utf_8_are_found_in_folders_globs_lists_and_items() {
-    use super::super::names::text_of;
+    use super::super::path_text::text_of;
     use std::os::unix::ffi::OsStrExt;
     let folder = folder_with(&[]);
     let [a, b] =

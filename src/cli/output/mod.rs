@@ -1,13 +1,13 @@
-//! The folder of a run's results, and what else lies there.
+//! The output folder: `run.json`, `rejected.jsonl` and the folders of the tables.
 //!
-//! Results that replace earlier ones are written into a folder next to them, and moved once
-//! the run has finished (`replace`). `run.json` is there from the start: it says how far the
-//! run is and which parts count, after a kill too.
+//! Results that replace earlier ones are written into a folder within the output folder, and moved
+//! after the run has finished (`replace`). `run.json` exists from the start. It has the state of
+//! the run and the number of parts that are complete, which stay true after a kill.
 
 mod replace;
 
 use super::files::{self, FileId, check_name};
-use super::names::shown;
+use super::path_text::shown;
 use super::tables::{folders, part_number};
 use crate::error::{Context, Error, Result};
 use serde_json::{Value as Json, json};
@@ -18,34 +18,35 @@ use std::path::{Path, PathBuf};
 
 const RECORD: &str = "run.json";
 const REJECTED: &str = "rejected.jsonl";
-/// Locked by the run that writes here.
+/// The run that writes here holds a lock on this file.
 const LOCK: &str = ".tapeloop.lock";
-/// Where results lie until they replace earlier ones.
+/// The folder of results that are to replace earlier ones.
 const NEW: &str = ".tapeloop-new";
 
-/// The folder, claimed by this run until it ends.
+/// The output folder, locked by this run until it ends.
 pub(super) struct OutputFolder {
     /// The folder that the user named.
     named: PathBuf,
-    /// Where this run writes: the named folder, or one within it.
+    /// The folder that this run writes to: the named one, or [`NEW`] in it.
     path: PathBuf,
-    /// The results of an earlier run, which this one replaces.
+    /// The results of an earlier run, which this run replaces.
     earlier: HashSet<FileId>,
     rejected: File,
     rejected_bytes: u64,
-    // Keeps a second run from writing here.
+    // Held until the end of the run.
     _lock: File,
 }
 
 impl OutputFolder {
-    /// Makes the folder, finishes a replacement that an earlier run began, and clears away
-    /// what that run left unfinished. Results that are there stay until
-    /// [`OutputFolder::finish`], and files of any other name are never touched. `reads` are
-    /// files that the run takes values from.
+    /// Creates the folder, finishes a replacement that an earlier run began, and removes the
+    /// temporary files of that run. Earlier results stay until [`OutputFolder::finish`], and files
+    /// of any other name are never touched. `reads` are files that the run reads values from.
     ///
     /// # Errors
-    /// It holds results that may not be overwritten or that the run reads, a link or a FIFO
-    /// has the name of a result, another run is writing here, or it cannot be made.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has results and `overwrite` is
+    /// false, the run reads one of the results, a link or a FIFO has the name of a result, or
+    /// another run writes here. [`ErrorKind::Io`](crate::ErrorKind::Io): the folder cannot be
+    /// created.
     pub(super) fn claim(path: &Path, overwrite: bool, reads: &[PathBuf]) -> Result<Self> {
         let place = || shown(path);
         fs::create_dir_all(path).within(place)?;
@@ -92,21 +93,20 @@ impl OutputFolder {
         })
     }
 
-    /// Where the tables go.
+    /// The folder that the tables are written to.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Results of an earlier run, which no input may be.
+    /// The results of an earlier run. None of them may be an input.
     pub(super) fn earlier(&self) -> &HashSet<FileId> {
         &self.earlier
     }
 
-    /// Appends an input that was rejected to `rejected.jsonl`, at once, so that a kill leaves
-    /// the line there.
+    /// Appends a rejected input to `rejected.jsonl`, without a buffer, so that a kill loses no line.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn reject(
         &mut self,
         source: &str,
@@ -127,7 +127,7 @@ impl OutputFolder {
         let line = format!("{line}\n");
         let written = self.rejected.write_all(line.as_bytes());
         if written.is_err() {
-            // A full disk may have taken half a line.
+            // On a full disk, half a line may have been written.
             let _ = self.rejected.set_len(self.rejected_bytes);
         }
         written.within(|| self.place(REJECTED))?;
@@ -135,18 +135,18 @@ impl OutputFolder {
         Ok(())
     }
 
-    /// Puts `run.json` in place, behind all that it counts: what was rejected is flushed to
-    /// the disk before, as the parts are.
+    /// Replaces `run.json`. `rejected.jsonl` is flushed to the disk before, as the parts have been,
+    /// so that `run.json` never counts what a power failure loses.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// A file cannot be written.
     pub(super) fn record(&self, record: &Json) -> Result<()> {
         self.rejected.sync_all().within(|| self.place(REJECTED))?;
         write_record(&self.path, record)
     }
 
-    /// Writes the last `run.json` and gives the folder up. Earlier results are replaced
-    /// if `replaces`, else they stay. Returns where the results lie.
+    /// Writes the last `run.json`, and replaces earlier results if `replaces` is true. Returns the
+    /// folder of the results, and releases the lock.
     ///
     /// # Errors
     /// A file cannot be written or moved.
@@ -164,7 +164,7 @@ impl OutputFolder {
     }
 }
 
-/// An input of the run would be replaced by its results.
+/// The error where the results would replace an input of the run.
 pub(super) fn replaces_input(path: &Path) -> Error {
     let error = Error::usage("this input is one of the results that --overwrite would replace");
     error.fix("name another output").within(shown(path))
@@ -175,7 +175,7 @@ fn write_record(folder: &Path, record: &Json) -> Result<()> {
     files::replace_result(&path, format!("{record:#}\n").as_bytes())
 }
 
-/// Makes a folder, unless it is there. A link to one is refused.
+/// Creates a folder, unless it exists. A link to a folder is an error.
 fn make_folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == IoKind::AlreadyExists => {}
@@ -184,7 +184,7 @@ fn make_folder(path: &Path) -> Result<()> {
     is_folder(path).map(drop)
 }
 
-/// Whether there is a folder of this name, which no file and no link may have.
+/// Whether a folder of this name exists. A file or a link of the name is an error.
 fn is_folder(path: &Path) -> Result<bool> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_dir() => Ok(true),
@@ -200,7 +200,7 @@ fn is_folder(path: &Path) -> Result<bool> {
     }
 }
 
-/// Opens the lock file, in which nothing is written, and locks it against other runs.
+/// Opens the lock file, and locks it against other runs. The file stays empty.
 fn lock(path: &Path) -> Result<File> {
     check_name(path)?;
     let mut options = OpenOptions::new();
@@ -216,8 +216,7 @@ fn lock(path: &Path) -> Result<File> {
         Err(TryLockError::WouldBlock) => {
             Err(Error::usage("another run is writing here").fix("name another output"))
         }
-        // Some network file systems have no locks; then two runs at one place
-        // are the user's own business.
+        // Some network file systems have no locks; there the user must not start two runs.
         Err(TryLockError::Error(error)) => {
             tracing::debug!(%error, path = shown(path), "no lock on the output folder");
             Ok(file)
@@ -230,7 +229,7 @@ fn is_temporary(file: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// Removes what runs have made in a folder.
+/// Removes the files in a folder that have the names of results.
 fn remove_results(path: &Path) -> Result<()> {
     for file in results_in(path)? {
         fs::remove_file(&file).within(|| shown(&file))?;
@@ -238,10 +237,10 @@ fn remove_results(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files here that runs have made, or whose names are those of such files.
+/// The files in a folder that have the names of results, temporary ones included.
 ///
 /// # Errors
-/// The folder cannot be read, or something else has the name of such a file.
+/// The folder cannot be read, or a link, a FIFO or a folder has the name of a result.
 fn results_in(path: &Path) -> Result<Vec<PathBuf>> {
     let record = path.join(RECORD);
     let mut found = vec![files::temporary_name(&record), record, path.join(REJECTED)];

@@ -1,17 +1,16 @@
 //! Moves the results of a finished run over those of an earlier one.
 //!
-//! The earlier `run.json` first gets the state `replacing`, with no part that counts. The new
-//! `run.json` is moved last: until then it waits under its temporary name, so that the folder
-//! of the new results does not count parts that have left. All new files are renamed, and a
-//! run that finds the state `replacing` takes the steps that are left. So after a kill at any
-//! moment `run.json` counts one of the two sets of results, or the next run completes the new
-//! set.
+//! The earlier `run.json` first gets the state `replacing`, and counts no part. The new
+//! `run.json` is renamed last. Until then it has its temporary name, so that the folder of the
+//! new results does not count parts that have moved. A run that finds the state `replacing`
+//! applies the operations that are left. After a kill at any moment, either `run.json` counts one
+//! of the two sets of results, or the next run completes the new set.
 
 use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
 use crate::cli::files::{check_name, sync_folder, temporary_name};
-use crate::cli::names::shown;
+use crate::cli::path_text::shown;
 use crate::cli::tables::{folders, part_number};
 use crate::error::{Context, Result};
 use serde_json::{Value as Json, json};
@@ -23,7 +22,7 @@ const REPLACING: &str = "replacing";
 
 /// A file operation of a replacement.
 #[derive(Debug, PartialEq)]
-enum Step {
+enum FileOperation {
     /// Renames a file, over the one that has the new name.
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
@@ -31,12 +30,12 @@ enum Step {
     Sync(PathBuf),
 }
 
-impl Step {
-    fn take(&self) -> Result<()> {
+impl FileOperation {
+    fn apply(&self) -> Result<()> {
         match self {
-            Step::Rename(from, to) => fs::rename(from, to).within(|| shown(to)),
-            Step::Remove(file) => fs::remove_file(file).within(|| shown(file)),
-            Step::Sync(folder) => {
+            FileOperation::Rename(from, to) => fs::rename(from, to).within(|| shown(to)),
+            FileOperation::Remove(file) => fs::remove_file(file).within(|| shown(file)),
+            FileOperation::Sync(folder) => {
                 sync_folder(folder);
                 Ok(())
             }
@@ -44,26 +43,26 @@ impl Step {
     }
 }
 
-/// Replaces the results in the folder `named` by the new ones within it, whose `run.json` is
-/// `record` and says `finished`.
+/// Replaces the results in the folder `named` by the new ones within it. Their `run.json` is
+/// `record`, with the state `finished`.
 ///
 /// # Errors
-/// A link or a FIFO has the name of a result: then nothing is lost. A file cannot be moved:
-/// then [`resume`] goes on.
+/// A link or a FIFO has the name of a result; nothing has been moved then. A file cannot be
+/// moved; [`resume`] does the rest.
 pub(super) fn replace(named: &Path, record: &Json) -> Result<()> {
     let parts = finished_parts(record).expect("a run that replaces results has finished");
-    let steps = steps(named, parts)?;
+    let operations = operations(named, parts)?;
     let mut moving = record.clone();
     moving["state"] = json!(REPLACING);
     moving["written"] = json!({ "parts": 0 });
     write_record(named, &moving)?;
-    take(named, &steps)
+    apply_all(named, &operations)
 }
 
-/// Finishes a replacement that was cut short, if there is one and the new results are there.
+/// Finishes the replacement that a killed run began, if the new results are there.
 ///
 /// # Errors
-/// As [`replace`]; `run.json` cannot be read.
+/// Those of [`replace`]; `run.json` cannot be read.
 pub(super) fn resume(named: &Path) -> Result<()> {
     let new = named.join(NEW);
     let is_replacing =
@@ -79,7 +78,7 @@ pub(super) fn resume(named: &Path) -> Result<()> {
     let Some(parts) = record.as_ref().and_then(finished_parts) else {
         return Ok(());
     };
-    take(named, &steps(named, parts)?)?;
+    apply_all(named, &operations(named, parts)?)?;
     tracing::info!(
         output = shown(named),
         "finished moving the results of an earlier run"
@@ -87,25 +86,25 @@ pub(super) fn resume(named: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The file operations that are left of a replacement by results of so many parts.
+/// The file operations that are left of a replacement. The new results have `parts` parts.
 ///
 /// # Errors
-/// Something else has the name of a result.
-fn steps(named: &Path, parts: u64) -> Result<Vec<Step>> {
+/// A link, a FIFO or a folder has the name of a result.
+fn operations(named: &Path, parts: u64) -> Result<Vec<FileOperation>> {
     let new = named.join(NEW);
     let record = new.join(RECORD);
     let waiting = temporary_name(&record);
     let (earlier, moved) = (results_in(named)?, results_in(&new)?);
-    let mut steps = Vec::new();
+    let mut operations = Vec::new();
     if moved.contains(&record) {
-        steps.push(Step::Rename(record.clone(), waiting.clone()));
-        steps.push(Step::Sync(new.clone()));
+        operations.push(FileOperation::Rename(record.clone(), waiting.clone()));
+        operations.push(FileOperation::Sync(new.clone()));
     }
     for from in moved {
         if from != record && !is_temporary(&from) {
             let name = from.strip_prefix(&new).expect("it lies in this folder");
             let to = named.join(name);
-            steps.push(Step::Rename(from, to));
+            operations.push(FileOperation::Rename(from, to));
         }
     }
     // Files of the earlier results that no new one has replaced.
@@ -114,23 +113,28 @@ fn steps(named: &Path, parts: u64) -> Result<Vec<Step>> {
         name.and_then(part_number)
             .is_some_and(|number| number >= parts)
     };
-    steps.extend(earlier.into_iter().filter(is_left_over).map(Step::Remove));
-    steps.extend(folders().map(|folder| Step::Sync(named.join(folder))));
-    steps.push(Step::Sync(named.to_owned()));
-    steps.push(Step::Rename(waiting, named.join(RECORD)));
-    steps.push(Step::Sync(named.to_owned()));
-    Ok(steps)
+    operations.extend(
+        earlier
+            .into_iter()
+            .filter(is_left_over)
+            .map(FileOperation::Remove),
+    );
+    operations.extend(folders().map(|folder| FileOperation::Sync(named.join(folder))));
+    operations.push(FileOperation::Sync(named.to_owned()));
+    operations.push(FileOperation::Rename(waiting, named.join(RECORD)));
+    operations.push(FileOperation::Sync(named.to_owned()));
+    Ok(operations)
 }
 
-/// Takes all steps and removes the folder of the new results.
-fn take(named: &Path, steps: &[Step]) -> Result<()> {
+/// Applies all operations and removes the folder of the new results.
+fn apply_all(named: &Path, operations: &[FileOperation]) -> Result<()> {
     for folder in folders() {
         make_folder(&named.join(folder))?;
     }
-    steps.iter().try_for_each(Step::take)?;
+    operations.iter().try_for_each(FileOperation::apply)?;
     let new = named.join(NEW);
     remove_results(&new)?;
-    // They are empty, unless the user has put something there.
+    // A folder in which the user has put something stays.
     let left = folders().map(|folder| new.join(folder));
     for folder in left.chain([new.clone()]) {
         let _ = fs::remove_dir(folder);
@@ -138,13 +142,13 @@ fn take(named: &Path, steps: &[Step]) -> Result<()> {
     Ok(())
 }
 
-/// The parts that a `run.json` counts, if it says that its run has finished.
+/// The number of parts that a `run.json` counts, if its state is `finished`.
 fn finished_parts(record: &Json) -> Option<u64> {
     let is_finished = record["state"] == "finished";
     is_finished.then(|| record["written"]["parts"].as_u64())?
 }
 
-/// Reads a `run.json`; none if there is no file, or one that is not JSON.
+/// Reads a `run.json`. Returns `None` if there is no file, or if it is not JSON.
 ///
 /// # Errors
 /// A link or a FIFO has the name, or the file cannot be read.
@@ -209,16 +213,16 @@ mod tests {
         assert!(record["state"] != REPLACING || record["written"]["parts"] == 0);
     }
 
-    /// Begins a replacement, takes so many of its steps, and returns those that are left.
-    fn kill_after(count: usize, folder: &Path, record: &Json) -> Vec<Step> {
-        let mut left = steps(folder, finished_parts(record).unwrap()).unwrap();
+    /// Begins a replacement, takes so many of its operations, and returns those that are left.
+    fn kill_after(count: usize, folder: &Path, record: &Json) -> Vec<FileOperation> {
+        let mut left = operations(folder, finished_parts(record).unwrap()).unwrap();
         let mut moving = record.clone();
         moving["state"] = json!(REPLACING);
         moving["written"] = json!({ "parts": 0 });
         fs::write(folder.join(RECORD), moving.to_string()).unwrap();
         let taken = left.drain(..count);
-        taken.into_iter().for_each(|step| step.take().unwrap());
-        left.retain(|step| !matches!(step, Step::Sync(_)));
+        taken.into_iter().for_each(|step| step.apply().unwrap());
+        left.retain(|step| !matches!(step, FileOperation::Sync(_)));
         left
     }
 
@@ -227,8 +231,11 @@ mod tests {
         for (earlier, new) in [(3, 2), (1, 2), (1, 0)] {
             let (folder, record) = two_results(earlier, new);
             let whole = contents(&folder.path().join(NEW));
-            let count = steps(folder.path(), new).unwrap().len();
-            assert!(count > folders().count() * new as usize, "{count} steps");
+            let count = operations(folder.path(), new).unwrap().len();
+            assert!(
+                count > folders().count() * new as usize,
+                "{count} operations"
+            );
             for kill in 0..=count {
                 let (folder, _) = two_results(earlier, new);
                 let folder = folder.path();
@@ -237,14 +244,14 @@ mod tests {
                 check_counted(&folder.join(NEW));
                 // So a kill of the run that finishes it is as a later kill of this one.
                 if !left.is_empty() {
-                    let mut again = steps(folder, new).unwrap();
-                    again.retain(|step| !matches!(step, Step::Sync(_)));
+                    let mut again = operations(folder, new).unwrap();
+                    again.retain(|step| !matches!(step, FileOperation::Sync(_)));
                     assert_eq!(again, left);
                 }
                 drop(OutputFolder::claim(folder, true, &[]).unwrap());
                 let found = contents(folder);
                 assert_eq!(found[Path::new(REJECTED)], "new");
-                assert_eq!(found, whole, "killed after {kill} steps");
+                assert_eq!(found, whole, "killed after {kill} operations");
             }
         }
     }

@@ -1,8 +1,8 @@
-//! `tapeloop paint`: a feature in the B factors of a structure file, which
-//! molecule viewers colour by, and features along the sequence as a drawing.
+//! `tapeloop paint`: writes a feature into the B factors of a structure file, by which molecule
+//! viewers colour, and draws features along the sequence.
 //!
-//! `values` makes numbers of a column and text of the numbers, `text` puts them
-//! into a file, `strip` draws, and `target` says where all that goes.
+//! `values` turns a column into numbers and numbers into text, `text` writes them into a file,
+//! `strip` draws, and `target` names the outputs.
 
 mod strip;
 mod target;
@@ -10,13 +10,13 @@ mod text;
 mod values;
 
 use super::args::PaintArgs;
-use super::config::{Config, nearest};
+use super::config::{Config, did_you_mean};
 use super::files::FileId;
 use super::inputs::{Source, Sources, structure_name};
-use super::names::{path_of, shown};
+use super::path_text::{path_of, shown};
 use super::plan::Plan;
-use super::tally::Tally;
-use super::{FAILED, GOOD, REJECTED, complain, read, say};
+use super::run_counters::RunCounters;
+use super::{FAILED, GOOD, REJECTED, complain, reading, say};
 use crate::error::{Error, Result, printable};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
@@ -33,22 +33,20 @@ use text::{Model, Painted};
 /// Paints, and returns the exit code.
 ///
 /// # Errors
-/// What kept it from starting, or ended the engine.
+/// The config or an output is wrong, or an error ends the engine.
 pub(super) fn paint(args: PaintArgs) -> Result<u8> {
-    let mut written = args.overrides.written(args.config.as_deref())?;
-    written.set_list("INPUT", "input", vec![args.input.clone()]);
-    if !written.has("models") {
-        // A viewer shows them all.
-        written.set_text("paint", "models", Some("all".to_owned()));
-    }
-    let mut config = Config::resolve(written)?;
+    let mut raw = args.overrides.raw_config(args.config.as_deref())?;
+    raw.set_list("INPUT", "input", vec![args.input.clone()]);
+    // Viewers show all models.
+    raw.set_default("models", "all");
+    let mut config = Config::resolve(raw)?;
     let column = match &args.column {
         Some(name) => Some(choose(&mut config.features, name, args.svg.is_some())?),
         None => None,
     };
     let input = path_of(&args.input);
     let mut sources = Sources::new(config.input.clone());
-    // A file that is there may be any of the inputs, so all have to be known.
+    // An output that exists may be any of the inputs, so all inputs must be known.
     let walked: Option<Vec<Source>> = args.overwrite.then(|| sources.by_ref().collect());
     let inputs = walked.iter().flatten();
     let inputs = inputs.filter_map(|source| FileId::of(&source.path));
@@ -74,13 +72,13 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         rejected: 0,
     };
     let mut engine = plan.start()?;
-    let tally = Arc::new(Tally::default());
-    let inputs = read::inputs(
+    let counters = Arc::new(RunCounters::default());
+    let inputs = reading::inputs(
         sources,
         plan.config.reading,
         &plan.read_budget(engine.memory()),
         &plan.pool,
-        &tally,
+        &counters,
         plan.annotations.as_ref(),
     );
     engine.run(inputs, &mut |completion| {
@@ -89,7 +87,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     })?;
     painter.close();
     if let Some(annotations) = &plan.annotations {
-        annotations.matches().note();
+        annotations.matches().log();
     }
     Ok(match (painter.painted, painter.rejected) {
         (_, 0) => GOOD,
@@ -98,9 +96,9 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     })
 }
 
-/// Finds the residue column `name`, whichever feature it is of, and makes
-/// `features` compute it: beside what they are, or alone.
-fn choose(features: &mut FeatureConfig, name: &str, beside: bool) -> Result<String> {
+/// Finds the feature that has the residue column `name`, and chooses it: in addition to the other
+/// features if `keeps_others`, else alone.
+fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Result<String> {
     let columns = |feature: &FeatureName| -> Vec<String> {
         let columns = features.columns_of(*feature).into_iter();
         let of_residues = columns.filter(|column| column.table == TableName::Residues);
@@ -111,12 +109,11 @@ fn choose(features: &mut FeatureConfig, name: &str, beside: bool) -> Result<Stri
     else {
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = nearest(name, &known)
-            .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
+        let hint = did_you_mean(name, &known);
         let error = Error::usage(format!("no feature has a residue column `{name}`{hint}"));
         return Err(error.fix("`tapeloop features` lists the columns of residues"));
     };
-    if !beside {
+    if !keeps_others {
         features.features = vec![owner];
     } else if !features.features.contains(&owner) {
         features.features.push(owner);
@@ -124,11 +121,11 @@ fn choose(features: &mut FeatureConfig, name: &str, beside: bool) -> Result<Stri
     Ok(name.to_owned())
 }
 
-/// Takes results in order and paints a file when all its models are there.
+/// Takes results in order, and paints a file after its last model.
 struct Painter {
-    /// All that are computed.
+    /// The residue columns that are computed.
     columns: Vec<ColumnDecl>,
-    /// The one that is painted, and where to.
+    /// The column that is painted, and its target.
     column: Option<(String, Target)>,
     svg: Option<Target>,
     outputs: Outputs,
@@ -139,7 +136,7 @@ struct Painter {
     rejected: usize,
 }
 
-/// A file whose models come in.
+/// A file with the models that have arrived so far.
 struct Open {
     ordinal: u64,
     source: String,
@@ -165,8 +162,7 @@ impl Painter {
             source,
             models: Ok(Vec::new()),
         });
-        // One model that failed leaves the others out too: they would be painted
-        // over each other's atoms.
+        // A failed model rejects the file: values would go to the atoms of other models.
         match (structure, completion.result, &mut open.models) {
             (Ok(structure), Ok(table), Ok(models)) => models.push((structure, table)),
             (_, Err(error), models @ Ok(_)) => *models = Err(error),
@@ -174,7 +170,7 @@ impl Painter {
         }
     }
 
-    /// Paints the file whose models have come. An error is printed and rejects this file alone.
+    /// Paints the open file. An error is printed, and rejects this file alone.
     fn close(&mut self) {
         let Some(Open { source, models, .. }) = self.open.take() else {
             return;
@@ -192,7 +188,7 @@ impl Painter {
         }
     }
 
-    /// What a file is made into.
+    /// The outputs of a file.
     fn products(
         &mut self,
         source: &str,
@@ -209,7 +205,7 @@ impl Painter {
                 .zip(&table.residues)
                 .map(|(decl, column)| Track::new(decl, column, structure))
                 .collect();
-            // `1abc.pdb` and `1abc.cif` have one name.
+            // `1abc.pdb` and `1abc.cif` have the same stem.
             let names = [OsStr::new(name), &file].map(|name| {
                 let mut name = name.to_owned();
                 name.push(".svg");
@@ -245,7 +241,7 @@ impl Painter {
     }
 }
 
-/// A file to write, and what is in it.
+/// A file to write, and a description for the summary.
 struct Product {
     path: PathBuf,
     bytes: Vec<u8>,

@@ -1,7 +1,7 @@
-//! Where painted files and drawings go.
+//! The output files of painting.
 
 use super::super::files::{self, FileId, check_name};
-use super::super::names::shown;
+use super::super::path_text::shown;
 use crate::error::{Context, Error, Result};
 use crate::structure::{Format, gzip};
 use flate2::Compression;
@@ -12,13 +12,13 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// All files that a run writes, whatever its targets.
+/// All files that a run writes.
 pub(super) struct Outputs {
     overwrite: bool,
     /// The inputs of this run, if files may be replaced.
     inputs: HashSet<FileId>,
-    /// What each file holds, by its resolved path.
-    given: HashMap<PathBuf, String>,
+    /// A description of each output, by its resolved path.
+    reserved: HashMap<PathBuf, String>,
 }
 
 impl Outputs {
@@ -26,22 +26,22 @@ impl Outputs {
         Outputs {
             overwrite,
             inputs,
-            given: HashMap::new(),
+            reserved: HashMap::new(),
         }
     }
 
-    fn is_given(&self, path: &Path) -> bool {
-        self.given.contains_key(&resolved(path))
+    fn is_reserved(&self, path: &Path) -> bool {
+        self.reserved.contains_key(&resolved(path))
     }
 
-    /// Takes `path` for the output `what` of the input `source`.
+    /// Reserves `path` for the output `what` of the input `source`.
     ///
     /// # Errors
-    /// It is another output of the run, an input, or a file that may not be replaced.
-    fn give(&mut self, path: &Path, what: &str, source: &Path) -> Result<()> {
+    /// The path is another output of the run, an input, or a file that may not be replaced.
+    fn reserve(&mut self, path: &Path, what: &str, source: &Path) -> Result<()> {
         let place = || shown(path);
         let resolved = resolved(path);
-        if let Some(other) = self.given.get(&resolved) {
+        if let Some(other) = self.reserved.get(&resolved) {
             let error = Error::usage(format!("{what} of {} would replace {other}", shown(source)));
             return Err(error
                 .fix("give each output a name or a folder of its own")
@@ -54,18 +54,18 @@ impl Outputs {
             return Err(error.fix("name another output").within(place()));
         }
         if path.exists() && !self.overwrite {
-            let error = Error::usage("the file is there");
+            let error = Error::usage("the file exists");
             return Err(error
                 .fix("name another output, or replace it with --overwrite")
                 .within(place()));
         }
         let what = format!("{what} of {}, {}", shown(source), shown(path));
-        self.given.insert(resolved, what);
+        self.reserved.insert(resolved, what);
         Ok(())
     }
 }
 
-/// The path without links and `..` in its folders, which need not be there yet.
+/// The path without links and `..` in its folders, which need not exist yet.
 fn resolved(path: &Path) -> PathBuf {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return path.to_owned();
@@ -81,7 +81,7 @@ fn resolved_folder(folder: &Path) -> PathBuf {
     match (folder.canonicalize(), folder.parent(), folder.file_name()) {
         (Ok(folder), ..) => folder,
         (Err(_), Some(parent), Some(name)) => resolved_folder(parent).join(name),
-        // A folder that is not there is no link, so `..` leads out of it.
+        // A folder that does not exist is no link, so `..` cancels it.
         (Err(_), Some(parent), None) => {
             let mut parent = resolved_folder(parent);
             parent.pop();
@@ -91,11 +91,11 @@ fn resolved_folder(folder: &Path) -> PathBuf {
     }
 }
 
-/// A file, or a folder with a file an input.
+/// A file for one input, or a folder with a file for each input.
 pub(super) struct Target {
     path: PathBuf,
     is_folder: bool,
-    /// What is written there, for messages.
+    /// What is written, for messages.
     what: &'static str,
 }
 
@@ -103,7 +103,7 @@ impl Target {
     /// A file for a single input file, unless `path` is a folder.
     ///
     /// # Errors
-    /// The file may not be written: see [`Outputs::give`].
+    /// The file may not be written: see [`Outputs::reserve`].
     pub(super) fn new(
         path: &Path,
         what: &'static str,
@@ -113,7 +113,7 @@ impl Target {
         let ends_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let is_folder = !input.is_file() || path.is_dir() || ends_as_folder;
         if !is_folder {
-            outputs.give(path, what, input)?;
+            outputs.reserve(path, what, input)?;
         }
         Ok(Target {
             path: path.to_owned(),
@@ -122,11 +122,11 @@ impl Target {
         })
     }
 
-    /// Where the result of `source` goes: the file, or in the folder the first of
-    /// `names` that no other output of this run has.
+    /// The output path of `source`: the file, or the first of `names` in the folder that no other
+    /// output of this run has.
     ///
     /// # Errors
-    /// The file may not be written: see [`Outputs::give`].
+    /// The file may not be written: see [`Outputs::reserve`].
     pub(super) fn place(
         &self,
         source: &Path,
@@ -137,17 +137,17 @@ impl Target {
             return Ok(self.path.clone());
         }
         let mut paths = names.iter().map(|name| self.path.join(name));
-        let free = paths.find(|path| !outputs.is_given(path));
+        let free = paths.find(|path| !outputs.is_reserved(path));
         let path = free.unwrap_or_else(|| self.path.join(&names[0]));
-        outputs.give(&path, self.what, source)?;
+        outputs.reserve(&path, self.what, source)?;
         Ok(path)
     }
 }
 
-/// Refuses a name that stands for another format than the file's.
+/// Checks that the ending of an output's name does not name another format.
 ///
 /// # Errors
-/// The name's format, where it is another one.
+/// The name is that of another format.
 pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
     let named = Format::from_name(&path.to_string_lossy());
     if named.is_none_or(|named| named == format) {
@@ -160,7 +160,7 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
         .within(shown(path)))
 }
 
-/// Writes a file, whole or not at all; packed if its name ends in `.gz`.
+/// Writes a file atomically, compressed if its name ends in `.gz`.
 ///
 /// # Errors
 /// It cannot be written.

@@ -1,29 +1,29 @@
-//! A file's text with other B factors, and everything else as it was.
+//! Replaces the B factors in the text of a file, and nothing else.
 
 use super::values::{Writing, range};
 use crate::structure::{BFactorField, BFactorFields, Chain, Format, ResidueBFactors, Structure};
 use std::collections::{HashMap, VecDeque};
 
-/// A painted text and what is in it.
+/// A painted text, and how many atoms have a value.
 #[derive(Debug)]
 pub(super) struct Painted {
     pub(super) text: Vec<u8>,
-    /// Atoms that have a value of their residue.
+    /// Atoms with the value of their residue.
     pub(super) atoms: usize,
-    /// All others, which have the value for null.
+    /// All other atoms, which have the value for null.
     pub(super) null_atoms: usize,
-    /// What is unusual about how values are written.
+    /// What is unusual about the number format.
     pub(super) note: Option<String>,
 }
 
-/// A model of a file, and a value for each of its rows.
+/// A model of a file, with a value for each residue.
 pub(super) struct Model {
     pub(super) structure: Structure,
     pub(super) values: Vec<Option<f64>>,
 }
 
-/// Writes the values of `models`, which are the first ones of the file, over the
-/// B factors of `text`: each at all atoms of its residue, and `null` at others.
+/// Replaces the B factors of `text` by the values of `models`, which are the first models of the
+/// file. All atoms of a residue get its value, and all other atoms get `null`.
 pub(super) fn paint(
     text: &[u8],
     format: Format,
@@ -62,7 +62,7 @@ pub(super) fn paint(
     }
 }
 
-/// What a row and a stretch of text have in common.
+/// What identifies a residue both in a row and in the text.
 #[derive(PartialEq, Eq, Hash)]
 struct Name<'a> {
     chain: (&'a str, Option<&'a str>, Option<&'a str>),
@@ -87,7 +87,7 @@ fn names(chain: &Chain) -> (&str, Option<&str>, Option<&str>) {
     (&chain.auth_asym_id, label.as_deref(), entity.as_deref())
 }
 
-/// Rows by name, in order: a file may use a number twice.
+/// Rows by name, in order, since a file may use a residue number twice.
 type RowsByName<'a> = HashMap<Name<'a>, VecDeque<usize>>;
 
 fn rows_by_name(model: &Model) -> RowsByName<'_> {
@@ -104,7 +104,7 @@ fn rows_by_name(model: &Model) -> RowsByName<'_> {
     rows
 }
 
-/// The text so far, and how far the old one went into it.
+/// The new text so far, and the position in the old text.
 struct Output<'a> {
     old: &'a [u8],
     at: usize,
@@ -136,8 +136,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Keeps the columns of a table where they are, as far as the blanks behind
-    /// a value go.
+    /// Keeps the columns of a table aligned, as far as the blanks after a value allow.
     fn align(&mut self, old_len: usize, new_len: usize) {
         let rest = &self.old[self.at..];
         let blanks = rest.iter().take_while(|&&byte| byte == b' ').count();

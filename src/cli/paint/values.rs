@@ -1,4 +1,4 @@
-//! One number a residue, out of any column, and how it is written.
+//! The values of a column as numbers, and their text in a structure file.
 
 use crate::features::{Column, ColumnKind, NULL_COUNT};
 use crate::structure::Format;
@@ -17,7 +17,7 @@ pub(super) fn numbers(column: &Column) -> Vec<Option<f64>> {
     }
 }
 
-/// The least and the largest of the values that are there.
+/// The smallest and the largest of the values that are not null.
 pub(super) fn range(values: impl IntoIterator<Item = Option<f64>>) -> Option<(f64, f64)> {
     let mut values = values.into_iter().flatten();
     let first = values.next()?;
@@ -26,23 +26,23 @@ pub(super) fn range(values: impl IntoIterator<Item = Option<f64>>) -> Option<(f6
     }))
 }
 
-/// How the values of a file are written.
+/// The number format of a file's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Writing {
     width: usize,
     decimals: usize,
-    /// What fits.
+    /// The range that fits.
     min: f64,
     max: f64,
 }
 
-/// Decimals of a B factor, and those that values below 1 need to be told apart.
+/// Decimals of a B factor, and of values below 1.
 const DECIMALS: usize = 2;
 const SMALL_DECIMALS: usize = 4;
 
 impl Writing {
-    /// How to write values between `min` and `max`: with two decimals, with more
-    /// where all are below 1, and with fewer where the format's columns need that.
+    /// The format of values from `min` to `max`: two decimals, four if all values are below 1, and
+    /// fewer if the values would exceed the columns of the file format.
     pub(super) fn of(format: Format, (min, max): (f64, f64)) -> Self {
         let is_small = min > -1.0 && max < 1.0 && (min, max) != (0.0, 0.0);
         let wanted = if is_small { SMALL_DECIMALS } else { DECIMALS };
@@ -57,7 +57,7 @@ impl Writing {
         let with = |decimals: usize| {
             let step = 10f64.powi(-(decimals as i32));
             let digits = width - decimals - usize::from(decimals > 0);
-            // A sign takes a digit's place, and one digit must be left.
+            // A sign takes the place of a digit, and one digit must remain.
             let below = if digits > 1 {
                 10f64.powi(digits as i32 - 1)
             } else {
@@ -82,7 +82,7 @@ impl Writing {
     pub(super) fn text(&self, value: f64) -> String {
         let (width, decimals) = (self.width, self.decimals);
         let text = format!("{:.decimals$}", value.clamp(self.min, self.max));
-        // Minus zero would be read as a value of its own.
+        // Minus zero is written as zero.
         let is_zero = text.bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
         let text = if is_zero {
             text.trim_start_matches('-')
@@ -98,7 +98,7 @@ impl Writing {
         min <= self.min - half || max >= self.max + half
     }
 
-    /// What differs from the usual two decimals, for a note.
+    /// A note where the values are clamped or do not have two decimals.
     pub(super) fn note(&self, range: (f64, f64)) -> Option<String> {
         if self.clamps(range) {
             return Some(format!("clamped to {} to {}", self.min, self.max));

@@ -1,8 +1,8 @@
-//! A column in the making: where its values come from, and the rows so far.
+//! Builds a column: where its values come from, and the rows so far.
 
-use super::audit::{Audit, AuditedColumn};
-use super::record::Record;
 use super::schema::{ColumnSpec, Kind};
+use super::statistics::{ColumnStatistics, ValueStatistics};
+use super::structure_rows::StructureRows;
 use crate::features::{
     Column as Values, ColumnDecl, ColumnKind, FeatureTable, NULL_COUNT, TableName,
 };
@@ -17,30 +17,30 @@ use std::ops::Range;
 
 type TextBuilder = StringDictionaryBuilder<Int32Type>;
 
-/// A value of a structure's row, by the row's place in the structure.
-type OfRow<T> = fn(&Record<'_>, usize) -> T;
-type TextOfRow = for<'a> fn(&'a Record<'_>, usize) -> Option<&'a str>;
+/// Returns a value of a structure's row, by the row's index in the structure.
+type OfRow<T> = fn(&StructureRows<'_>, usize) -> T;
+type TextOfRow = for<'a> fn(&'a StructureRows<'_>, usize) -> Option<&'a str>;
 
 /// A column of a table.
 pub(super) struct Column {
     pub(super) spec: ColumnSpec,
     source: Source,
-    audit: Audit,
-    /// The feature's declaration, where it is one's.
+    statistics: ValueStatistics,
+    /// The declaration, if the column is a feature's.
     decl: Option<ColumnDecl>,
 }
 
-/// Where values come from, and the builder that they go to.
+/// Where the values come from, and the builder that takes them.
 enum Source {
     Text(TextBuilder, TextOfRow),
     Integer(Int32Builder, OfRow<Option<i32>>),
     Flag(BooleanBuilder, OfRow<bool>),
-    Feature(FeatureBuilder, Place),
+    Feature(FeatureBuilder, FeatureIndex),
 }
 
-/// The place of a feature's column among the results.
+/// The index of a column among a table's columns of features.
 #[derive(Clone, Copy)]
-struct Place {
+struct FeatureIndex {
     table: TableName,
     index: usize,
 }
@@ -89,10 +89,10 @@ impl Column {
             }
         };
         let table = decl.table;
-        let source = Source::Feature(builder, Place { table, index });
+        let source = Source::Feature(builder, FeatureIndex { table, index });
         Column {
             decl: Some(decl.clone()),
-            ..Column::new(&decl.name, kind, source).sparse()
+            ..Column::new(&decl.name, kind, source).nullable()
         }
     }
 
@@ -100,19 +100,19 @@ impl Column {
         Column {
             spec: ColumnSpec::full(name, kind),
             source,
-            audit: Audit::default(),
+            statistics: ValueStatistics::default(),
             decl: None,
         }
     }
 
-    /// The same column, where values may be null.
-    pub(super) fn sparse(mut self) -> Self {
+    /// The same column with nulls allowed.
+    pub(super) fn nullable(mut self) -> Self {
         self.spec.nullable = true;
         self
     }
 
     /// Appends some of a structure's rows.
-    pub(super) fn append(&mut self, record: &Record<'_>, rows: Range<usize>) {
+    pub(super) fn append(&mut self, record: &StructureRows<'_>, rows: Range<usize>) {
         match &mut self.source {
             Source::Text(builder, of) => append_texts(builder, rows.map(|row| of(record, row))),
             Source::Integer(builder, of) => {
@@ -121,15 +121,15 @@ impl Column {
             Source::Flag(builder, of) => {
                 rows.for_each(|row| builder.append_value(of(record, row)));
             }
-            Source::Feature(builder, place) => {
-                let values = place.values(record.features);
-                let of_row = |row| record.value_index(place.table, row);
+            Source::Feature(builder, index) => {
+                let values = index.values(record.features);
+                let of_row = |row| record.value_index(index.table, row);
                 builder.append(values, record, rows.map(of_row));
             }
         }
     }
 
-    /// Takes what was appended.
+    /// Takes the rows that were appended.
     pub(super) fn take(&mut self) -> ArrayRef {
         let array = match &mut self.source {
             Source::Text(builder, _) => ArrayBuilder::finish(builder),
@@ -137,22 +137,22 @@ impl Column {
             Source::Flag(builder, _) => ArrayBuilder::finish(builder),
             Source::Feature(builder, _) => builder.take(),
         };
-        self.audit.see(&array);
+        self.statistics.add(&array);
         array
     }
 
-    /// What the column held, of all that was taken.
-    pub(super) fn audited(self, table: &'static str) -> AuditedColumn {
-        AuditedColumn {
+    /// The statistics of all rows that were taken.
+    pub(super) fn into_statistics(self, table: &'static str) -> ColumnStatistics {
+        ColumnStatistics {
             table,
             name: self.spec.name,
-            audit: self.audit,
+            values: self.statistics,
             idle_when: self.decl.map(|decl| decl.idle_when),
         }
     }
 }
 
-impl Place {
+impl FeatureIndex {
     fn values(self, features: &FeatureTable) -> &Values {
         let columns = match self.table {
             TableName::Residues => &features.residues,
@@ -164,14 +164,19 @@ impl Place {
 }
 
 impl FeatureBuilder {
-    fn append(&mut self, values: &Values, record: &Record<'_>, rows: impl Iterator<Item = usize>) {
+    fn append(
+        &mut self,
+        values: &Values,
+        record: &StructureRows<'_>,
+        rows: impl Iterator<Item = usize>,
+    ) {
         match (self, values) {
             (FeatureBuilder::Real(builder), Values::Real(values)) => {
                 let some = |value: f32| (!value.is_nan()).then_some(value);
                 rows.for_each(|row| builder.append_option(some(values[row])));
             }
             (FeatureBuilder::Half(builder), Values::Real(values)) => {
-                // Each is one of f16, so this changes no value.
+                // The values have been rounded to f16 already, so this is exact.
                 let some = |value: f32| (!value.is_nan()).then(|| f16::from_f32(value));
                 rows.for_each(|row| builder.append_option(some(values[row])));
             }
@@ -212,7 +217,7 @@ fn some(count: i32) -> Option<i32> {
     (count != NULL_COUNT).then_some(count)
 }
 
-/// Appends texts, equal ones in a row at once: a dictionary looks each up.
+/// Appends texts; equal texts in a row cost one look-up in the dictionary.
 fn append_texts<'a>(builder: &mut TextBuilder, texts: impl Iterator<Item = Option<&'a str>>) {
     let mut texts = texts.peekable();
     while let Some(text) = texts.next() {

@@ -1,4 +1,4 @@
-//! The columns that name a row, and those of features behind them.
+//! The columns of each table: those that identify a row, then those of features.
 
 use super::super::config::ASSEMBLIES;
 use super::column::Column;
@@ -23,7 +23,7 @@ pub(super) fn columns(table: TableName, features: &[ColumnDecl]) -> Vec<Column> 
 }
 
 fn entry_id() -> Column {
-    Column::text("entry_id", |r, _| r.structure.entry_id.as_deref()).sparse()
+    Column::text("entry_id", |r, _| r.structure.entry_id.as_deref()).nullable()
 }
 
 fn of_residues() -> Vec<Column> {
@@ -32,35 +32,35 @@ fn of_residues() -> Vec<Column> {
         entry_id(),
         Column::text("auth_asym_id", |r, row| Some(&r.chain_of(row).auth_asym_id)),
         Column::index("auth_seq_id", |r, row| Some(r.residue(row).auth_seq_id)),
-        Column::text("ins_code", |r, row| code(&r.residue(row).ins_code)).sparse(),
+        Column::text("ins_code", |r, row| code(&r.residue(row).ins_code)).nullable(),
         Column::text("label_asym_id", |r, row| {
             r.chain_of(row).label_asym_id.as_deref()
         })
-        .sparse(),
-        Column::index("label_seq_id", |r, row| r.residue(row).label_seq_id).sparse(),
-        Column::text("entity_id", |r, row| r.chain_of(row).entity_id.as_deref()).sparse(),
+        .nullable(),
+        Column::index("label_seq_id", |r, row| r.residue(row).label_seq_id).nullable(),
+        Column::text("entity_id", |r, row| r.chain_of(row).entity_id.as_deref()).nullable(),
         Column::text("comp_id", |r, row| {
             Some(padded(&r.residue(row).comp_id).unwrap_or(""))
         }),
         Column::text("parent_comp_id", |r, row| {
             padded(&r.residue(row).parent_comp_id)
         })
-        .sparse(),
+        .nullable(),
         Column::text("aa", |r, row| Some(code(&r.residue(row).aa).unwrap_or("X"))),
         Column::flag("break_before", |r, row| r.residue(row).break_before),
         Column::text("uniprot_acc", |r, row| {
             let uniprot = r.residue(row).uniprot?;
             Some(&r.structure.uniprot[uniprot.accession as usize])
         })
-        .sparse(),
+        .nullable(),
         Column::index("uniprot_pos", |r, row| {
             Some(r.residue(row).uniprot?.position)
         })
-        .sparse(),
+        .nullable(),
     ]
 }
 
-// The batch's extent has bounded all counts to 32 bits.
+// Counts fit 32 bits, since the engine limits the size of a structure.
 
 fn of_chains() -> Vec<Column> {
     vec![
@@ -69,8 +69,8 @@ fn of_chains() -> Vec<Column> {
         Column::text("label_asym_id", |r, row| {
             r.chain(row).label_asym_id.as_deref()
         })
-        .sparse(),
-        Column::text("entity_id", |r, row| r.chain(row).entity_id.as_deref()).sparse(),
+        .nullable(),
+        Column::text("entity_id", |r, row| r.chain(row).entity_id.as_deref()).nullable(),
         Column::count("residues", |r, row| Some(r.chains[row].residues as i32)),
         Column::count("breaks", |r, row| Some(r.chains[row].breaks as i32)),
     ]

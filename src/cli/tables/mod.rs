@@ -1,34 +1,31 @@
-//! The results as Parquet tables: a row a residue, a row a chain, a row a structure.
+//! The results as Parquet tables of residues, chains and structures.
 //!
-//! Each table is a folder of parts. Parts are cut at fixed ordinals of the input
-//! and row groups at a fixed count of rows, never by batch, so that the same
+//! Each table is a folder of parts, which are Parquet files. A part ends at a fixed ordinal of
+//! the inputs and a row group at a fixed number of rows. Batches play no part in that, so the same
 //! input gives the same bytes whatever the batches were.
-//!
-//! Public for programs that compute features in a way of their own.
 
-mod audit;
 mod column;
 mod columns;
-mod part;
-mod record;
+mod part_file;
 mod schema;
+mod statistics;
+mod structure_rows;
 
 use crate::error::Result;
 use crate::features::{ColumnDecl, TableName};
 use column::Column;
 use parquet::file::properties::WriterProperties;
-use part::{Part, WholePart};
+use part_file::{CompletePart, PartFile};
 use rayon::ThreadPool;
 use schema::ColumnSpec;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use super::config::TableSettings;
-pub(super) use audit::{AuditedColumn, warnings};
-pub use record::Record;
+use super::config::TableSettings;
+pub(super) use statistics::{ColumnStatistics, warnings};
+pub(crate) use structure_rows::StructureRows;
 
-/// Text that the rows of a row group may hold, in bytes. A row group ends before it holds
-/// more, as the offsets of an Arrow array of strings end at 2 GiB.
+/// Maximum bytes of text in a row group. The offsets of an Arrow array of strings end at 2 GiB.
 const GROUP_TEXT_BYTES_MAX: usize = 512 << 20;
 
 /// The tables, each with its folder.
@@ -39,7 +36,7 @@ const TABLES: [(TableName, &str); 3] = [
 ];
 
 /// The tables' folders.
-pub fn folders() -> impl Iterator<Item = &'static str> {
+pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
 }
 
@@ -59,8 +56,8 @@ pub(super) fn part_number(name: &str) -> Option<u64> {
     is_number.then(|| digits.parse().ok())?
 }
 
-/// All tables. Dropped before [`Tables::finish`], the open parts leave nothing.
-pub struct Tables {
+/// All tables. Dropping them before [`Tables::finish`] removes the open parts.
+pub(crate) struct Tables {
     tables: [Table; TABLES.len()],
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
@@ -70,13 +67,12 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Tables under `folder`, whose subfolders ([`folders`]) exist, with the columns
-    /// that `features` has for each. `metadata` is what the files say of how the
-    /// values came about. `pool` encodes.
+    /// Creates tables in the subfolders ([`folders`]) of `folder`, which exist. `features` lists
+    /// the features' columns of a table, `metadata` is written to every file, and `pool` encodes.
     ///
     /// # Panics
     /// If a setting is out of its range.
-    pub fn new(
+    pub(crate) fn new(
         folder: &Path,
         settings: TableSettings,
         features: impl Fn(TableName) -> Vec<ColumnDecl>,
@@ -84,7 +80,7 @@ impl Tables {
         pool: Arc<ThreadPool>,
     ) -> Self {
         let cuts = [settings.inputs_per_part, settings.rows_per_group as u64];
-        assert!(!cuts.contains(&0), "parts and row groups hold something");
+        assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let table = |(name, subfolder): (TableName, &str)| {
             let columns = columns::columns(name, &features(name));
             Table::new(name, folder.join(subfolder), columns, settings, metadata)
@@ -98,12 +94,12 @@ impl Tables {
         }
     }
 
-    /// Comes to the input at `ordinal`: ends the open part and starts the next
-    /// where one is cut. Every input is come to, rejected ones too.
+    /// Goes to the input `ordinal`, and starts the part that the input belongs to. Call this once
+    /// for each ordinal in ascending order, rejected inputs included.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn advance(&mut self, ordinal: u64) -> Result<()> {
+    pub(crate) fn advance(&mut self, ordinal: u64) -> Result<()> {
         let part = ordinal / self.inputs_per_part;
         if self.part == Some(part) {
             return Ok(());
@@ -121,14 +117,14 @@ impl Tables {
     /// A file cannot be written.
     ///
     /// # Panics
-    /// If it was not come to.
-    pub fn append(&mut self, record: &Record<'_>) -> Result<()> {
+    /// If `advance` was not called for its ordinal.
+    pub(crate) fn append(&mut self, record: &StructureRows<'_>) -> Result<()> {
         let mut tables = self.tables.iter_mut();
         tables.try_for_each(|table| table.append(record, &self.pool))
     }
 
-    /// Parts that have ended, and that every table has.
-    pub fn parts(&self) -> u64 {
+    /// Number of parts that every table has finished.
+    pub(crate) fn parts(&self) -> u64 {
         self.parts_done
     }
 
@@ -136,20 +132,20 @@ impl Tables {
         if self.part.take().is_some() {
             let tables = self.tables.iter_mut();
             let finish = |table: &mut Table| table.finish_part(&self.pool);
-            let parts: Vec<WholePart> = tables.map(finish).collect::<Result<_>>()?;
-            // All are whole before the first gets its name.
-            parts.into_iter().try_for_each(WholePart::publish)?;
+            let parts: Vec<CompletePart> = tables.map(finish).collect::<Result<_>>()?;
+            // The parts of all tables are on the disk before the first is renamed.
+            parts.into_iter().try_for_each(CompletePart::publish)?;
             self.parts_done += 1;
         }
         Ok(())
     }
 
-    /// Ends the last part. Without any input there is one part without rows, so
-    /// that a reader finds the columns.
+    /// Finishes the last part, and returns the number of parts and the columns' statistics.
+    /// Without any input there is one part without rows, so that a reader finds the columns.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn finish(mut self) -> Result<Written> {
+    pub(crate) fn finish(mut self) -> Result<(u64, Vec<ColumnStatistics>)> {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;
         }
@@ -157,24 +153,13 @@ impl Tables {
         let tables = TABLES.into_iter().zip(self.tables);
         let columns = tables.flat_map(|((_, name), table)| {
             let columns = table.columns.into_iter();
-            columns.map(move |column| column.audited(name))
+            columns.map(move |column| column.into_statistics(name))
         });
-        Ok(Written {
-            parts: self.parts_done,
-            columns: columns.collect(),
-        })
+        Ok((self.parts_done, columns.collect()))
     }
 }
 
-/// What a run wrote.
-#[derive(Debug, Default)]
-pub struct Written {
-    /// Parts that each table has.
-    pub parts: u64,
-    pub(super) columns: Vec<AuditedColumn>,
-}
-
-/// One table: rows gathered for the next row group, and the part it goes to.
+/// One table: the rows of the next row group, and the open part.
 struct Table {
     name: TableName,
     folder: PathBuf,
@@ -184,9 +169,9 @@ struct Table {
     rows_per_group: usize,
     rows_gathered: usize,
     group_text_bytes_max: usize,
-    /// At most the bytes of text in the gathered rows.
+    /// Upper bound of the bytes of text in the gathered rows.
     text_bytes_gathered: usize,
-    part: Option<Part>,
+    part: Option<PartFile>,
 }
 
 impl Table {
@@ -216,15 +201,15 @@ impl Table {
     fn start_part(&mut self, part: u64) -> Result<()> {
         let path = self.folder.join(part_name(part));
         let properties = Arc::clone(&self.properties);
-        self.part = Some(Part::create(path, &self.specs, properties)?);
+        self.part = Some(PartFile::create(path, &self.specs, properties)?);
         Ok(())
     }
 
-    fn append(&mut self, record: &Record<'_>, pool: &ThreadPool) -> Result<()> {
+    fn append(&mut self, record: &StructureRows<'_>, pool: &ThreadPool) -> Result<()> {
         let count = record.row_count(self.name);
         let mut start = 0;
         let text = record.text_bytes_max(self.name);
-        // A structure may straddle row groups: they are cut by rows and text alone.
+        // A structure may span row groups, which end by rows and text alone.
         while start < count {
             let room = self.rows_per_group - self.rows_gathered;
             let text_room = self
@@ -253,16 +238,19 @@ impl Table {
     fn flush(&mut self, pool: &ThreadPool) -> Result<()> {
         self.rows_gathered = 0;
         self.text_bytes_gathered = 0;
-        let part = self.part.as_mut().expect("rows come after their part");
+        let part = self.part.as_mut().expect("`start_part` comes before rows");
         let arrays = self.columns.iter_mut().map(Column::take).collect();
         part.write_group(arrays, pool)
     }
 
-    fn finish_part(&mut self, pool: &ThreadPool) -> Result<WholePart> {
+    fn finish_part(&mut self, pool: &ThreadPool) -> Result<CompletePart> {
         if self.rows_gathered > 0 {
             self.flush(pool)?;
         }
-        self.part.take().expect("the tables started it").finish()
+        self.part
+            .take()
+            .expect("`start_part` comes before `finish_part`")
+            .finish()
     }
 }
 

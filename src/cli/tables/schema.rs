@@ -7,7 +7,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 
-/// What a column holds, which says how it is stored.
+/// What a column holds, which determines its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Strings that repeat: a dictionary.
@@ -16,9 +16,9 @@ pub(super) enum Kind {
     Index,
     /// Small integers that repeat: a dictionary.
     Count,
-    /// Reals that do not repeat: their bytes side by side, which packs better.
+    /// Reals that do not repeat: byte stream split, which compresses better.
     Real,
-    /// Reals of f16, likewise.
+    /// The same with 16 bits.
     Half,
     /// True or false.
     Flag,
@@ -68,15 +68,14 @@ impl ColumnSpec {
     }
 }
 
-/// The schema that the arrays of `columns` have.
+/// The Arrow schema of `columns`.
 pub(super) fn arrow_schema(columns: &[ColumnSpec]) -> SchemaRef {
     let fields: Vec<Field> = columns.iter().map(ColumnSpec::field).collect();
     Arc::new(Schema::new(fields))
 }
 
-/// How a part of `columns` is written. `metadata` is all that the file says
-/// beside its values; the writer's own name is fixed, so that the same values
-/// are the same bytes.
+/// How a file with `columns` is written. `metadata` becomes the file's key-value metadata. The
+/// name of the writer is fixed, so that the same values give the same bytes.
 pub(super) fn properties(
     columns: &[ColumnSpec],
     compression_level: i32,

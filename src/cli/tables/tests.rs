@@ -114,9 +114,9 @@ fn features(rows: usize) -> FeatureTable {
     }
 }
 
-/// [`write_audited`], without the audit.
+/// [`write_all`], without the statistics.
 fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::TempDir {
-    write_audited(lengths, settings, threads).0
+    write_all(lengths, settings, threads).0
 }
 
 /// Tables without rows, in a folder of their own.
@@ -134,23 +134,24 @@ fn start(settings: TableSettings, threads: usize) -> (tempfile::TempDir, Tables)
     (folder, tables)
 }
 
-/// Writes structures of these lengths, one an input, and returns the folder.
-fn write_audited(
+/// Writes structures of these lengths, an input each. Returns the folder, the number of parts and
+/// the columns' statistics.
+fn write_all(
     lengths: &[i32],
     settings: TableSettings,
     threads: usize,
-) -> (tempfile::TempDir, Written) {
+) -> (tempfile::TempDir, u64, Vec<ColumnStatistics>) {
     let (folder, mut tables) = start(settings, threads);
     for (&length, ordinal) in lengths.iter().zip(0..) {
         let structure = structure(length);
         tables.advance(ordinal).unwrap();
         let (source, name) = (format!("in/{ordinal}.pdb"), ordinal.to_string());
         let features = features(structure.residues.len());
-        let record = Record::new(&source, &name, &structure, &features);
+        let record = StructureRows::new(&source, &name, &structure, &features);
         tables.append(&record).unwrap();
     }
-    let written = tables.finish().unwrap();
-    (folder, written)
+    let (parts, columns) = tables.finish().unwrap();
+    (folder, parts, columns)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -276,13 +277,13 @@ fn a_chain_has_a_row_if_it_has_residues_and_its_own_values() {
 }
 
 #[test]
-fn every_column_is_audited_over_all_its_row_groups_and_parts() {
-    let (_folder, written) = write_audited(&[3, 5, 2, 1, 4, 2], SETTINGS, 1);
-    assert_eq!(written.parts, 2);
+fn every_column_has_statistics_over_all_its_row_groups_and_parts() {
+    let (_folder, parts, columns) = write_all(&[3, 5, 2, 1, 4, 2], SETTINGS, 1);
+    assert_eq!(parts, 2);
     let of = |table, name| {
-        let mut columns = written.columns.iter();
+        let mut columns = columns.iter();
         let column = columns.find(|column| (column.table, column.name.as_str()) == (table, name));
-        column.unwrap().audit.json()
+        column.unwrap().values.json()
     };
     let rows = 2.0 * (3 + 5 + 2 + 1 + 4 + 2) as f64;
     let count = of("residues", "count");
@@ -320,7 +321,7 @@ fn no_input_gives_one_part_without_rows_and_a_dropped_part_gives_nothing() {
     let columns = [ColumnSpec::full("x", schema::Kind::Count)];
     let properties = schema::properties(&columns, 1, &[]);
     let path = folder.path().join(part_name(0));
-    drop(Part::create(path, &columns, Arc::new(properties)).unwrap());
+    drop(PartFile::create(path, &columns, Arc::new(properties)).unwrap());
     assert!(names(folder.path()).is_empty());
 }
 
@@ -343,7 +344,7 @@ fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
         structure.chains[0].auth_asym_id = format!("{number}{}", "x".repeat(900)).into();
         rows += structure.residues.len();
         let features = features(structure.residues.len());
-        let record = Record::new("in", "name", &structure, &features);
+        let record = StructureRows::new("in", "name", &structure, &features);
         assert!(record.text_bytes_max(TableName::Residues).each_row > 1800);
         tables.append(&record).unwrap();
     }
@@ -353,7 +354,7 @@ fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
     rows += large.residues.len();
     let features = features(large.residues.len());
     tables
-        .append(&Record::new("in", "name", &large, &features))
+        .append(&StructureRows::new("in", "name", &large, &features))
         .unwrap();
     tables.finish().unwrap();
     let part = open(&folder.path().join("residues/part-00000.parquet"));

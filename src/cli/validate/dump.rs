@@ -1,10 +1,9 @@
-//! What the readers selected, as the tables that the oracles read.
+//! The residues and atoms of structures, in tables that the Python scripts read.
 //!
-//! `residues.tsv` has a row a residue and `atoms.tsv` one an atom, tab-separated
-//! under a header; an empty field is missing. `tests/oracles/tables.py` says what
-//! each column is.
+//! `residues.tsv` has a row for each residue and `atoms.tsv` one for each atom, with tabs between
+//! the fields; an empty field is a missing value. `oracles/tables.py` describes the columns.
 
-use super::super::names;
+use super::super::path_text::shown;
 use crate::error::{Context, Result};
 use crate::structure::{BFactorKind, Structure};
 use std::fs::File;
@@ -17,19 +16,19 @@ const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tins
 const ATOMS: &str =
     "source\tmodel\tatom\tchain\tres_index\tx\ty\tz\telement\tradius\tside\tpolar\tb";
 
-/// The two tables on their way to disk.
+/// Writes the two tables.
 pub(super) struct Dump {
     residues: BufWriter<File>,
     atoms: BufWriter<File>,
 }
 
 impl Dump {
-    /// Starts the tables in `folder`, which is made.
+    /// Creates `folder` and the tables in it.
     ///
     /// # Errors
     /// They cannot be written.
     pub(super) fn create(folder: &Path) -> Result<Self> {
-        let place = || names::shown(folder);
+        let place = || shown(folder);
         std::fs::create_dir_all(folder).within(place)?;
         let create = |name: &str, header: &str| -> io::Result<BufWriter<File>> {
             let mut file = BufWriter::new(File::create(folder.join(name))?);
@@ -52,7 +51,7 @@ impl Dump {
         Ok(())
     }
 
-    /// Ends the tables.
+    /// Flushes the tables.
     ///
     /// # Errors
     /// They cannot be written.
@@ -96,18 +95,18 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
             out,
             "{source}\t{}\t{atom}\t{chain}\t{}\t{x}\t{y}\t{z}\t{}\t{}\t{}\t{}\t{}",
             s.model,
-            shown(residue),
+            field(residue),
             s.element[atom],
             class.radius_milli_angstrom(),
             u8::from(class.is_side()),
             u8::from(class.is_polar()),
-            shown(b_factor),
+            field(b_factor),
         )?;
     }
     Ok(())
 }
 
-/// The chain of each atom, and its residue where it has one.
+/// The chain of each atom, and its residue if it has one.
 fn owners(s: &Structure) -> impl Iterator<Item = (u32, Option<usize>)> {
     let residues = s.residues.iter().zip(s.atom_start.windows(2)).enumerate();
     let in_rows = residues.flat_map(|(index, (residue, span))| {
@@ -129,6 +128,6 @@ fn position(s: &Structure, atom: u32) -> String {
     }
 }
 
-fn shown<T: ToString>(value: Option<T>) -> String {
+fn field<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }

@@ -1,30 +1,29 @@
-//! `tapeloop validate`: a run beside what Python packages compute from the same
-//! atoms.
+//! `tapeloop validate`: compares a run with what Python packages compute from the same atoms.
 
 mod dump;
-mod oracles;
+mod scripts;
 
 use super::args::ValidateArgs;
 use super::config::Config;
-use super::names::shown;
+use super::path_text::shown;
 use super::plan::Plan;
-use super::report::grouped;
 use super::run::{Destination, compute};
+use super::summary::grouped;
 use super::{FAILED, GOOD, REJECTED, say};
 use crate::error::Result;
 use dump::Dump;
-use oracles::Python;
-use std::path::{Path, PathBuf};
+use scripts::Python;
+use std::path::PathBuf;
 
-/// Runs, compares, and returns the exit code: that of the run where all agrees.
+/// Runs, compares, and returns the exit code: that of the run if all columns agree.
 ///
 /// # Errors
-/// What kept the run or the comparison from starting, or ended it.
+/// The run or the comparison cannot start, or an error ends it.
 pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
-    let mut written = args.overrides.written(args.config.as_deref())?;
-    written.set_list("INPUT", "input", args.inputs);
-    let config = Config::resolve(written)?;
-    // Before the work, not after it.
+    let mut raw = args.overrides.raw_config(args.config.as_deref())?;
+    raw.set_list("INPUT", "input", args.inputs);
+    let config = Config::resolve(raw)?;
+    // A Python that cannot compare is an error before the run, not after it.
     let python = Python::find(&args.python)?;
     let folder = Folder::new(args.keep);
     let plan = Plan::new(config)?;
@@ -34,7 +33,7 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
         overwrite: args.overwrite,
         progress: true,
     };
-    // Made only once the run has its folder, which may be refused.
+    // Created with the first result: the run may refuse its folder before.
     let mut dump = None;
     let outcome = compute(&plan, &to, |completion| {
         let dump = match &mut dump {
@@ -69,7 +68,7 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     Ok(if agrees { code } else { FAILED })
 }
 
-/// A folder to work in, which stays only if the user names it.
+/// The working folder; it is removed unless the user names one.
 struct Folder {
     path: PathBuf,
     stays: bool,
@@ -88,14 +87,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if !self.stays {
-            remove(&self.path);
+        if self.stays {
+            return;
         }
-    }
-}
-
-fn remove(path: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(path) {
-        tracing::debug!(%error, path = shown(path), "a temporary folder stays");
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            let path = shown(&self.path);
+            tracing::debug!(%error, path, "cannot remove the temporary folder");
+        }
     }
 }

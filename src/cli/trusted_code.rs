@@ -1,6 +1,5 @@
-//! Files with code in them that the user of the program names, on the command line or in
-//! a config file that `--trust-config` trusts. The user may run any code anyway, so the
-//! program vouches for these files.
+//! Files of code that the user names on the command line, or in a config file with
+//! `--trust-config`. The user may run any code anyway, so the program trusts these files.
 
 #[cfg(target_os = "linux")]
 use crate::backend::worker::WorkerProgram;
@@ -11,26 +10,26 @@ use crate::error::Result;
 use crate::record::Twin;
 use std::path::Path;
 
-/// The NVRTC library of the config.
+/// The NVRTC library that the config names.
 pub(super) fn nvrtc(path: &Path) -> NvrtcLibrary {
     // SAFETY: the user who runs this program names the file as NVRTC.
     unsafe { NvrtcLibrary::at(path) }
 }
 
-/// The folder of compiled kernels of the config.
+/// The folder of compiled kernels that the config names.
 pub(super) fn kernel_cache(path: &Path) -> KernelCache {
     // SAFETY: the user who runs this program names the folder as the program's.
     unsafe { KernelCache::at(path) }
 }
 
-/// The worker program of the config.
+/// The worker program that the config names.
 #[cfg(target_os = "linux")]
 pub(super) fn worker(path: &Path) -> WorkerProgram {
     // SAFETY: the user who runs this program names the file as a worker.
     unsafe { WorkerProgram::at(path) }
 }
 
-/// Serves as a worker, as the hidden command `worker` asks.
+/// Serves as a worker: `tapeloop worker`.
 #[cfg(target_os = "linux")]
 pub(super) fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     // SAFETY: nothing has changed standard input, and only the user who runs this program

@@ -1,7 +1,7 @@
-//! The features and the program beside tools of the field, on the CPU: the same files,
-//! the same settings, one thread and all threads.
+//! Compares reading, features and whole runs with other programs, on the CPU: the same files and
+//! settings, on one thread and on all.
 
-use super::super::names::shown;
+use super::super::path_text::shown;
 use super::{make_folder, write};
 use crate::bench::judge::spread_flag;
 use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};
@@ -17,88 +17,89 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Passes over all files, which take long, are no more than this.
+/// Maximum number of passes over all files, as a pass takes long.
 const ROUNDS_MAX: usize = 3;
 
-/// A part of the work that tools do too.
+/// A task that tools do too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    /// Files to structures.
+enum Task {
+    /// Reads the files.
     Read,
-    /// Neighbours of C-alphas, of structures in memory.
+    /// Computes contact numbers of C-alphas from structures in memory.
     Contacts,
-    /// Areas, of structures in memory.
+    /// Computes areas from structures in memory.
     SasaKernel,
-    /// Files to tables of areas.
+    /// Runs from files to tables of areas.
     SasaFiles,
-    /// Files to tables of all features, beside the others' areas alone.
+    /// Runs from files to tables of all features. The tools compute areas alone.
     AllFiles,
 }
 
-impl Part {
-    const ALL: [Part; 5] = [
-        Part::Read,
-        Part::Contacts,
-        Part::SasaKernel,
-        Part::SasaFiles,
-        Part::AllFiles,
+impl Task {
+    const ALL: [Task; 5] = [
+        Task::Read,
+        Task::Contacts,
+        Task::SasaKernel,
+        Task::SasaFiles,
+        Task::AllFiles,
     ];
 
     /// The name in records.
     fn name(self) -> &'static str {
         match self {
-            Part::Read => "read",
-            Part::Contacts => "contacts",
-            Part::SasaKernel => "sasa_kernel",
-            Part::SasaFiles => "sasa_files",
-            Part::AllFiles => "all_files",
+            Task::Read => "read",
+            Task::Contacts => "contacts",
+            Task::SasaKernel => "sasa_kernel",
+            Task::SasaFiles => "sasa_files",
+            Task::AllFiles => "all_files",
         }
     }
 
-    /// What the tools are asked for.
-    fn of_tools(self) -> &'static str {
+    /// The name in requests to the tools.
+    fn request_name(self) -> &'static str {
         match self {
-            Part::AllFiles => Part::SasaFiles.name(),
-            part => part.name(),
+            Task::AllFiles => Task::SasaFiles.name(),
+            task => task.name(),
         }
     }
 
     fn features(self, config: &FeatureConfig) -> FeatureConfig {
         let mut config = config.clone();
         match self {
-            Part::Contacts => {
+            Task::Contacts => {
                 config.features = vec![FeatureName::ContactNumber];
                 config.contact_number.cb.clear();
             }
-            Part::SasaKernel | Part::SasaFiles => config.features = vec![FeatureName::Sasa],
-            Part::Read | Part::AllFiles => {}
+            Task::SasaKernel | Task::SasaFiles => config.features = vec![FeatureName::Sasa],
+            Task::Read | Task::AllFiles => {}
         }
         config
     }
 }
 
-/// What is passed over, and how.
-pub(super) struct Files<'a> {
+/// The files that every tool reads, and the settings.
+pub(super) struct ToolComparison<'a> {
     pub(super) paths: &'a [PathBuf],
     pub(super) set: &'a StructureSet,
     pub(super) reading: ReadOptions,
     pub(super) features: &'a FeatureConfig,
-    /// Where runs write, beside the report.
+    /// The folder that runs write to.
     pub(super) folder: PathBuf,
     pub(super) rounds: usize,
 }
 
-/// A tool at one part of the work.
+/// A tool, with its figures for one task.
 struct Tool {
     request: String,
     figures: Reference,
 }
 
-impl Files<'_> {
-    /// Every part at one thread and at all, the tools by turns with this program.
+impl ToolComparison<'_> {
+    /// Measures every task on one thread and on all. In each round this program and then each
+    /// tool makes a pass.
     ///
     /// # Errors
-    /// Structures that cannot be computed, a folder that cannot be written.
+    /// Structures cannot be computed, or the folder cannot be written.
     pub(super) fn measure(
         &self,
         program: &mut ReferenceProgram,
@@ -117,31 +118,31 @@ impl Files<'_> {
             return Ok(Vec::new());
         };
         let mut records = Vec::new();
-        for part in Part::ALL {
+        for task in Task::ALL {
             for threads in [1, 0] {
-                if !go_on(part.name()) {
+                if !go_on(task.name()) {
                     return Ok(records);
                 }
-                records.push(self.part(part, threads, &list, program, &tools, run)?);
+                records.push(self.measure_task(task, threads, &list, program, &tools, run)?);
             }
         }
         Ok(records)
     }
 
-    fn part(
+    fn measure_task(
         &self,
-        part: Part,
+        task: Task,
         threads: usize,
         list: &Path,
         program: &mut ReferenceProgram,
         tools: &[(String, String)],
         run: &Run,
     ) -> Result<Record> {
-        let features = part.features(self.features);
+        let features = task.features(self.features);
         let points = features.sasa.points;
         let pool = thread_pool(threads)?;
-        let set = match part {
-            Part::Contacts | Part::SasaKernel => {
+        let set = match task {
+            Task::Contacts | Task::SasaKernel => {
                 Some(Arc::new(self.set.with_features(features.clone(), &pool)?))
             }
             _ => None,
@@ -155,7 +156,7 @@ impl Files<'_> {
                 request: format!(
                     "rate tool={tool} part={} threads={threads} points={points} \
                      precision={precision} list={}",
-                    part.of_tools(),
+                    task.request_name(),
                     list.display()
                 ),
                 figures: Reference {
@@ -174,10 +175,10 @@ impl Files<'_> {
             ..Figures::default()
         };
         for _ in 0..self.rounds.min(ROUNDS_MAX) {
-            let seconds = match (part, &set) {
+            let seconds = match (task, &set) {
                 (_, Some(set)) => set.pass(&pool)?.as_secs_f64(),
-                (Part::Read, _) => self.read(&pool)?,
-                _ => self.run(part, &features, threads, list)?,
+                (Task::Read, _) => self.read(&pool)?,
+                _ => self.run(task, &features, threads, list)?,
             };
             figures.period_ns.push(1e9 * seconds);
             figures.batches += 1;
@@ -189,7 +190,7 @@ impl Files<'_> {
             format: FORMAT,
             run: run.clone(),
             point: PointFacts {
-                workload: part.name().to_owned(),
+                workload: task.name().to_owned(),
                 axis: "base".to_owned(),
                 front: "program".to_owned(),
                 mode: "graph".to_owned(),
@@ -215,7 +216,7 @@ impl Files<'_> {
         }
     }
 
-    /// Seconds to read all files.
+    /// Reads all files, and returns the seconds.
     fn read(&self, pool: &rayon::ThreadPool) -> Result<f64> {
         let start = Instant::now();
         let read = pool.install(|| {
@@ -236,10 +237,10 @@ impl Files<'_> {
         }
     }
 
-    /// Seconds of a run from files to tables, in a process of its own.
+    /// Runs from files to tables in a process of its own, and returns the seconds.
     fn run(
         &self,
-        part: Part,
+        task: Task,
         features: &FeatureConfig,
         threads: usize,
         list: &Path,
@@ -258,7 +259,7 @@ impl Files<'_> {
             .args(["--set", &format!("sasa.points={}", features.sasa.points)])
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        if part == Part::SasaFiles {
+        if task == Task::SasaFiles {
             command.args(["--features", "sasa"]);
         }
         let start = Instant::now();
@@ -268,24 +269,17 @@ impl Files<'_> {
         };
         let seconds = start.elapsed().as_secs_f64();
         let code = ended?.code();
-        match code {
-            Some(code)
-                if [super::GOOD, super::REJECTED]
-                    .map(i32::from)
-                    .contains(&code) =>
-            {
-                Ok(seconds)
-            }
-            code => Err(Error::new(
-                ErrorKind::Io,
-                format!("`tapeloop run` over the files ended with {code:?}"),
-            )),
+        let good = [super::GOOD, super::REJECTED].map(i32::from);
+        if !code.is_some_and(|code| good.contains(&code)) {
+            let text = format!("`tapeloop run` over the files ended with exit code {code:?}");
+            return Err(Error::new(ErrorKind::Io, text));
         }
+        Ok(seconds)
     }
 }
 
 impl Tool {
-    /// One pass; whether the tool does this.
+    /// Asks the tool for a pass. Returns false if it does not do the task.
     fn ask(&mut self, program: &mut ReferenceProgram) -> bool {
         let answer = program.ask(&self.request);
         let Some(seconds) = answer.number("seconds") else {
@@ -293,13 +287,13 @@ impl Tool {
         };
         self.figures.period_ns.push(1e9 * seconds);
         if let Some(failed) = answer.text("failed") {
-            self.figures.note = format!("of {failed} structures it made nothing");
+            self.figures.note = format!("{failed} structures failed");
         }
         true
     }
 }
 
-/// Runs with this thread, and what it starts, on one core.
+/// Calls `run` with this thread, and the processes that it starts, on one core.
 #[cfg(target_os = "linux")]
 fn on_one_core<T>(run: impl FnOnce() -> T) -> T {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -307,7 +301,7 @@ fn on_one_core<T>(run: impl FnOnce() -> T) -> T {
     if let Some(core) = before.and_then(|all| (0..CpuSet::MAX_CPU).find(|&core| all.is_set(core))) {
         let mut one = CpuSet::new();
         one.set(core);
-        // Where that is refused, threads = 1 still holds.
+        // Without permission the run still has one thread.
         let _ = sched_setaffinity(None, &one);
     }
     let outcome = run();

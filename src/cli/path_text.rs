@@ -1,12 +1,11 @@
-//! Names of files as text, in tables and on the terminal.
+//! Paths as text, in tables and on the terminal.
 
 use crate::error::printable;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The path as text, distinct for distinct paths. Text stays as it is. In a path that is not
-/// UTF-8, or that has a `\x` itself, bytes that are not UTF-8 become `\xff` and a backslash
-/// `\x5c`.
+/// The path as text; different paths give different texts. UTF-8 stays as it is. In a path that is
+/// not UTF-8, or that contains `\x`, invalid bytes become `\xff` and a backslash `\x5c`.
 #[cfg(unix)]
 pub(super) fn text_of(path: &Path) -> String {
     use std::fmt::Write;
@@ -27,7 +26,7 @@ pub(super) fn text_of(path: &Path) -> String {
     text
 }
 
-/// The path that [`text_of`] made this text of.
+/// The inverse of [`text_of`].
 #[cfg(unix)]
 pub(super) fn path_of(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
@@ -50,23 +49,23 @@ pub(super) fn path_of(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// What an escaped byte starts with.
+/// The start of an escaped byte.
 #[cfg(unix)]
 const ESCAPE: &str = r"\x";
 
-/// The path as text. Where paths are not bytes, they are text.
+/// The path as text.
 #[cfg(not(unix))]
 pub(super) fn text_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The path that [`text_of`] made this text of.
+/// The inverse of [`text_of`].
 #[cfg(not(unix))]
 pub(super) fn path_of(text: &str) -> PathBuf {
     PathBuf::from(OsString::from(text))
 }
 
-/// The path for a message or the terminal, without characters that a terminal obeys.
+/// The path for a message, with control characters escaped.
 pub(super) fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What a run has done so far, counted from several threads.
+//! Counters of a run, which several threads update.
 
 use crate::error::printable;
 use crate::structure::{Assembly, Structure};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Truncated structures that the log names.
-const NAMED_MAX: usize = 10;
+/// Truncated structures that the log lists.
+const TRUNCATED_LISTED_MAX: usize = 10;
 
 /// The counts of a run.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    /// Inputs that will be there in all, 0 while nobody knows.
+pub(super) struct RunCounters {
+    /// Inputs of the whole run; 0 until they have been counted.
     inputs_total: AtomicU64,
     inputs: AtomicU64,
     structures: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct Tally {
     scaled_plddt: AtomicU64,
     assemblies: AtomicU64,
     truncated: AtomicU64,
-    /// Where the first truncated structures came from, and why they are that.
+    /// The first truncated structures: their source, and what is missing.
     first_truncated: Mutex<Vec<String>>,
     rejected: AtomicU64,
     specials_skipped: AtomicU64,
@@ -30,33 +30,33 @@ pub(super) struct Tally {
     write_ns: AtomicU64,
 }
 
-/// A [`Tally`] at one moment.
+/// The values of [`RunCounters`] at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct RunCounts {
     pub(super) inputs_total: Option<u64>,
-    /// Inputs that results have come out of.
+    /// Inputs with results.
     pub(super) inputs: u64,
     pub(super) structures: u64,
     pub(super) residues: u64,
     pub(super) atoms: u64,
     /// Atoms whose coordinates had more than three decimals.
     pub(super) rounded_atoms: u64,
-    /// Structures whose pLDDT went from 0 to 1 and was taken times 100.
+    /// Structures whose pLDDT was from 0 to 1, and was multiplied by 100.
     pub(super) scaled_plddt: u64,
     /// Structures that are an assembly.
     pub(super) assemblies: u64,
     /// Structures whose files may be cut short.
     pub(super) truncated: u64,
-    /// Files, or single models of files.
+    /// Rejected files, and models of files.
     pub(super) rejected: u64,
-    /// FIFOs, sockets and devices that the walk skipped in folders and globs.
+    /// FIFOs, sockets and devices in folders and globs.
     pub(super) specials_skipped: u64,
-    /// Summed over the threads that read.
+    /// Sum over the reading threads.
     pub(super) read: Duration,
     pub(super) write: Duration,
 }
 
-impl Tally {
+impl RunCounters {
     pub(super) fn set_total(&self, inputs: u64) {
         self.inputs_total.store(inputs, Relaxed);
     }
@@ -72,7 +72,7 @@ impl Tally {
                 .first_truncated
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            if first.len() < NAMED_MAX {
+            if first.len() < TRUNCATED_LISTED_MAX {
                 first.push(format!("{} ({truncation})", printable(source)));
             }
         }
@@ -88,7 +88,7 @@ impl Tally {
         self.assemblies.fetch_add(assembly, Relaxed);
     }
 
-    /// The first structures whose files may be cut short: where they came from, and why.
+    /// The first structures whose files may be cut short: their source, and what is missing.
     pub(super) fn first_truncated(&self) -> Vec<String> {
         let first = self.first_truncated.lock();
         first.unwrap_or_else(PoisonError::into_inner).clone()
@@ -110,9 +110,9 @@ impl Tally {
         self.write_ns.fetch_add(time.as_nanos() as u64, Relaxed);
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> RunCounts {
         let total = self.inputs_total.load(Relaxed);
-        Counts {
+        RunCounts {
             inputs_total: (total > 0).then_some(total),
             inputs: self.inputs.load(Relaxed),
             structures: self.structures.load(Relaxed),

@@ -1,19 +1,19 @@
-//! `tapeloop features`: what the features say of themselves, as text for a
-//! terminal and as Markdown for the manual.
+//! `tapeloop features`: the features that a run computes, as text for a terminal and as Markdown
+//! for `docs/CONFIG.md`.
 
-use super::config::{Config, setting_json};
+use super::config::{Config, range_text, setting_json};
 use crate::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
 };
 use serde_json::Value as Json;
 use std::fmt::Write;
 
-/// Columns of a terminal that lines keep to.
+/// Maximum width of a line, in characters.
 const WIDTH: usize = 100;
 
 const NO_COLUMNS: &str = "None with these settings";
 
-/// What a feature's lines start with, and the words in front of them.
+/// Indentation of a feature's lines, and the width of their labels.
 const INDENT: usize = 4;
 const LABEL: usize = 10;
 
@@ -98,14 +98,14 @@ fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
     }
 }
 
-/// A line that begins with a word, its text set off to the right.
+/// Appends a line with a label and an indented text.
 fn labelled(text: &mut String, label: &str, of: &str) {
     let start = format!("{:INDENT$}{label:<LABEL$}", "");
     wrap(text, start, INDENT + LABEL, of);
 }
 
-/// `words` behind `start`, in lines of up to [`WIDTH`]; those after the first
-/// start at column `hang`.
+/// Appends `start` and then `words`, wrapped at [`WIDTH`]. Lines after the first are indented by
+/// `hang`.
 fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
     let mut line = start;
     let mut is_fresh = true;
@@ -137,16 +137,13 @@ fn value(setting: &Setting) -> String {
     }
 }
 
-/// What a setting may be.
+/// The values that a setting takes, in words.
 fn range(setting: &Setting) -> String {
     let max = Cutoff::MAX_ANGSTROM;
     match setting {
         Setting::Length(_) => format!("A, 0.001 to {max}"),
         Setting::Lengths(_) => format!("a list, in A, each 0.001 to {max}"),
-        Setting::Integer(_, range) if *range.end() == i64::MAX => {
-            format!("at least {}", range.start())
-        }
-        Setting::Integer(_, range) => format!("{} to {}", range.start(), range.end()),
+        Setting::Integer(_, range) => range_text(range),
         Setting::Flag(_) => "true or false".to_owned(),
         Setting::Choice(_, words) => {
             let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -247,7 +244,7 @@ fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
     }
 }
 
-/// Text within a cell of a table.
+/// Escapes text for a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,9 +1,9 @@
-//! Sources read into structures, several at once, in the order of the sources.
+//! Reads sources into structures, several at once, in the order of the sources.
 
 use super::annotations::Annotations;
 use super::inputs::{Source, structure_name};
-use super::names::text_of;
-use super::tally::Tally;
+use super::path_text::text_of;
+use super::run_counters::RunCounters;
 use crate::error::{Error, Result, catch, excerpt};
 use crate::features::Input;
 use crate::pipeline::OrderedMap;
@@ -13,13 +13,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Files that are read ahead of the engine, for each thread of the pool: enough
-/// that a large one does not leave the others without work.
+/// Files that are read ahead of the engine, for each thread of the pool, so that the other threads
+/// have work while one reads a large file.
 const FILES_AHEAD: usize = 4;
 
-/// Files beyond this size leave no buffers behind: one large file after the
-/// other would leave buffers of the largest with every thread, and for such a
-/// file new ones cost nothing beside reading it.
+/// Threads drop the buffers of larger files. Otherwise a series of large files would leave every
+/// thread with buffers for the largest; new buffers cost little compared with reading such a file.
 const KEEP_FILE_BYTES_MAX: u64 = 256 << 10;
 
 thread_local! {
@@ -27,22 +26,22 @@ thread_local! {
     static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
 }
 
-/// Reads `sources` on `pool`. Each model of a file is an input of its own; a
-/// file that cannot be read is one input with the error. Files and text come out of
-/// `budget`. Structures get their `annotations`.
+/// Reads `sources` on `pool`. Each model of a file becomes an input, and a file that cannot be read
+/// becomes one input with the error. `budget` bounds the files and text in memory. Structures get
+/// their `annotations`.
 pub(super) fn inputs<S>(
     sources: S,
     options: ReadOptions,
     budget: &Arc<ReadBudget>,
     pool: &Arc<ThreadPool>,
-    tally: &Arc<Tally>,
+    counters: &Arc<RunCounters>,
     annotations: Option<&Arc<Annotations>>,
 ) -> impl Iterator<Item = Input> + Send + use<S>
 where
     S: Iterator<Item = Source> + Send,
 {
     let window = FILES_AHEAD * pool.current_num_threads();
-    let tally = Arc::clone(tally);
+    let counters = Arc::clone(counters);
     let annotations = annotations.map(Arc::clone);
     let budget = Arc::clone(budget);
     let work = move |source: Source| {
@@ -56,13 +55,13 @@ where
             }
             Ok(structures)
         });
-        tally.add_read(start.elapsed());
+        counters.add_read(start.elapsed());
         by_model(&source, structures)
     };
     OrderedMap::new(sources, Arc::clone(pool), window, work).flatten()
 }
 
-/// Makes an error of a panic, so that it rejects the file that is being read and no other.
+/// Turns a panic into an error, so that it rejects only the file that is being read.
 fn rejecting_panics<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(read).unwrap_or_else(|panic| {
         let message = format!("reading it panicked: {}", excerpt(&panic));
@@ -83,7 +82,7 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
             *kept = Some(reader);
         }
         if structures.is_empty() {
-            return Err(Error::input("the file holds no model"));
+            return Err(Error::input("the file has no model"));
         }
         Ok(structures)
     })

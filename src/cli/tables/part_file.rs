@@ -1,7 +1,7 @@
-//! One Parquet file: row groups in, renamed when it and the other tables' part are whole.
+//! One Parquet file of a table. It gets its name once the files of all tables are on the disk.
 
 use super::super::files::Temporary;
-use super::super::names::shown;
+use super::super::path_text::shown;
 use super::schema::{ColumnSpec, arrow_schema};
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use arrow_array::ArrayRef;
@@ -19,42 +19,42 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A part on its way to disk. Dropped before [`WholePart::publish`] it leaves nothing.
-pub(super) struct Part {
+/// A file that is being written. Dropping it before [`CompletePart::publish`] removes it.
+pub(super) struct PartFile {
     path: PathBuf,
     temporary: Temporary,
     schema: SchemaRef,
     writer: SerializedFileWriter<File>,
     columns: ArrowRowGroupWriterFactory,
     row_groups: usize,
-    pending: Option<Pending>,
+    pending: Option<EncodingGroup>,
 }
 
-/// A part that is whole and on the disk, under its temporary name.
-pub(super) struct WholePart {
+/// A complete file, flushed to the disk under its temporary name.
+pub(super) struct CompletePart {
     path: PathBuf,
     temporary: Temporary,
 }
 
-/// A row group that the pool encodes: chunks by column, in any order.
-struct Pending {
+/// A row group that the pool is encoding. Column chunks arrive in any order.
+struct EncodingGroup {
     columns: usize,
     chunks: Receiver<(usize, Result<ArrowColumnChunk>)>,
 }
 
 fn from_parquet(error: ParquetError) -> Error {
     match error {
-        // The operating system's words alone: `No space left on device`.
+        // Without Parquet's prefix: `No space left on device`.
         ParquetError::External(source) => Error::new(ErrorKind::Io, source.to_string()),
         other => Error::new(ErrorKind::Io, other.to_string()),
     }
 }
 
-impl Part {
-    /// Starts the part that will be `path`.
+impl PartFile {
+    /// Creates the file, which will be renamed to `path`.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub(super) fn create(
         path: PathBuf,
         columns: &[ColumnSpec],
@@ -69,7 +69,7 @@ impl Part {
             .map_err(from_parquet)
             .within(|| shown(temporary.path()))?;
         let columns = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
-        Ok(Part {
+        Ok(PartFile {
             path,
             temporary,
             schema,
@@ -80,19 +80,19 @@ impl Part {
         })
     }
 
-    /// Hands a row group to the pool, a task for each column, once the one
-    /// before is in the file; so at most one is being encoded.
+    /// Writes the previous row group to the file, then has the pool encode this one, with a task
+    /// for each column. At most one row group is being encoded.
     ///
     /// # Errors
-    /// The one before cannot be written.
+    /// The previous row group cannot be written.
     pub(super) fn write_group(&mut self, arrays: Vec<ArrayRef>, pool: &ThreadPool) -> Result<()> {
-        self.settle()?;
+        self.write_pending()?;
         let writers = self
             .columns
             .create_column_writers(self.row_groups)
             .map_err(from_parquet)?;
         let (sender, chunks) = bounded(arrays.len());
-        self.pending = Some(Pending {
+        self.pending = Some(EncodingGroup {
             columns: arrays.len(),
             chunks,
         });
@@ -104,7 +104,7 @@ impl Part {
                     let message = format!("encoding panicked: {panic}");
                     Err(Error::new(ErrorKind::Io, message))
                 });
-                // The part may have been dropped, and the receiver with it.
+                // Dropping the part drops the receiver.
                 let _ = sender.send((index, chunk));
             });
         }
@@ -112,7 +112,7 @@ impl Part {
     }
 
     /// Writes the row group that the pool has encoded, if there is one.
-    fn settle(&mut self) -> Result<()> {
+    fn write_pending(&mut self) -> Result<()> {
         let Some(pending) = self.pending.take() else {
             return Ok(());
         };
@@ -126,7 +126,7 @@ impl Part {
         let write = || -> parquet::errors::Result<()> {
             let mut group = writer.next_row_group()?;
             for chunk in chunks {
-                let chunk = chunk.expect("every task sends once");
+                let chunk = chunk.expect("every task sends one chunk");
                 chunk.append_to_row_group(&mut group)?;
             }
             group.close()?;
@@ -138,13 +138,13 @@ impl Part {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Writes the last row group and the footer, and flushes the file.
     ///
     /// # Errors
     /// It cannot be written, or flushed to the disk.
-    pub(super) fn finish(mut self) -> Result<WholePart> {
-        self.settle()?;
-        let Part {
+    pub(super) fn finish(mut self) -> Result<CompletePart> {
+        self.write_pending()?;
+        let PartFile {
             path,
             temporary,
             writer,
@@ -153,17 +153,17 @@ impl Part {
         let place = || shown(temporary.path());
         let file = writer.into_inner().map_err(from_parquet).within(place)?;
         file.sync_all().within(place)?;
-        Ok(WholePart { path, temporary })
+        Ok(CompletePart { path, temporary })
     }
 }
 
-impl WholePart {
-    /// Gives the part its name.
+impl CompletePart {
+    /// Renames the file to its name.
     ///
     /// # Errors
     /// It cannot be renamed.
     pub(super) fn publish(self) -> Result<()> {
-        let WholePart { path, temporary } = self;
+        let CompletePart { path, temporary } = self;
         temporary.rename(&path).within(|| shown(&path))
     }
 }

@@ -1,59 +1,59 @@
-//! The walk over a run's inputs, which a signal ends whatever the walk waits for.
+//! A thread that lists the inputs of a run. A signal ends the list even while the thread waits.
 
 use super::inputs::{Source, Sources};
 use super::interrupt::Interrupt;
-use super::tally::Tally;
+use super::run_counters::RunCounters;
 use crate::error::{Error, Result};
 use crossbeam_channel::{Receiver, TryRecvError, bounded, select};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Sources that the walk is ahead of the run.
+/// Maximum number of sources that the thread is ahead of the run.
 const SOURCES_AHEAD: usize = 64;
 
-/// Sources from a thread of its own. After a signal the run does not wait for it: it may hang
-/// in a pipe whose writer is idle, until the process ends.
-pub(super) struct Walk {
+/// The sources that the thread lists. After a signal the run does not join the thread, which may
+/// block in a pipe with an idle writer until the process ends.
+pub(super) struct SourceThread {
     sources: Receiver<Source>,
     interrupt: Interrupt,
-    // `None` once the walk has ended.
+    // `None` once the thread has been joined.
     thread: Option<JoinHandle<()>>,
 }
 
-impl Walk {
-    /// Starts to walk.
+impl SourceThread {
+    /// Starts the thread.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub(super) fn start(
         mut sources: Sources,
         interrupt: &Interrupt,
-        tally: &Arc<Tally>,
+        counters: &Arc<RunCounters>,
     ) -> Result<Self> {
         let (sender, receiver) = bounded(SOURCES_AHEAD);
-        let tally = Arc::clone(tally);
-        let walk = move || {
+        let counters = Arc::clone(counters);
+        let list = move || {
             while let Some(source) = sources.next() {
-                tally.set_specials_skipped(sources.specials_skipped());
+                counters.set_specials_skipped(sources.specials_skipped());
                 if sender.send(source).is_err() {
                     return;
                 }
             }
-            tally.set_specials_skipped(sources.specials_skipped());
+            counters.set_specials_skipped(sources.specials_skipped());
         };
         let thread = std::thread::Builder::new()
-            .name("tapeloop-walk".to_owned())
-            .spawn(walk)
+            .name("tapeloop-list".to_owned())
+            .spawn(list)
             .map_err(Error::io)?;
-        Ok(Walk {
+        Ok(SourceThread {
             sources: receiver,
             interrupt: interrupt.clone(),
             thread: Some(thread),
         })
     }
 
-    /// Passes a panic of the walk on, which must not look like the end of the inputs.
+    /// Ends the list, and resumes a panic of the thread, which must not look like the last input.
     fn end(&mut self) -> Option<Source> {
         if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
             resume_unwind(panic);
@@ -62,7 +62,7 @@ impl Walk {
     }
 }
 
-impl Iterator for Walk {
+impl Iterator for SourceThread {
     type Item = Source;
 
     fn next(&mut self) -> Option<Source> {
@@ -76,7 +76,7 @@ impl Iterator for Walk {
             received => received,
         };
         match received {
-            // A signal behind the last input leaves nothing out.
+            // A signal after the last input skips nothing.
             Err(TryRecvError::Disconnected) => self.end(),
             _ if self.interrupt.stops_here() => None,
             received => received.ok(),
@@ -92,28 +92,28 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_signal_ends_a_walk_that_waits_for_a_list_and_changes_nothing_behind_the_last_input() {
+    fn a_signal_ends_sources_that_wait_for_a_list_and_skips_nothing_after_the_last_input() {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join("list");
         let made = Command::new("mkfifo").arg(&list).status().unwrap();
         assert!(made.success());
         let item = format!("@{}", list.display());
-        let (interrupt, ask) = Interrupt::by_hand();
-        let tally = Arc::default();
+        let (interrupt, ask) = Interrupt::for_test();
+        let counters = Arc::default();
         let start = |item: &str| {
-            Walk::start(Sources::new(vec![item.to_owned()]), &interrupt, &tally).unwrap()
+            SourceThread::start(Sources::new(vec![item.to_owned()]), &interrupt, &counters).unwrap()
         };
-        let mut walk = start(&item);
+        let mut waiting = start(&item);
         let mut writer = OpenOptions::new().write(true).open(&list).unwrap();
         writeln!(writer, "/1.pdb").unwrap();
-        assert_eq!(walk.next().unwrap().path.to_str(), Some("/1.pdb"));
+        assert_eq!(waiting.next().unwrap().path.to_str(), Some("/1.pdb"));
         let mut short = start("/2.pdb");
         assert!(short.next().is_some());
         short.thread.take().unwrap().join().unwrap();
         ask();
         assert!(short.next().is_none() && !interrupt.has_stopped());
         // The writer is idle and does not close the list.
-        assert!(walk.next().is_none() && interrupt.has_stopped());
+        assert!(waiting.next().is_none() && interrupt.has_stopped());
         drop(writer);
     }
 }

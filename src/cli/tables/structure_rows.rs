@@ -1,4 +1,4 @@
-//! One structure's results, on their way into the tables.
+//! The rows of one structure in the tables.
 
 use crate::features::{FeatureTable, TableName};
 use crate::structure::{Chain, Residue, Structure};
@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 /// A structure with its features, and what identifies it.
 #[derive(Debug)]
-pub struct Record<'a> {
-    pub(in super::super) source: &'a str,
+pub(crate) struct StructureRows<'a> {
+    pub(crate) source: &'a str,
     /// The structure's name.
-    pub(in super::super) name: &'a str,
-    pub(in super::super) structure: &'a Structure,
-    pub(in super::super) features: &'a FeatureTable,
+    pub(crate) name: &'a str,
+    pub(crate) structure: &'a Structure,
+    pub(crate) features: &'a FeatureTable,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Vec<ChainRow>,
 }
 
-/// At most the bytes of text in a structure's rows.
+/// Upper bounds of the bytes of text in a structure's rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextBytes {
-    /// Of what is the same in all rows, which a dictionary has once.
+    /// Texts that all rows share, which a dictionary holds once.
     pub(super) once: usize,
     pub(super) each_row: usize,
 }
@@ -27,22 +27,22 @@ pub(super) struct TextBytes {
 /// A chain that has residues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChainRow {
-    /// Among the structure's chains.
+    /// Index among the structure's chains.
     pub(super) index: u32,
     pub(super) residues: u32,
-    /// Residues that do not follow on the one before them in the chain.
+    /// Residues that are not linked to the residue before them in the chain.
     pub(super) breaks: u32,
 }
 
-impl<'a> Record<'a> {
-    /// The rows of a structure.
-    pub fn new(
+impl<'a> StructureRows<'a> {
+    /// The rows of a structure, which was read from `source` and is called `name`.
+    pub(crate) fn new(
         source: &'a str,
         name: &'a str,
         structure: &'a Structure,
         features: &'a FeatureTable,
     ) -> Self {
-        Record {
+        StructureRows {
             source,
             name,
             structure,
@@ -51,7 +51,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Rows that the structure has in a table.
+    /// Number of rows in a table.
     pub(super) fn row_count(&self, table: TableName) -> usize {
         match table {
             TableName::Residues => self.structure.residues.len(),
@@ -60,8 +60,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// How much text the rows of a table have at most, without residue names, one-letter codes
-    /// and words of features: of those no row group has enough to matter.
+    /// Upper bounds of the text in the rows of a table. Residue names, one-letter codes and words
+    /// of features are left out, as they are too short to matter.
     pub(super) fn text_bytes_max(&self, table: TableName) -> TextBytes {
         let optional = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
         let once = self.source.len() + self.name.len() + optional(&self.structure.entry_id);
@@ -82,7 +82,7 @@ impl<'a> Record<'a> {
         TextBytes { once, each_row }
     }
 
-    /// Which of a feature's values in a table is a row's.
+    /// The index of a row's value in a feature's column.
     pub(super) fn value_index(&self, table: TableName, row: usize) -> usize {
         match table {
             TableName::Residues | TableName::Structures => row,
@@ -121,7 +121,7 @@ fn chain_rows(structure: &Structure) -> Vec<ChainRow> {
     for residue in &structure.residues {
         let chain = &mut chains[residue.chain as usize];
         chain.residues += 1;
-        // Where a chain begins is no break.
+        // The first residue of a chain is no break.
         chain.breaks += u32::from(residue.break_before && last == Some(residue.chain));
         last = Some(residue.chain);
     }

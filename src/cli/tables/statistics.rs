@@ -1,6 +1,7 @@
-//! What the columns held, over a whole run: nulls, range, and which look dead.
+//! Statistics of the columns over a whole run: nulls, range, and which columns hold nothing or a
+//! single value.
 
-use super::super::report::grouped;
+use super::super::summary::grouped;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
@@ -9,26 +10,26 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A column that is one value over more rows than this, in more than one
-/// structure, looks dead.
-const CONSTANT_ROWS: u64 = 1000;
+/// A column with one value in more rows than this, in more than one structure, is suspect.
+const CONSTANT_ROWS_MAX: u64 = 1000;
 
-/// A column's name and audit.
+/// The statistics of a column, with its name.
 #[derive(Clone, Debug)]
-pub(in super::super) struct AuditedColumn {
-    pub(in super::super) table: &'static str,
-    pub(in super::super) name: String,
-    pub(in super::super) audit: Audit,
-    /// Of a feature's column: when it may look dead and nothing is wrong.
-    pub(in super::super) idle_when: Option<&'static str>,
+pub(crate) struct ColumnStatistics {
+    pub(crate) table: &'static str,
+    pub(crate) name: String,
+    pub(crate) values: ValueStatistics,
+    /// Of a feature's column: the reason for which it may be suspect although nothing is wrong;
+    /// empty if there is none.
+    pub(crate) idle_when: Option<&'static str>,
 }
 
-/// A column's values so far, looked at a row group at a time.
+/// Statistics of a column's values so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in super::super) struct Audit {
+pub(crate) struct ValueStatistics {
     rows: u64,
     nulls: u64,
-    /// The least and the largest value.
+    /// The smallest and the largest value.
     range: Option<(Value, Value)>,
 }
 
@@ -41,18 +42,18 @@ enum Value {
     Text(String),
 }
 
-/// What looks dead about a column.
+/// Why a column is suspect.
 #[derive(Clone, Debug, PartialEq)]
-enum Dead {
-    /// All of so many rows are null.
+enum Suspect {
+    /// All rows, so many, are null.
     Null(u64),
-    /// So many rows are one value, as text, and the others null.
+    /// All rows that are not null, so many, have this value.
     Constant(u64, String),
 }
 
-impl Audit {
-    /// Looks at more rows.
-    pub(super) fn see(&mut self, array: &ArrayRef) {
+impl ValueStatistics {
+    /// Adds the rows of a row group.
+    pub(super) fn add(&mut self, array: &ArrayRef) {
         self.rows += array.len() as u64;
         self.nulls += array.null_count() as u64;
         let range = match array.data_type() {
@@ -67,7 +68,7 @@ impl Audit {
                 (yes || no).then_some((Value::Flag(!no), Value::Flag(yes)))
             }
             DataType::Dictionary(..) => {
-                // The dictionary of a row group has its values alone.
+                // Each row group has its own dictionary, of the values in it.
                 let words = array.as_dictionary::<Int32Type>().values();
                 let words: Vec<&str> = words.as_string::<i32>().iter().flatten().collect();
                 range_of(&words).map(|range| both(range, |word| Value::Text(word.to_owned())))
@@ -83,8 +84,8 @@ impl Audit {
         };
     }
 
-    /// The audit as `run.json` has it.
-    pub(in super::super) fn json(&self) -> Json {
+    /// The statistics as `run.json` has them.
+    pub(crate) fn json(&self) -> Json {
         let share = (self.rows > 0).then(|| self.nulls as f64 / self.rows as f64);
         let (min, max) = match &self.range {
             Some((min, max)) => (min.json(), max.json()),
@@ -98,31 +99,32 @@ impl Audit {
         })
     }
 
-    /// The only value that there is.
+    /// The only value of the column.
     fn constant(&self) -> Option<&Value> {
         let (min, max) = self.range.as_ref()?;
         (min == max).then_some(min)
     }
 
-    /// Whether the column looks dead in a run of so many structures.
-    fn dead(&self, structures: u64) -> Option<Dead> {
+    /// Why the column is suspect in a run of so many structures, if it is.
+    fn suspect(&self, structures: u64) -> Option<Suspect> {
         if self.rows > 0 && self.nulls == self.rows {
-            return Some(Dead::Null(self.rows));
+            return Some(Suspect::Null(self.rows));
         }
         let values = self.rows - self.nulls;
         let only = self.constant()?;
-        let counts = values > CONSTANT_ROWS && structures > 1;
-        counts.then(|| Dead::Constant(values, only.json().to_string()))
+        let counts = values > CONSTANT_ROWS_MAX && structures > 1;
+        counts.then(|| Suspect::Constant(values, only.json().to_string()))
     }
 }
 
-/// Features' columns that look dead in a run of so many structures: a line each,
-/// and one a reason for those that have a reason to.
-pub(in super::super) fn warnings(columns: &[AuditedColumn], structures: u64) -> String {
+/// The suspect columns of features in a run of so many structures: a warning for each, and a note
+/// for each reason.
+pub(crate) fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut text = String::new();
     let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for column in columns {
-        let (Some(reason), Some(dead)) = (column.idle_when, column.audit.dead(structures)) else {
+        let (Some(reason), Some(suspect)) = (column.idle_when, column.values.suspect(structures))
+        else {
             continue;
         };
         let name = format!("{}/{}", column.table, column.name);
@@ -130,9 +132,9 @@ pub(in super::super) fn warnings(columns: &[AuditedColumn], structures: u64) -> 
             idle.entry(reason).or_default().push(name);
             continue;
         }
-        let what = match dead {
-            Dead::Null(rows) => format!("null in all {} rows", grouped(rows)),
-            Dead::Constant(rows, value) => {
+        let what = match suspect {
+            Suspect::Null(rows) => format!("null in all {} rows", grouped(rows)),
+            Suspect::Constant(rows, value) => {
                 format!("{value} in all {} rows with a value", grouped(rows))
             }
         };
@@ -149,7 +151,7 @@ impl Value {
     fn json(&self) -> Json {
         match self {
             Value::Integer(value) => json!(value),
-            // The shortest decimal that is this value, not its 50 bits more.
+            // The shortest decimal of the 32 bits; as 64 bits it would have more digits.
             Value::Real(value) => json!(value.to_string().parse::<f64>().ok()),
             Value::Flag(value) => json!(value),
             Value::Text(value) => json!(value),
@@ -157,7 +159,7 @@ impl Value {
     }
 }
 
-/// The range of an array's values, a stretch between nulls at a time.
+/// The range of an array's values that are not null.
 fn range_of_values<T: ArrowPrimitiveType<Native: PartialOrd>>(
     array: &ArrayRef,
     value: fn(T::Native) -> Value,
@@ -178,7 +180,7 @@ fn range_of_values<T: ArrowPrimitiveType<Native: PartialOrd>>(
 fn range_of<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
     const LANES: usize = 16;
     let first = *values.first()?;
-    // Lanes that do not wait for each other, which the processor takes at once.
+    // Independent lanes, which the compiler turns into vectors.
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut lanes = [(first, first); LANES];
     for chunk in chunks {
@@ -208,10 +210,10 @@ mod tests {
     use arrow_array::{BooleanArray, Float32Array, Int32Array};
     use std::sync::Arc;
 
-    fn audit(groups: impl IntoIterator<Item = ArrayRef>) -> Audit {
-        let mut audit = Audit::default();
-        groups.into_iter().for_each(|array| audit.see(&array));
-        audit
+    fn statistics(groups: impl IntoIterator<Item = ArrayRef>) -> ValueStatistics {
+        let mut statistics = ValueStatistics::default();
+        groups.into_iter().for_each(|array| statistics.add(&array));
+        statistics
     }
 
     fn integers(values: Vec<Option<i32>>) -> ArrayRef {
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_range_is_that_of_all_row_groups_without_their_nulls() {
-        let seen = audit([
+        let seen = statistics([
             integers(vec![None, None]),
             integers(vec![Some(4), None]),
             integers(vec![Some(-3), Some(9), Some(0), Some(1)]),
@@ -229,23 +231,23 @@ mod tests {
         assert_eq!(seen.json(), expected);
         let reals: ArrayRef = Arc::new(Float32Array::from(vec![Some(0.5), None]));
         let expected = json!({ "null_share": 0.5, "constant": true, "min": 0.5, "max": 0.5 });
-        assert_eq!(audit([reals]).json(), expected);
+        assert_eq!(statistics([reals]).json(), expected);
         let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
         let expected = json!({ "null_share": 0.0, "constant": false, "min": false, "max": true });
-        assert_eq!(audit([flags]).json(), expected);
+        assert_eq!(statistics([flags]).json(), expected);
         let mut words = StringDictionaryBuilder::<Int32Type>::new();
         words.extend(["H", "E", "H"].map(Some));
         let expected = json!({ "null_share": 0.0, "constant": false, "min": "E", "max": "H" });
         assert_eq!(
-            audit([Arc::new(words.finish()) as ArrayRef]).json(),
+            statistics([Arc::new(words.finish()) as ArrayRef]).json(),
             expected
         );
         let nothing = json!({ "null_share": null, "constant": false, "min": null, "max": null });
-        assert_eq!(audit([]).json(), nothing);
+        assert_eq!(statistics([]).json(), nothing);
     }
 
     #[test]
-    fn the_range_of_stretches_and_lanes_is_that_of_the_values_one_by_one() {
+    fn the_range_is_that_of_the_values_one_by_one_whatever_the_nulls() {
         let mut state = 1u32;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -256,32 +258,37 @@ mod tests {
                 .map(|_| (next() % 7 != 0).then(&mut next))
                 .collect();
             let there = || values.iter().flatten();
-            let seen = audit([integers(values.clone())]).json();
+            let seen = statistics([integers(values.clone())]).json();
             assert_eq!(seen["min"], json!(there().min()));
             assert_eq!(seen["max"], json!(there().max()));
         }
     }
 
     #[test]
-    fn all_nulls_look_dead_and_one_value_only_over_many_rows_of_several_structures() {
-        let nulls = audit([integers(vec![None; 5])]);
-        assert_eq!(nulls.dead(1), Some(Dead::Null(5)));
-        assert_eq!(audit([]).dead(0), None);
-        let same = |rows| audit([integers(vec![Some(7); rows]), integers(vec![None])]);
-        let dead = Some(Dead::Constant(1001, "7".into()));
-        assert_eq!(same(1001).dead(2), dead);
-        assert_eq!(same(1001).dead(1), None, "one structure may be that even");
-        assert_eq!(same(1000).dead(2), None, "so few may be chance");
-        let different = audit([integers(vec![Some(7); 1001]), integers(vec![Some(8)])]);
-        assert_eq!(different.dead(2), None);
+    fn a_column_is_suspect_if_all_rows_are_null_or_many_rows_of_several_structures_have_one_value()
+    {
+        let nulls = statistics([integers(vec![None; 5])]);
+        assert_eq!(nulls.suspect(1), Some(Suspect::Null(5)));
+        assert_eq!(statistics([]).suspect(0), None);
+        let same = |rows| statistics([integers(vec![Some(7); rows]), integers(vec![None])]);
+        let suspect = Some(Suspect::Constant(1001, "7".into()));
+        assert_eq!(same(1001).suspect(2), suspect);
+        assert_eq!(
+            same(1001).suspect(1),
+            None,
+            "one structure may be that even"
+        );
+        assert_eq!(same(1000).suspect(2), None, "so few may be chance");
+        let different = statistics([integers(vec![Some(7); 1001]), integers(vec![Some(8)])]);
+        assert_eq!(different.suspect(2), None);
     }
 
     #[test]
-    fn only_features_are_warned_of_and_a_reason_is_said_once() {
-        let column = |name: &str, values: Option<i32>, idle_when| AuditedColumn {
+    fn only_columns_of_features_are_warned_of_and_each_reason_is_printed_once() {
+        let column = |name: &str, values: Option<i32>, idle_when| ColumnStatistics {
             table: "residues",
             name: name.into(),
-            audit: audit([integers(vec![values; 2000])]),
+            values: statistics([integers(vec![values; 2000])]),
             idle_when,
         };
         let columns = [

@@ -1,0 +1,142 @@
+//! Writes results in order: good ones into the tables, others into `rejected.jsonl`.
+
+use super::inputs::structure_name;
+use super::output::OutputFolder;
+use super::run_counters::{RunCounters, RunCounts};
+use super::run_json::RunHeader;
+use super::tables::{ColumnStatistics, StructureRows, Tables};
+use crate::error::{Result, printable};
+use crate::features::{Features, Input};
+use crate::workload::{Completion, Sink};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Rejected inputs that the summary lists.
+const REJECTED_LISTED_MAX: usize = 10;
+
+/// Writes the results of a run.
+pub(super) struct ResultWriter {
+    tables: Tables,
+    folder: OutputFolder,
+    counters: Arc<RunCounters>,
+    header: RunHeader,
+    written: WrittenParts,
+    /// The first rejected inputs, each with its reason.
+    rejected: Vec<String>,
+}
+
+/// The parts that every table has, which a killed run leaves behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WrittenParts {
+    pub(super) parts: u64,
+    /// The run's counts at the end of the last part.
+    pub(super) counts: RunCounts,
+}
+
+/// A [`ResultWriter`] after the last result.
+pub(super) struct FinishedWriter {
+    pub(super) folder: OutputFolder,
+    pub(super) written: WrittenParts,
+    /// The tables' columns, or the error that left parts unwritten.
+    pub(super) columns: Result<Vec<ColumnStatistics>>,
+    /// The first rejected inputs, each with its reason.
+    pub(super) rejected: Vec<String>,
+}
+
+impl ResultWriter {
+    /// Writes the first `run.json`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn start(
+        tables: Tables,
+        folder: OutputFolder,
+        counters: Arc<RunCounters>,
+        header: RunHeader,
+    ) -> Result<Self> {
+        let written = WrittenParts::default();
+        folder.record(&header.running(&written))?;
+        Ok(ResultWriter {
+            tables,
+            folder,
+            counters,
+            header,
+            written,
+            rejected: Vec::new(),
+        })
+    }
+
+    /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
+    pub(super) fn finish(mut self, streamed: Result<()>) -> FinishedWriter {
+        let finished = streamed.and_then(|()| {
+            let start = Instant::now();
+            let finished = self.tables.finish();
+            self.counters.add_write(start.elapsed());
+            finished
+        });
+        let columns = finished.map(|(parts, columns)| {
+            let counts = self.counters.counts();
+            self.written = WrittenParts { parts, counts };
+            columns
+        });
+        FinishedWriter {
+            folder: self.folder,
+            written: self.written,
+            columns,
+            rejected: self.rejected,
+        }
+    }
+
+    /// Goes to the input `ordinal`; if a part ends before it, renews `run.json`.
+    fn advance(&mut self, ordinal: u64) -> Result<()> {
+        self.tables.advance(ordinal)?;
+        let parts = self.tables.parts();
+        if parts > self.written.parts {
+            // The counters include every earlier input, and nothing of this one yet.
+            let counts = self.counters.counts();
+            self.written = WrittenParts { parts, counts };
+            self.folder.record(&self.header.running(&self.written))?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, completion: &Completion<Features>) -> Result<()> {
+        let Input {
+            source,
+            ordinal,
+            structure,
+        } = &completion.item;
+        self.advance(*ordinal)?;
+        match (structure, &completion.result) {
+            (Ok(structure), Ok(features)) => {
+                let name = structure_name(source);
+                self.tables
+                    .append(&StructureRows::new(source, name, structure, features))?;
+                self.counters.add_structure(source, structure);
+            }
+            (structure, Err(error)) => {
+                let model = structure.as_ref().ok().map(|structure| structure.model);
+                let line = format!("{source}: {error}");
+                let line = printable(&line);
+                tracing::debug!("rejected {line}");
+                if self.rejected.len() < REJECTED_LISTED_MAX {
+                    self.rejected.push(line.into_owned());
+                }
+                self.folder.reject(source, *ordinal, model, error)?;
+                self.counters.add_rejected();
+            }
+            (Err(_), Ok(_)) => unreachable!("the workload has no result without a structure"),
+        }
+        self.counters.set_inputs(ordinal + 1);
+        Ok(())
+    }
+}
+
+impl Sink<Features> for ResultWriter {
+    fn accept(&mut self, completion: Completion<Features>) -> Result<()> {
+        let start = Instant::now();
+        let taken = self.take(&completion);
+        self.counters.add_write(start.elapsed());
+        taken
+    }
+}

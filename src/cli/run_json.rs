@@ -1,0 +1,232 @@
+//! The contents of `run.json`, from the start of a run to its end.
+
+use super::path_text::text_of;
+use super::plan::Plan;
+use super::result_writer::WrittenParts;
+use super::summary::Outcome;
+use super::tables::ColumnStatistics;
+use crate::error::Error;
+use crate::pipeline::{Latencies, Shrunk, Statistics};
+use crate::replay::Chosen;
+use serde_json::{Map, Value as Json, json};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The keys of `run.json` that are known at the start.
+#[derive(Clone)]
+pub(super) struct RunHeader(Map<String, Json>);
+
+impl RunHeader {
+    /// The keys of a run that starts at `started`.
+    pub(super) fn new(plan: &Plan, started: SystemTime) -> Self {
+        let device = plan.selected.backend.device();
+        let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let arguments = std::env::args_os().skip(1);
+        let arguments: Vec<String> = arguments.map(|it| text_of(Path::new(&it))).collect();
+        let config = object(plan.config.settings.iter().cloned());
+        let provenance = plan.provenance().into_iter();
+        let values = object(provenance.map(|(key, value)| (key, json!(value))));
+        let header = [
+            ("started_unix_s", json!(started.as_secs_f64())),
+            ("arguments", json!(arguments)),
+            ("config", json!(config)),
+            ("values_follow_from", json!(values)),
+            (
+                "backend",
+                json!({
+                    "name": device.backend,
+                    "reason": plan.selected.reason,
+                    "device": device.name,
+                    "uuid": device.uuid,
+                    "pci_bus_id": device.pci_bus_id,
+                    "compute_capability": device.compute_capability,
+                    "driver_version": device.driver_version,
+                }),
+            ),
+            ("mode", json!(plan.config.policy.mode.name())),
+            ("threads", json!(plan.pool.current_num_threads())),
+        ];
+        RunHeader(object(header))
+    }
+
+    /// `run.json` of a run that has written `written` so far.
+    pub(super) fn running(&self, written: &WrittenParts) -> Json {
+        let mut record = self.0.clone();
+        record.insert("state".to_owned(), json!("running"));
+        record.insert("written".to_owned(), written.json());
+        Json::Object(record)
+    }
+
+    /// `run.json` of a run that has ended.
+    pub(super) fn ended(self, plan: &Plan, outcome: &Outcome) -> Json {
+        let stages = outcome
+            .stages()
+            .map(|(name, seconds)| (name, json!(seconds)));
+        let counts = &outcome.counts;
+        let annotations = plan.annotations.as_ref().map(|annotations| {
+            let matches = annotations.matches();
+            json!({
+                "residues": matches.residues,
+                "rows_unmatched": matches.rows_unmatched,
+                "structures_without": matches.structures_without,
+            })
+        });
+        let ended = json!({
+            "state": outcome.state(),
+            "written": outcome.written.json(),
+            "seconds": outcome.elapsed.as_secs_f64(),
+            "interrupted": outcome.interrupted,
+            "error": outcome.error.as_ref().map(Error::to_string),
+            "chosen": outcome.chosen.iter().map(chosen_json).collect::<Vec<_>>(),
+            "trial_seconds": outcome.counters.trial_ns as f64 / 1e9,
+            "slots": outcome.memory.slots,
+            "shrunk": outcome.shrunk.iter().map(Shrunk::to_string).collect::<Vec<_>>(),
+            "counts": {
+                "inputs": counts.inputs,
+                "structures": counts.structures,
+                "residues": counts.residues,
+                "atoms": counts.atoms,
+                "rounded_atoms": counts.rounded_atoms,
+                "scaled_plddt": counts.scaled_plddt,
+                "assemblies": counts.assemblies,
+                "truncated": counts.truncated,
+                "rejected": counts.rejected,
+                "specials_skipped": counts.specials_skipped,
+                "parts": outcome.written.parts,
+                "batches": outcome.counters.batches,
+                "driver_calls": outcome.counters.driver_calls,
+                "graphs_failed": outcome.counters.graphs_failed,
+                "batches_in_larger_bucket": outcome.counters.batches_in_larger_bucket,
+                "batches_as_launches": outcome.counters.batches_as_launches,
+                "verified_batches": outcome.counters.verified_batches,
+                "tried_batches": outcome.counters.tried_batches,
+                "copied_bytes": outcome.counters.copied_bytes,
+                "padding_bytes": outcome.counters.padding_bytes,
+                "restarts": outcome.counters.restarts,
+                "reruns": outcome.counters.reruns,
+                "quarantined": outcome.counters.items_quarantined,
+            },
+            "per_second": {
+                "structures": outcome.per_second(counts.structures),
+                "residues": outcome.per_second(counts.residues),
+                "atoms": outcome.per_second(counts.atoms),
+            },
+            "annotations": annotations,
+            "stage_seconds": object(stages),
+            "statistics": statistics_json(&outcome.statistics),
+            "columns": columns_json(&outcome.columns),
+            "memory_bytes": {
+                "engine_device": outcome.memory.device_bytes(),
+                "engine_pinned": outcome.memory.host_bytes(),
+                "process_peak": peak_memory_bytes(),
+            },
+        });
+        let Json::Object(mut record) = ended else {
+            unreachable!("`json!` made an object");
+        };
+        record.extend(self.0);
+        Json::Object(record)
+    }
+}
+
+/// A JSON object of keys and values.
+fn object(entries: impl IntoIterator<Item = (&'static str, Json)>) -> Map<String, Json> {
+    let entries = entries.into_iter();
+    entries
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
+}
+
+impl WrittenParts {
+    /// The key `written` of `run.json`.
+    pub(super) fn json(&self) -> Json {
+        let WrittenParts { parts, counts } = self;
+        json!({
+            "parts": parts,
+            "inputs": counts.inputs,
+            "structures": counts.structures,
+            "residues": counts.residues,
+            "rejected": counts.rejected,
+        })
+    }
+}
+
+/// The statistics of the columns, by table and name.
+fn columns_json(columns: &[ColumnStatistics]) -> Json {
+    let mut tables = Map::new();
+    for column in columns {
+        let table = tables.entry(column.table).or_insert_with(|| json!({}));
+        table[&column.name] = column.values.json();
+    }
+    Json::Object(tables)
+}
+
+/// The choice of mode auto for the batches of one bucket.
+fn chosen_json(chosen: &Chosen) -> Json {
+    let tried = chosen.tried.iter().map(|tried| {
+        json!({
+            "mode": tried.way.mode.name(),
+            "scope": tried.way.scope.name(),
+            "seconds": tried.period_ns.map(|ns| ns as f64 / 1e9),
+        })
+    });
+    json!({
+        "capacity": chosen.capacity.as_slice(),
+        "mode": chosen.way.mode.name(),
+        "scope": chosen.way.scope.name(),
+        "tried": tried.collect::<Vec<_>>(),
+    })
+}
+
+/// The time of each stage, in seconds and as a share of the wall time.
+fn statistics_json(statistics: &Statistics) -> Json {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let times = [
+        ("input", statistics.input),
+        ("stall", statistics.stall),
+        ("fill", statistics.fill),
+        ("device", statistics.device),
+        ("unpack", statistics.unpack),
+        ("output", statistics.output),
+    ];
+    let times = times.map(|(name, time)| {
+        let busy = json!({
+            "seconds": seconds(time.busy_ns),
+            "share": time.share,
+            "batches": time.batches,
+        });
+        (name, busy)
+    });
+    let latencies = |latencies: &Latencies| {
+        json!({
+            "count": latencies.count(),
+            "p50": seconds(latencies.quantile_ns(0.5)),
+            "p90": seconds(latencies.quantile_ns(0.9)),
+            "p99": seconds(latencies.quantile_ns(0.99)),
+            "max": seconds(latencies.max_ns()),
+        })
+    };
+    json!({
+        "seconds": seconds(statistics.wall_ns),
+        "bound": statistics.bound.map(|stage| stage.name()),
+        "sentence": statistics.sentence(),
+        "stages": times,
+        "slots_in_flight": statistics.slots_in_flight,
+        "overlap": statistics.overlap,
+        "device_overlap": statistics.device_overlap,
+        "latency_seconds": {
+            "batch": latencies(&statistics.batch_latency),
+            "item": latencies(&statistics.item_latency),
+        },
+    })
+}
+
+/// The peak resident memory of the process, where `/proc` reports it.
+fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
