@@ -5,8 +5,8 @@
 
 use crate::random::Random;
 use crate::scale::{READ_FAILS, Scale, WRITE_FAILS, doubled, vectors};
-use crate::seeds::{each_seed, wait};
 use crate::seeds::program::{assert_clean, device, policies};
+use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use tapeloop::pipeline::{Engine, EngineConfig};

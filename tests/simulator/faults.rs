@@ -3,8 +3,8 @@
 
 use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
-use crate::seeds::{each_seed, wait};
 use crate::seeds::program::{BLOCK, Input, Program, device_with, policies};
+use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
