@@ -132,7 +132,7 @@ impl Imports {
             seen
         };
         let reached: BTreeMap<&str, BTreeSet<&str>> =
-            graph.keys().map(|file| (*file, reached(*file))).collect();
+            graph.keys().map(|file| (*file, reached(file))).collect();
         let mut circles = BTreeSet::new();
         for (file, others) in &reached {
             let back = |other: &&&str| reached.get(**other).is_some_and(|r| r.contains(file));
@@ -263,7 +263,7 @@ impl Scan<'_> {
                     let before = self.at.checked_sub(1).map_or("", |at| self.token(at));
                     let is_reexport = [")", "pub"].contains(&before);
                     self.at += 1;
-                    self.tree(&Vec::new(), inside, is_reexport);
+                    self.tree(&[], inside, is_reexport);
                 }
                 "struct" | "enum" | "union" | "fn" | "trait" | "const" | "static" | "type"
                 | "!"
@@ -344,8 +344,8 @@ impl Scan<'_> {
     }
 
     /// A tree of `use`, up to after its `;`, `,` or before its `}`.
-    fn tree(&mut self, prefix: &Vec<String>, inside: &[String], is_reexport: bool) {
-        let mut path = prefix.clone();
+    fn tree(&mut self, prefix: &[String], inside: &[String], is_reexport: bool) {
+        let mut path = prefix.to_owned();
         loop {
             match self.token(self.at) {
                 "{" => {

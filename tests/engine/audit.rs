@@ -1,9 +1,8 @@
 //! What a graph holds is what was lowered, and only the slot's own addresses: on
 //! the CPU and on the simulated device, in both builds.
 
-use crate::gather;
-
 use crate::forward::BackendHooks;
+use crate::gather;
 use crate::gather::{Gather, Slot, devices};
 use crate::tamper::{Change, Tamper};
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 //! embedder's memory, on the CPU and on the simulated device.
 
 use crate::gather;
-
 use crate::gather::{Gather, Params, TABLE, devices, policies};
 use tapeloop::backend::{AllocationView, Space};
 use tapeloop::record::StructArg;

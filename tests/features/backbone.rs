@@ -1,11 +1,10 @@
 //! Angles of the backbone and of the C-alpha trace against the maths library, and
 //! where they are null.
 
-use crate::samples;
-use crate::tables;
-
 use crate::made_up::structure;
+use crate::samples;
 use crate::samples::samples;
+use crate::tables;
 use std::slice;
 use tapeloop::features::{Column, FeatureConfig, FeatureName, FeatureTable, TableName};
 use tapeloop::structure::{MISSING, Residue, Structure};

@@ -3,10 +3,9 @@
 
 mod pieces;
 
-use crate::tables;
-
 use crate::made_up::structure;
 use crate::samples::{sample, samples};
+use crate::tables;
 use std::slice;
 use tapeloop::features::{
     Column, ColumnKind, Dssp, DsspVersion, FeatureConfig, FeatureName, FeatureTable, TableName,

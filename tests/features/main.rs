@@ -12,6 +12,7 @@ mod tables;
 
 mod backbone;
 mod contacts;
+mod definitions;
 mod dssp;
 mod golden;
 mod properties;

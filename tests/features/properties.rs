@@ -3,9 +3,8 @@
 
 mod chain_order;
 
-use crate::tables;
-
 use crate::samples::{sample, samples};
+use crate::tables;
 use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;

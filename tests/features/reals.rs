@@ -1,10 +1,9 @@
 //! Real columns of residues in 16 bits: within their bound of those in 32, while
 //! everything else stays what it is.
 
+use crate::made_up::structure;
 use crate::samples;
 use crate::tables;
-
-use crate::made_up::structure;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::features::{
     Column, ColumnKind, FeatureConfig, FeatureTable, Features, Fusion, Reals, TableName,

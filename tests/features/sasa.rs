@@ -1,8 +1,7 @@
 //! Solvent-accessible areas against a naive definition in double precision.
 
-use crate::tables;
-
 use crate::made_up::{moved, structure};
+use crate::tables;
 use rayon::ThreadPoolBuilder;
 use std::path::Path;
 use std::{slice, sync::Arc};

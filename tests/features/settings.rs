@@ -4,9 +4,9 @@
 mod edges;
 mod refused;
 
-use crate::tables;
-
+use crate::definitions::{assert_close, c_alphas, distance2, wcn};
 use crate::made_up::{moved, structure};
+use crate::tables;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{slice, sync::Arc};
 use tapeloop::ErrorKind;
@@ -21,12 +21,6 @@ use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{AtomClass, MISSING, Residue, Structure};
 use tapeloop::workload::{Completion, Extent, Workload};
 
-fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
-    (0..3)
-        .map(|axis| (i64::from(a[axis]) - i64::from(b[axis])).pow(2))
-        .sum()
-}
-
 fn contact_numbers(positions: &[Option<[i32; 3]>], cutoff_milli: i64) -> Vec<i32> {
     let near = |i: usize, a: [i32; 3]| {
         let others = positions.iter().enumerate().filter(|(j, _)| *j != i);
@@ -39,10 +33,6 @@ fn contact_numbers(positions: &[Option<[i32; 3]>], cutoff_milli: i64) -> Vec<i32
     positions.iter().enumerate().map(count).collect()
 }
 
-fn c_alphas(s: &Structure) -> Vec<Option<[i32; 3]>> {
-    s.residues.iter().map(|r| s.position(r.ca)).collect()
-}
-
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
     let of = |r: &Residue| {
         let ca = s.position(r.ca)?;
@@ -51,18 +41,6 @@ fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
         real.or_else(|| Some(virtual_c_beta(s.position(r.n)?, ca, s.position(r.c)?)))
     };
     s.residues.iter().map(of).collect()
-}
-
-fn wcn(ca: &[Option<[i32; 3]>]) -> Vec<f64> {
-    let sum = |a: [i32; 3]| -> f64 {
-        let d2 = ca
-            .iter()
-            .flatten()
-            .map(|b| distance2(a, *b))
-            .filter(|d2| *d2 > 0);
-        d2.map(|d2| 1e6 / d2 as f64).sum()
-    };
-    ca.iter().map(|a| a.map_or(f64::NAN, sum)).collect()
 }
 
 fn half_spheres(s: &Structure, radius_milli: i64) -> Vec<(i32, i32)> {
@@ -134,15 +112,10 @@ fn rg(points: &[[i32; 3]]) -> f64 {
     (squares.sum::<f64>() / n).sqrt() / 1000.0
 }
 
-fn assert_close(name: &str, found: &Column, expected: &[f64]) {
-    let Column::Real(found) = found else {
-        panic!("{name} is real")
-    };
-    assert_eq!(found.len(), expected.len());
-    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-        let close = (f64::from(*found) - expected).abs() <= 1e-5 * expected.abs().max(1e-3);
-        let null = found.is_nan() && expected.is_nan();
-        assert!(close || null, "{name} of {i}: {found}, expected {expected}");
+fn assert_column_close(name: &str, found: &Column, expected: &[f64]) {
+    match found {
+        Column::Real(found) => assert_close(name, found, expected, 1e-5),
+        Column::Count(_) => panic!("{name} is real"),
     }
 }
 
@@ -171,14 +144,14 @@ fn assert_matches(s: &Structure, table: &FeatureTable) {
         let expected = Column::Count(contact_numbers(&cb, 1000 * angstrom));
         assert_eq!(of_residues(table, &format!("cn_cb_{angstrom}")), &expected);
     }
-    assert_close("wcn", of_residues(table, "wcn"), &wcn(&ca));
+    assert_column_close("wcn", of_residues(table, "wcn"), &wcn(s).0);
     let (up, down) = half_spheres(s, 12_000).into_iter().unzip();
     assert_eq!(of_residues(table, "hse_a_up"), &Column::Count(up));
     assert_eq!(of_residues(table, "hse_a_down"), &Column::Count(down));
-    assert_close("b_z", of_residues(table, "b_z"), &b_z(s));
-    assert_close("rg", of_structure(table, "rg"), &[rg(&s.xyz)]);
+    assert_column_close("b_z", of_residues(table, "b_z"), &b_z(s));
+    assert_column_close("rg", of_structure(table, "rg"), &[rg(&s.xyz)]);
     let ca: Vec<_> = ca.into_iter().flatten().collect();
-    assert_close("rg_ca", of_structure(table, "rg_ca"), &[rg(&ca)]);
+    assert_column_close("rg_ca", of_structure(table, "rg_ca"), &[rg(&ca)]);
 }
 
 fn pool(threads: usize) -> Arc<ThreadPool> {

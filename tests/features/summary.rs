@@ -1,10 +1,9 @@
 //! B factors and pLDDT, and what chains and structures have of their rows, against
 //! definitions written out naively.
 
-use crate::tables;
-
 use crate::made_up::structure;
 use crate::samples::{sample, samples};
+use crate::tables;
 use tapeloop::features::{Column, FeatureConfig, FeatureName, FeatureTable, TableName};
 use tapeloop::structure::{BFactorKind, LooseSpan, MISSING, Structure};
 

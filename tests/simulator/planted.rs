@@ -2,7 +2,6 @@
 //! clean on the same seeds.
 
 use crate::give;
-
 use crate::give::Give;
 use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug};

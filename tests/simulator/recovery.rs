@@ -1,10 +1,9 @@
 //! A supervised device that is lost: everything comes back right but the items that
 //! lose it, whatever fails and whenever.
 
-use crate::seeds;
-
 use crate::random::Random;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
+use crate::seeds;
 use crate::seeds::program::{assert_clean, auto_policies, device_with};
 use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
