@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// What each top-level module may name with `crate::`.
 const ARROWS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("svg", &[]),
     ("record", &["error"]),
     ("workload", &["error", "record"]),
     ("backend", &["error", "record", "workload"]),
@@ -14,7 +15,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("replay", &["error", "record", "workload", "backend"]),
     (
         "pipeline",
-        &["error", "record", "workload", "backend", "memory", "replay"],
+        &[
+            "error", "svg", "record", "workload", "backend", "memory", "replay",
+        ],
     ),
     ("structure", &["error", "record", "workload"]),
     ("features", &["error", "record", "workload", "structure"]),
@@ -22,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "bench",
         &[
             "error",
+            "svg",
             "record",
             "workload",
             "backend",
@@ -35,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "error",
+            "svg",
             "record",
             "workload",
             "backend",

@@ -6,7 +6,7 @@
 //! from the timestamps of a timed replay (`crate::replay::timed`).
 
 mod chrome;
-mod svg;
+mod drawing;
 
 use crate::backend::{TIMESTAMPS, Timestamps, host_ns};
 use crate::error::{Error, Result};

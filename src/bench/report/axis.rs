@@ -1,7 +1,6 @@
 //! Where values stand on an axis, and its ticks.
 
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use std::ops::Range;
+use crate::svg::tick_step;
 
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +24,19 @@ pub(super) struct Axis {
     pub(super) tick: fn(f64) -> String,
 }
 
-/// An axis with range and ticks, all by [`Axis::place`].
+/// The range of an axis and its ticks, in the units of [`Axis::place`].
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ruler {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) ticks: Vec<(f64, String)>,
+}
+
+impl Ruler {
+    /// Where a place stands between two coordinates of a drawing.
+    pub(super) fn between(&self, place: f64, from: f64, to: f64) -> f64 {
+        from + (place - self.low) / (self.high - self.low) * (to - from)
+    }
 }
 
 impl Axis {
@@ -65,7 +71,7 @@ impl Axis {
 
     fn linear(&self, low: f64, high: f64, ticks: usize) -> Ruler {
         let high = if high > low { high } else { low + 1.0 };
-        let step = step((high - low) / ticks.max(1) as f64);
+        let step = tick_step(high - low, ticks.max(1) as f64);
         let first = (low / step).ceil() as i64;
         let last = (high / step).floor() as i64;
         let at = (first..=last).map(|tick| tick as f64 * step);
@@ -148,49 +154,6 @@ impl Axis {
             ticks: kept,
         }
     }
-}
-
-/// A ruler is a coordinate of plotters, over places.
-impl Ranged for Ruler {
-    type ValueType = f64;
-    type FormatOption = NoDefaultFormatting;
-
-    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
-        let part = (place - self.low) / (self.high - self.low);
-        from + (part * f64::from(to - from)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match hint.weight().allow_light_points() {
-            true => Vec::new(),
-            false => self.ticks.iter().map(|(place, _)| *place).collect(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
-    }
-}
-
-impl ValueFormatter<f64> for Ruler {
-    fn format(place: &f64) -> String {
-        place.to_string()
-    }
-
-    fn format_ext(&self, place: &f64) -> String {
-        let tick = self.ticks.iter().find(|(tick, _)| tick == place);
-        tick.map_or_else(|| Self::format(place), |(_, text)| text.clone())
-    }
-}
-
-/// The next round step: 1, 2 or 5 of a power of ten.
-fn step(least: f64) -> f64 {
-    let power = 10_f64.powf(least.log10().floor());
-    let round = [1.0, 2.0, 5.0, 10.0].into_iter();
-    let fits = round
-        .map(|part| part * power)
-        .find(|step| *step >= least * 0.999);
-    fits.unwrap_or(10.0 * power)
 }
 
 /// `99.9%` of a share.

@@ -2,9 +2,9 @@
 //! and no script, and is drawn for wide and narrow rooms, on light and dark grounds.
 
 mod axis;
-mod canvas;
 mod charts;
 mod figure;
+mod layout;
 mod page;
 mod plot;
 mod rows;
@@ -35,5 +35,5 @@ pub fn html(records: &[Record]) -> Result<String> {
         words: verdict::words(run, &points),
         sections: charts::sections(&points, &run.limits),
     };
-    Ok(page::page(&content)?.into_string())
+    Ok(page::page(&content).into_string())
 }

@@ -6,7 +6,6 @@ use super::verdict::Words;
 use crate::bench::points::{Point, full_title};
 use crate::bench::record::{Limits, Outcome, Record, Run};
 use crate::bench::units;
-use crate::error::Result;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// All that the page shows.
@@ -18,13 +17,9 @@ pub(super) struct Content<'a> {
     pub(super) sections: Vec<Section>,
 }
 
-pub(super) fn page(content: &Content<'_>) -> Result<Markup> {
+pub(super) fn page(content: &Content<'_>) -> Markup {
     let run = content.run;
-    let mut sections = Vec::new();
-    for section in &content.sections {
-        sections.push(drawn(section)?);
-    }
-    Ok(html! {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -45,7 +40,10 @@ pub(super) fn page(content: &Content<'_>) -> Result<Markup> {
                     }
                     (machine(run))
                     (limits(&run.limits))
-                    @for section in &sections { (section) }
+                    @for section in &content.sections {
+                        h2 { (section.title) }
+                        @for figure in &section.figures { (figure.markup()) }
+                    }
                     (notes(content.points))
                     h2 { "All points" }
                     p { "Each as it was measured; charts put together what was measured more than once. "
@@ -54,18 +52,7 @@ pub(super) fn page(content: &Content<'_>) -> Result<Markup> {
                 }
             }
         }
-    })
-}
-
-fn drawn(section: &Section) -> Result<Markup> {
-    let mut figures = Vec::new();
-    for figure in &section.figures {
-        figures.push(figure.markup()?);
     }
-    Ok(html! {
-        h2 { (section.title) }
-        @for figure in &figures { (figure) }
-    })
 }
 
 fn refused(points: &[Point]) -> Markup {

@@ -3,11 +3,12 @@
 use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
-use super::super::style::{Ink, Look};
+use super::super::style::Look;
 use super::{bases, capital, workload};
 use crate::bench::points::{Point, title};
 use crate::bench::record::Share;
 use crate::bench::units;
+use crate::svg::Ink;
 
 pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     let mut rows = Vec::new();

@@ -1,21 +1,23 @@
-//! A timeline as a drawing that says which stage bounds: some batches in a row,
-//! stage by stage and slot by slot.
-
-mod style;
+//! A timeline as a drawing: some consecutive batches, stage by stage and slot by slot, with the
+//! stage that bounds the run.
 
 use super::{Span, SpanKind, Timeline, covered_ns};
 use crate::pipeline::statistics::{Stage, Statistics};
-use std::fmt::Write;
+use crate::svg::{Ink, Svg, on_dark, tick_step};
 use std::ops::Range;
 
 const WIDTH: f64 = 1200.0;
-/// Where time begins and ends.
+/// Where the time axis begins and ends.
 const LEFT: f64 = 132.0;
 const RIGHT: f64 = 1075.0;
 const ROW: f64 = 24.0;
 const ROW_STEP: f64 = 30.0;
-/// Room for a number in a bar.
+/// The width of a digit in a bar.
 const DIGIT: f64 = 7.0;
+/// Where the labels of the time axis stand.
+const AXIS: f64 = 142.0;
+/// The height of a heading between rows.
+const SECTION: f64 = 14.0;
 
 /// A row of the upper part: what some kinds of spans cover over all slots.
 struct Row {
@@ -70,29 +72,34 @@ const IN_FLIGHT: Row = Row {
 };
 
 impl Timeline {
-    /// The drawing, for light and dark grounds. `title` says what ran.
+    /// Draws the timeline as an SVG file, for light and dark grounds. `title` says what ran.
     ///
-    /// Of the batches that were sampled it shows the latest whole window, from the
-    /// moment that no batch before it is left in a slot.
+    /// The drawing shows the latest complete window of sampled batches, from the moment when no
+    /// earlier batch is left in a slot.
     pub fn to_svg(&self, statistics: &Statistics, title: &str) -> String {
+        let mut svg = Svg::default();
+        let sentence = capital(&statistics.sentence());
         let Some(shown) = self.shown() else {
-            return document(90.0, &heading(&statistics.sentence(), title, None));
+            heading(&mut svg, &sentence, "", title);
+            return file(svg, 90.0, &sentence);
         };
+        let title = format!("{title}{}", self.what_is_shown(&shown));
+        let on_device = self.on_device(&shown).unwrap_or_default();
+        heading(&mut svg, &sentence, &on_device, &title);
+        let is_timed = self.spans.iter().any(|span| span.kind.is_of_device());
+        legend(&mut svg, is_timed);
         let rows = self.rows();
-        let busy: Vec<f64> = rows.iter().map(|row| self.busy(row, &shown)).collect();
+        let stages = 182.0;
+        let slots = stages + 10.0 + SECTION + rows.len() as f64 * ROW_STEP;
+        let end = slots + self.slots as f64 * ROW_STEP;
+        axis(&mut svg, &shown, AXIS, end - ROW_STEP + ROW + 4.0);
         let mut draw = Drawing {
-            text: heading(
-                &statistics.sentence(),
-                &format!("{title}{}", self.what_is_shown(&shown)),
-                self.on_device(&shown).as_deref(),
-            ),
-            y: 112.0,
+            svg,
+            y: stages,
             shown,
         };
-        draw.legend(self.spans.iter().any(|span| span.kind.is_of_device()));
-        let (axis_y, axis_at) = (draw.y, draw.text.len());
-        draw.y += 26.0;
         draw.section("Stages", "share of the time shown");
+        let busy: Vec<f64> = rows.iter().map(|row| self.busy(row, &draw.shown)).collect();
         let bounding = bounding(&rows, &busy, statistics);
         for (place, (row, share)) in rows.iter().zip(&busy).enumerate() {
             let mark = (bounding == Some(place)).then(|| mark(statistics));
@@ -103,9 +110,8 @@ impl Timeline {
                 }
             }
             draw.share(*share, mark);
-            draw.y += ROW_STEP;
         }
-        draw.y += 10.0;
+        draw.y = slots;
         draw.section("Slots", "");
         for slot in 0..self.slots {
             draw.label(&format!("slot {slot}"), false);
@@ -121,13 +127,11 @@ impl Timeline {
             }
             let share = self.covered(&[SpanKind::Flight], Some(slot), &draw.shown);
             draw.share(share, None);
-            draw.y += ROW_STEP;
         }
-        // Under the bars.
-        let axis = draw.axis(axis_y);
-        draw.text.insert_str(axis_at, &axis);
-        draw.note();
-        document(draw.y, &draw.text)
+        let note = "A gap in filling is time without items. Kernels reach from a batch's last \
+                    upload to its last kernel. Numbers are those of batches.";
+        draw.svg.text(Ink::Quiet, (LEFT, end + 18.0), note);
+        file(draw.svg, end + 34.0, &sentence)
     }
 
     fn rows(&self) -> Vec<Row> {
@@ -293,202 +297,155 @@ fn length(ns: u64) -> String {
     format!("{value:.decimals$} {name}")
 }
 
-/// A step of 1, 2 or 5 and zeros that divides a length into ten parts at most.
-fn step(length: f64) -> f64 {
-    let least = length / 10.0;
-    let power = 10_f64.powf(least.log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
-    let fits = steps.iter().find(|step| **step >= least * (1.0 - 1e-9));
-    *fits.unwrap_or(&steps[3])
+/// How the spans of a kind are painted.
+fn class(kind: SpanKind) -> String {
+    let ink = match kind {
+        SpanKind::Stall => return "stall".to_owned(),
+        SpanKind::Fill => Ink::Blue,
+        SpanKind::Submit => Ink::Navy,
+        SpanKind::Flight => Ink::Grey,
+        SpanKind::Unpack => Ink::Pink,
+        SpanKind::Upload => Ink::Sky,
+        SpanKind::Kernels => Ink::Orange,
+        SpanKind::Download => Ink::Green,
+    };
+    ink.to_string()
 }
 
-/// The drawing so far, and how far down it is. Writing to a string cannot fail.
+/// The drawing so far, and the top of the next row.
 struct Drawing {
-    text: String,
+    svg: Svg,
     y: f64,
     shown: Shown,
 }
 
 impl Drawing {
+    /// Writes a heading above the rows that follow.
     fn section(&mut self, name: &str, about: &str) {
-        let y = self.y + 4.0;
-        let _ = writeln!(
-            self.text,
-            "<text class=\"section\" x=\"24\" y=\"{y}\">{name}</text>\
-             <text class=\"quiet end\" x=\"{}\" y=\"{y}\">{about}</text>",
-            WIDTH - 20.0
-        );
-        self.y += 14.0;
+        let y = self.y - 10.0;
+        self.svg.text("text section", (24.0, y), name);
+        let quiet = format_args!("{} end", Ink::Quiet);
+        self.svg.text(quiet, (WIDTH - 20.0, y), about);
     }
 
     fn label(&mut self, name: &str, strong: bool) {
-        let class = if strong { "label strong" } else { "label" };
-        let (x, y) = (LEFT - 12.0, self.y + 16.0);
-        let _ = writeln!(
-            self.text,
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{name}</text>\
-             <rect class=\"track\" x=\"{LEFT}\" y=\"{}\" width=\"{}\" height=\"{ROW}\"/>",
-            self.y,
-            RIGHT - LEFT
-        );
+        let class = if strong {
+            "text end strong"
+        } else {
+            "text end"
+        };
+        self.svg.text(class, (LEFT - 12.0, self.y + 16.0), name);
+        let size = (RIGHT - LEFT, ROW);
+        self.svg.rect(Ink::Track, (LEFT, self.y), size);
     }
 
-    /// The part of a span that is shown, `inset` from the edges of its row, with its
-    /// batch's number where there is room for it.
+    /// Draws the part of a span that is shown, `inset` from the edges of its row, with the number
+    /// of its batch if that fits.
     fn bar(&mut self, span: &Span, inset: f64, numbered: bool) {
         let Some((start, end)) = self.shown.cut(span) else {
             return;
         };
         let (x, width) = (self.shown.x(start), self.shown.x(end) - self.shown.x(start));
-        let (y, height) = (self.y + inset, ROW - 2.0 * inset);
         let took = length(span.end_ns - span.start_ns);
-        let (kind, batch) = (span.kind.name(), span.batch);
-        let class = style::class(span.kind);
-        let _ = writeln!(
-            self.text,
-            "<rect class=\"{class}\" x=\"{x:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{height}\">\
-             <title>batch {batch}, slot {}: {kind}, {took}</title></rect>",
-            width.max(0.4),
-            span.slot,
-        );
+        let Span {
+            batch, slot, kind, ..
+        } = *span;
+        let title = format!("batch {batch}, slot {slot}: {}, {took}", kind.name());
+        let (at, size) = ((x, self.y + inset), (width.max(0.4), ROW - 2.0 * inset));
+        self.svg.titled_rect(class(kind), at, size, &title);
         let number = batch.to_string();
         if numbered && width > DIGIT * number.len() as f64 + 6.0 {
-            let _ = writeln!(
-                self.text,
-                "<text class=\"number\" x=\"{:.2}\" y=\"{}\">{number}</text>",
-                x + width / 2.0,
-                self.y + 16.0
-            );
+            let class = format_args!("{} small middle", Ink::OnBar);
+            let at = (x + width / 2.0, self.y + 16.0);
+            self.svg.text(class, at, &number);
         }
     }
 
+    /// Ends a row with its share, and with `mark` if it bounds the run.
     fn share(&mut self, share: f64, mark: Option<&str>) {
-        let class = if mark.is_some() { "strong" } else { "value" };
-        let (x, y) = (RIGHT + 44.0, self.y + 16.0);
-        let _ = writeln!(
-            self.text,
-            "<text class=\"{class} end\" x=\"{x}\" y=\"{y}\">{:.0}%</text>",
-            100.0 * share
-        );
+        let class = if mark.is_some() {
+            "text end strong"
+        } else {
+            "text end"
+        };
+        let y = self.y + 16.0;
+        let percent = format!("{:.0}%", 100.0 * share);
+        self.svg.text(class, (RIGHT + 44.0, y), &percent);
         if let Some(mark) = mark {
-            let x = RIGHT + 50.0;
-            let _ = writeln!(
-                self.text,
-                "<text class=\"mark\" x=\"{x}\" y=\"{y}\">{mark}</text>"
-            );
+            self.svg.text("mark strong", (RIGHT + 50.0, y), mark);
         }
-    }
-
-    fn legend(&mut self, timed: bool) {
-        let mut entries = vec![
-            (SpanKind::Fill, "filling"),
-            (SpanKind::Submit, "submitting"),
-            (SpanKind::Stall, "no free slot"),
-        ];
-        if timed {
-            entries.extend([
-                (SpanKind::Upload, "upload"),
-                (SpanKind::Kernels, "kernels"),
-                (SpanKind::Download, "download"),
-            ]);
-        }
-        entries.extend([
-            (SpanKind::Unpack, "unpacking"),
-            (SpanKind::Flight, "given to the device, not seen done"),
-        ]);
-        let mut x = LEFT;
-        for (kind, name) in entries {
-            let class = style::class(kind);
-            let _ = writeln!(
-                self.text,
-                "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"14\" height=\"14\"/>\
-                 <text x=\"{}\" y=\"{}\">{name}</text>",
-                self.y - 12.0,
-                x + 20.0,
-                self.y
-            );
-            x += 20.0 + 7.0 * name.chars().count() as f64 + 24.0;
-        }
-        self.y += 30.0;
-    }
-
-    /// What the picture does not say by itself.
-    fn note(&mut self) {
-        self.y += 18.0;
-        let _ = writeln!(
-            self.text,
-            "<text class=\"quiet\" x=\"{LEFT}\" y=\"{}\">A gap in filling is time without items. \
-             Kernels reach from a batch's last upload to its last kernel. Numbers are those of \
-             batches.</text>",
-            self.y
-        );
-        self.y += 16.0;
-    }
-
-    /// Ticks at `top`, and lines from there to the last row.
-    fn axis(&self, top: f64) -> String {
-        let mut text = String::new();
-        let (scale, name) = unit(self.shown.ns() as f64);
-        let length = self.shown.ns() as f64 / scale;
-        let step = step(length);
-        let bottom = self.y - ROW_STEP + ROW + 4.0;
-        let decimals = (-step.log10().floor()).max(0.0) as usize;
-        for tick in 0..=(length / step) as usize {
-            let value = tick as f64 * step;
-            let x = LEFT + (RIGHT - LEFT) * value / length;
-            let unit = if tick == 0 {
-                format!(" {name}")
-            } else {
-                String::new()
-            };
-            let _ = writeln!(
-                text,
-                "<line class=\"tick\" x1=\"{x:.2}\" y1=\"{}\" x2=\"{x:.2}\" y2=\"{bottom}\"/>\
-                 <text class=\"tick-label\" x=\"{x:.2}\" y=\"{top}\">{value:.decimals$}{unit}</text>",
-                top + 5.0
-            );
-        }
-        text
+        self.y += ROW_STEP;
     }
 }
 
-/// The words above the drawing.
-fn heading(sentence: &str, title: &str, on_device: Option<&str>) -> String {
-    let mut letters = sentence.chars();
-    let first = letters
-        .next()
-        .map(|letter| letter.to_uppercase().to_string());
-    let headline = first.unwrap_or_default() + letters.as_str();
-    let mut text = String::new();
-    let lines = [
-        ("headline", 38.0, headline.as_str()),
-        ("second", 62.0, on_device.unwrap_or_default()),
-        ("quiet", 82.0, title),
+fn legend(svg: &mut Svg, is_timed: bool) {
+    const ENTRIES: [(SpanKind, &str); 8] = [
+        (SpanKind::Fill, "filling"),
+        (SpanKind::Submit, "submitting"),
+        (SpanKind::Stall, "no free slot"),
+        (SpanKind::Upload, "upload"),
+        (SpanKind::Kernels, "kernels"),
+        (SpanKind::Download, "download"),
+        (SpanKind::Unpack, "unpacking"),
+        (SpanKind::Flight, "on the device, not yet seen to be done"),
     ];
-    for (class, y, line) in lines {
-        let line = escaped(line);
-        let _ = writeln!(
-            text,
-            "<text class=\"{class}\" x=\"24\" y=\"{y}\">{line}</text>"
-        );
+    let entries = ENTRIES.into_iter();
+    let (mut x, y) = (LEFT, 112.0);
+    for (kind, name) in entries.filter(|(kind, _)| is_timed || !kind.is_of_device()) {
+        svg.rect(class(kind), (x, y - 12.0), (14.0, 14.0));
+        svg.text(Ink::Text, (x + 20.0, y), name);
+        x += 20.0 + 7.0 * name.chars().count() as f64 + 24.0;
     }
-    text
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+/// Draws the time axis: ticks at `top`, and lines from there to `bottom`.
+fn axis(svg: &mut Svg, shown: &Shown, top: f64, bottom: f64) {
+    let (scale, name) = unit(shown.ns() as f64);
+    let length = shown.ns() as f64 / scale;
+    let step = tick_step(length, 10.0);
+    let decimals = (-step.log10().floor()).max(0.0) as usize;
+    for tick in 0..=(length / step) as usize {
+        let value = tick as f64 * step;
+        let x = LEFT + (RIGHT - LEFT) * value / length;
+        svg.line(Ink::Grid, &[(x, top + 5.0), (x, bottom)]);
+        let unit = if tick == 0 {
+            format!(" {name}")
+        } else {
+            String::new()
+        };
+        let class = format_args!("{} small middle", Ink::Quiet);
+        svg.text(class, (x, top), &format!("{value:.decimals$}{unit}"));
+    }
 }
 
-fn document(height: f64, body: &str) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\">\n<style>\n{}</style>\n{}\
-         <rect class=\"ground\" width=\"{WIDTH}\" height=\"{height}\"/>\n{body}</svg>\n",
-        style::SHEET,
-        style::PATTERN
-    )
+/// Writes the words above the drawing.
+fn heading(svg: &mut Svg, headline: &str, second: &str, title: &str) {
+    svg.text("text headline", (24.0, 38.0), headline);
+    svg.text("text second", (24.0, 62.0), second);
+    svg.text(Ink::Quiet, (24.0, 82.0), title);
+}
+
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase());
+    first.into_iter().flatten().chain(letters).collect()
+}
+
+fn file(svg: Svg, height: f64, title: &str) -> String {
+    const RULES: &str = "\
+        .headline { font-size: 20px; font-weight: 700 }\n\
+        .second { font-size: 15px }\n\
+        .section { font-size: 14px; font-weight: 700 }\n\
+        .small { font-size: 11px }\n\
+        .stall { fill: url(#hatch) }\n\
+        .mark { color: #c0392b }\n";
+    // What a stall is filled with.
+    const HATCH: &str = "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+        patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
+        <rect class=\"track\" width=\"6\" height=\"6\"/>\
+        <rect class=\"quiet\" width=\"2.5\" height=\"6\" opacity=\"0.5\"/></pattern></defs>\n";
+    let rules = RULES.to_owned() + &on_dark(".mark { color: #ff8a75 }\n");
+    svg.file((WIDTH, height), title, &rules, HATCH)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ fn on_a_device(range: Range<u64>, batches: u64) -> Timeline {
         for (free, (length, kind)) in free.iter_mut().zip(parts) {
             let begun = at.max(*free);
             *free = begun + length;
-            // Waiting for its turn counts as the stage's, as stamps have it.
+            // Timestamps count the wait for a stage as part of it.
             add(kind, at, *free);
             at = *free;
         }
@@ -86,7 +86,7 @@ fn marked(svg: &str) -> (&str, &str) {
         let text = &svg[at..];
         &text[text.find('>').unwrap() + 1..text.find("</").unwrap()]
     };
-    (after("label strong"), after("mark"))
+    (after("text end strong"), after("mark strong"))
 }
 
 #[test]
@@ -164,11 +164,7 @@ fn without_times_of_the_device_its_row_is_what_was_in_flight() {
 }
 
 #[test]
-fn ticks_are_round_and_few() {
-    assert_eq!(
-        [step(316.0), step(20.2), step(1.0), step(9.9)],
-        [50.0, 5.0, 0.1, 1.0]
-    );
+fn lengths_keep_three_digits() {
     assert_eq!(
         [
             length(316_000),
