@@ -1,6 +1,6 @@
 //! A run beside another: which points became faster or slower, beyond what noise does.
 //!
-//! A point is told to be faster or slower where two things hold. The repetitions of the
+//! A point is finding to be faster or slower where two things hold. The repetitions of the
 //! two runs differ by the rank test of Mann and Whitney, exact, at 1%: with three or
 //! four repetitions, which cannot reach that, they have to be apart completely. And the
 //! medians differ by more than a floor of 2%, or of the spread within the runs where
@@ -9,10 +9,10 @@
 
 mod table;
 
-use super::points::{self, Point, last_run, names};
+use super::format;
+use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
-use super::statistics::{Change, Told, median};
-use super::units;
+use super::statistics::{Change, Finding, median};
 use crate::error::{Error, Result};
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub enum Verdict {
     Faster,
     /// Its outputs were wrong and are right now.
     Mended,
-    /// No difference that can be told, and one of 10% could have been.
+    /// No difference that can be finding, and one of 10% could have been.
     Same,
     /// Too few repetitions, or too much spread to tell a difference of 10%.
     Unclear,
@@ -126,8 +126,8 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
     if machines == Machines::Same {
         same_machine(old_run, new_run)?;
     }
-    let old_points = points::points(&old_records);
-    let new_points = points::points(&new_records);
+    let old_points = merged::merge(&old_records);
+    let new_points = merged::merge(&new_records);
     let named = Names::of(&old_points, &new_points);
     let machine = machine_change(old_run, new_run, &old_points, &new_points);
     let mut compared = Vec::new();
@@ -156,17 +156,17 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
     })
 }
 
-fn find<'a>(points: &'a [Point], like: &Point) -> Option<&'a Point> {
+fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedPoint> {
     points
         .iter()
-        .find(|point| points::same(&point.facts, &like.facts))
+        .find(|point| merged::same(&point.facts, &like.facts))
 }
 
 /// Points by the names that tell them from the others of their workload.
 struct Names(Vec<(PointFacts, String)>);
 
 impl Names {
-    fn of(old: &[Point], new: &[Point]) -> Self {
+    fn of(old: &[MergedPoint], new: &[MergedPoint]) -> Self {
         let gone = old.iter().filter(|point| find(new, point).is_none());
         let all: Vec<&PointFacts> = new.iter().chain(gone).map(|point| &point.facts).collect();
         let mut named = Vec::new();
@@ -187,12 +187,12 @@ impl Names {
         Names(named)
     }
 
-    fn of_point(&self, point: &Point) -> String {
+    fn of_point(&self, point: &MergedPoint) -> String {
         let named = self
             .0
             .iter()
-            .find(|(facts, _)| points::same(facts, &point.facts));
-        named.map_or_else(|| points::title(&point.facts), |(_, name)| name.clone())
+            .find(|(facts, _)| merged::same(facts, &point.facts));
+        named.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
     }
 }
 
@@ -205,9 +205,9 @@ fn same_machine(old: &Run, new: &Run) -> Result<()> {
     match pairs.into_iter().find(|(_, old, new)| old != new) {
         None => Ok(()),
         Some((what, old, new)) => Err(Error::config(format!(
-            "runs on different {what}, {old:?} and {new:?}, say nothing about the program"
+            "the runs are from different {what}, {old:?} and {new:?}, so they say nothing about the program"
         ))
-        .fix("compare runs of one machine, or say that any machines may be compared")),
+        .fix("compare runs of one machine, or pass --any-machine")),
     }
 }
 
@@ -231,7 +231,7 @@ fn warnings(old: &Run, new: &Run) -> Vec<String> {
     warnings
 }
 
-fn one(old: &Point, new: &Point, name: String, machine: &MachineChange) -> Compared {
+fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChange) -> Compared {
     let mut compared = Compared {
         name,
         facts: new.facts.clone(),
@@ -247,11 +247,11 @@ fn one(old: &Point, new: &Point, name: String, machine: &MachineChange) -> Compa
     match (&old.outcome, &new.outcome) {
         (Outcome::Measured(old), Outcome::Measured(new)) => {
             if let Some(change) = Change::of(&old.period_ns, &new.period_ns) {
-                compared.verdict = match change.told {
-                    Told::Less => Verdict::Faster,
-                    Told::More => Verdict::Slower,
-                    Told::Same => Verdict::Same,
-                    Told::Unclear => Verdict::Unclear,
+                compared.verdict = match change.finding {
+                    Finding::Less => Verdict::Faster,
+                    Finding::More => Verdict::Slower,
+                    Finding::Same => Verdict::Same,
+                    Finding::Unclear => Verdict::Unclear,
                 };
                 compared.ratio = Some(change.ratio);
                 compared.interval = Some((change.low, change.high));
@@ -272,10 +272,15 @@ fn one(old: &Point, new: &Point, name: String, machine: &MachineChange) -> Compa
     compared
 }
 
-fn machine_change(old: &Run, new: &Run, before: &[Point], after: &[Point]) -> MachineChange {
+fn machine_change(
+    old: &Run,
+    new: &Run,
+    before: &[MergedPoint],
+    after: &[MergedPoint],
+) -> MachineChange {
     let mut ratios = Vec::new();
     for point in after {
-        let Some(old) = find(before, point).and_then(Point::figures) else {
+        let Some(old) = find(before, point).and_then(MergedPoint::figures) else {
             continue;
         };
         for reference in point.figures().iter().flat_map(|f| &f.references) {
@@ -313,7 +318,7 @@ impl Side {
     fn of(run: &Run) -> Self {
         Side {
             id: run.id.clone(),
-            date: units::date(run.started_unix_s),
+            date: format::date(run.started_unix_s),
             version: run.version.clone(),
             commit: run.commit.clone(),
             machine: format!("{} ({}), {}", run.device, run.backend, run.cpu),
@@ -353,13 +358,13 @@ impl Comparison {
     /// The sum, in sentences.
     pub fn words(&self) -> String {
         let counts = [
-            (Verdict::Refused, "refused now: wrong outputs"),
+            (Verdict::Refused, "now refused for wrong outputs"),
             (Verdict::Slower, "slower"),
             (Verdict::Faster, "faster"),
             (Verdict::Mended, "right again"),
-            (Verdict::Same, "with no difference that can be told"),
-            (Verdict::Unclear, "unclear"),
-            (Verdict::StillRefused, "refused both times"),
+            (Verdict::Same, "not significantly different"),
+            (Verdict::Unclear, "inconclusive"),
+            (Verdict::StillRefused, "refused in both runs"),
         ];
         let counts: Vec<String> = counts
             .into_iter()
@@ -378,14 +383,18 @@ impl Comparison {
                 None => "the machine's limits",
             };
             words += &format!(
-                " All moved as {what} did ({} in time): the machine changed, not the program.",
-                units::change(by)
+                " All times changed as {what} did ({}): the machine changed, not the program.",
+                format::change(by)
             );
         } else if let Some(by) = self.machine.references {
-            let change = units::change(by);
+            let change = format::change(by);
             words += &match is_steady(by) {
-                true => format!(" Other programs in the same runs took the same time ({change})."),
-                false => format!(" Other programs in the same runs changed by {change} in time."),
+                true => format!(
+                    " The times of other programs in the same runs stayed the same ({change})."
+                ),
+                false => {
+                    format!(" The times of other programs in the same runs changed by {change}.")
+                }
             };
         }
         words

@@ -1,9 +1,9 @@
 //! What the machine can do, measured through the same calls that the engine makes.
 
+use super::benchmark::Benchmark;
 use super::point::{Point, Space, Work};
 use super::record::Limits;
-use super::rig::{self, Machine};
-use super::subject::Subject;
+use super::runner::{self, Machine};
 use super::synthetic::Synthetic;
 use crate::backend::{Backend, DeviceSlot, GraphId, Queue, Space as Memory, Streams};
 use crate::error::Result;
@@ -98,10 +98,10 @@ fn device_memory(backend: &dyn Backend) -> Result<f64> {
 
 /// A recording of one small chain, and its operations in a device slot.
 fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
-    let subject = Synthetic::of(point);
-    let subject = subject.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
+    let benchmark = Synthetic::of(point);
+    let benchmark = benchmark.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
     let mut recorder = Recorder::new(&[point.batch]);
-    subject
+    benchmark
         .workload()?
         .record(&mut recorder, backend.device())?;
     recorder.finish()
@@ -223,12 +223,12 @@ fn arithmetic(machine: &Machine) -> Result<f64> {
         slots: 3,
         ..Space::of(Work::Compute, true).base
     };
-    let subject = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
-    let mut rig = rig::open(machine, &Arc::new(subject), &point)?;
+    let benchmark = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
+    let mut runner = runner::open(machine, &Arc::new(benchmark), &point)?;
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {
-        let closed = rig.closed(6)?;
-        let fma = rig.about().amounts.fma * closed.batches as f64;
+        let closed = runner.closed(6)?;
+        let fma = runner.batch_facts().amounts.fma * closed.batches as f64;
         best = best.max(fma / closed.elapsed.as_secs_f64());
     }
     Ok(best)

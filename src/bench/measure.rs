@@ -1,15 +1,15 @@
 //! Points measured: repetitions of all of them in turn, with other programs between,
 //! and nothing counted before its outputs are right.
 
-use super::judge::{Facts, judge};
+use super::benchmark::Benchmark;
+use super::diagnosis::{Facts, judge};
 use super::limits::median;
 use super::point::Point;
 use super::record::{
     FORMAT, Figures, Latency, Open, Outcome, PointFacts, Record, Reference, Run, SpanFacts, Stages,
 };
 use super::reference::ReferenceProgram;
-use super::rig::{self, About, Machine, Rig, TimedBatch, latencies};
-use super::subject::Subject;
+use super::runner::{self, BatchFacts, Machine, Runner, TimedBatch, latencies};
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::Mode;
 use hdrhistogram::Histogram;
@@ -56,7 +56,7 @@ pub struct Session {
 /// A point while it is measured.
 struct Measured {
     point: Point,
-    about: About,
+    about: BatchFacts,
     input: String,
     figures: Figures,
     closed: Histogram<u64>,
@@ -71,10 +71,10 @@ struct Measured {
 impl Session {
     /// Measures points of one kind. `go_on` is told each repetition before it begins,
     /// by its number and that of all, and may end the run after the ones before.
-    pub fn measure<S: Subject>(
+    pub fn measure<S: Benchmark>(
         &mut self,
         points: &[Point],
-        subject: impl Fn(&Point) -> Arc<S>,
+        benchmark: impl Fn(&Point) -> Arc<S>,
         mut go_on: impl FnMut(usize, usize, &Point) -> bool,
     ) -> Vec<Record> {
         let mut measured: Vec<Measured> = points.iter().map(Measured::new).collect();
@@ -92,10 +92,10 @@ impl Session {
                     break 'rounds;
                 }
                 number += 1;
-                let subject = subject(&measured.point);
+                let benchmark = benchmark(&measured.point);
                 let is_last = round + 1 == self.settings.rounds;
                 if measured.refused.is_none()
-                    && let Err(error) = self.repeat(measured, &subject, is_last)
+                    && let Err(error) = self.repeat(measured, &benchmark, is_last)
                 {
                     measured.refuse(&error);
                 }
@@ -106,16 +106,16 @@ impl Session {
     }
 
     /// One repetition of a point, and of the programs beside it.
-    fn repeat<S: Subject>(
+    fn repeat<S: Benchmark>(
         &mut self,
         measured: &mut Measured,
-        subject: &Arc<S>,
+        benchmark: &Arc<S>,
         is_last: bool,
     ) -> Result<()> {
         let point = measured.point;
-        let mut rig = rig::open(&self.machine, subject, &point)?;
-        let batches = self.warm_up(&mut *rig, point.slots)?;
-        let closed = rig.closed(batches)?;
+        let mut runner = runner::open(&self.machine, benchmark, &point)?;
+        let batches = self.warm_up(&mut *runner, point.slots)?;
+        let closed = runner.closed(batches)?;
         let per_batch = |time: Duration| time.as_nanos() as f64 / closed.batches as f64;
         let figures = &mut measured.figures;
         figures.period_ns.push(per_batch(closed.elapsed));
@@ -124,12 +124,12 @@ impl Session {
         // What else runs takes a core now and then; what sleeps does so always.
         figures.busy = figures.busy.max(closed.busy);
         measured.calls += closed.calls;
-        measured.about = rig.about();
-        measured.input = subject.of();
+        measured.about = runner.batch_facts();
+        measured.input = benchmark.of();
         // Both have the same bounds.
         let _ = measured.closed.add(&closed.latencies);
         if is_last {
-            measured.timed = rig.timed((1 + TIMED) * point.slots)?;
+            measured.timed = runner.timed((1 + TIMED) * point.slots)?;
         }
         let loads = match point.axis {
             None => &self.settings.base_loads,
@@ -140,23 +140,23 @@ impl Session {
                 measured.open.push(OpenLoop::at(load));
             }
             let period_ns = median(&mut measured.figures.period_ns.clone());
-            measured.open[index].run(&mut *rig, self.settings.repetition, period_ns)?;
+            measured.open[index].run(&mut *runner, self.settings.repetition, period_ns)?;
         }
-        rig.check()?;
-        measured.figures.chosen = rig.chosen();
-        drop(rig);
+        runner.check()?;
+        measured.figures.chosen = runner.chosen();
+        drop(runner);
         if !point.is_mixed {
-            self.ask(measured, &**subject);
+            self.ask(measured, &**benchmark);
         }
         Ok(())
     }
 
     /// Runs until it is warm; returns how many batches a repetition takes.
-    fn warm_up(&self, rig: &mut dyn Rig, slots: usize) -> Result<u64> {
+    fn warm_up(&self, runner: &mut dyn Runner, slots: usize) -> Result<u64> {
         let wanted = self.settings.repetition;
         let mut batches = 4 * slots as u64;
         loop {
-            let closed = rig.closed(batches)?;
+            let closed = runner.closed(batches)?;
             if closed.elapsed >= wanted / 4 {
                 let fitting = closed.batches as f64 * wanted.as_secs_f64()
                     / closed.elapsed.as_secs_f64().max(1e-9);
@@ -167,11 +167,11 @@ impl Session {
     }
 
     /// Asks the other programs for the same work.
-    fn ask<S: Subject>(&mut self, measured: &mut Measured, subject: &S) {
+    fn ask<S: Benchmark>(&mut self, measured: &mut Measured, benchmark: &S) {
         let slots = measured.point.slots;
         let request = measured
             .request
-            .get_or_insert_with(|| subject.request(slots));
+            .get_or_insert_with(|| benchmark.request(slots));
         let Some((request, hash)) = request else {
             return;
         };
@@ -268,12 +268,12 @@ impl OpenLoop {
         }
     }
 
-    /// One repetition more, where the rig is driven so.
-    fn run(&mut self, rig: &mut dyn Rig, length: Duration, period_ns: f64) -> Result<()> {
+    /// One repetition more, where the runner is driven so.
+    fn run(&mut self, runner: &mut dyn Runner, length: Duration, period_ns: f64) -> Result<()> {
         let wanted = length.as_nanos() as f64 * self.load / period_ns;
         let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;
         let arrivals = poisson(self.runs, count, period_ns / self.load);
-        if let Some(opened) = rig.open(&arrivals)? {
+        if let Some(opened) = runner.open(&arrivals)? {
             self.runs += 1;
             self.arriving += arrivals.last().copied().unwrap_or_default();
             self.elapsed += opened.elapsed;
@@ -299,7 +299,7 @@ impl Measured {
     fn new(point: &Point) -> Self {
         Measured {
             point: *point,
-            about: About::default(),
+            about: BatchFacts::default(),
             input: String::new(),
             figures: Figures::default(),
             closed: latencies(),

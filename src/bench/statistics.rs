@@ -9,13 +9,13 @@
 //! difference has to be beyond a floor as well, which follows the spread within the
 //! runs.
 
-/// What is too small to be told, however quiet the runs.
+/// What is too small to be finding, however quiet the runs.
 const FLOOR: f64 = 0.02;
 
 /// What has to be tellable for "same" to mean something.
 const TELLABLE: f64 = 0.1;
 
-/// With fewer repetitions nothing is told.
+/// With fewer repetitions nothing is finding.
 const REPETITIONS_MIN: usize = 3;
 
 /// Of each tail: the interval is one of 99%.
@@ -91,10 +91,10 @@ fn noise(sorted: &[f64], median: f64) -> f64 {
 
 /// What can be said of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Finding {
     Less,
     More,
-    /// No difference that can be told, and one of a tenth could be.
+    /// No difference that can be finding, and one of a tenth could be.
     Same,
     /// Not even that.
     Unclear,
@@ -108,9 +108,11 @@ pub(crate) struct Change {
     /// Where the ratio lies, by the ranks: 99%, or all where there are too few for that.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// What it has to exceed.
+    /// Whether the interval is one of 99%; otherwise it is the whole range.
+    is_99: bool,
+    /// The smallest difference that counts, as a share.
     pub(crate) floor: f64,
-    pub(crate) told: Told,
+    pub(crate) finding: Finding,
 }
 
 impl Change {
@@ -133,20 +135,26 @@ impl Change {
         let apart = low > 1.0 || high < 1.0;
         let beyond = ratio > 1.0 + floor || ratio < 1.0 / (1.0 + floor);
         let width = (high / ratio - 1.0).max(1.0 - low / ratio);
-        let told = match () {
-            () if few => Told::Unclear,
-            () if apart && beyond && ratio < 1.0 => Told::Less,
-            () if apart && beyond => Told::More,
-            () if floor.max(width) > TELLABLE => Told::Unclear,
-            () => Told::Same,
+        let finding = match () {
+            () if few => Finding::Unclear,
+            () if apart && beyond && ratio < 1.0 => Finding::Less,
+            () if apart && beyond => Finding::More,
+            () if floor.max(width) > TELLABLE => Finding::Unclear,
+            () => Finding::Same,
         };
         Some(Change {
             ratio,
             low,
             high,
+            is_99: tail.is_some(),
             floor,
-            told,
+            finding,
         })
+    }
+
+    /// What the interval from `low` to `high` is.
+    pub(crate) fn interval_name(&self) -> &'static str {
+        if self.is_99 { "99% interval" } else { "range" }
     }
 }
 

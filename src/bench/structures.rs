@@ -1,8 +1,8 @@
 //! Features of real structures, compared with what the CPU makes of each alone.
 
+use super::benchmark::{Benchmark, halves};
 use super::record::Amounts;
-use super::rig::lost;
-use super::subject::{Subject, halves};
+use super::runner::slot_missing;
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{Column, FeatureConfig, FeatureTable, Features, Input};
@@ -107,28 +107,33 @@ impl StructureSet {
             .iter()
             .map(|structure| structure.residues.len());
         let longest = longest.max().unwrap_or(0) as u32;
-        let subject = self.in_batches(longest.max(PASS_RESIDUES));
-        let capacity = Features::capacity(subject.residues);
-        let packer = Packer::new(subject.workload()?, &[capacity], &backend, Arc::clone(pool))?;
+        let benchmark = self.in_batches(longest.max(PASS_RESIDUES));
+        let capacity = Features::capacity(benchmark.residues);
+        let packer = Packer::new(
+            benchmark.workload()?,
+            &[capacity],
+            &backend,
+            Arc::clone(pool),
+        )?;
         let policy = Policy::of(Mode::Stream);
         let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
         let mut took = Duration::ZERO;
         let mut next = 0;
         while next < self.structures.len() {
-            let items = subject.batch_from(next..self.structures.len(), capacity);
+            let items = benchmark.batch_from(next..self.structures.len(), capacity);
             next += items.len();
-            let mut slot = ring.acquire().ok_or_else(lost)?;
+            let mut slot = ring.acquire().ok_or_else(slot_missing)?;
             let packed = packer.pack(&mut slot, items).map_err(|(error, _)| error)?;
             let start = Instant::now();
             ring.submit(slot, packed.extent(), packed)
                 .map_err(|failed| failed.error)?;
             let done = ring
                 .wait()
-                .ok_or_else(lost)?
+                .ok_or_else(slot_missing)?
                 .map_err(|failed| failed.error)?;
             took += start.elapsed();
             for (item, output) in done.batch().items().zip(packer.read(&done)) {
-                subject.check(item, &output?)?;
+                benchmark.check(item, &output?)?;
             }
             ring.release(Ok(done));
         }
@@ -150,14 +155,14 @@ fn expected(
     let packer = Packer::new(features, &[capacity], &backend, Arc::clone(pool))?;
     let policy = Policy::of(Mode::Stream);
     let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
-    let mut slot = ring.acquire().ok_or_else(lost)?;
+    let mut slot = ring.acquire().ok_or_else(slot_missing)?;
     let packed = packer.pack(&mut slot, vec![input]);
     let packed = packed.map_err(|(error, _)| error)?;
     ring.submit(slot, packed.extent(), packed)
         .map_err(|failed| failed.error)?;
-    let done = ring.wait().ok_or_else(lost)?;
+    let done = ring.wait().ok_or_else(slot_missing)?;
     let done = done.map_err(|failed| failed.error)?;
-    packer.read(&done).pop().ok_or_else(lost)?
+    packer.read(&done).pop().ok_or_else(slot_missing)?
 }
 
 fn input(index: usize, structure: &Structure) -> Input {
@@ -200,7 +205,7 @@ impl StructureBatches {
     }
 }
 
-impl Subject for StructureBatches {
+impl Benchmark for StructureBatches {
     type Workload = Features;
 
     fn workload(&self) -> Result<Features> {

@@ -1,9 +1,9 @@
 //! Batches of numbers, whose results are known to the last bit: a chain of small
 //! kernels between one upload and one download, or one long kernel.
 
+use super::benchmark::{Benchmark, halves};
 use super::point::{Point, Work};
 use super::record::Amounts;
-use super::subject::{Subject, halves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::image;
 use crate::record::{Arg, Buffer, Kernel, Recorder, TwinLaunch, Unit};
@@ -83,7 +83,7 @@ fn factor(k: usize) -> f32 {
 #[derive(Clone, Debug)]
 pub struct Numbers(Arc<[f32]>);
 
-impl Subject for Synthetic {
+impl Benchmark for Synthetic {
     type Workload = Chain;
 
     fn workload(&self) -> Result<Chain> {
@@ -368,17 +368,17 @@ mod tests {
 
     #[test]
     fn outputs_are_compared_in_every_element() {
-        let subject = chain(4);
-        let item = &subject.items(5, 1.0)[0];
-        let mut output = subject.output(&item.0);
-        subject.check(item, &output).unwrap();
+        let benchmark = chain(4);
+        let item = &benchmark.items(5, 1.0)[0];
+        let mut output = benchmark.output(&item.0);
+        benchmark.check(item, &output).unwrap();
         output[7] += 1.0;
         assert_eq!(
-            subject.check(item, &output).unwrap_err().kind(),
+            benchmark.check(item, &output).unwrap_err().kind(),
             ErrorKind::Mismatch
         );
         output.pop();
-        assert!(subject.check(item, &output).is_err());
+        assert!(benchmark.check(item, &output).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) const EMPTY_ENTRIES_MAX: u32 = 1 << 16;
 
 /// Where an item lies in its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) at: Extent,
     pub(crate) extent: Extent,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Place {
 /// An item on its way, with its place or why it has none.
 pub(crate) struct Entry<W: Workload> {
     pub(crate) item: W::Item,
-    pub(crate) place: Result<Place>,
+    pub(crate) location: Result<Location>,
     pub(crate) reply: Reply<W>,
     /// When the batcher took it.
     pub(crate) accepted_at: Instant,
@@ -42,7 +42,7 @@ impl<W: Workload> Entry<W> {
 pub(crate) struct Batch<W: Workload> {
     pub(crate) entries: Vec<Entry<W>>,
     pub(crate) total: Extent,
-    /// Entries with a place.
+    /// Entries with a location.
     pub(crate) items: u32,
     /// Entries that take no room.
     empty_entries: u32,
@@ -151,10 +151,10 @@ impl<W: Workload> Batcher<W> {
             .expect("an admitted item in an empty batch");
         self.open.items += u32::from(extent.is_ok());
         self.open.empty_entries += u32::from(needed == Extent::default());
-        let place = extent.map(|extent| Place { at, extent });
+        let location = extent.map(|extent| Location { at, extent });
         self.open.entries.push(Entry {
             item,
-            place,
+            location,
             reply,
             accepted_at: now,
         });
@@ -305,7 +305,7 @@ mod tests {
         let last = batcher.flush().unwrap();
         assert_eq!((last.items, last.total), (1, Extent::from([1])));
         assert_eq!(
-            last.entries[1].place.as_ref().unwrap_err().kind(),
+            last.entries[1].location.as_ref().unwrap_err().kind(),
             ErrorKind::Capacity
         );
         assert!(batcher.flush().is_none());

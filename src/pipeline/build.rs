@@ -1,19 +1,19 @@
 //! Taking what an engine needs, or less where memory is short.
 
-use super::claim::Claim;
+use super::counters::AtomicCounters;
 use super::engine::EngineConfig;
-use super::inside::EngineId;
+use super::exclusive::ExclusiveUse;
+use super::fit_buckets::RecentSizes;
 use super::plan::MemoryPlan;
-use super::program::{Program, record_buckets};
-use super::sizes::SizesSeen;
+use super::recorded::{RecordedWorkload, record_buckets};
+use super::reentrancy::EngineId;
 use super::slot::{Free, Slot, open_slots};
-use super::spares::Spares;
 use super::stages::{Device, Shared};
 use super::statistics::Meter;
-use super::stats::AtomicCounters;
 use super::sync::Mutex;
 use super::ticket::Cells;
 use super::timeline::Sampler;
+use super::vec_pool::VecPool;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::{Buckets, Choices};
@@ -88,7 +88,7 @@ pub(super) fn build<W: Workload>(
         return Err(Error::usage("the backends are of different kinds")
             .fix("build an engine for each kind"));
     }
-    let claims = backends.iter().map(|backend| Claim::of(&**backend));
+    let claims = backends.iter().map(|backend| ExclusiveUse::of(&**backend));
     let claims: Vec<_> = claims.collect::<Result<_>>()?;
     for backend in backends.iter().filter(|backend| backend.is_supervised()) {
         // An engine before may have given it up.
@@ -114,7 +114,7 @@ pub(super) fn build<W: Workload>(
                     batch_target: config.batch,
                     batch_max: buckets.largest().capacity,
                     batch_wait: config.batch_wait,
-                    program: Program::new(workload, buckets, handles, device, engine),
+                    program: RecordedWorkload::new(workload, buckets, handles, device, engine),
                     pool,
                     counters: AtomicCounters::default(),
                     meter: Meter::new(slots.len()),
@@ -122,14 +122,14 @@ pub(super) fn build<W: Workload>(
                     sampler: config
                         .timeline
                         .map(|timeline| Sampler::new(&timeline, slots.len())),
-                    sizes: SizesSeen::new(),
-                    entries: Spares::new(),
-                    completions: Spares::new(),
+                    sizes: RecentSizes::new(),
+                    entries: VecPool::new(),
+                    completions: VecPool::new(),
                     cells: Cells::new(engine),
                     devices: backends.iter().map(|_| Device::new()).collect(),
                     losing: Mutex::new(()),
                     ended: OnceLock::new(),
-                    _claims: claims,
+                    _exclusive: claims,
                     is_supervised: backends.iter().all(|backend| backend.is_supervised()),
                     restarts_max: config.restarts_max,
                 };

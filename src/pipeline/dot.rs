@@ -1,7 +1,7 @@
 //! What an engine would replay, drawn without starting one.
 
 use super::engine::EngineConfig;
-use super::program::record_buckets;
+use super::recorded::record_buckets;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::replay::{Choices, Executor, Policy};

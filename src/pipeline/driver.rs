@@ -3,11 +3,11 @@
 
 use super::batch::{Batch, Batcher, Ordered};
 use super::compute::{Completions, Next, ToDevice};
-use super::inside::Inside;
+use super::counters::add_since;
+use super::reentrancy::InsideEngine;
 use super::ring::{Finished, Reorder, Wait};
 use super::slot::{Free, Slot};
 use super::stages::{Given, Shared};
-use super::stats::add_since;
 use super::sync::{
     Builder, JoinHandle, Received, Receiver, Sender, TrySendError, bounded, bounded_pair, receive,
 };
@@ -176,7 +176,7 @@ fn spawn<W: Workload>(
     let shared = Arc::clone(shared);
     let run = move || {
         own_thread::mark();
-        let _inside = Inside::enter(shared.engine);
+        let _inside = InsideEngine::enter(shared.engine);
         work(&shared);
     };
     Builder::new()

@@ -1,14 +1,14 @@
 //! The engine: a workload on one or more devices.
 
 use super::build::{Built, Shrunk, build};
+use super::counters::Counters;
 use super::driver::{self, Intake, NotSent};
-use super::inside::{check_outside, is_inside};
 use super::plan::MemoryPlan;
-use super::program::record_buckets;
+use super::recorded::record_buckets;
+use super::reentrancy::{check_outside, is_inside};
 use super::ring::Wait;
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
-use super::stats::Counters;
 use super::sync::JoinHandle;
 use super::ticket::Ticket;
 use super::timeline::{Timeline, TimelineConfig};

@@ -2,8 +2,8 @@
 
 use super::batch::{Batch, Batcher};
 use super::download::unpack;
-use super::inside::EngineId;
-use super::program::{Program, record_buckets};
+use super::recorded::{RecordedWorkload, record_buckets};
+use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
 use super::ticket::Reply;
 use super::upload::write;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// results out of them, when the caller says so: a slot once packed can be
 /// submitted again and again.
 pub struct Packer<W: Workload> {
-    program: Program<W>,
+    program: RecordedWorkload<W>,
     pool: Arc<ThreadPool>,
 }
 
@@ -53,7 +53,7 @@ impl<W: Workload> Packer<W> {
         let device = backend.device();
         let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
         Ok(Packer {
-            program: Program::new(
+            program: RecordedWorkload::new(
                 workload,
                 Arc::new(buckets),
                 buffers,

@@ -11,12 +11,12 @@
 //! outside) costs one restart and says nothing of any item: what was lost with it
 //! runs again as it was.
 
-use super::batch::{Batch, Entry, Place};
+use super::batch::{Batch, Entry, Location};
+use super::counters::add;
 use super::download::unpack;
 use super::ring::Finished;
 use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
-use super::stats::add;
 use super::upload::write;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
@@ -244,11 +244,14 @@ struct Hunt<'a, W: Workload> {
 impl<'a, W: Workload> Hunt<'a, W> {
     fn new(shared: &'a Shared<W>, mut batch: Batch<W>, slot: Slot<Free>) -> Self {
         let entries: Vec<_> = batch.entries.drain(..).map(Some).collect();
-        let is_placed = |entry: &Option<Entry<W>>| entry.as_ref().is_some_and(|e| e.place.is_ok());
+        let is_placed =
+            |entry: &Option<Entry<W>>| entry.as_ref().is_some_and(|e| e.location.is_ok());
         let placed = (0..entries.len()).filter(|&index| is_placed(&entries[index]));
         let placed = placed.collect();
         let settle = |entry: &Option<Entry<W>>| {
-            let error = entry.as_ref().and_then(|entry| entry.place.as_ref().err());
+            let error = entry
+                .as_ref()
+                .and_then(|entry| entry.location.as_ref().err());
             error.map(|error| Err(error.clone()))
         };
         batch.settled = entries.iter().map(settle).collect();
@@ -278,14 +281,14 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let mut indices = Vec::with_capacity(range.len());
         for &index in &self.placed[range] {
             let entry = &mut self.entries[index];
-            let Some(Ok(place)) = entry.as_mut().map(|entry| &mut entry.place) else {
+            let Some(Ok(location)) = entry.as_mut().map(|entry| &mut entry.location) else {
                 continue;
             };
-            *place = Place {
+            *location = Location {
                 at: part.total,
-                extent: place.extent,
+                extent: location.extent,
             };
-            part.total = sum(part.total, place.extent);
+            part.total = sum(part.total, location.extent);
             part.items += 1;
             part.entries.extend(entry.take());
             indices.push(index);
@@ -311,7 +314,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         };
         self.slot = Some(slot);
         for (&index, entry) in indices.iter().zip(part.entries) {
-            let unwritten = entry.place.as_ref().err();
+            let unwritten = entry.location.as_ref().err();
             self.batch.settled[index] = unwritten.map(|error| Err(error.clone()));
             self.entries[index] = Some(entry);
         }

@@ -1,20 +1,20 @@
 //! One step of each stage, for whoever drives them. No threads.
 
 use super::batch::{Batch, Batcher, Entry};
-use super::claim::Claim;
+use super::counters::{AtomicCounters, add, add_between, add_since};
 use super::download::unpack;
-use super::inside::EngineId;
-use super::program::Program;
+use super::exclusive::ExclusiveUse;
+use super::fit_buckets::{RecentSizes, fit_buckets};
+use super::recorded::RecordedWorkload;
+use super::reentrancy::EngineId;
 use super::ring::Finished;
-use super::sizes::{SizesSeen, fit_buckets};
 use super::slot::{Done, Failed, Free, InFlight, Slot};
-use super::spares::Spares;
 use super::statistics::{Meter, Statistics, Threads};
-use super::stats::{AtomicCounters, add, add_between, add_since};
 use super::sync::Mutex;
 use super::ticket::Cells;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
+use super::vec_pool::VecPool;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::workload::{Completion, Extent, Workload};
 use rayon::ThreadPool;
@@ -43,7 +43,7 @@ impl Device {
 /// What all stages share.
 pub(super) struct Shared<W: Workload> {
     pub(super) engine: EngineId,
-    pub(super) program: Program<W>,
+    pub(super) program: RecordedWorkload<W>,
     pub(super) pool: Arc<ThreadPool>,
     pub(super) batch_target: Extent,
     pub(super) batch_max: Extent,
@@ -54,11 +54,11 @@ pub(super) struct Shared<W: Workload> {
     pub(super) batches_given: AtomicU64,
     /// Where a timeline is asked for.
     pub(super) sampler: Option<Sampler>,
-    pub(super) sizes: SizesSeen,
+    pub(super) sizes: RecentSizes,
     /// Of batches that are through.
-    pub(super) entries: Spares<Entry<W>>,
+    pub(super) entries: VecPool<Entry<W>>,
     /// Of a run's batches that were taken.
-    pub(super) completions: Spares<Completion<W>>,
+    pub(super) completions: VecPool<Completion<W>>,
     pub(super) cells: Cells<W>,
     /// By [`Slot::device`].
     pub(super) devices: Vec<Device>,
@@ -68,7 +68,7 @@ pub(super) struct Shared<W: Workload> {
     /// What ended the engine: from then on no batch is given to a device.
     pub(super) ended: OnceLock<Error>,
     /// On its supervised backends.
-    pub(super) _claims: Vec<Option<Claim>>,
+    pub(super) _exclusive: Vec<Option<ExclusiveUse>>,
     /// Whether lost devices can be started again.
     pub(super) is_supervised: bool,
     /// How often a supervised device may be started again.
@@ -278,7 +278,8 @@ impl<W: Workload> Shared<W> {
                     slot,
                 } = *failed;
                 // What became of an item before stays what became of it.
-                let own = |entry: &Entry<W>| entry.place.as_ref().err().unwrap_or(&error).clone();
+                let own =
+                    |entry: &Entry<W>| entry.location.as_ref().err().unwrap_or(&error).clone();
                 let mut settled = std::mem::take(&mut batch.settled).into_iter();
                 let output = |entry| settled.next().flatten().unwrap_or_else(|| Err(own(entry)));
                 outputs.extend(batch.entries.iter().map(output));

@@ -7,7 +7,7 @@
 //! stage one does: the device, unpacking, or whoever takes results.
 
 use super::batch::Batch;
-use super::stats::Counters;
+use super::counters::Counters;
 use crate::workload::Workload;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
@@ -189,7 +189,7 @@ impl Statistics {
         }
     }
 
-    /// What bounds, in words.
+    /// Which stage bounds the run, in a sentence.
     pub fn sentence(&self) -> String {
         let Some(bound) = self.bound else {
             return "no batch has run".to_owned();
@@ -197,11 +197,11 @@ impl Statistics {
         let share = |stage: Stage| percent(self.time(stage).share);
         let own = share(bound);
         let start = match bound {
-            Stage::Input => format!("the items bound: {own} of the time there were none"),
-            Stage::Fill => format!("filling bounds: busy {own} of the time"),
-            Stage::Device => format!("the device bounds: busy {own} of the time"),
-            Stage::Unpack => format!("unpacking bounds: busy {own} of the time"),
-            Stage::Output => format!("the results bound: {own} of the time nobody took them"),
+            Stage::Input => format!("input-bound: {own} of the time no input was ready"),
+            Stage::Fill => format!("fill-bound: filling took {own} of the time"),
+            Stage::Device => format!("device-bound: the device was busy {own} of the time"),
+            Stage::Unpack => format!("unpack-bound: unpacking took {own} of the time"),
+            Stage::Output => format!("output-bound: {own} of the time results waited to be taken"),
         };
         let named = [
             (Stage::Fill, "filling"),

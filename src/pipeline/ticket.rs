@@ -1,6 +1,6 @@
 //! Claims on results.
 
-use super::inside::{EngineId, check_outside};
+use super::reentrancy::{EngineId, check_outside};
 use super::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};

@@ -2,7 +2,7 @@
 //! disjoint views.
 
 use super::batch::{Batch, Entry};
-use super::program::Program;
+use super::recorded::RecordedWorkload;
 use super::slot::{Filled, Filling, Free, Slot};
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{HEADER_ITEMS, HEADER_LEN};
@@ -15,7 +15,7 @@ pub(super) const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
 /// Writes the batch into the slot and chooses its bucket.
 pub(crate) fn fill<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: Slot<Free>,
     mut batch: Batch<W>,
@@ -28,7 +28,7 @@ pub(crate) fn fill<W: Workload>(
 
 /// Writes the batch into the slot's memory, with these values of the uniforms.
 pub(super) fn write<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: &mut Slot<Filling>,
     batch: &mut Batch<W>,
@@ -67,7 +67,7 @@ pub(super) fn write_header(
 }
 
 fn write_in_turn<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
     mut views: WriteViews<'_>,
 ) {
@@ -78,7 +78,7 @@ fn write_in_turn<W: Workload>(
 
 /// Halves the entries until what is left is one, or small.
 fn write_entries<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
     mut views: WriteViews<'_>,
 ) {
@@ -95,28 +95,33 @@ fn write_entries<W: Workload>(
 }
 
 fn spanned<W: Workload>(entries: &[Entry<W>]) -> Extent {
-    let extents = entries.iter().filter_map(|entry| entry.place.as_ref().ok());
-    extents.fold(Extent::default(), |sum, place| {
-        sum.checked_add(place.extent)
+    let extents = entries
+        .iter()
+        .filter_map(|entry| entry.location.as_ref().ok());
+    extents.fold(Extent::default(), |sum, location| {
+        sum.checked_add(location.extent)
             .expect("within the batch's total")
     })
 }
 
 fn write_entry<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     entry: &mut Entry<W>,
     views: &mut WriteViews<'_>,
 ) {
-    let Ok(place) = entry.place else { return };
-    let mut own = views.split_off(place.extent);
+    let Ok(location) = entry.location else { return };
+    let mut own = views.split_off(location.extent);
     let written = program.guarded(|| {
-        program
-            .workload
-            .write(&program.buffers, &entry.item, place.at, &mut own.reborrow())
+        program.workload.write(
+            &program.buffers,
+            &entry.item,
+            location.at,
+            &mut own.reborrow(),
+        )
     });
     if let Err(error) = written.within(|| "write") {
         own.zero();
-        entry.place = Err(error);
+        entry.location = Err(error);
     }
 }
 

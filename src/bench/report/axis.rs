@@ -165,7 +165,7 @@ pub(super) fn share(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::units;
+    use crate::bench::format;
 
     fn texts(axis: &Axis, values: &[f64], ticks: usize) -> Vec<String> {
         let ruler = axis.ruler(values.iter().copied(), ticks).unwrap();
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_no_more_than_fit() {
-        let bytes = axis(Scale::Doublings, units::bytes);
+        let bytes = axis(Scale::Doublings, format::bytes);
         assert_eq!(
             texts(&bytes, &[1024.0, 16_777_216.0], 5),
             ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB"]
         );
-        let time = axis(Scale::Decades, units::time_tick);
+        let time = axis(Scale::Decades, format::time_tick);
         assert_eq!(texts(&time, &[8e3, 3e6], 5), ["10 us", "100 us", "1 ms"]);
-        let linear = axis(Scale::Linear, units::time_tick);
+        let linear = axis(Scale::Linear, format::time_tick);
         assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 us", "40 us", "60 us"]);
         let tail = axis(Scale::Tail, share);
         assert_eq!(
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn any_values_have_a_ruler_or_none() {
         for scale in [Scale::Linear, Scale::Decades, Scale::Doublings, Scale::Tail] {
-            let axis = axis(scale, units::plain);
+            let axis = axis(scale, format::plain);
             assert_eq!(axis.ruler([f64::NAN, f64::INFINITY].into_iter(), 5), None);
             for value in [5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1e300] {
                 let Some(ruler) = axis.ruler([value, value].into_iter(), 5) else {

@@ -17,7 +17,7 @@ mod verdict;
 
 pub use text::text;
 
-use super::points::{last_run, points};
+use super::merged::{last_run, merge};
 use super::record::Record;
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ use crate::error::Result;
 /// No records.
 pub fn html(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
-    let points = points(&records);
+    let points = merge(&records);
     let content = page::Content {
         run,
         records: &records,

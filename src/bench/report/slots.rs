@@ -3,8 +3,8 @@
 use super::axis::{Axis, Scale};
 use super::layout::{Room, Stand, bar, text};
 use super::style::Look;
+use crate::bench::format;
 use crate::bench::record::SpanFacts;
-use crate::bench::units;
 use crate::svg::{Ink, Svg};
 
 pub(super) struct Slots {
@@ -26,7 +26,7 @@ const FOOT: f64 = 46.0;
 const AXIS: Axis = Axis {
     title: "time",
     scale: Scale::Linear,
-    tick: units::time_tick,
+    tick: format::time_tick,
 };
 
 impl Slots {

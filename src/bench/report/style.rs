@@ -149,7 +149,8 @@ ul.says li { margin: 4px 0 }
 .refused { background: var(--red-ground); border-color: var(--red-edge) }
 .refused h2 { color: var(--red) }
 .flagged { background: var(--amber-ground); border-color: var(--amber-edge) }
-.flagged h2 { color: var(--amber) }
+.flagged summary { color: var(--amber); font-weight: 600 }
+.flagged ul { margin-top: 8px }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 10px 24px;
   margin: 0 }
 dl div { min-width: 0 }

@@ -1,16 +1,16 @@
 //! Points that differ in one setting: the lines of charts.
 
-use crate::bench::points::Point;
+use crate::bench::merged::MergedPoint;
 use crate::bench::record::{Figures, PointFacts, Reference};
 
 /// Points that are the same but for one setting, by that setting.
 pub(super) struct Sweep<'a> {
     pub(super) facts: &'a PointFacts,
-    pub(super) points: Vec<(u64, &'a Point, &'a Figures)>,
+    pub(super) points: Vec<(u64, &'a MergedPoint, &'a Figures)>,
 }
 
 /// The sizes of batches; bytes where there are some, since elements say less.
-pub(super) fn by_size(points: &[Point]) -> Vec<Sweep<'_>> {
+pub(super) fn by_size(points: &[MergedPoint]) -> Vec<Sweep<'_>> {
     let key = |facts: &PointFacts| match facts.unit.as_str() {
         "elements" if facts.upload_bytes > 0 => facts.upload_bytes,
         _ => facts.batch,
@@ -24,13 +24,13 @@ pub(super) fn by_size(points: &[Point]) -> Vec<Sweep<'_>> {
 }
 
 /// The numbers of kernels.
-pub(super) fn by_kernels(points: &[Point]) -> Vec<Sweep<'_>> {
+pub(super) fn by_kernels(points: &[MergedPoint]) -> Vec<Sweep<'_>> {
     let key = |facts: &PointFacts| facts.kernels as u64;
     sweeps(points, key, |facts| facts.kernels = 0)
 }
 
 fn sweeps(
-    points: &[Point],
+    points: &[MergedPoint],
     key: fn(&PointFacts) -> u64,
     clear: fn(&mut PointFacts),
 ) -> Vec<Sweep<'_>> {
@@ -73,11 +73,11 @@ pub(super) fn workloads<'a>(sweeps: &[Sweep<'a>]) -> Vec<&'a str> {
 }
 
 /// Points that differ in nothing but the mode: replayed, and launched.
-pub(super) fn pairs(points: &[Point]) -> Vec<(&Point, &Point)> {
+pub(super) fn pairs(points: &[MergedPoint]) -> Vec<(&MergedPoint, &MergedPoint)> {
     let graphs = points.iter().filter(|point| point.facts.mode == "graph");
     let pair = |graph| {
-        let stream = points.iter().find(|stream: &&Point| {
-            let graph: &Point = graph;
+        let stream = points.iter().find(|stream: &&MergedPoint| {
+            let graph: &MergedPoint = graph;
             stream.facts.mode == "stream" && alike_but_for_mode(&graph.facts, &stream.facts)
         });
         Some((graph, stream?))

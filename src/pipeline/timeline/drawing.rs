@@ -128,7 +128,7 @@ impl Timeline {
             let share = self.covered(&[SpanKind::Flight], Some(slot), &draw.shown);
             draw.share(share, None);
         }
-        let note = "A gap in filling is time without items. Kernels reach from a batch's last \
+        let note = "A gap in filling is time without input. Kernels reach from a batch's last \
                     upload to its last kernel. Numbers are those of batches.";
         draw.svg.text(Ink::Quiet, (LEFT, end + 18.0), note);
         file(draw.svg, end + 34.0, &sentence)
@@ -246,7 +246,7 @@ fn bounding(rows: &[Row], busy: &[f64], statistics: &Statistics) -> Option<usize
 /// What is written beside that row.
 fn mark(statistics: &Statistics) -> &'static str {
     match statistics.bound {
-        Some(Stage::Input) => "no items",
+        Some(Stage::Input) => "no input",
         Some(Stage::Output) => "not taken",
         _ => "bounds",
     }

@@ -10,7 +10,7 @@ mod throughput;
 mod timeline;
 
 use super::figure::Figure;
-use crate::bench::points::Point;
+use crate::bench::merged::MergedPoint;
 use crate::bench::record::{Limits, PointFacts};
 
 pub(super) use launches::slopes as launch_slopes;
@@ -22,7 +22,7 @@ pub(super) struct Section {
 }
 
 /// All charts of a run.
-pub(super) fn sections(points: &[Point], limits: &Limits) -> Vec<Section> {
+pub(super) fn sections(points: &[MergedPoint], limits: &Limits) -> Vec<Section> {
     let sections = [
         ("Throughput", throughput::figures(points, limits)),
         ("Launches saved", launches::figures(points)),
@@ -70,8 +70,8 @@ pub(super) fn is_of_files(facts: &PointFacts) -> bool {
 }
 
 /// Base points, or where none is marked the first of each workload.
-pub(super) fn bases(points: &[Point]) -> Vec<&Point> {
-    let mut bases: Vec<&Point> = Vec::new();
+pub(super) fn bases(points: &[MergedPoint]) -> Vec<&MergedPoint> {
+    let mut bases: Vec<&MergedPoint> = Vec::new();
     for point in points {
         let workload = &point.facts.workload;
         let marked = points

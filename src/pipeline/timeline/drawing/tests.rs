@@ -93,7 +93,7 @@ fn marked(svg: &str) -> (&str, &str) {
 fn the_headline_and_a_mark_say_which_stage_bounds() {
     let timeline = on_a_device(2054..2062, 10_000);
     let svg = drawn(&timeline, Stage::Device);
-    let headline = "The device bounds: busy 99% of the time; filling 26%, unpacking 15%";
+    let headline = "Device-bound: the device was busy 99% of the time; filling 26%, unpacking 15%";
     assert!(svg.contains(&format!(">{headline}</text>")));
     assert!(
         svg.contains("uploads 35%, kernels 100%, downloads 19%"),
@@ -102,7 +102,7 @@ fn the_headline_and_a_mark_say_which_stage_bounds() {
     assert_eq!(marked(&svg), ("kernels", "bounds"));
     for (bound, label, mark) in [
         (Stage::Fill, "filling", "bounds"),
-        (Stage::Input, "filling", "no items"),
+        (Stage::Input, "filling", "no input"),
         (Stage::Unpack, "unpacking", "bounds"),
         (Stage::Output, "unpacking", "not taken"),
     ] {
@@ -150,7 +150,7 @@ fn a_short_run_is_drawn_to_its_end() {
 #[test]
 fn a_timeline_without_spans_says_what_bounds_all_the_same() {
     let svg = drawn(&Timeline::default(), Stage::Fill);
-    assert!(svg.contains("Filling bounds: busy 26%"));
+    assert!(svg.contains("Fill-bound: filling took 26%"));
     assert!(svg.contains("cuda (a card &amp; more)") && svg.ends_with("</svg>\n"));
 }
 

@@ -122,24 +122,21 @@ pub(crate) fn plain(value: f64) -> String {
     }
 }
 
-/// `5.2x`, with more digits near 1.
-pub(crate) fn times(ratio: f64) -> String {
-    if !ratio.is_finite() {
-        return NONE.to_owned();
-    }
+/// `5.2`, with more digits near 1: how many times as much.
+pub(crate) fn factor(ratio: f64) -> String {
     match ratio {
-        r if r >= 99.5 => format!("{r:.0}x"),
-        r if r >= 1.995 => format!("{r:.1}x"),
-        r => format!("{r:.2}x"),
+        r if !r.is_finite() => NONE.to_owned(),
+        r if r >= 99.5 => format!("{r:.0}"),
+        r if r >= 1.995 => format!("{r:.1}"),
+        r => format!("{r:.2}"),
     }
 }
 
-/// `5.2x (5.1x to 5.3x)`, the range where it says more.
-pub(crate) fn times_within(ratio: f64, low: f64, high: f64) -> String {
-    let (text, low, high) = (times(ratio), times(low), times(high));
-    match low == high {
-        true => text,
-        false => format!("{text} ({low} to {high})"),
+/// `5.2x`.
+pub(crate) fn times(ratio: f64) -> String {
+    match ratio.is_finite() {
+        true => factor(ratio) + "x",
+        false => NONE.to_owned(),
     }
 }
 

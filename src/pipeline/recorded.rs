@@ -1,6 +1,6 @@
 //! A workload with its recordings, one a bucket, checked against each other.
 
-use super::inside::{EngineId, Inside};
+use super::reentrancy::{EngineId, InsideEngine};
 use super::upload::guarded;
 use crate::error::{Context, Error, Result};
 use crate::record::{AXES_MAX, BufferId, Recorder, RecordingId, Scalar, Uniform, View};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What every stage knows of the workload.
-pub(crate) struct Program<W: Workload> {
+pub(crate) struct RecordedWorkload<W: Workload> {
     pub(crate) workload: W,
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
@@ -29,7 +29,7 @@ pub(crate) struct Program<W: Workload> {
     engine: EngineId,
 }
 
-impl<W: Workload> Program<W> {
+impl<W: Workload> RecordedWorkload<W> {
     /// A workload with its recordings, from [`record_buckets`].
     pub(crate) fn new(
         workload: W,
@@ -44,7 +44,7 @@ impl<W: Workload> Program<W> {
         let header = largest.header();
         let mut upload_ids: Vec<_> = uploads.buffers().chain(header).collect();
         upload_ids.sort_unstable();
-        Program {
+        RecordedWorkload {
             upload_ids,
             id: largest.id(),
             header,
@@ -67,7 +67,7 @@ impl<W: Workload> Program<W> {
     /// Runs the workload's code for an item; a panic is the item's error. Calls that
     /// would wait for the engine are refused meanwhile.
     pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let _inside = Inside::enter(self.engine);
+        let _inside = InsideEngine::enter(self.engine);
         guarded(work)
     }
 

@@ -12,12 +12,12 @@ const BUCKETS_MAX: usize = 64;
 
 /// The sizes of the latest batches.
 #[derive(Default)]
-pub(super) struct SizesSeen(Mutex<VecDeque<Extent>>);
+pub(super) struct RecentSizes(Mutex<VecDeque<Extent>>);
 
-impl SizesSeen {
+impl RecentSizes {
     /// Room for all that will be remembered, so that nothing is allocated later.
     pub(super) fn new() -> Self {
-        SizesSeen(Mutex::new(VecDeque::with_capacity(SIZES_MAX)))
+        RecentSizes(Mutex::new(VecDeque::with_capacity(SIZES_MAX)))
     }
 
     pub(super) fn add(&self, total: Extent) {

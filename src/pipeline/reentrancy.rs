@@ -28,12 +28,12 @@ thread_local! {
 }
 
 /// The current thread runs an engine's code for as long as this lives.
-pub(crate) struct Inside {
+pub(crate) struct InsideEngine {
     is_first: bool,
 }
 
-impl Inside {
-    pub(crate) fn enter(engine: EngineId) -> Inside {
+impl InsideEngine {
+    pub(crate) fn enter(engine: EngineId) -> InsideEngine {
         let is_first = ENGINES.with(|engines| {
             let mut engines = engines.borrow_mut();
             let is_first = !engines.contains(&engine);
@@ -42,11 +42,11 @@ impl Inside {
             }
             is_first
         });
-        Inside { is_first }
+        InsideEngine { is_first }
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideEngine {
     fn drop(&mut self) {
         if self.is_first {
             ENGINES.with(|engines| engines.borrow_mut().pop());
@@ -81,9 +81,9 @@ mod tests {
     fn a_thread_is_inside_until_the_outermost_guard_of_an_engine_is_dropped() {
         let (a, b) = (EngineId::new(), EngineId::new());
         assert!(!is_inside(a));
-        let first = Inside::enter(a);
-        let other = Inside::enter(b);
-        let again = Inside::enter(a);
+        let first = InsideEngine::enter(a);
+        let other = InsideEngine::enter(b);
+        let again = InsideEngine::enter(a);
         assert!(is_inside(a) && is_inside(b));
         drop(again);
         assert!(is_inside(a) && is_inside(b));

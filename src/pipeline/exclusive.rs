@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 static CLAIMED: Mutex<Vec<BackendId>> = Mutex::new(Vec::new());
 
 /// An engine's right to a supervised backend, until it is dropped.
-pub(super) struct Claim(BackendId);
+pub(super) struct ExclusiveUse(BackendId);
 
-impl Claim {
+impl ExclusiveUse {
     /// `None` for a backend without supervision, which several engines may use.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if an engine has the backend.
-    pub(super) fn of(backend: &dyn Backend) -> Result<Option<Claim>> {
+    pub(super) fn of(backend: &dyn Backend) -> Result<Option<ExclusiveUse>> {
         if !backend.is_supervised() {
             return Ok(None);
         }
@@ -31,11 +31,11 @@ impl Claim {
             .fix("open a backend for each engine, and give it once"));
         }
         claimed.push(id);
-        Ok(Some(Claim(id)))
+        Ok(Some(ExclusiveUse(id)))
     }
 }
 
-impl Drop for Claim {
+impl Drop for ExclusiveUse {
     fn drop(&mut self) {
         CLAIMED.lock().retain(|id| *id != self.0);
     }

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::workload::{Extent, Workload};
 
 /// A workload that knows its items and their right outputs.
-pub trait Subject: Send + Sync + 'static {
+pub trait Benchmark: Send + Sync + 'static {
     /// The workload.
     type Workload: Workload<Item: Clone>;
 

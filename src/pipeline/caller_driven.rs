@@ -2,12 +2,12 @@
 
 use super::batch::{Batch, Batcher};
 use super::build::{Built, Shrunk, build};
+use super::counters::Counters;
 use super::engine::{EngineConfig, SubmitOptions};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
 use super::statistics::{Statistics, Threads};
-use super::stats::Counters;
 use super::ticket::Reply;
 use super::timeline::Timeline;
 use crate::backend::Backend;

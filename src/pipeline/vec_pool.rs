@@ -3,11 +3,11 @@
 use parking_lot::Mutex;
 
 /// Empty vectors with the room that they had: as many as were ever in use at once.
-pub(super) struct Spares<T>(Mutex<Vec<Vec<T>>>);
+pub(super) struct VecPool<T>(Mutex<Vec<Vec<T>>>);
 
-impl<T> Spares<T> {
+impl<T> VecPool<T> {
     pub(super) fn new() -> Self {
-        Spares(Mutex::new(Vec::new()))
+        VecPool(Mutex::new(Vec::new()))
     }
 
     /// An empty one, new if there is none to be used again.

@@ -1,13 +1,13 @@
 //! The points of a run: records of the same point put together, and their names.
 
+use super::format;
 use super::record::{Figures, Outcome, PointFacts, Record, Reference, Run};
 use super::statistics::Spread;
-use super::units;
 use crate::error::{Error, Result};
 
 /// A point, with what all its records say.
 #[derive(Clone, Debug)]
-pub(crate) struct Point {
+pub(crate) struct MergedPoint {
     /// Of the first of its records, or of the base point if that is among them.
     pub(crate) facts: PointFacts,
     /// Refused if one of its records is: outputs are not right most of the time.
@@ -28,15 +28,15 @@ pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
 }
 
 /// The points of a run, in the order of their first records.
-pub(crate) fn points(records: &[&Record]) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
+pub(crate) fn merge(records: &[&Record]) -> Vec<MergedPoint> {
+    let mut points: Vec<MergedPoint> = Vec::new();
     for record in records {
         let known = points
             .iter_mut()
             .find(|point| same(&point.facts, &record.point));
         match known {
             Some(point) => point.add(record),
-            None => points.push(Point {
+            None => points.push(MergedPoint {
                 facts: record.point.clone(),
                 outcome: record.outcome.clone(),
             }),
@@ -54,7 +54,7 @@ pub(crate) fn same(one: &PointFacts, other: &PointFacts) -> bool {
     } == *other
 }
 
-impl Point {
+impl MergedPoint {
     fn add(&mut self, record: &Record) {
         if record.point.axis == BASE {
             self.facts.axis = BASE.to_owned();
@@ -143,14 +143,14 @@ fn many(count: usize, one: &str, more: &str) -> String {
 /// How large a batch is, in words: bytes where its elements are nothing but bytes.
 pub(crate) fn size(facts: &PointFacts) -> String {
     match (facts.unit.as_str(), facts.upload_bytes) {
-        ("elements", bytes) if bytes > 0 => units::bytes(bytes as f64),
-        (unit, _) => format!("{} {unit}", units::whole(facts.batch)),
+        ("elements", bytes) if bytes > 0 => format::bytes(bytes as f64),
+        (unit, _) => format!("{} {unit}", format::whole(facts.batch)),
     }
 }
 
 /// A point's title, and in what it differs from the base point of its workload beyond
 /// what that says.
-pub(crate) fn full_title(facts: &PointFacts, points: &[Point]) -> String {
+pub(crate) fn full_title(facts: &PointFacts, points: &[MergedPoint]) -> String {
     let mut all = points.iter().map(|point| &point.facts);
     let title = title(facts);
     let Some(base) = all.find(|base| base.workload == facts.workload) else {
@@ -208,7 +208,7 @@ fn parts(facts: &PointFacts) -> Parts {
         fill,
         many(facts.threads, "thread", "threads"),
         // Batches of a size may still differ in what comes back.
-        format!("{} back", units::bytes(facts.download_bytes as f64)),
+        format!("{} back", format::bytes(facts.download_bytes as f64)),
     ]
 }
 
