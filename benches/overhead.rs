@@ -2,8 +2,8 @@
 //!
 //! - `empty`: on a device that does nothing and is done at once.
 //! - `cpu`: on the CPU backend, with kernels that do nothing.
-//! - `device`: on this machine's device: what an update of a graph costs by each
-//!   rung, and what a worker process adds to a batch.
+//! - `device`: on this machine's device: what an update of a graph costs by each rung, and what a
+//!   worker process adds to a batch.
 //!
 //! Batches hold one item unless the name says otherwise; rates are batches per second.
 //!

@@ -1,59 +1,59 @@
-//! What a benchmark runs, and what has to come out of it.
+//! [`Benchmark`]: a workload with items and their expected outputs.
 
 use super::record::Amounts;
 use crate::error::Result;
 use crate::workload::{Extent, Workload};
 
-/// A workload that knows its items and their right outputs.
+/// A workload with items and their expected outputs.
 pub trait Benchmark: Send + Sync + 'static {
     /// The workload.
     type Workload: Workload<Item: Clone>;
 
-    /// Makes it.
+    /// Makes the workload.
     ///
     /// # Errors
-    /// What is wrong with its settings.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for settings that are not valid.
     fn workload(&self) -> Result<Self::Workload>;
 
-    /// The capacities of a ladder of so many buckets, smallest first.
+    /// The capacities of `buckets` buckets, smallest first.
     fn ladder(&self, buckets: usize) -> Vec<Extent>;
 
-    /// The items of one batch that fills the largest bucket to `fill`, 0 to 1. Every
-    /// seed gives other items, whose outputs differ.
+    /// The items of one batch that fills the share `fill` of the largest bucket, 0 to 1. Different
+    /// seeds give items with different outputs.
     fn items(&self, seed: u64, fill: f64) -> Vec<<Self::Workload as Workload>::Item>;
 
-    /// Whether an output is what has to come of its item.
+    /// Compares an output with the expected one.
     ///
     /// # Errors
-    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch), with what differs.
+    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if they differ.
     fn check(
         &self,
         item: &<Self::Workload as Workload>::Item,
         output: &<Self::Workload as Workload>::Output,
     ) -> Result<()>;
 
-    /// What there is of an item; without bytes, which are those of copies.
+    /// The amounts of an item, without bytes.
     fn amounts(&self, item: &<Self::Workload as Workload>::Item) -> Amounts;
 
-    /// What its items are of, where they are not made: how many there are in all.
-    fn of(&self) -> String {
+    /// A description of the input, such as the number of structures; empty for synthetic items.
+    fn describe(&self) -> String {
         String::new()
     }
 
-    /// The request that asks another program for the same work, and the hash of what
-    /// must come out of `slots` batches there; `None` where none does it.
+    /// The request for another program to do the same work, and the hash of the expected outputs of
+    /// `slots` batches; `None` if other programs do not do this work.
     fn request(&self, slots: usize) -> Option<(String, u64)> {
         let _ = slots;
         None
     }
 }
 
-/// Half, a quarter and so on of a capacity, and itself: `buckets` of them.
+/// `buckets` sizes, smallest first: the largest, its half, its quarter and so on.
 pub(super) fn halves(largest: u32, buckets: usize) -> impl Iterator<Item = u32> {
     let sizes = (0..buckets)
         .rev()
         .map(move |power| (largest >> power).max(1));
-    // Small capacities have fewer halves.
+    // Small sizes have fewer distinct halves.
     let mut last = 0;
     sizes.filter(move |size| std::mem::replace(&mut last, *size) != *size)
 }

@@ -1,11 +1,10 @@
-//! A run beside another: which points became faster or slower, beyond what noise does.
+//! Compares two runs: which points became significantly faster or slower.
 //!
-//! A point is finding to be faster or slower where two things hold. The repetitions of the
-//! two runs differ by the rank test of Mann and Whitney, exact, at 1%: with three or
-//! four repetitions, which cannot reach that, they have to be apart completely. And the
-//! medians differ by more than a floor of 2%, or of the spread within the runs where
-//! that is more (three times that, with few repetitions). Both hold for less than one of
-//! fifty points that did not change; a test draws such runs.
+//! A difference is significant if two conditions hold. First, the repetitions differ by the exact
+//! rank test of Mann and Whitney at 1%; with three or four repetitions, which cannot reach that
+//! level, the two sets must not overlap. Second, the medians differ by more than 2%, and by more
+//! than the spread within the runs (three times the spread with few repetitions). Both hold for
+//! less than one in fifty points that did not change; a test draws such runs.
 
 mod table;
 
@@ -19,107 +18,107 @@ use serde::Serialize;
 /// Which machines may be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machines {
-    /// Only one and the same kind.
+    /// Only machines of the same kind.
     Same,
-    /// Any two, to compare machines rather than programs.
+    /// Any two machines, to compare machines instead of programs.
     Any,
 }
 
-/// What became of a point.
+/// The result for a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Its outputs were right and are wrong now.
+    /// The outputs were right, and are wrong now.
     Refused,
-    /// Less of it in the same time.
+    /// Significantly slower.
     Slower,
-    /// More of it in the same time.
+    /// Significantly faster.
     Faster,
-    /// Its outputs were wrong and are right now.
+    /// The outputs were wrong, and are right now.
     Mended,
-    /// No difference that can be finding, and one of 10% could have been.
+    /// No significant difference, though one of 10% would have been significant.
     Same,
-    /// Too few repetitions, or too much spread to tell a difference of 10%.
+    /// Too few repetitions or too much spread to detect a difference of 10%.
     Unclear,
-    /// Refused both times.
+    /// Refused in both runs.
     StillRefused,
 }
 
-/// A run, as far as a comparison says which it is.
+/// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
-    /// Of the run.
+    /// The run's id.
     pub id: String,
-    /// When it started.
+    /// When the run started.
     pub date: String,
-    /// Of tapeloop.
+    /// The version of tapeloop.
     pub version: String,
-    /// The commit, where that is known.
+    /// The commit; empty if unknown.
     pub commit: String,
-    /// Where it ran.
+    /// Device, backend and processor.
     pub machine: String,
 }
 
-/// A point of both runs.
+/// A point that both runs measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Its workload, and in what it differs from the others.
+    /// The workload, and the settings that differ from other points.
     pub name: String,
-    /// Which it is.
+    /// The point.
     pub facts: PointFacts,
-    /// What became of it.
+    /// The result.
     pub verdict: Verdict,
-    /// Nanoseconds a batch, the median.
+    /// Nanoseconds per batch in the baseline run, the median.
     pub old_ns: Option<f64>,
-    /// As `old_ns`.
+    /// Nanoseconds per batch in the candidate run, the median.
     pub new_ns: Option<f64>,
-    /// New by old; more than 1 is slower.
+    /// `new_ns` divided by `old_ns`; more than 1 is slower.
     pub ratio: Option<f64>,
-    /// Where the ratio lies at 99%, or at all with few repetitions.
+    /// The 99% interval of the ratio, or its range if there are few repetitions.
     pub interval: Option<(f64, f64)>,
-    /// What the ratio has to exceed, as a share.
+    /// The smallest difference that counts, as a share.
     pub floor: Option<f64>,
-    /// The ratio, if what other programs changed by is the machine's doing.
+    /// The ratio divided by the change of other programs, which is the machine's.
     pub ratio_corrected: Option<f64>,
-    /// Why a point is refused.
+    /// Why the point is refused.
     pub reason: Option<String>,
 }
 
-/// What changed that is not the program: medians of new by old, of times.
+/// Changes of the machine: medians of new times divided by old times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct MachineChange {
-    /// Of the other programs' periods.
+    /// The change of the other programs' periods.
     pub references: Option<f64>,
-    /// Of how many.
+    /// The number of those periods.
     pub references_count: usize,
-    /// Of the limits, as times.
+    /// The change of the limits, as times.
     pub limits: Option<f64>,
 }
 
 /// Two runs, point by point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What was.
+    /// The baseline run.
     pub old: Side,
-    /// What is.
+    /// The candidate run.
     pub new: Side,
-    /// What makes the two less comparable.
+    /// Differences that make the runs less comparable.
     pub warnings: Vec<String>,
-    /// Points of both, in the order of the new run.
+    /// Points of both runs, in the order of the candidate run.
     pub points: Vec<Compared>,
-    /// Points of the old run alone.
+    /// Points of the baseline run only.
     pub only_old: Vec<String>,
-    /// Points of the new run alone.
+    /// Points of the candidate run only.
     pub only_new: Vec<String>,
-    /// What other programs and limits did meanwhile.
+    /// How other programs and the limits changed.
     pub machine: MachineChange,
 }
 
-/// The last run of `new` beside the last run of `old`.
+/// Compares the last run of `new` with the last run of `old`.
 ///
 /// # Errors
-/// No records; runs on machines of different kinds, unless `machines` allows them; runs
-/// that share no point.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no records, if the runs share no
+/// point, or if they are from different machines, unless `machines` allows that.
 pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Comparison> {
     let (old_run, old_records) = last_run(old)?;
     let (new_run, new_records) = last_run(new)?;
@@ -162,7 +161,7 @@ fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedP
         .find(|point| merged::same(&point.facts, &like.facts))
 }
 
-/// Points by the names that tell them from the others of their workload.
+/// The names of points, unique within their workload.
 struct Names(Vec<(PointFacts, String)>);
 
 impl Names {
@@ -205,7 +204,7 @@ fn same_machine(old: &Run, new: &Run) -> Result<()> {
     match pairs.into_iter().find(|(_, old, new)| old != new) {
         None => Ok(()),
         Some((what, old, new)) => Err(Error::config(format!(
-            "the runs are from different {what}, {old:?} and {new:?}, so they say nothing about the program"
+            "the runs are from different {what}: {old:?} and {new:?}"
         ))
         .fix("compare runs of one machine, or pass --any-machine")),
     }
@@ -296,7 +295,7 @@ fn machine_change(
     }
 }
 
-/// The median change of the limits, as times: rates the other way round.
+/// The median change of the limits, as times; rates are inverted.
 fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
     let rates = [
         (old.upload_bytes_per_s, new.upload_bytes_per_s),
@@ -326,25 +325,25 @@ impl Side {
     }
 }
 
-/// What is no more than two runs of anything differ by.
+/// Whether a ratio is no larger than the difference between any two runs.
 fn is_steady(ratio: f64) -> bool {
     (0.98..=1.02).contains(&ratio)
 }
 
 impl Comparison {
-    /// How many points have a verdict.
+    /// The number of points with a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let points = self.points.iter();
         points.filter(|point| point.verdict == verdict).count()
     }
 
-    /// 1 where a point became slower or is refused now, as the exit status of a gate.
+    /// The exit code: 1 if a point became slower or is now refused, otherwise 0.
     pub fn exit_code(&self) -> u8 {
         let worse = self.count(Verdict::Slower) + self.count(Verdict::Refused);
         u8::from(worse > 0)
     }
 
-    /// Whether all points moved as the other programs, or the limits, did.
+    /// The change of the machine, if all points changed as other programs or the limits did.
     fn machine_moved(&self) -> Option<f64> {
         let ratios: Vec<f64> = self.points.iter().filter_map(|point| point.ratio).collect();
         let all = median(&ratios)?;
@@ -355,7 +354,7 @@ impl Comparison {
         (moved && with && each).then_some(machine)
     }
 
-    /// The sum, in sentences.
+    /// The summary, in sentences.
     pub fn words(&self) -> String {
         let counts = [
             (Verdict::Refused, "now refused for wrong outputs"),

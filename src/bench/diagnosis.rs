@@ -1,7 +1,7 @@
 //! What bounds a point, and warnings about its figures.
 
-use super::limits::median;
 use super::record::{Figures, Limits, PointFacts, Share};
+use super::statistics::{median, middle};
 
 /// The largest share of a period that may be unaccounted for without a warning.
 const UNEXPLAINED_MAX: f64 = 0.5;
@@ -28,7 +28,7 @@ pub(super) struct Facts<'a> {
 
 /// Fills in the shares of the limits, what bounds the point, and the warnings.
 pub(super) fn judge(figures: &mut Figures, facts: &Facts<'_>) {
-    let period_ns = median(&mut figures.period_ns.clone());
+    let period_ns = median(&figures.period_ns).unwrap_or_default();
     figures.shares = shares(figures, facts, period_ns);
     let activities = activities(figures, facts, period_ns);
     let largest = activities.iter().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -123,7 +123,7 @@ fn kernel_bytes(point: &PointFacts) -> f64 {
 fn activities(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<(&'static str, f64)> {
     let mut activities = vec![(
         "host calls",
-        median(&mut figures.host_ns.clone()) / period_ns,
+        median(&figures.host_ns).unwrap_or_default() / period_ns,
     )];
     for share in &figures.shares {
         let name = match share.limit.as_str() {
@@ -191,9 +191,10 @@ fn warnings(figures: &Figures, facts: &Facts<'_>, explained: bool, share: f64) -
 /// Warns when the interquartile range of the repetitions exceeds [`SPREAD_MAX`].
 pub(crate) fn spread_warning(period_ns: &[f64]) -> Option<String> {
     let mut sorted = period_ns.to_vec();
-    let middle = median(&mut sorted);
+    sorted.sort_unstable_by(f64::total_cmp);
+    let median = middle(&sorted)?;
     let last = sorted.len().checked_sub(1)?;
-    let spread = (sorted[last - last / 4] - sorted[last / 4]) / middle;
+    let spread = (sorted[last - last / 4] - sorted[last / 4]) / median;
     let warning = || {
         format!(
             "the interquartile range of the repetitions is {} of their median",

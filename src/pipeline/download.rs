@@ -1,4 +1,4 @@
-//! Stage three: results out of a finished slot.
+//! Stage three: reads results out of a finished slot.
 
 use super::batch::{Batch, Entry};
 use super::recorded::RecordedWorkload;
@@ -11,7 +11,7 @@ use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-/// Reads every item of a batch, in order, into `outputs`; those without a location
+/// Reads the results of all items of a batch, in order, into `outputs`. Items without a location
 /// keep their error.
 pub(crate) fn unpack<W: Workload, B>(
     program: &RecordedWorkload<W>,

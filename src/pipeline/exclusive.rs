@@ -1,23 +1,23 @@
-//! A supervised backend serves one engine at a time.
+//! Exclusive use of supervised backends: each serves one engine at a time.
 //!
-//! After a loss the engine runs items alone to find the one at fault. Work of another
-//! engine on the same device would be lost with them, and its faults blamed on them.
+//! After a loss the engine runs items alone to find the one at fault. Work of another engine on the
+//! same device would be lost too, and its faults would be blamed on those items.
 
 use crate::backend::{Backend, BackendId};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 
-/// The supervised backends that engines run on.
+/// The supervised backends that are in use.
 static CLAIMED: Mutex<Vec<BackendId>> = Mutex::new(Vec::new());
 
-/// An engine's right to a supervised backend, until it is dropped.
+/// An engine's exclusive use of a supervised backend. Ends when it is dropped.
 pub(super) struct ExclusiveUse(BackendId);
 
 impl ExclusiveUse {
-    /// `None` for a backend without supervision, which several engines may use.
+    /// `None` for a backend without supervision, which several engines may share.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if an engine has the backend.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if another engine uses the backend.
     pub(super) fn of(backend: &dyn Backend) -> Result<Option<ExclusiveUse>> {
         if !backend.is_supervised() {
             return Ok(None);
@@ -26,9 +26,9 @@ impl ExclusiveUse {
         let mut claimed = CLAIMED.lock();
         if claimed.contains(&id) {
             return Err(Error::usage(
-                "an engine has this backend, and a supervised one serves one engine",
+                "the supervised backend is in use by another engine, or was given twice",
             )
-            .fix("open a backend for each engine, and give it once"));
+            .fix("open a backend for each engine, and give each once"));
         }
         claimed.push(id);
         Ok(Some(ExclusiveUse(id)))

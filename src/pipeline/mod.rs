@@ -1,17 +1,16 @@
-//! *When*: batches through slots, stage by stage.
+//! *When* batches run: items become batches, and batches pass through slots, stage by stage.
 //!
 //! ```text
-//! items -> batch -> [upload: fill a free slot, submit it] -> [compute: in flight,
-//! done in any order] -> [download: unpack, in order where asked] -> results
-//!                     ^------------------ the slot, free again <-------------+
+//! items -> batch -> [upload: fill a free slot, submit it] -> [compute: in flight, done in any
+//! order] -> [download: unpack, in the order of the items if asked] -> results
+//!                     ^------------------- the free slot goes back <-----------+
 //! ```
 //!
-//! `slot` makes the life of a slot a chain of types, `batch` forms batches,
-//! `ring` sends slots round, `stages` is one step of each stage; none of them has
-//! threads. There are three fronts over them: [`Ring`] for whole batches that the
-//! caller fills in place (or a [`Packer`] with a workload's items), [`Pipeline`] for items on the caller's own thread, and
-//! [`Engine`], whose `driver` runs the stages on threads with bounded channels
-//! between.
+//! `slot` has a type for each state of a slot, `batch` forms batches, `ring` recycles slots,
+//! `stages` has one step of each stage. None of them starts threads. Three fronts use them:
+//! [`Ring`] for whole batches that the caller, or a [`Packer`], fills in place; [`Pipeline`] for
+//! items on the caller's own thread; and [`Engine`], whose `driver` runs each stage on a thread,
+//! with bounded channels between the threads.
 
 mod batch;
 mod build;

@@ -1,5 +1,5 @@
-//! Stage one: a batch into a free slot's pinned memory, by several threads on
-//! disjoint views.
+//! Stage one: writes a batch into a free slot's pinned memory, by several threads on disjoint
+//! views.
 
 use super::batch::{Batch, Entry};
 use super::recorded::RecordedWorkload;
@@ -9,11 +9,11 @@ use crate::record::{HEADER_ITEMS, HEADER_LEN};
 use crate::workload::{Extent, Workload, WriteViews};
 use rayon::ThreadPool;
 
-/// Batches under this much are written, and read, by one thread: less than it
-/// takes to ask another.
+/// Smaller batches are written and read by one thread: that takes less time than handing work to
+/// another.
 pub(super) const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
-/// Writes the batch into the slot and chooses its bucket.
+/// Writes the batch into the slot, which is then ready to submit.
 pub(crate) fn fill<W: Workload>(
     program: &RecordedWorkload<W>,
     pool: &ThreadPool,
@@ -26,7 +26,7 @@ pub(crate) fn fill<W: Workload>(
     slot.filled(batch, total, program.buckets())
 }
 
-/// Writes the batch into the slot's memory, with these values of the uniforms.
+/// Writes the batch and its header, with these values of the uniforms, into the slot's memory.
 pub(super) fn write<W: Workload>(
     program: &RecordedWorkload<W>,
     pool: &ThreadPool,
@@ -76,7 +76,7 @@ fn write_in_turn<W: Workload>(
     }
 }
 
-/// Halves the entries until what is left is one, or small.
+/// Writes halves of the entries in parallel, down to one entry or [`PARALLEL_BYTES_MIN`].
 fn write_entries<W: Workload>(
     program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
@@ -125,7 +125,7 @@ fn write_entry<W: Workload>(
     }
 }
 
-/// Runs an embedder's code; a panic fails the item and nothing else.
+/// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(work).unwrap_or_else(|panic| {
         let message = format!("the workload panicked: {panic}");

@@ -1,8 +1,8 @@
-//! Vectors that are used again, so that batches allocate none.
+//! Vectors that are reused, so that batches do not allocate.
 
 use parking_lot::Mutex;
 
-/// Empty vectors with the room that they had: as many as were ever in use at once.
+/// Empty vectors that keep their capacity: as many as were ever in use at once.
 pub(super) struct VecPool<T>(Mutex<Vec<Vec<T>>>);
 
 impl<T> VecPool<T> {
@@ -10,12 +10,12 @@ impl<T> VecPool<T> {
         VecPool(Mutex::new(Vec::new()))
     }
 
-    /// An empty one, new if there is none to be used again.
+    /// An empty vector, new if none is left.
     pub(super) fn take(&self) -> Vec<T> {
         self.0.lock().pop().unwrap_or_default()
     }
 
-    /// Drops what is left in it, and keeps its room.
+    /// Clears a vector and keeps it for the next [`VecPool::take`].
     pub(super) fn give_back(&self, mut used: Vec<T>) {
         used.clear();
         self.0.lock().push(used);

@@ -1,5 +1,5 @@
-//! The report in a browser: it fits its window at either width, on light and dark
-//! grounds. Without a Chromium these tests say "skipped: no Chromium".
+//! The report in a browser: it fits its window at either width, on light and dark grounds. Without
+//! a Chromium these tests say "skipped: no Chromium".
 
 use crate::made_up_run;
 

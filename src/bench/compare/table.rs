@@ -63,7 +63,7 @@ impl fmt::Display for Comparison {
             "new",
             "time",
             "interval",
-            "by references",
+            "by other programs",
         ];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.points.iter().map(Compared::cells));
@@ -77,7 +77,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Words to the left, figures to the right; a column that says nothing is left out.
+/// Writes a table: words to the left, figures to the right. Leaves empty columns out.
 fn table(f: &mut fmt::Formatter<'_>, rows: &[[String; 7]]) -> fmt::Result {
     let width = |place: usize| {
         let cells = rows.iter().map(|row| row[place].chars().count());

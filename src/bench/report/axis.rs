@@ -1,26 +1,26 @@
-//! Where values stand on an axis, and its ticks.
+//! Axes: positions of values, and ticks.
 
 use crate::svg::tick_step;
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// From zero, evenly.
+    /// Linear, from zero.
     Linear,
-    /// Powers of ten.
+    /// Logarithmic, with ticks at powers of ten.
     Decades,
-    /// Powers of two.
+    /// Logarithmic, with ticks at powers of two.
     Doublings,
-    /// Shares near 1: 90%, 99% and 99.9% at even distances.
+    /// For shares near 1: 90%, 99% and 99.9% are equally far apart.
     Tail,
 }
 
-/// An axis before its range is known.
+/// An axis without its range.
 #[derive(Clone, Copy)]
 pub(super) struct Axis {
     pub(super) title: &'static str,
     pub(super) scale: Scale,
-    /// Writes a tick's value.
+    /// Formats the value of a tick.
     pub(super) tick: fn(f64) -> String,
 }
 
@@ -40,21 +40,22 @@ impl Ruler {
 }
 
 impl Axis {
-    /// Where a value stands; `None` where it has no place.
+    /// The position of a value on the scale; `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
-            // What cannot be divided further is nothing.
+            // Avoids subnormal numbers.
             Scale::Linear if value.abs() < 1e-60 => 0.0,
             Scale::Linear => value,
             Scale::Decades => value.log10(),
             Scale::Doublings => value.log2(),
             Scale::Tail => -(1.0 - value).log10(),
         };
-        // Beyond this nothing is left of a value when ranges are divided.
+        // Larger values overflow when ranges are divided.
         (place.is_finite() && place.abs() < 1e60).then_some(place)
     }
 
-    /// A ruler for all of `values`, with at most `ticks` ticks.
+    /// The range and ticks for `values`, with at most `ticks` ticks; `None` if no value has a
+    /// place.
     pub(super) fn ruler(&self, values: impl Iterator<Item = f64>, ticks: usize) -> Option<Ruler> {
         let places: Vec<f64> = values.filter_map(|value| self.place(value)).collect();
         let first = *places.first()?;
@@ -75,7 +76,7 @@ impl Axis {
         let first = (low / step).ceil() as i64;
         let last = (high / step).floor() as i64;
         let at = (first..=last).map(|tick| tick as f64 * step);
-        // Nothing is nothing in any unit.
+        // Zero needs no unit.
         let text = |value: f64| match value == 0.0 {
             true => "0".to_owned(),
             false => (self.tick)(value),
@@ -88,7 +89,7 @@ impl Axis {
     }
 
     fn decades(&self, low: f64, high: f64, ticks: usize) -> Ruler {
-        // At least a third of a decade, so that noise does not fill a chart.
+        // At least a third of a decade, so that noise does not fill the chart.
         let spare = ((0.35 - (high - low)) / 2.0)
             .max(0.04 * (high - low))
             .max(0.05);
@@ -103,7 +104,7 @@ impl Axis {
         const FINE: [f64; 9] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 5.0, 7.0, 8.5];
         let mut choices = vec![of(&FINE, 1), of(&[1.0, 2.0, 5.0], 1), of(&[1.0, 3.0], 1)];
         choices.extend((1..40).map(|every| of(&[1.0], every)));
-        // Fine ones only where there would be next to none else.
+        // Fine ticks only if there would be fewer than three otherwise.
         let plain = choices.iter().skip(1).find(|c| c.len() <= ticks);
         let chosen = match plain {
             Some(plain) if plain.len() >= 3 || choices[0].len() > ticks => plain.clone(),
@@ -141,7 +142,7 @@ impl Axis {
             let Some(place) = self.place(share).filter(|place| *place <= high) else {
                 continue;
             };
-            // The first stand close, and the last have many letters.
+            // The first ticks are close together, and the last have long labels.
             let text = (self.tick)(share);
             let room = 0.12 * text.chars().count() as f64 / ticks.max(1) as f64 * high;
             if kept.last().is_none_or(|(last, _)| place - last >= room) {

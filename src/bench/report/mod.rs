@@ -1,5 +1,5 @@
-//! A run as one page of HTML: a verdict in words, charts, tables. It needs no network
-//! and no script, and is drawn for wide and narrow rooms, on light and dark grounds.
+//! The report of a run: an HTML page with the results in words, charts and tables. The page needs
+//! no network and no script, and suits wide and narrow screens, and light and dark grounds.
 
 mod axis;
 mod charts;
@@ -21,10 +21,10 @@ use super::merged::{last_run, merge};
 use super::record::Record;
 use crate::error::Result;
 
-/// The page of the last run among `records`.
+/// Makes the page of the last run in `records`.
 ///
 /// # Errors
-/// No records.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no records.
 pub fn html(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
     let points = merge(&records);

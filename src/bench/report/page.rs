@@ -1,4 +1,4 @@
-//! The page around the charts.
+//! The HTML page.
 
 use super::charts::{Section, capital};
 use super::style;
@@ -8,7 +8,7 @@ use crate::bench::merged::{MergedPoint, full_title};
 use crate::bench::record::{Limits, Outcome, Record, Run};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// All that the page shows.
+/// The content of the page.
 pub(super) struct Content<'a> {
     pub(super) run: &'a Run,
     pub(super) records: &'a [&'a Record],

@@ -1,11 +1,11 @@
-//! Lines over two axes.
+//! A chart of lines over two axes.
 
 use super::axis::{Axis, Ruler};
 use super::layout::{LETTER, Room, Stand, text, wrap};
 use super::style::Look;
 use crate::svg::{Ink, Svg, Xy};
 
-/// A point with its spread.
+/// A point with its range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dot {
     pub(super) x: f64,
@@ -31,7 +31,7 @@ pub(super) struct Plot {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) lines: Vec<Line>,
-    /// Two of the lines, between which the chart is shaded.
+    /// Two lines between which the chart is shaded.
     pub(super) shaded: Option<(usize, usize)>,
 }
 
@@ -42,7 +42,7 @@ const LINE_STEP: f64 = 15.0;
 
 const LABEL_LETTERS: usize = 24;
 
-/// A chart being drawn: where its values stand, in pixels.
+/// The axes of a chart and its area in pixels.
 struct Frame {
     x: Axis,
     y: Axis,
@@ -75,7 +75,7 @@ impl Frame {
 }
 
 impl Plot {
-    /// Whether anything can be drawn.
+    /// Whether there is nothing to draw.
     pub(super) fn is_empty(&self) -> bool {
         self.dots().next().is_none()
     }

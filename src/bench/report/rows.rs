@@ -1,4 +1,4 @@
-//! Bars or dots in rows, under headings.
+//! A chart of bars or dots in rows, under headings.
 
 use super::axis::{Axis, Ruler};
 use super::layout::{LETTER, Room, Stand, bar, cut, text};
@@ -6,24 +6,24 @@ use super::style::Look;
 use crate::svg::{Ink, Svg};
 
 pub(super) struct Row {
-    /// Stands above the row, and what is added where there is room.
+    /// The heading above the row, and what a wide screen adds to it.
     pub(super) heading: Option<(String, String)>,
     pub(super) label: String,
     pub(super) look: Look,
     pub(super) value: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The value in words, at the row's end.
+    /// The value as text, at the end of the row.
     pub(super) text: String,
 }
 
 pub(super) struct Rows {
     pub(super) axis: Axis,
-    /// Bars from the axis' beginning, or dots.
+    /// Whether rows have bars, or dots.
     pub(super) bars: bool,
-    /// A line across all rows.
+    /// A value with a line across all rows.
     pub(super) rule: Option<f64>,
-    /// What the axis has to hold besides the rows.
+    /// More values that the axis must include.
     pub(super) holds: Vec<f64>,
     pub(super) rows: Vec<Row>,
 }
@@ -31,14 +31,14 @@ pub(super) struct Rows {
 const FOOT: f64 = 46.0;
 const HEADING: f64 = 28.0;
 
-/// Where rows stand, in pixels.
+/// The layout of the rows, in pixels.
 struct Frame {
     axis: Axis,
     ruler: Ruler,
     room: Room,
     left: f64,
     right: f64,
-    /// Where the texts at the ends begin or, in little room, end.
+    /// Where the text at the end of a row begins or, on a narrow screen, ends.
     end: f64,
 }
 
@@ -62,7 +62,7 @@ impl Frame {
 }
 
 impl Rows {
-    /// Whether anything can be drawn.
+    /// Whether there is nothing to draw.
     pub(super) fn is_empty(&self) -> bool {
         self.rows
             .iter()

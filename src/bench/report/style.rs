@@ -2,7 +2,7 @@
 
 use crate::svg::{self, Ink, Svg, Xy};
 
-/// What marks the points of a line.
+/// The marker of a line's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Disc,
@@ -10,12 +10,12 @@ pub(super) enum Shape {
     Triangle,
     Diamond,
     Cross,
-    /// Of bars, not of points.
+    /// A bar instead of points.
     Block,
     None,
 }
 
-/// How a line and its points look.
+/// The look of a line and its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) ink: Ink,
@@ -28,14 +28,13 @@ impl Look {
         Look { ink, shape, dashed }
     }
 
-    /// What a machine can do.
+    /// A limit of the machine.
     pub(super) const LIMIT: Look = Look::new(Ink::Quiet, Shape::None, true);
 
-    /// Another program where all of them are named.
+    /// Another program whose row is named.
     pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Shape::Diamond, false);
 
-    /// Of the engine's own figures: a mode has its look on each chart, unless it is
-    /// `used` there.
+    /// The look of the engine in a mode: the same on each chart, unless it is `used` there.
     pub(super) fn own(mode: &str, used: &[Look]) -> Self {
         const OTHERS: [Look; 6] = [
             Look::new(Ink::Sky, Shape::Diamond, false),
@@ -57,7 +56,7 @@ impl Look {
         free.unwrap_or(OTHERS[used.len() % OTHERS.len()])
     }
 
-    /// Of lines that are alike in kind.
+    /// The look of the n-th line of one kind.
     pub(super) fn nth(place: usize) -> Self {
         const LOOKS: [Look; 6] = [
             Look::new(Ink::Blue, Shape::Disc, false),
@@ -70,7 +69,7 @@ impl Look {
         LOOKS[place % LOOKS.len()]
     }
 
-    /// Of another program.
+    /// The look of another program.
     pub(super) fn reference(place: usize) -> Self {
         const LOOKS: [Look; 5] = [
             Look::new(Ink::Pink, Shape::Diamond, true),
@@ -82,7 +81,7 @@ impl Look {
         LOOKS[place % LOOKS.len()]
     }
 
-    /// Of a bar.
+    /// The look of a bar.
     pub(super) const fn solid(ink: Ink) -> Self {
         Look::new(ink, Shape::Block, false)
     }

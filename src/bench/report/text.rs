@@ -11,10 +11,10 @@ use crate::error::Result;
 /// Warnings that are printed; the page has all of them.
 const WARNINGS_MAX: usize = 8;
 
-/// The last run among `records`, in lines.
+/// Formats the last run in `records` for a terminal.
 ///
 /// # Errors
-/// No records.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no records.
 pub fn text(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
     let points = merge(&records);
@@ -100,7 +100,7 @@ fn row(name: String, figures: &Figures) -> [String; 7] {
     ]
 }
 
-/// Rows with their columns aligned.
+/// Formats rows with aligned columns.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();

@@ -1,8 +1,8 @@
 //! A structure's features along its sequence, as a drawing.
 //!
-//! A line of the drawing has up to [`PER_LINE`] residues, and under them a track
-//! a column. Colours are classes of a style sheet ([`style`]), so that one file
-//! is readable on light and on dark ground.
+//! A line of the drawing has up to [`PER_LINE`] residues, and under them a track a column. Colours
+//! are classes of a style sheet ([`style`]), so that one file is readable on light and on dark
+//! ground.
 
 mod style;
 
@@ -93,8 +93,8 @@ impl Track {
         self.unit == "degrees" && self.range.is_some_and(|(min, _)| min < 0.0)
     }
 
-    /// `no`, and no structure in `ss8` and `ss3`, are hardly more than the ground;
-    /// other words have a colour each.
+    /// `no`, and no structure in `ss8` and `ss3`, are hardly more than the ground; other words have
+    /// a colour each.
     fn word_class(&self, word: usize) -> String {
         match self.words[word].as_str() {
             "-" | "C" | "no" if !self.is_chains => "plain".to_owned(),

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Statistics of a second with these shares, in percent: filling, stalled,
-/// device, unpacking, output.
+/// Statistics of a second with these shares, in percent: filling, stalled, device, unpacking,
+/// output.
 fn of(shares: [u64; 5], threads: Threads) -> Statistics {
     let [fill_ns, stall_ns, device_ns, unpack_ns, output_ns] =
         shares.map(|share| share * 10_000_000);

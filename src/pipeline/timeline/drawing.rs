@@ -19,11 +19,11 @@ const AXIS: f64 = 142.0;
 /// The height of a heading between rows.
 const SECTION: f64 = 14.0;
 
-/// A row of the upper part: what some kinds of spans cover over all slots.
+/// A row of the section `Stages`: some kinds of spans, over all slots.
 struct Row {
     name: &'static str,
     kinds: &'static [SpanKind],
-    /// What of them counts as busy.
+    /// The kinds that count as busy.
     busy: &'static [SpanKind],
     stage: Stage,
 }
@@ -63,7 +63,7 @@ const ON_DEVICE: [Row; 3] = [
     },
 ];
 
-/// Where no device says more than that it had a batch.
+/// The row of devices without timestamps.
 const IN_FLIGHT: Row = Row {
     name: "device",
     kinds: &[SpanKind::Flight],
@@ -145,8 +145,8 @@ impl Timeline {
         rows
     }
 
-    /// The batches and the time to show: of the latest window that is long enough,
-    /// without the first batches of all.
+    /// The batches and the time to show: those of the latest window that is long enough, without
+    /// the first batches of the run.
     fn shown(&self) -> Option<Shown> {
         let slots = self.slots as u64;
         let windows = self.windows();
@@ -161,9 +161,9 @@ impl Timeline {
         if is_first && end > 3 * slots {
             start = 2 * slots;
         }
-        // More would be too narrow to read.
+        // More batches would be too narrow to read.
         start = start.max(end.saturating_sub(4 * slots + 4));
-        // When it is filled, what came before it has left every slot.
+        // When this batch is filled, earlier batches have left every slot.
         let lead = match is_first {
             true => start,
             false => (start + slots - 1).min(end - 1),
@@ -180,7 +180,7 @@ impl Timeline {
         let last = inside().map(|span| span.end_ns).max()?;
         let from = of(lead, SpanKind::Fill).map(|span| span.start_ns);
         let from = from.or_else(|| inside().map(|span| span.start_ns).min())?;
-        // What is filled after the last batch is not known of.
+        // The timeline does not have what was filled after the last batch.
         let to = match end == self.batches {
             true => last,
             false => of(end - 1, SpanKind::Submit).map_or(last, |span| span.end_ns),
@@ -193,7 +193,7 @@ impl Timeline {
         })
     }
 
-    /// The share of the time shown that kinds of spans cover.
+    /// The share of the time shown that spans of some kinds cover.
     fn covered(&self, kinds: &[SpanKind], slot: Option<usize>, shown: &Shown) -> f64 {
         let wanted =
             |span: &&Span| kinds.contains(&span.kind) && slot.is_none_or(|slot| slot == span.slot);
@@ -206,14 +206,14 @@ impl Timeline {
         self.covered(row.busy, None, shown)
     }
 
-    /// What the device was at, in words.
+    /// A sentence about the activities of the device.
     fn on_device(&self, shown: &Shown) -> Option<String> {
         let overlap = self.device_overlap()?;
         let percent = |row: &Row| format!("{} {:.0}%", row.name, 100.0 * self.busy(row, shown));
         let [uploads, kernels, downloads] = ON_DEVICE.each_ref().map(percent);
         Some(format!(
-            "On the device, in the time shown: {uploads}, {kernels}, {downloads}. While any goes \
-             on, {overlap:.1} of them do on average."
+            "Device, in the time shown: {uploads}, {kernels}, {downloads}. On average {overlap:.1} of \
+             them overlap."
         ))
     }
 
@@ -228,7 +228,7 @@ impl Timeline {
     }
 }
 
-/// The row that holds the others up, by the whole run.
+/// The row that bounds the whole run.
 fn bounding(rows: &[Row], busy: &[f64], statistics: &Statistics) -> Option<usize> {
     let stage = match statistics.bound? {
         Stage::Input | Stage::Fill => Stage::Fill,
@@ -243,7 +243,7 @@ fn bounding(rows: &[Row], busy: &[f64], statistics: &Statistics) -> Option<usize
     busiest.map(|(place, _)| place)
 }
 
-/// What is written beside that row.
+/// The mark of that row.
 fn mark(statistics: &Statistics) -> &'static str {
     match statistics.bound {
         Some(Stage::Input) => "no input",
@@ -252,7 +252,7 @@ fn mark(statistics: &Statistics) -> &'static str {
     }
 }
 
-/// What of the timeline is drawn.
+/// The part of the timeline that is drawn.
 #[derive(Clone)]
 struct Shown {
     batches: Range<u64>,
@@ -265,7 +265,7 @@ impl Shown {
         self.to - self.from
     }
 
-    /// The part of a span that is shown.
+    /// The part of a span that is drawn.
     fn cut(&self, span: &Span) -> Option<(u64, u64)> {
         let (start, end) = (span.start_ns.max(self.from), span.end_ns.min(self.to));
         (start < end).then_some((start, end))
@@ -276,7 +276,7 @@ impl Shown {
     }
 }
 
-/// A unit for times of this length, in nanoseconds, and its name.
+/// The unit for a time of this length, in nanoseconds, and its name.
 fn unit(ns: f64) -> (f64, &'static str) {
     match ns {
         ns if ns < 2e6 => (1e3, "µs"),
@@ -285,7 +285,7 @@ fn unit(ns: f64) -> (f64, &'static str) {
     }
 }
 
-/// A time in its unit, with three digits.
+/// A time with three digits and its unit.
 fn length(ns: u64) -> String {
     let (scale, name) = unit(ns as f64);
     let value = ns as f64 / scale;
