@@ -1,37 +1,45 @@
-//! What the engine itself costs, a batch: on a device that does nothing and is done
-//! at once (`empty`), and with kernels that do nothing on the CPU backend (`cpu`).
-//! Batches are of one item, unless the name says otherwise; rates are batches a
-//! second.
+//! What the engine itself costs for each batch.
+//!
+//! - `empty`: on a device that does nothing and is done at once.
+//! - `cpu`: on the CPU backend, with kernels that do nothing.
+//! - `device`: on this machine's device: what an update of a graph costs by each rung, and what a
+//!   worker process adds to a batch.
+//!
+//! Batches hold one item unless the name says otherwise; rates are batches per second.
 //!
 //! ```sh
 //! cargo bench --no-default-features --bench overhead
 //! cargo bench --no-default-features --bench overhead -- empty/engine
+//! cargo bench --bench overhead -- device
 //! ```
 
 #[path = "../tests/support/empty.rs"]
 mod empty;
 
 use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkGroup, Criterion, Throughput};
 use empty::{EmptyBackend, Nothing};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tapeloop::backend::Backend;
 use tapeloop::backend::cpu::CpuBackend;
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+use tapeloop::backend::worker::{self, WorkerBackend, WorkerOptions};
+use tapeloop::backend::{Backend, Choice, select};
 use tapeloop::pipeline::{Pipeline, Ring, TimelineConfig, Wait};
-use tapeloop::replay::{Executor, Mode, Policy};
-use tapeloop::workload::{Completion, Extent};
+use tapeloop::record::Recorder;
+use tapeloop::replay::{Buckets, Executor, Mode, Policy, Rung};
+use tapeloop::workload::{Completion, Extent, Workload};
 use tapeloop::{Engine, EngineConfig};
 
-/// Batches that are timed at a time, where a single one is not.
+/// Batches that are timed together, where a single batch is too short to time.
 const BATCHES: u32 = 4096;
 
 /// Kernels of a batch, in a chain.
 const KERNELS: usize = 4;
 
-/// Tickets that their producer holds before it waits for the oldest.
+/// Tickets that the producer holds before it waits for the oldest.
 const TICKETS: usize = 16;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
@@ -40,7 +48,7 @@ fn pool() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().build().unwrap())
 }
 
-/// Times batches, so many at once.
+/// Times `batches`, which runs `at_once` of them.
 fn time(group: &mut Group<'_>, name: &str, at_once: u32, mut batches: impl FnMut()) {
     group.throughput(Throughput::Elements(at_once.into()));
     group.bench_function(name, |bencher| bencher.iter(&mut batches));
@@ -92,7 +100,7 @@ fn engine(backend: &Arc<dyn Backend>, config: &EngineConfig) -> Engine<Nothing> 
     Engine::new(Nothing::new(KERNELS), &backends, pool(), config).unwrap()
 }
 
-/// A source on a thread, results on another, in order.
+/// Runs a source into a sink through the engine's threads.
 fn run(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
     let mut engine = engine(backend, config);
     let items = config.batch[0];
@@ -103,7 +111,7 @@ fn run(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &E
     });
 }
 
-/// One producer, which takes the results itself.
+/// Submits items by ticket; the producer itself waits for the results.
 fn tickets(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
     let engine = engine(backend, config);
     let items = config.batch[0];
@@ -172,12 +180,86 @@ fn cpu(criterion: &mut Criterion) {
     }
 }
 
-criterion_group! {
-    name = benches;
-    config = Criterion::default()
+/// On this machine's own device.
+fn device(criterion: &mut Criterion) {
+    let selected = select(Choice::Auto, &pool()).unwrap();
+    eprintln!(
+        "device: {} ({})",
+        selected.backend.device().name,
+        selected.reason
+    );
+    let mut group = criterion.benchmark_group("device");
+    update(&mut group, &selected.backend);
+    let config = EngineConfig {
+        slots: 1,
+        wait: Wait::Spin,
+        ..config(Mode::Graph, 1)
+    };
+    pipeline(
+        &mut group,
+        &selected.backend,
+        "pipeline/this process",
+        &config,
+    );
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pipeline(&mut group, &in_worker(), "pipeline/a worker", &config);
+}
+
+/// Shortens the upload of a graph of 12 kernels and lengthens it again, by each rung of the update
+/// ladder.
+fn update(group: &mut Group<'_>, backend: &Arc<dyn Backend>) {
+    let mut recorder = Recorder::new(&[4096]);
+    let (x, _) = Nothing::new(12)
+        .record(&mut recorder, backend.device())
+        .unwrap();
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let buffers = buckets.largest().recording.buffers();
+    let policy = Policy::default();
+    let mut slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+    let slot = &mut *slots[0];
+    let mut executor = Executor::new(backend, slot, &buckets, &policy).unwrap();
+    let whole = executor.bindings(slot, 0).unwrap().clone();
+    let mut half = whole.clone();
+    half.set_copy_len(x, 2048).unwrap();
+    for rung in [Rung::Params, Rung::Update, Rung::Instantiate] {
+        let name = format!("update/{}", format!("{rung:?}").to_lowercase());
+        time(group, &name, 2, || {
+            for bindings in [&half, &whole] {
+                executor
+                    .update_from(slot, 0, bindings.clone(), rung)
+                    .unwrap();
+            }
+        });
+    }
+}
+
+/// The argument that makes this program a worker.
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+const WORKER: &str = "worker";
+
+/// The same device, in a process of its own.
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+fn in_worker() -> Arc<dyn Backend> {
+    let options = WorkerOptions {
+        args: vec![WORKER.into()],
+        ..WorkerOptions::default()
+    };
+    Arc::new(WorkerBackend::open(options).unwrap())
+}
+
+fn main() {
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    if std::env::args().nth(1).as_deref() == Some(WORKER) {
+        // SAFETY: this program started itself with the argument for it.
+        return unsafe { worker::serve(&[("nothing", empty::nothing)]) }.unwrap();
+    }
+    let mut criterion = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1));
-    targets = empty, cpu
+        .measurement_time(Duration::from_secs(1))
+        .configure_from_args();
+    empty(&mut criterion);
+    cpu(&mut criterion);
+    device(&mut criterion);
+    criterion.final_summary();
 }
-criterion_main!(benches);

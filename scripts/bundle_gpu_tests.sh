@@ -4,8 +4,8 @@
 #   scripts/bundle_gpu_tests.sh FOLDER [cargo options, such as --test gpu]
 #
 # There, FOLDER/run.sh runs them all, and FOLDER/run.sh --sanitize runs them once
-# more under compute-sanitizer (memcheck, then racecheck). Benches (--bench replay)
-# are packed too and not run: FOLDER/tree/scripts/compare_replay.sh FOLDER/bin/replay.
+# more under compute-sanitizer (memcheck, then racecheck). Benches (such as --bench
+# overhead) are packed too, and not run.
 # The library of the example capi is run beside PyTorch, by the name torch_in_process.
 set -eu
 if [ $# -lt 1 ]; then

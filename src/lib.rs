@@ -44,6 +44,11 @@ pub mod record;
 pub mod replay;
 #[cfg(feature = "structure")]
 pub mod structure;
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "the timeline needs a part of it")
+)]
+mod svg;
 pub mod workload;
 
 pub use backend::{Backend, DeviceInfo};

@@ -25,7 +25,7 @@ class Work:
 
     n: int
     stride: int = 1
-    kernels: int = 12
+    kernels: int = 1
     steps: int = 0
 
     @classmethod

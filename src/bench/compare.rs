@@ -1,133 +1,132 @@
-//! A run beside another: which points became faster or slower, beyond what noise does.
+//! Compares two runs: which points became significantly faster or slower.
 //!
-//! A point is told to be faster or slower where two things hold. The repetitions of the
-//! two runs differ by the rank test of Mann and Whitney, exact, at 1%: with three or
-//! four repetitions, which cannot reach that, they have to be apart completely. And the
-//! medians differ by more than a floor of 2%, or of the spread within the runs where
-//! that is more (three times that, with few repetitions). Both hold for less than one of
-//! fifty points that did not change; a test draws such runs.
+//! A difference is significant if two conditions hold. First, the repetitions differ by the exact
+//! rank test of Mann and Whitney at 1%; with three or four repetitions, which cannot reach that
+//! level, the two sets must not overlap. Second, the medians differ by more than 2%, and by more
+//! than the spread within the runs (three times the spread with few repetitions). Both hold for
+//! less than one in fifty points that did not change; a test draws such runs.
 
 mod table;
 
-use super::points::{self, Point, last_run, names};
+use super::format;
+use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
-use super::statistics::{Change, Told, median};
-use super::units;
+use super::statistics::{Change, Finding, median};
 use crate::error::{Error, Result};
 use serde::Serialize;
 
 /// Which machines may be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machines {
-    /// Only one and the same kind.
+    /// Only machines of the same kind.
     Same,
-    /// Any two, to compare machines rather than programs.
+    /// Any two machines, to compare machines instead of programs.
     Any,
 }
 
-/// What became of a point.
+/// The result for a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Its outputs were right and are wrong now.
+    /// The outputs were right, and are wrong now.
     Refused,
-    /// Less of it in the same time.
+    /// Significantly slower.
     Slower,
-    /// More of it in the same time.
+    /// Significantly faster.
     Faster,
-    /// Its outputs were wrong and are right now.
+    /// The outputs were wrong, and are right now.
     Mended,
-    /// No difference that can be told, and one of 10% could have been.
+    /// No significant difference, though one of 10% would have been significant.
     Same,
-    /// Too few repetitions, or too much spread to tell a difference of 10%.
+    /// Too few repetitions or too much spread to detect a difference of 10%.
     Unclear,
-    /// Refused both times.
+    /// Refused in both runs.
     StillRefused,
 }
 
-/// A run, as far as a comparison says which it is.
+/// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
-    /// Of the run.
+    /// The run's id.
     pub id: String,
-    /// When it started.
+    /// When the run started.
     pub date: String,
-    /// Of tapeloop.
+    /// The version of tapeloop.
     pub version: String,
-    /// The commit, where that is known.
+    /// The commit; empty if unknown.
     pub commit: String,
-    /// Where it ran.
+    /// Device, backend and processor.
     pub machine: String,
 }
 
-/// A point of both runs.
+/// A point that both runs measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Its workload, and in what it differs from the others.
+    /// The workload, and the settings that differ from other points.
     pub name: String,
-    /// Which it is.
+    /// The point.
     pub facts: PointFacts,
-    /// What became of it.
+    /// The result.
     pub verdict: Verdict,
-    /// Nanoseconds a batch, the median.
+    /// Nanoseconds per batch in the baseline run, the median.
     pub old_ns: Option<f64>,
-    /// As `old_ns`.
+    /// Nanoseconds per batch in the candidate run, the median.
     pub new_ns: Option<f64>,
-    /// New by old; more than 1 is slower.
+    /// `new_ns` divided by `old_ns`; more than 1 is slower.
     pub ratio: Option<f64>,
-    /// Where the ratio lies at 99%, or at all with few repetitions.
+    /// The 99% interval of the ratio, or its range if there are few repetitions.
     pub interval: Option<(f64, f64)>,
-    /// What the ratio has to exceed, as a share.
+    /// The smallest difference that counts, as a share.
     pub floor: Option<f64>,
-    /// The ratio, if what other programs changed by is the machine's doing.
+    /// The ratio divided by the change of other programs, which is the machine's.
     pub ratio_corrected: Option<f64>,
-    /// Why a point is refused.
+    /// Why the point is refused.
     pub reason: Option<String>,
 }
 
-/// What changed that is not the program: medians of new by old, of times.
+/// Changes of the machine: medians of new times divided by old times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct MachineChange {
-    /// Of the other programs' periods.
+    /// The change of the other programs' periods.
     pub references: Option<f64>,
-    /// Of how many.
+    /// The number of those periods.
     pub references_count: usize,
-    /// Of the limits, as times.
+    /// The change of the limits, as times.
     pub limits: Option<f64>,
 }
 
 /// Two runs, point by point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What was.
+    /// The baseline run.
     pub old: Side,
-    /// What is.
+    /// The candidate run.
     pub new: Side,
-    /// What makes the two less comparable.
+    /// Differences that make the runs less comparable.
     pub warnings: Vec<String>,
-    /// Points of both, in the order of the new run.
+    /// Points of both runs, in the order of the candidate run.
     pub points: Vec<Compared>,
-    /// Points of the old run alone.
+    /// Points of the baseline run only.
     pub only_old: Vec<String>,
-    /// Points of the new run alone.
+    /// Points of the candidate run only.
     pub only_new: Vec<String>,
-    /// What other programs and limits did meanwhile.
+    /// How other programs and the limits changed.
     pub machine: MachineChange,
 }
 
-/// The last run of `new` beside the last run of `old`.
+/// Compares the last run of `new` with the last run of `old`.
 ///
 /// # Errors
-/// No records; runs on machines of different kinds, unless `machines` allows them; runs
-/// that share no point.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no records, if the runs share no
+/// point, or if they are from different machines, unless `machines` allows that.
 pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Comparison> {
     let (old_run, old_records) = last_run(old)?;
     let (new_run, new_records) = last_run(new)?;
     if machines == Machines::Same {
         same_machine(old_run, new_run)?;
     }
-    let old_points = points::points(&old_records);
-    let new_points = points::points(&new_records);
+    let old_points = merged::merge(&old_records);
+    let new_points = merged::merge(&new_records);
     let named = Names::of(&old_points, &new_points);
     let machine = machine_change(old_run, new_run, &old_points, &new_points);
     let mut compared = Vec::new();
@@ -156,17 +155,17 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
     })
 }
 
-fn find<'a>(points: &'a [Point], like: &Point) -> Option<&'a Point> {
+fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedPoint> {
     points
         .iter()
-        .find(|point| points::same(&point.facts, &like.facts))
+        .find(|point| merged::same(&point.facts, &like.facts))
 }
 
-/// Points by the names that tell them from the others of their workload.
+/// The names of points, unique within their workload.
 struct Names(Vec<(PointFacts, String)>);
 
 impl Names {
-    fn of(old: &[Point], new: &[Point]) -> Self {
+    fn of(old: &[MergedPoint], new: &[MergedPoint]) -> Self {
         let gone = old.iter().filter(|point| find(new, point).is_none());
         let all: Vec<&PointFacts> = new.iter().chain(gone).map(|point| &point.facts).collect();
         let mut named = Vec::new();
@@ -187,12 +186,12 @@ impl Names {
         Names(named)
     }
 
-    fn of_point(&self, point: &Point) -> String {
+    fn of_point(&self, point: &MergedPoint) -> String {
         let named = self
             .0
             .iter()
-            .find(|(facts, _)| points::same(facts, &point.facts));
-        named.map_or_else(|| points::title(&point.facts), |(_, name)| name.clone())
+            .find(|(facts, _)| merged::same(facts, &point.facts));
+        named.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
     }
 }
 
@@ -205,9 +204,9 @@ fn same_machine(old: &Run, new: &Run) -> Result<()> {
     match pairs.into_iter().find(|(_, old, new)| old != new) {
         None => Ok(()),
         Some((what, old, new)) => Err(Error::config(format!(
-            "runs on different {what}, {old:?} and {new:?}, say nothing about the program"
+            "the runs are from different {what}: {old:?} and {new:?}"
         ))
-        .fix("compare runs of one machine, or say that any machines may be compared")),
+        .fix("compare runs of one machine, or pass --any-machine")),
     }
 }
 
@@ -231,7 +230,7 @@ fn warnings(old: &Run, new: &Run) -> Vec<String> {
     warnings
 }
 
-fn one(old: &Point, new: &Point, name: String, machine: &MachineChange) -> Compared {
+fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChange) -> Compared {
     let mut compared = Compared {
         name,
         facts: new.facts.clone(),
@@ -247,11 +246,11 @@ fn one(old: &Point, new: &Point, name: String, machine: &MachineChange) -> Compa
     match (&old.outcome, &new.outcome) {
         (Outcome::Measured(old), Outcome::Measured(new)) => {
             if let Some(change) = Change::of(&old.period_ns, &new.period_ns) {
-                compared.verdict = match change.told {
-                    Told::Less => Verdict::Faster,
-                    Told::More => Verdict::Slower,
-                    Told::Same => Verdict::Same,
-                    Told::Unclear => Verdict::Unclear,
+                compared.verdict = match change.finding {
+                    Finding::Less => Verdict::Faster,
+                    Finding::More => Verdict::Slower,
+                    Finding::Same => Verdict::Same,
+                    Finding::Unclear => Verdict::Unclear,
                 };
                 compared.ratio = Some(change.ratio);
                 compared.interval = Some((change.low, change.high));
@@ -272,10 +271,15 @@ fn one(old: &Point, new: &Point, name: String, machine: &MachineChange) -> Compa
     compared
 }
 
-fn machine_change(old: &Run, new: &Run, before: &[Point], after: &[Point]) -> MachineChange {
+fn machine_change(
+    old: &Run,
+    new: &Run,
+    before: &[MergedPoint],
+    after: &[MergedPoint],
+) -> MachineChange {
     let mut ratios = Vec::new();
     for point in after {
-        let Some(old) = find(before, point).and_then(Point::figures) else {
+        let Some(old) = find(before, point).and_then(MergedPoint::figures) else {
             continue;
         };
         for reference in point.figures().iter().flat_map(|f| &f.references) {
@@ -291,7 +295,7 @@ fn machine_change(old: &Run, new: &Run, before: &[Point], after: &[Point]) -> Ma
     }
 }
 
-/// The median change of the limits, as times: rates the other way round.
+/// The median change of the limits, as times; rates are inverted.
 fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
     let rates = [
         (old.upload_bytes_per_s, new.upload_bytes_per_s),
@@ -313,7 +317,7 @@ impl Side {
     fn of(run: &Run) -> Self {
         Side {
             id: run.id.clone(),
-            date: units::date(run.started_unix_s),
+            date: format::date(run.started_unix_s),
             version: run.version.clone(),
             commit: run.commit.clone(),
             machine: format!("{} ({}), {}", run.device, run.backend, run.cpu),
@@ -321,25 +325,25 @@ impl Side {
     }
 }
 
-/// What is no more than two runs of anything differ by.
+/// Whether a ratio is no larger than the difference between any two runs.
 fn is_steady(ratio: f64) -> bool {
     (0.98..=1.02).contains(&ratio)
 }
 
 impl Comparison {
-    /// How many points have a verdict.
+    /// The number of points with a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let points = self.points.iter();
         points.filter(|point| point.verdict == verdict).count()
     }
 
-    /// 1 where a point became slower or is refused now, as the exit status of a gate.
+    /// The exit code: 1 if a point became slower or is now refused, otherwise 0.
     pub fn exit_code(&self) -> u8 {
         let worse = self.count(Verdict::Slower) + self.count(Verdict::Refused);
         u8::from(worse > 0)
     }
 
-    /// Whether all points moved as the other programs, or the limits, did.
+    /// The change of the machine, if all points changed as other programs or the limits did.
     fn machine_moved(&self) -> Option<f64> {
         let ratios: Vec<f64> = self.points.iter().filter_map(|point| point.ratio).collect();
         let all = median(&ratios)?;
@@ -350,16 +354,16 @@ impl Comparison {
         (moved && with && each).then_some(machine)
     }
 
-    /// The sum, in sentences.
+    /// The summary, in sentences.
     pub fn words(&self) -> String {
         let counts = [
-            (Verdict::Refused, "refused now: wrong outputs"),
+            (Verdict::Refused, "now refused for wrong outputs"),
             (Verdict::Slower, "slower"),
             (Verdict::Faster, "faster"),
             (Verdict::Mended, "right again"),
-            (Verdict::Same, "with no difference that can be told"),
-            (Verdict::Unclear, "unclear"),
-            (Verdict::StillRefused, "refused both times"),
+            (Verdict::Same, "not significantly different"),
+            (Verdict::Unclear, "inconclusive"),
+            (Verdict::StillRefused, "refused in both runs"),
         ];
         let counts: Vec<String> = counts
             .into_iter()
@@ -378,14 +382,18 @@ impl Comparison {
                 None => "the machine's limits",
             };
             words += &format!(
-                " All moved as {what} did ({} in time): the machine changed, not the program.",
-                units::change(by)
+                " All times changed as {what} did ({}): the machine changed, not the program.",
+                format::change(by)
             );
         } else if let Some(by) = self.machine.references {
-            let change = units::change(by);
+            let change = format::change(by);
             words += &match is_steady(by) {
-                true => format!(" Other programs in the same runs took the same time ({change})."),
-                false => format!(" Other programs in the same runs changed by {change} in time."),
+                true => format!(
+                    " The times of other programs in the same runs stayed the same ({change})."
+                ),
+                false => {
+                    format!(" The times of other programs in the same runs changed by {change}.")
+                }
             };
         }
         words

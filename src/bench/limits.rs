@@ -1,9 +1,10 @@
-//! What the machine can do, measured through the same calls that the engine makes.
+//! Measures the limits of the machine with the calls that the engine makes.
 
+use super::benchmark::Benchmark;
 use super::point::{Point, Space, Work};
 use super::record::Limits;
-use super::rig::{self, Machine};
-use super::subject::Subject;
+use super::runner::{self, Machine};
+use super::statistics::median;
 use super::synthetic::Synthetic;
 use crate::backend::{Backend, DeviceSlot, GraphId, Queue, Space as Memory, Streams};
 use crate::error::Result;
@@ -14,26 +15,27 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A copy that is long enough for what begins and ends it not to count.
+/// The size of a copy, large enough that its start and end do not count.
 const COPY_BYTES: usize = 64 << 20;
 
-/// As [`COPY_BYTES`], within the device, which is faster.
+/// The size of a copy within the device, which is faster.
 const DEVICE_BYTES: usize = 512 << 20;
 
-/// Copies in a row.
+/// The number of copies in a row.
 const COPIES: usize = 8;
 
-/// So often each limit is measured; the best counts, as nothing makes a machine
-/// faster than it is.
+/// How often each limit is measured. The best result counts, since disturbances only slow a machine
+/// down.
 const ROUNDS: usize = 5;
 
-/// Calls whose host time is measured.
+/// The number of launches whose host time is measured.
 const LAUNCHES: usize = 300;
 
-/// Measures all limits that the machine has.
+/// Measures all limits of the machine.
 ///
 /// # Errors
-/// What the device says, and memory that is not there.
+/// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if memory runs out, and the errors of
+/// the device.
 pub fn measure(machine: &Machine) -> Result<Limits> {
     let mut limits = Limits {
         host_bytes_per_s: Some(host_memory(machine)),
@@ -42,7 +44,7 @@ pub fn measure(machine: &Machine) -> Result<Limits> {
     let backend = &machine.backend;
     let launches = Launches::open(backend)?.measure()?;
     (limits.launch_ns, limits.graph_launch_ns) = (Some(launches.0), Some(launches.1));
-    // There a copy is none, and a kernel's rate is that of its twin.
+    // The CPU backend makes no transfers, and its arithmetic is that of the twins.
     if backend.device().shares_host_memory {
         return Ok(limits);
     }
@@ -61,7 +63,7 @@ pub fn measure(machine: &Machine) -> Result<Limits> {
     Ok(limits)
 }
 
-/// The best rate of `bytes` in a call.
+/// The best rate of calls that move `bytes` each.
 fn best_rate(bytes: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {
@@ -72,7 +74,7 @@ fn best_rate(bytes: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> 
     Ok(bytes as f64 / best.as_secs_f64())
 }
 
-/// Copies between two arrays that no cache holds, all threads at once.
+/// Copies between two arrays that exceed the caches, by all threads at once.
 fn host_memory(machine: &Machine) -> f64 {
     let from = vec![1_u8; 2 * COPY_BYTES];
     let mut to = vec![0_u8; from.len()];
@@ -96,12 +98,12 @@ fn device_memory(backend: &dyn Backend) -> Result<f64> {
     })
 }
 
-/// A recording of one small chain, and its operations in a device slot.
+/// Records the synthetic workload of a point.
 fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
-    let subject = Synthetic::of(point);
-    let subject = subject.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
+    let benchmark = Synthetic::of(point);
+    let benchmark = benchmark.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
     let mut recorder = Recorder::new(&[point.batch]);
-    subject
+    benchmark
         .workload()?
         .record(&mut recorder, backend.device())?;
     recorder.finish()
@@ -116,7 +118,7 @@ fn lowered(
     Ok(lower(&bindings))
 }
 
-/// Two device slots, one that copies up and one that copies down.
+/// Two slots, one for uploads and one for downloads.
 struct Link {
     device_slots: Vec<Box<dyn DeviceSlot>>,
     copies: [Lowered; 2],
@@ -146,8 +148,8 @@ impl Link {
         })
     }
 
-    /// Bytes a second of so many copies each way at once: of the way that copies, or
-    /// of each.
+    /// The rate of `copies` uploads and downloads at the same time, in bytes per second of each
+    /// direction.
     fn best(&mut self, copies: [usize; 2]) -> Result<f64> {
         let bytes = COPY_BYTES * copies[0].max(copies[1]);
         best_rate(bytes, || {
@@ -165,7 +167,7 @@ impl Link {
     }
 }
 
-/// The twelve kernels of the base point, as calls and as a graph.
+/// The kernels of the base point, as calls and as a graph.
 struct Launches {
     device_slot: Box<dyn DeviceSlot>,
     kernels: Vec<Lowered>,
@@ -188,7 +190,7 @@ impl Launches {
         })
     }
 
-    /// Host time in nanoseconds of a kernel's launch, and of the graph's; medians.
+    /// The host time of a kernel launch and of a graph launch, in nanoseconds; medians.
     fn measure(&mut self) -> Result<(f64, f64)> {
         let (mut calls, mut graphs) = (Vec::new(), Vec::new());
         for _ in 0..LAUNCHES {
@@ -205,34 +207,29 @@ impl Launches {
             self.device_slot.fence()?;
             self.device_slot.wait()?;
         }
-        Ok((median(&mut calls), median(&mut graphs)))
+        Ok((
+            median(&calls).unwrap_or_default(),
+            median(&graphs).unwrap_or_default(),
+        ))
     }
 }
 
-/// Fused multiply-adds a second of a kernel that fills the device and does nothing
-/// else.
+/// Fused multiply-adds per second of a kernel that fills the device.
 fn arithmetic(machine: &Machine) -> Result<f64> {
     let point = Point {
-        // So long that copies and launches do not count.
+        // Long enough that copies and launches do not count.
         batch: 1 << 20,
         kernels: 32_768,
         slots: 3,
         ..Space::of(Work::Compute, true).base
     };
-    let subject = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
-    let mut rig = rig::open(machine, &Arc::new(subject), &point)?;
+    let benchmark = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
+    let mut runner = runner::open(machine, &Arc::new(benchmark), &point)?;
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {
-        let closed = rig.closed(6)?;
-        let fma = rig.about().amounts.fma * closed.batches as f64;
+        let closed = runner.closed(6)?;
+        let fma = runner.batch_facts().amounts.fma * closed.batches as f64;
         best = best.max(fma / closed.elapsed.as_secs_f64());
     }
     Ok(best)
-}
-
-/// The median, the lower of two; 0 of none.
-pub(super) fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len().saturating_sub(1) / 2;
-    values.get(middle).copied().unwrap_or_default()
 }

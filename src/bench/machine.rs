@@ -1,11 +1,11 @@
-//! Where and when a benchmark runs.
+//! Describes the machine, and reads its CPU clocks.
 
 use super::record::{Limits, Run};
 use crate::backend::Backend;
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What all records of a run that begins now share; limits are to be measured.
+/// Describes a run that starts now, without its limits.
 pub fn describe(backend: &dyn Backend, config: String) -> Run {
     let device = backend.device();
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -38,7 +38,7 @@ pub fn describe(backend: &dyn Backend, config: String) -> Run {
     }
 }
 
-/// Of the kernel module, as the kernel tells it.
+/// The version of NVIDIA's kernel module.
 fn driver_version() -> Option<String> {
     let text = fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     let is_version =
@@ -60,8 +60,7 @@ fn os_name() -> String {
         .to_owned()
 }
 
-/// Time that this thread was on a core, or all `threads` of the process together, as
-/// far as it is told.
+/// CPU time of this thread, or of all threads of the process; `None` if the clock is unavailable.
 pub(super) fn core_time(threads: Threads) -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
@@ -80,11 +79,11 @@ pub(super) fn core_time(threads: Threads) -> Option<Duration> {
     }
 }
 
-/// Whose time.
+/// The CPU clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
-    /// The one that asks.
+    /// The calling thread's.
     This,
-    /// All of the process.
+    /// The process'.
     All,
 }

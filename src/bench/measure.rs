@@ -1,80 +1,80 @@
-//! Points measured: repetitions of all of them in turn, with other programs between,
-//! and nothing counted before its outputs are right.
+//! Measures points: alternates repetitions of all points and of other programs. Figures count only
+//! if all outputs are right.
 
-use super::judge::{Facts, judge};
-use super::limits::median;
+use super::benchmark::Benchmark;
+use super::diagnosis::{Facts, judge};
 use super::point::Point;
 use super::record::{
     FORMAT, Figures, Latency, Open, Outcome, PointFacts, Record, Reference, Run, SpanFacts, Stages,
 };
 use super::reference::ReferenceProgram;
-use super::rig::{self, About, Machine, Rig, TimedBatch, latencies};
-use super::subject::Subject;
+use super::runner::{self, BatchFacts, Machine, Runner, TimedBatch, latencies};
+use super::statistics::{median, middle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::Mode;
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Batches of a window whose times on the device are asked for, for each slot.
+/// The number of batches per slot whose times on the device are measured.
 const TIMED: usize = 8;
 
-/// Batches for each slot that a drawing shows.
+/// The number of batches per slot in a drawing.
 const DRAWN: usize = 3;
 
-/// The fewest and the most arrivals of an open loop.
+/// The least and the largest number of arrivals in an open loop.
 const ARRIVALS: (f64, f64) = (8.0, 20_000.0);
 
-/// Marks of a latency curve: 0, 50%, 75%, 87.5% and so on to 1 - 2^-14.
+/// A latency curve has the quantiles 0, 50%, 75%, 87.5% and so on, to 1 - 2^-14.
 const CURVE: i32 = 14;
 
-/// How long and how often.
+/// How often and how long to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Repetitions of each point.
+    /// The number of repetitions of each point.
     pub rounds: usize,
-    /// How long one is.
+    /// The length of a repetition.
     pub repetition: Duration,
-    /// Rates at which batches arrive at every point, by the rate of its closed loop.
+    /// The loads of open loops, as shares of the closed loop's rate.
     pub loads: Vec<f64>,
-    /// The same at base points.
+    /// The loads at base points.
     pub base_loads: Vec<f64>,
 }
 
-/// A run: what measures, and what all of its records share.
+/// A run of the benchmark.
 pub struct Session {
-    /// What runs points.
+    /// What points run on.
     pub machine: Machine,
-    /// How long and how often.
+    /// How often and how long to measure.
     pub settings: Settings,
-    /// What all records share.
+    /// The description that all records share.
     pub run: Run,
-    /// Other programs.
+    /// Other programs to measure.
     pub references: Vec<ReferenceProgram>,
 }
 
-/// A point while it is measured.
+/// The results of a point so far.
 struct Measured {
     point: Point,
-    about: About,
+    about: BatchFacts,
     input: String,
     figures: Figures,
     closed: Histogram<u64>,
     calls: u64,
     open: Vec<OpenLoop>,
     timed: Vec<TimedBatch>,
-    /// What other programs are asked, and the hash of what must come of it.
+    /// The request to other programs and the hash of the expected outputs, once they are computed.
     request: Option<Option<(String, u64)>>,
     refused: Option<String>,
 }
 
 impl Session {
-    /// Measures points of one kind. `go_on` is told each repetition before it begins,
-    /// by its number and that of all, and may end the run after the ones before.
-    pub fn measure<S: Subject>(
+    /// Measures points of one workload. Calls `go_on` before each repetition, with its number and
+    /// the number of all repetitions. If it returns false, the run ends.
+    pub fn measure<S: Benchmark>(
         &mut self,
         points: &[Point],
-        subject: impl Fn(&Point) -> Arc<S>,
+        benchmark: impl Fn(&Point) -> Arc<S>,
         mut go_on: impl FnMut(usize, usize, &Point) -> bool,
     ) -> Vec<Record> {
         let mut measured: Vec<Measured> = points.iter().map(Measured::new).collect();
@@ -82,7 +82,7 @@ impl Session {
         let mut number = 0;
         'rounds: for round in 0..self.settings.rounds {
             for index in 0..points.len() {
-                // Back and forth, so that none is always after the same other.
+                // Back and forth, so that no point always follows the same other point.
                 let index = match round % 2 {
                     0 => index,
                     _ => points.len() - 1 - index,
@@ -92,10 +92,10 @@ impl Session {
                     break 'rounds;
                 }
                 number += 1;
-                let subject = subject(&measured.point);
+                let benchmark = benchmark(&measured.point);
                 let is_last = round + 1 == self.settings.rounds;
                 if measured.refused.is_none()
-                    && let Err(error) = self.repeat(measured, &subject, is_last)
+                    && let Err(error) = self.repeat(measured, &benchmark, is_last)
                 {
                     measured.refuse(&error);
                 }
@@ -105,31 +105,31 @@ impl Session {
         begun.filter_map(|measured| self.record(measured)).collect()
     }
 
-    /// One repetition of a point, and of the programs beside it.
-    fn repeat<S: Subject>(
+    /// Runs one repetition of a point, and of the other programs.
+    fn repeat<S: Benchmark>(
         &mut self,
         measured: &mut Measured,
-        subject: &Arc<S>,
+        benchmark: &Arc<S>,
         is_last: bool,
     ) -> Result<()> {
         let point = measured.point;
-        let mut rig = rig::open(&self.machine, subject, &point)?;
-        let batches = self.warm_up(&mut *rig, point.slots)?;
-        let closed = rig.closed(batches)?;
+        let mut runner = runner::open(&self.machine, benchmark, &point)?;
+        let batches = self.warm_up(&mut *runner, point.slots)?;
+        let closed = runner.closed(batches)?;
         let per_batch = |time: Duration| time.as_nanos() as f64 / closed.batches as f64;
         let figures = &mut measured.figures;
         figures.period_ns.push(per_batch(closed.elapsed));
         figures.host_ns.push(per_batch(closed.host));
         figures.batches += closed.batches;
-        // What else runs takes a core now and then; what sleeps does so always.
+        // Other programs take the core now and then; a thread that sleeps is off it every time.
         figures.busy = figures.busy.max(closed.busy);
         measured.calls += closed.calls;
-        measured.about = rig.about();
-        measured.input = subject.of();
-        // Both have the same bounds.
+        measured.about = runner.batch_facts();
+        measured.input = benchmark.describe();
+        // Fails only for different bounds.
         let _ = measured.closed.add(&closed.latencies);
         if is_last {
-            measured.timed = rig.timed((1 + TIMED) * point.slots)?;
+            measured.timed = runner.timed((1 + TIMED) * point.slots)?;
         }
         let loads = match point.axis {
             None => &self.settings.base_loads,
@@ -139,24 +139,24 @@ impl Session {
             if measured.open.len() == index {
                 measured.open.push(OpenLoop::at(load));
             }
-            let period_ns = median(&mut measured.figures.period_ns.clone());
-            measured.open[index].run(&mut *rig, self.settings.repetition, period_ns)?;
+            let period_ns = median(&measured.figures.period_ns).unwrap_or_default();
+            measured.open[index].run(&mut *runner, self.settings.repetition, period_ns)?;
         }
-        rig.check()?;
-        measured.figures.chosen = rig.chosen();
-        drop(rig);
+        runner.check()?;
+        measured.figures.chosen = runner.chosen();
+        drop(runner);
         if !point.is_mixed {
-            self.ask(measured, &**subject);
+            self.ask(measured, &**benchmark);
         }
         Ok(())
     }
 
-    /// Runs until it is warm; returns how many batches a repetition takes.
-    fn warm_up(&self, rig: &mut dyn Rig, slots: usize) -> Result<u64> {
+    /// Warms up, and returns the number of batches in a repetition.
+    fn warm_up(&self, runner: &mut dyn Runner, slots: usize) -> Result<u64> {
         let wanted = self.settings.repetition;
         let mut batches = 4 * slots as u64;
         loop {
-            let closed = rig.closed(batches)?;
+            let closed = runner.closed(batches)?;
             if closed.elapsed >= wanted / 4 {
                 let fitting = closed.batches as f64 * wanted.as_secs_f64()
                     / closed.elapsed.as_secs_f64().max(1e-9);
@@ -166,12 +166,12 @@ impl Session {
         }
     }
 
-    /// Asks the other programs for the same work.
-    fn ask<S: Subject>(&mut self, measured: &mut Measured, subject: &S) {
+    /// Measures the other programs at the same work.
+    fn ask<S: Benchmark>(&mut self, measured: &mut Measured, benchmark: &S) {
         let slots = measured.point.slots;
         let request = measured
             .request
-            .get_or_insert_with(|| subject.request(slots));
+            .get_or_insert_with(|| benchmark.request(slots));
         let Some((request, hash)) = request else {
             return;
         };
@@ -205,7 +205,7 @@ impl Session {
         }
     }
 
-    /// The record of a point; `None` of one that was not begun.
+    /// The record of a point; `None` if the point was not begun.
     fn record(&self, measured: Measured) -> Option<Record> {
         let device = self.machine.backend.device();
         let about = measured.about;
@@ -247,10 +247,10 @@ impl Session {
     }
 }
 
-/// Batches that arrive at a rate, of all repetitions.
+/// An open loop over all repetitions.
 struct OpenLoop {
     load: f64,
-    /// Of the repetitions so far.
+    /// The number of repetitions so far.
     runs: u64,
     arriving: Duration,
     elapsed: Duration,
@@ -268,16 +268,16 @@ impl OpenLoop {
         }
     }
 
-    /// One repetition more, where the rig is driven so.
-    fn run(&mut self, rig: &mut dyn Rig, length: Duration, period_ns: f64) -> Result<()> {
+    /// Runs one more repetition, if the runner has open loops.
+    fn run(&mut self, runner: &mut dyn Runner, length: Duration, period_ns: f64) -> Result<()> {
         let wanted = length.as_nanos() as f64 * self.load / period_ns;
         let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;
         let arrivals = poisson(self.runs, count, period_ns / self.load);
-        if let Some(opened) = rig.open(&arrivals)? {
+        if let Some(opened) = runner.open(&arrivals)? {
             self.runs += 1;
             self.arriving += arrivals.last().copied().unwrap_or_default();
             self.elapsed += opened.elapsed;
-            // Both have the same bounds.
+            // Fails only for different bounds.
             let _ = self.latencies.add(&opened.latencies);
         }
         Ok(())
@@ -299,7 +299,7 @@ impl Measured {
     fn new(point: &Point) -> Self {
         Measured {
             point: *point,
-            about: About::default(),
+            about: BatchFacts::default(),
             input: String::new(),
             figures: Figures::default(),
             closed: latencies(),
@@ -320,10 +320,10 @@ impl Measured {
     }
 }
 
-/// Moments of arrivals whose distances are random and independent, `mean_ns` on average;
-/// the same ones for the same seed.
+/// The arrival times of a Poisson process with a mean distance of `mean_ns`. The same seed gives
+/// the same times.
 fn poisson(seed: u64, count: usize, mean_ns: f64) -> Vec<Duration> {
-    // SplitMix64, of Steele, Lea and Flood 2014.
+    // SplitMix64 (Steele, Lea and Flood, 2014).
     let mut state = seed << 32;
     let mut uniform = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -343,7 +343,7 @@ fn poisson(seed: u64, count: usize, mean_ns: f64) -> Vec<Duration> {
 fn latency(histogram: &Histogram<u64>) -> Latency {
     let at = |quantile| histogram.value_at_quantile(quantile);
     let curve = (0..=CURVE).map(|power| 1.0 - 0.5_f64.powi(power));
-    // Beyond what so many can tell, there is only the longest.
+    // Higher quantiles are not resolved by this number of latencies.
     let told = curve.filter(|quantile| (1.0 - quantile) * histogram.len() as f64 >= 1.0);
     Latency {
         count: histogram.len(),
@@ -355,7 +355,7 @@ fn latency(histogram: &Histogram<u64>) -> Latency {
     }
 }
 
-/// Without the first batch of each slot, which makes the graph that tells times.
+/// Leaves out the first batch of each slot, which makes the graph with timestamps.
 fn settled(timed: &[TimedBatch], slots: usize) -> &[TimedBatch] {
     timed.get(slots..).unwrap_or_default()
 }
@@ -373,7 +373,10 @@ fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
     };
     let mut each = [0, 1, 2].map(stage);
     let sum: f64 = each.iter().flatten().sum();
-    let [upload_ns, kernels_ns, download_ns] = each.each_mut().map(|times| median(times));
+    let [upload_ns, kernels_ns, download_ns] = each.each_mut().map(|times| {
+        times.sort_unstable_by(f64::total_cmp);
+        middle(times).unwrap_or_default()
+    });
     Some(Stages {
         upload_ns,
         kernels_ns,

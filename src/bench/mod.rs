@@ -1,25 +1,25 @@
-//! *How fast*: the engine measured, beside what the machine can do and what other
-//! programs do of the same work.
+//! *How fast* the engine is, compared with the limits of the machine and with other programs.
 //!
-//! A [`point`] is a workload with its settings; [`rig`] sets it up over one of the
-//! engine's fronts, and [`subject`] knows what has to come out: [`synthetic`] numbers,
-//! or features of [`structures`]. [`measure`] repeats points by turns with each other
-//! and with [`mod@reference`] programs, against the [`limits`] of the machine; every point
-//! is a [`record`].
+//! A [`point`] is a workload with its settings. A [`runner`] runs it through one of the engine's
+//! fronts. A [`benchmark`] has the items and their expected outputs: [`synthetic`] numbers, or
+//! features of [`structures`]. [`measure`] alternates the repetitions of points and of
+//! [`mod@reference`] programs, and relates them to the [`limits`] of the machine. Every point gives
+//! a [`record`]; [`report`] shows the records of a run, and [`compare`](mod@compare) compares two
+//! runs.
 
+pub mod benchmark;
 pub mod compare;
-pub(crate) mod judge;
+pub(crate) mod diagnosis;
+mod format;
 pub mod limits;
 pub mod machine;
 pub mod measure;
+mod merged;
 pub mod point;
-mod points;
 pub mod record;
 pub mod reference;
 pub mod report;
-pub mod rig;
+pub mod runner;
 mod statistics;
 pub mod structures;
-pub mod subject;
 pub mod synthetic;
-mod units;

@@ -1,7 +1,7 @@
-//! What is measured: points in the space of settings.
+//! Points: a workload with its settings.
 //!
-//! From a base point of each workload one setting is varied at a time; a full run
-//! takes every combination.
+//! A run varies one setting at a time from the base point of each workload. A full run takes every
+//! combination.
 
 use super::record::PointFacts;
 use crate::backend::Streams;
@@ -10,17 +10,17 @@ use crate::replay::{Build, Mode, Policy, Scope, Transfer};
 use std::collections::HashSet;
 use std::fmt;
 
-/// The most points of a run that is not full.
+/// The largest number of points in a run that is not full.
 pub const POINTS_MAX: usize = 80;
 
 /// What a batch does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Many small kernels: their launches bound it.
+    /// Many small kernels: bound by launches.
     Launch,
-    /// Large copies and few kernels: the link to the device bounds it.
+    /// Large copies and few kernels: bound by the link to the device.
     Copy,
-    /// One long kernel: arithmetic bounds it.
+    /// One long kernel: bound by arithmetic.
     Compute,
     /// Features of structures.
     Features,
@@ -49,16 +49,16 @@ impl Work {
     }
 }
 
-/// A setting that is varied.
+/// A setting that a run varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
-    /// Graphs or launches.
+    /// Graph replay or stream launches.
     Mode,
-    /// How graphs are made.
+    /// How graphs are built.
     Build,
-    /// What they hold.
+    /// What graphs contain.
     Scope,
-    /// Streams of slots or of stages.
+    /// A stream for each slot or for each stage.
     Streams,
     /// Copies or mapped memory.
     Transfer,
@@ -66,11 +66,11 @@ pub enum Axis {
     Slots,
     /// The size of a batch.
     Batch,
-    /// Kernel launches a batch; rounds of the one kernel where that is long.
+    /// Kernel launches per batch; for [`Work::Compute`], rounds of its kernel.
     Kernels,
-    /// Sizes that graphs are made for.
+    /// The number of buckets.
     Buckets,
-    /// Who drives it.
+    /// The front.
     Front,
 }
 
@@ -106,16 +106,16 @@ impl Axis {
     }
 }
 
-/// Who drives batches.
+/// The front that runs batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Front {
-    /// Batches that are packed once and submitted again and again: the device and the
-    /// replay alone.
+    /// [`Ring`](crate::pipeline::Ring): batches are packed once and submitted again and again,
+    /// which measures the device and the replay only.
     #[default]
     Ring,
-    /// Items in and results out, on the caller's thread.
+    /// [`Pipeline`](crate::pipeline::Pipeline): items in and results out, on the caller's thread.
     Pipeline,
-    /// The same with the engine's threads.
+    /// [`Engine`](crate::Engine): items in and results out, through the engine's threads.
     Engine,
 }
 
@@ -138,27 +138,27 @@ impl Front {
 pub struct Point {
     /// What a batch does.
     pub work: Work,
-    /// What it varies; `None` for the base.
+    /// The setting that differs from the base point; `None` for the base point.
     pub axis: Option<Axis>,
-    /// Who drives it.
+    /// The front.
     pub front: Front,
-    /// How it is replayed.
+    /// How batches are replayed.
     pub policy: Policy,
     /// Batches on the way at once.
     pub slots: usize,
     /// The largest batch, in the workload's unit.
     pub batch: u32,
-    /// Kernel launches a batch; of [`Work::Compute`], rounds of the one kernel, and
-    /// without meaning to [`Work::Features`].
+    /// Kernel launches per batch; for [`Work::Compute`], rounds of its kernel. Ignored by
+    /// [`Work::Features`].
     pub kernels: usize,
-    /// Sizes that graphs are made for: the batch, its half, its quarter and so on.
+    /// The number of buckets: the batch, its half, its quarter and so on.
     pub buckets: usize,
-    /// Whether batches are from an eighth full to full, by turns of the slots.
+    /// Whether batches are one eighth to completely full, depending on the slot.
     pub is_mixed: bool,
 }
 
 impl Point {
-    /// Its name among the points of a run.
+    /// The settings as text, for records.
     pub fn facts(&self) -> PointFacts {
         let Point { policy, .. } = self;
         let is_long = self.work == Work::Compute;
@@ -182,12 +182,12 @@ impl Point {
         }
     }
 
-    /// Whether the settings go together.
+    /// Whether the settings are valid together.
     pub fn is_legal(&self) -> bool {
         self.policy.check().is_ok() && (self.front == Front::Ring || !self.is_mixed)
     }
 
-    /// The same with another mode. A stream has no graph to build.
+    /// The same point in another mode. Stream launches have no graph to build.
     #[must_use]
     fn in_mode(mut self, mode: Mode) -> Self {
         self.policy.mode = mode;
@@ -224,10 +224,10 @@ impl fmt::Display for Point {
     }
 }
 
-/// A base point and the values that each setting takes beside it.
+/// A base point, and the values of each setting.
 #[derive(Clone, Debug)]
 pub struct Space {
-    /// Where variations start.
+    /// The point that variations start from.
     pub base: Point,
     /// Modes.
     pub modes: Vec<Mode>,
@@ -252,8 +252,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of a workload by its defaults, for a device or for the CPU, where
-    /// batches are smaller as there is less to fill.
+    /// The default space of a workload, for a GPU or for the CPU, where batches are smaller.
     pub fn of(work: Work, on_device: bool) -> Self {
         const KIB: u32 = 1024 / size_of::<f32>() as u32;
         let pick = |device, cpu| if on_device { device } else { cpu };
@@ -268,7 +267,7 @@ impl Space {
             axis: None,
             front: Front::Ring,
             policy: Policy {
-                // As `tapeloop run` has it.
+                // The default of `tapeloop run`.
                 build: match work {
                     Work::Features => Build::Explicit,
                     _ => Build::Capture,
@@ -337,7 +336,7 @@ impl Space {
         }
     }
 
-    /// The base and its variations along `axes`, each once, those that go together.
+    /// The base point and its valid variations along `axes`, each once.
     pub fn one_at_a_time(&self, axes: &[Axis]) -> Vec<Point> {
         let mut points = vec![self.base];
         for &axis in axes {
@@ -369,7 +368,7 @@ impl Space {
         points
     }
 
-    /// Every combination along `axes` that goes together.
+    /// Every valid combination along `axes`.
     pub fn product(&self, axes: &[Axis]) -> Vec<Point> {
         let mut points = vec![self.base];
         for &axis in axes {
@@ -386,7 +385,7 @@ impl Space {
         points
     }
 
-    /// Each of `points` with each value of `axis`; themselves where there is none.
+    /// Each of `points` with each value of `axis`; unchanged if the axis has no values.
     fn varied(&self, axis: Axis, points: &[Point]) -> Vec<Point> {
         fn each<T: Copy>(
             points: &[Point],
@@ -418,7 +417,7 @@ impl Space {
             }),
             Axis::Streams => each(points, &self.streams, |point, streams| {
                 point.policy.streams = streams;
-                // The only scope that goes with it.
+                // The only valid scope for it.
                 if streams == Streams::PerStage {
                     point.policy.scope = Scope::Kernels;
                 }
@@ -439,16 +438,16 @@ impl Space {
     }
 }
 
-/// Refuses more points than a run that is not full may have.
+/// Checks the number of points in a run that is not full.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config), with the number.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for more than [`POINTS_MAX`] points.
 pub fn check_count(points: usize) -> Result<()> {
     if points <= POINTS_MAX {
         return Ok(());
     }
     Err(Error::config(format!(
-        "these are {points} points, of at most {POINTS_MAX}"
+        "{points} points, but a run has at most {POINTS_MAX}"
     ))
-    .fix("leave out some workloads, axes or values, or ask for all of them with --full"))
+    .fix("leave out some workloads, axes or values, or pass --full to measure all"))
 }

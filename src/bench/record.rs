@@ -1,5 +1,5 @@
-//! What a benchmark writes down: one line of JSON for each point, complete in itself,
-//! so that a history is a file that only grows.
+//! The records of a benchmark: one line of JSON for each point. Each line is self-contained, so a
+//! history is a file to append to.
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -8,32 +8,32 @@ use std::io::Write;
 use std::ops::{Add, Mul};
 use std::path::Path;
 
-/// The format of the lines.
+/// The version of the format.
 pub const FORMAT: u32 = 1;
 
-/// One point, where and when it was measured, and what came out.
+/// One measured point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`FORMAT`].
+    /// The version, [`FORMAT`].
     pub format: u32,
-    /// What all points of a run share.
+    /// The run.
     pub run: Run,
-    /// What was measured.
+    /// The point.
     pub point: PointFacts,
-    /// What came out.
+    /// The result.
     pub outcome: Outcome,
 }
 
 /// A run of the benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Tells a run from any other.
+    /// Identifies the run.
     pub id: String,
     /// When it started, in seconds since 1970.
     pub started_unix_s: f64,
-    /// Of tapeloop.
+    /// The version of tapeloop.
     pub version: String,
-    /// The commit that the program was built of, where that is known.
+    /// The commit that the program was built from; empty if unknown.
     pub commit: String,
     /// `cuda` or `cpu`.
     pub backend: String,
@@ -45,47 +45,46 @@ pub struct Run {
     pub cpu: String,
     /// Cores that the process may use.
     pub cores: usize,
-    /// Kernel and its version.
+    /// The operating system's kernel and its version.
     pub os: String,
-    /// The config as resolved, in TOML.
+    /// The resolved config, in TOML.
     pub config: String,
-    /// What the machine can do, measured in this run.
+    /// The limits of the machine, measured in this run.
     pub limits: Limits,
 }
 
-/// What the machine can do; `None` for what it has not or was not measured.
+/// The limits of a machine; `None` for a limit that was not measured or does not apply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Pinned memory to the device, nothing else going on, in bytes a second.
+    /// Upload from pinned memory alone, in bytes per second.
     pub upload_bytes_per_s: Option<f64>,
-    /// The other way.
+    /// Download to pinned memory alone, in bytes per second.
     pub download_bytes_per_s: Option<f64>,
-    /// To the device while as much comes back, in bytes a second.
+    /// Upload during a download of the same size, in bytes per second.
     pub upload_both_bytes_per_s: Option<f64>,
-    /// Back while as much goes up.
+    /// Download during an upload of the same size, in bytes per second.
     pub download_both_bytes_per_s: Option<f64>,
-    /// Within the device's memory, bytes read and written a second.
+    /// Copies within device memory: bytes read and written per second.
     pub device_bytes_per_s: Option<f64>,
-    /// Within the host's memory by all threads, bytes read and written a second.
+    /// Copies within host memory by all threads: bytes read and written per second.
     pub host_bytes_per_s: Option<f64>,
     /// Host time of a kernel launch, in nanoseconds.
     pub launch_ns: Option<f64>,
-    /// Host time of a launch of a graph of 12 kernels, in nanoseconds.
+    /// Host time of launching a graph of 12 kernels, in nanoseconds.
     pub graph_launch_ns: Option<f64>,
-    /// Fused multiply-adds a second, in single precision.
+    /// Fused multiply-adds per second, in single precision.
     pub fma_per_s: Option<f64>,
 }
 
-/// What was measured, in names. Two records are of the same point if all but `axis`
-/// is the same.
+/// The settings of a point. Two records are of the same point if all fields but `axis` are equal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PointFacts {
-    /// `launch`, `copy`, `compute`, `features`; or a part of the work on files, as
-    /// other programs do it: `read`, `contacts`, `sasa_kernel`, `sasa_files`, `all_files`.
+    /// `launch`, `copy`, `compute` or `features`; or work on files that other programs do too:
+    /// `read`, `contacts`, `sasa_kernel`, `sasa_files` or `all_files`.
     pub workload: String,
-    /// Which setting this varies from the base point of its workload; `base` there.
+    /// The setting that differs from the base point of the workload; `base` at that point.
     pub axis: String,
-    /// Who drives it: `ring`, `pipeline`, `engine`, or `program` for the whole program.
+    /// The front: `ring`, `pipeline`, `engine`, or `program` for the whole program.
     pub front: String,
     /// `graph`, `stream`, `auto`.
     pub mode: String,
@@ -97,82 +96,81 @@ pub struct PointFacts {
     pub streams: String,
     /// `copy`, `mapped`, `auto`.
     pub transfer: String,
-    /// Batches on the way at once.
+    /// The number of slots.
     pub slots: usize,
-    /// The largest batch, in units of the workload.
+    /// The largest batch, in `unit`.
     pub batch: u64,
-    /// That unit: `elements`, `residues`, `structures`.
+    /// The unit of `batch`: `elements`, `residues` or `structures`.
     pub unit: String,
-    /// Kernel launches a batch.
+    /// Kernel launches per batch.
     pub kernels: usize,
-    /// Rounds of the one kernel of `compute`; 0 elsewhere.
+    /// Rounds of the kernel of `compute`; 0 for other workloads.
     #[serde(default)]
     pub rounds: usize,
-    /// Sizes of batches that graphs are made for.
+    /// The number of buckets.
     pub buckets: usize,
-    /// How full batches are: `full`, or `mixed` from an eighth to all.
+    /// How full batches are: `full`, or `mixed` from one eighth to full.
     pub fill: String,
-    /// What it is over, where that is no matter of the other settings:
-    /// `24 structures, 53312 atoms`.
+    /// The input, such as `24 structures, 53312 atoms`; empty for synthetic workloads.
     #[serde(default)]
     pub input: String,
-    /// Threads of the host that compute, pack and read.
+    /// The number of host threads that compute, pack and read.
     pub threads: usize,
-    /// What a full batch copies to the device.
+    /// Bytes uploaded for a full batch.
     pub upload_bytes: u64,
-    /// And back.
+    /// Bytes downloaded for a full batch.
     pub download_bytes: u64,
 }
 
-/// What came out.
+/// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Figures, of outputs that were right before and after.
+    /// The figures. The outputs were right before and after.
     Measured(Box<Figures>),
-    /// None, and why.
+    /// The reason why there are no figures.
     Refused(String),
 }
 
 /// Figures of a point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Nanoseconds a batch, in a closed loop; of each repetition, in their order.
+    /// Nanoseconds per batch in a closed loop, for each repetition in order.
     pub period_ns: Vec<f64>,
-    /// Batches of all repetitions.
+    /// The number of batches in all repetitions.
     pub batches: u64,
     /// What a batch holds on average.
     pub amounts: Amounts,
-    /// From a batch's submission to its end, in the closed loop.
+    /// Latencies in the closed loop, from submission to the end of the batch.
     pub closed: Latency,
-    /// The same from its arrival, where batches arrive at a set rate.
+    /// Open loops, in which batches arrive at a set rate.
     pub open: Vec<Open>,
-    /// Host time of a submission, in nanoseconds; of each repetition.
+    /// Host time of a submission in nanoseconds, for each repetition.
     pub host_ns: Vec<f64>,
-    /// Driver calls a batch.
+    /// Driver calls per batch.
     pub calls: f64,
-    /// Time on the device by stage.
+    /// Time on the device, by stage.
     pub stages: Option<Stages>,
-    /// Time that the thread which submits was on a core, or on the CPU backend all threads,
-    /// by the time that went by; of the best repetition. It spins while it waits, so below
-    /// 1 something slept.
+    /// CPU time divided by wall time, in the best repetition: of the submitting thread, or of all
+    /// threads on the CPU backend. The thread spins while it waits, so less than 1 means that
+    /// something slept.
     pub busy: f64,
-    /// What of its limits it reaches, the largest share first.
+    /// The shares of the limits that the point reaches, largest first.
     pub shares: Vec<Share>,
-    /// What bounds it, in words.
+    /// What bounds the point, in words.
     pub bound: String,
     /// What mode auto chose, a sentence for each bucket.
     #[serde(default)]
     pub chosen: Vec<String>,
-    /// What makes the figures doubtful, in sentences.
+    /// Warnings about the figures, in sentences.
     pub flags: Vec<String>,
-    /// Other programs, measured between the repetitions.
+    /// Other programs, which were measured between the repetitions.
     pub references: Vec<Reference>,
-    /// Some batches in a row, slot by slot and stage by stage; of base points.
+    /// The timeline of some consecutive batches; empty except for base points.
     pub spans: Vec<SpanFacts>,
 }
 
-/// What a batch holds on average; zero where that is not its kind.
+/// What a batch holds on average; 0 for what its workload does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Amounts {
     /// Structures.
@@ -181,9 +179,9 @@ pub struct Amounts {
     pub residues: f64,
     /// Atoms.
     pub atoms: f64,
-    /// Bytes that copies move to the device.
+    /// Bytes uploaded.
     pub upload_bytes: f64,
-    /// And back.
+    /// Bytes downloaded.
     pub download_bytes: f64,
     /// Fused multiply-adds.
     pub fma: f64,
@@ -232,81 +230,79 @@ pub struct Latency {
     pub p99_ns: u64,
     /// The longest.
     pub max_ns: u64,
-    /// Their distribution: shares from 0 to 1, rising, and the latency that each does
-    /// not exceed.
+    /// Their distribution: shares from 0 to 1, rising, and the latency that each does not exceed.
     pub curve: Vec<(f64, u64)>,
 }
 
 /// Batches that arrive at a set rate, whether or not a slot is free.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Open {
-    /// The rate by that of the closed loop.
+    /// The rate of arrivals divided by the rate of the closed loop.
     pub load: f64,
-    /// Arrivals a second, at random as in a Poisson process, the same ones each time.
+    /// Arrivals per second, from a Poisson process with a fixed seed.
     pub arrivals_per_s: f64,
-    /// Batches done a second.
+    /// Batches completed per second.
     pub done_per_s: f64,
-    /// From arrival to end.
+    /// Latencies, from arrival to the end of the batch.
     pub latency: Latency,
 }
 
-/// Time on the device by stage, in nanoseconds a batch: medians over some batches.
+/// Time on the device by stage, in nanoseconds per batch: medians over some batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stages {
     /// Uploads.
     pub upload_ns: f64,
-    /// Kernels, with what else the graph holds.
+    /// Kernels and memsets.
     pub kernels_ns: f64,
     /// Downloads.
     pub download_ns: f64,
-    /// All three of all batches, by the time from the first to the last: 1 is one
-    /// after the other, 3 all three always.
+    /// The stages of all batches together, divided by the wall time: 1 if they run in sequence, 3
+    /// if all three are always busy.
     pub overlap: f64,
-    /// How many batches.
+    /// The number of batches.
     pub batches: usize,
 }
 
 /// A share of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Which: `upload`, `download`, `device memory`, `host memory`, `launches`, `arithmetic`.
+    /// The limit: `upload`, `download`, `device memory`, `host memory`, `launches` or `arithmetic`.
     pub limit: String,
-    /// Of it, 0 to 1.
+    /// The share, 0 to 1.
     pub share: f64,
-    /// What was reached.
+    /// The value that was reached.
     pub reached: f64,
-    /// Of what.
+    /// The limit's value.
     pub of: f64,
-    /// The unit of both: `B/s`, `FMA/s`, `ns`.
+    /// The unit of `reached` and `of`: `B/s`, `FMA/s` or `ns`.
     pub unit: String,
 }
 
-/// Another program at the same work.
+/// Another program that does the same work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     /// Its name and version.
     pub name: String,
-    /// Nanoseconds a batch; of each repetition, in their order.
+    /// Nanoseconds per batch, for each repetition in order.
     pub period_ns: Vec<f64>,
-    /// Whether its outputs are the same in every bit; `None` where they are not of a
-    /// kind to compare.
+    /// Whether its outputs are equal in every bit; `None` if they cannot be compared.
     pub agrees: Option<bool>,
-    /// What else there is to say.
+    /// A note for the report.
     pub note: String,
 }
 
-/// A stretch of time on one slot.
+/// An activity of one slot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpanFacts {
-    /// Which slot.
+    /// The slot.
     pub slot: usize,
-    /// Which batch.
+    /// The batch.
     pub batch: u64,
     /// `submit` on the host; `upload`, `kernels`, `download` on the device.
     pub stage: String,
-    /// From the first span's start.
+    /// The start, in nanoseconds from the start of the first span.
     pub start_ns: u64,
-    /// As `start_ns`.
+    /// The end, in nanoseconds from the start of the first span.
     pub end_ns: u64,
 }
 
@@ -320,10 +316,11 @@ impl Record {
     }
 }
 
-/// The records of a file, line by line.
+/// Reads the records of a file.
 ///
 /// # Errors
-/// A file that cannot be read, a line that is no record, with its number.
+/// [`ErrorKind::Io`] for a file that cannot be read, [`ErrorKind::Config`] for a line that is not a
+/// record, with its number.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let place = || path.display().to_string();
     let text = fs::read_to_string(path).within(place)?;
@@ -341,17 +338,17 @@ fn parse(line: &str) -> Result<Record> {
         Error::config(message).fix("give a file that `tapeloop bench` wrote, by this version")
     };
     let record: Record =
-        serde_json::from_str(line).map_err(|error| wrong(format!("no record: {error}")))?;
+        serde_json::from_str(line).map_err(|error| wrong(format!("not a record: {error}")))?;
     match record.format {
         FORMAT => Ok(record),
         other => Err(wrong(format!("format {other}, not {FORMAT}"))),
     }
 }
 
-/// Adds records to a file, which is made where it is not there.
+/// Appends records to a file, which is created if it does not exist.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// [`ErrorKind::Io`] for a file that cannot be written.
 pub fn append(path: &Path, records: &[Record]) -> Result<()> {
     let mut text = String::new();
     for record in records {
@@ -359,7 +356,7 @@ pub fn append(path: &Path, records: &[Record]) -> Result<()> {
         text += &line.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
         text.push('\n');
     }
-    // In one write, so that what is interrupted leaves whole lines.
+    // One write, so that an interruption leaves whole lines.
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .within(|| path.display().to_string())

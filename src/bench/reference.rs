@@ -1,6 +1,6 @@
-//! Other programs that do the same work, asked between the engine's repetitions.
+//! Other programs that do the same work, which run between the engine's repetitions.
 //!
-//! `benches/reference/README.md` has the lines that they are asked by.
+//! `benches/reference/README.md` defines the protocol.
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
@@ -8,39 +8,40 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program that has not answered by then is stopped.
+/// The longest time for an answer. A program that takes longer is killed.
 const ANSWER_MAX: Duration = Duration::from_secs(300);
 
-/// One that has not ended by then after it was asked to.
+/// The longest time from `quit` to the end of a program. One that takes longer is killed.
 const END_MAX: Duration = Duration::from_secs(5);
 
-const ENDED: &str = "it has ended";
+const ENDED: &str = "the program has ended";
 
-/// A reference program, running.
+/// A reference program that runs.
 pub struct ReferenceProgram {
     name: String,
     child: Child,
-    /// Closed when the program is to end.
+    /// Dropped to end the program.
     requests: Option<ChildStdin>,
     answers: Receiver<String>,
-    /// Why it is asked nothing any more.
+    /// Why the program gets no more requests.
     lost: Option<String>,
 }
 
-/// What a program answers.
+/// The answer of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// Keys with their values.
     Done(Vec<(String, String)>),
-    /// It does not do that, and why.
+    /// The reason why it does not do the work.
     Not(String),
 }
 
 impl ReferenceProgram {
-    /// Starts a program and reads who it is.
+    /// Starts a program and reads its greeting.
     ///
     /// # Errors
-    /// A program that does not start, or says something else first.
+    /// [`ErrorKind::Io`] for a program that does not start or does not greet, [`ErrorKind::Config`]
+    /// for an empty command.
     pub fn start(command: &[String]) -> Result<Self> {
         let place = || format!("reference `{}`", command.join(" "));
         let Some((program, args)) = command.split_first() else {
@@ -56,9 +57,9 @@ impl ReferenceProgram {
         let (sender, answers) = unbounded();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let Some(stdout) = stdout else {
-            return Err(Error::new(ErrorKind::Io, "it has no output")).within(place);
+            return Err(Error::new(ErrorKind::Io, "the program has no output")).within(place);
         };
-        // It ends with the program's output.
+        // The thread ends with the program's output.
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
                 if sender.send(line).is_err() {
@@ -77,7 +78,7 @@ impl ReferenceProgram {
         let Some(facts) = hello.strip_prefix("hello ").map(pairs) else {
             return Err(Error::new(
                 ErrorKind::Io,
-                format!("it began with {hello:?}, not with hello"),
+                format!("the program began with {hello:?} instead of `hello`"),
             ))
             .within(place);
         };
@@ -93,8 +94,8 @@ impl ReferenceProgram {
         &self.name
     }
 
-    /// Asks, and waits for the answer. A program that ends or does not answer is asked
-    /// nothing more, and every request is one that it does not do.
+    /// Sends a request and waits for the answer. After a program has ended or failed to answer, it
+    /// gets no more requests, and every answer is [`Answer::Not`].
     pub fn ask(&mut self, request: &str) -> Answer {
         if let Some(lost) = &self.lost {
             return Answer::Not(lost.clone());
@@ -102,7 +103,7 @@ impl ReferenceProgram {
         match self.send(request).and_then(|()| self.answer()) {
             Ok(line) => parse(&line),
             Err(error) => {
-                tracing::warn!(name = self.name, %error, request, "a reference is lost");
+                tracing::warn!(name = self.name, %error, request, "a reference program is lost");
                 let _ = self.child.kill();
                 self.lost = Some(error.message().to_owned());
                 Answer::Not(error.message().to_owned())
@@ -121,7 +122,7 @@ impl ReferenceProgram {
             Error::new(
                 ErrorKind::Io,
                 match error {
-                    RecvTimeoutError::Timeout => "it does not answer",
+                    RecvTimeoutError::Timeout => "the program does not answer",
                     RecvTimeoutError::Disconnected => ENDED,
                 },
             )
@@ -180,7 +181,7 @@ fn parse(line: &str) -> Answer {
             let reason = rest.strip_prefix("reason=").unwrap_or(rest);
             Answer::Not(reason.replace('_', " "))
         }
-        _ => Answer::Not(format!("it answered {line:?}")),
+        _ => Answer::Not(format!("the program answered {line:?}")),
     }
 }
 
@@ -204,12 +205,12 @@ mod tests {
         assert_eq!(answer.number("period_ns"), Some(12.5));
         assert_eq!(answer.text("asked"), Some("period_n=3"));
         assert_eq!(program.ask("more"), Answer::Not("not that".to_owned()));
-        assert_eq!(program.ask("again"), Answer::Not("it has ended".to_owned()));
+        assert_eq!(program.ask("again"), Answer::Not(ENDED.to_owned()));
         assert_eq!(program.ask("again").number("period_ns"), None);
     }
 
     #[test]
-    fn a_program_that_is_none_is_an_error_with_its_command() {
+    fn a_program_that_does_not_greet_is_an_error_with_its_command() {
         for (script, message) in [("echo good day", "good day"), ("exit 1", "ended")] {
             let error = shell(script).err().unwrap().to_string();
             assert!(error.contains(message) && error.contains(script), "{error}");

@@ -1,30 +1,28 @@
-//! Whether two sets of repetitions differ, and by how much.
+//! Whether two sets of repetitions differ significantly, and by how much.
 //!
-//! The means of benchmarks are not normal and their outliers are all on one side, so
-//! ranks are compared: the difference of two sets is the one that Mann and Whitney's
-//! test ("On a test of whether one of two random variables is stochastically larger
-//! than the other", 1947) tells, with the interval that Hodges and Lehmann (1963) read
-//! from it. Repetitions of one run agree with each other better than two runs do
-//! (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013), so a
-//! difference has to be beyond a floor as well, which follows the spread within the
-//! runs.
+//! Benchmark times are not normally distributed, and their outliers are on one side, so ranks are
+//! compared: with the test of Mann and Whitney ("On a test of whether one of two random variables
+//! is stochastically larger than the other", 1947), and the interval that Hodges and Lehmann (1963)
+//! derive from it. Repetitions within a run agree better than two runs do (Kalibera and Jones,
+//! "Rigorous benchmarking in reasonable time", 2013), so a difference must also exceed a floor that
+//! follows the spread within the runs.
 
-/// What is too small to be told, however quiet the runs.
+/// The smallest difference that can be significant, as a share.
 const FLOOR: f64 = 0.02;
 
-/// What has to be tellable for "same" to mean something.
-const TELLABLE: f64 = 0.1;
+/// A difference of this share must be detectable for the finding [`Finding::Same`].
+const DETECTABLE: f64 = 0.1;
 
-/// With fewer repetitions nothing is told.
+/// Fewer repetitions give no finding.
 const REPETITIONS_MIN: usize = 3;
 
-/// Of each tail: the interval is one of 99%.
+/// The probability of each tail outside of the 99% interval.
 const TAIL: f64 = 0.005;
 
-/// Beyond this many pairs the normal approximation is as good.
+/// Above this number of pairs the normal approximation is good enough.
 const PAIRS_EXACT: usize = 400;
 
-/// Repetitions in short.
+/// The least, the median and the largest of some repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) low: f64,
@@ -32,7 +30,7 @@ pub(crate) struct Spread {
     pub(crate) high: f64,
 }
 
-/// What is a figure: finite and more than nothing.
+/// The values that are finite and positive, sorted.
 fn sound(values: &[f64]) -> Vec<f64> {
     let sound = |value: &f64| value.is_finite() && *value > 0.0;
     let mut values: Vec<f64> = values.iter().copied().filter(sound).collect();
@@ -40,7 +38,8 @@ fn sound(values: &[f64]) -> Vec<f64> {
     values
 }
 
-fn middle(sorted: &[f64]) -> Option<f64> {
+/// The median of sorted values; `None` of none.
+pub(crate) fn middle(sorted: &[f64]) -> Option<f64> {
     let half = sorted.len() / 2;
     match sorted.len() {
         0 => None,
@@ -49,13 +48,13 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// The median of what is a figure.
+/// The median of the values that are finite and positive; `None` of none.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     middle(&sound(values))
 }
 
 impl Spread {
-    /// Of what is a figure, if anything is.
+    /// The spread of the values that are finite and positive; `None` of none.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let sorted = sound(values);
         Some(Spread {
@@ -65,7 +64,7 @@ impl Spread {
         })
     }
 
-    /// `amount` of something in each period.
+    /// The rate of `amount` per period, per second.
     pub(crate) fn rate(self, amount: f64) -> Self {
         let rate = |period_ns: f64| amount * 1e9 / period_ns;
         Spread {
@@ -76,8 +75,8 @@ impl Spread {
     }
 }
 
-/// The spread of single repetitions by their median: of a normal distribution its
-/// standard deviation. Few repetitions are not enough to tell an outlier, so all count.
+/// The standard deviation of the repetitions, divided by their median. Eight or more repetitions
+/// use the median absolute deviation, which ignores outliers.
 fn noise(sorted: &[f64], median: f64) -> f64 {
     if sorted.len() < 8 {
         let squares = sorted.iter().map(|value| (value - median).powi(2));
@@ -89,32 +88,35 @@ fn noise(sorted: &[f64], median: f64) -> f64 {
     1.4826 * middle(&away).unwrap_or(0.0) / median
 }
 
-/// What can be said of a difference.
+/// What can be concluded about a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Finding {
     Less,
     More,
-    /// No difference that can be told, and one of a tenth could be.
+    /// No significant difference, though one of 10% would be significant.
     Same,
-    /// Not even that.
+    /// Too noisy for a conclusion.
     Unclear,
 }
 
-/// One set of repetitions by another.
+/// One set of repetitions divided by another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change {
-    /// Of the medians.
+    /// The ratio of the medians.
     pub(crate) ratio: f64,
-    /// Where the ratio lies, by the ranks: 99%, or all where there are too few for that.
+    /// The low end of the ratio's interval.
     pub(crate) low: f64,
+    /// The high end of the ratio's interval.
     pub(crate) high: f64,
-    /// What it has to exceed.
+    /// Whether the interval is one of 99%; otherwise it is the whole range.
+    is_99: bool,
+    /// The smallest difference that counts, as a share.
     pub(crate) floor: f64,
-    pub(crate) told: Told,
+    pub(crate) finding: Finding,
 }
 
 impl Change {
-    /// `new` by `old`, if both have figures.
+    /// `new` divided by `old`; `None` if either has no valid value.
     pub(crate) fn of(old: &[f64], new: &[f64]) -> Option<Self> {
         let (old, new) = (sound(old), sound(new));
         let (old_median, new_median) = (middle(&old)?, middle(&new)?);
@@ -126,32 +128,37 @@ impl Change {
         let at = tail.unwrap_or(0);
         let (low, high) = (pairs[at], pairs[pairs.len() - 1 - at]);
         let noise = noise(&old, old_median).max(noise(&new, new_median));
-        // Where complete separation is all there is to ask for, chance gives it in up
-        // to one of ten pairs of runs.
+        // With few repetitions chance separates up to one in ten pairs of runs completely.
         let floor = FLOOR.max(noise * if tail.is_some() { 1.0 } else { 3.0 });
         let few = old.len().min(new.len()) < REPETITIONS_MIN;
         let apart = low > 1.0 || high < 1.0;
         let beyond = ratio > 1.0 + floor || ratio < 1.0 / (1.0 + floor);
         let width = (high / ratio - 1.0).max(1.0 - low / ratio);
-        let told = match () {
-            () if few => Told::Unclear,
-            () if apart && beyond && ratio < 1.0 => Told::Less,
-            () if apart && beyond => Told::More,
-            () if floor.max(width) > TELLABLE => Told::Unclear,
-            () => Told::Same,
+        let finding = match () {
+            () if few => Finding::Unclear,
+            () if apart && beyond && ratio < 1.0 => Finding::Less,
+            () if apart && beyond => Finding::More,
+            () if floor.max(width) > DETECTABLE => Finding::Unclear,
+            () => Finding::Same,
         };
         Some(Change {
             ratio,
             low,
             high,
+            is_99: tail.is_some(),
             floor,
-            told,
+            finding,
         })
+    }
+
+    /// What the interval from `low` to `high` is.
+    pub(crate) fn interval_name(&self) -> &'static str {
+        if self.is_99 { "99% interval" } else { "range" }
     }
 }
 
-/// How many pairs of each end lie outside of the interval, less one, so the place of
-/// its ends among the sorted; `None` where even the outermost are within.
+/// The index of the interval's ends among the sorted ratios of all pairs, counted from each end;
+/// `None` if even the outermost ratios are within the interval.
 fn tail(n: usize, m: usize) -> Option<usize> {
     if n * m > PAIRS_EXACT {
         let (n, m) = (n as f64, m as f64);
@@ -167,9 +174,8 @@ fn tail(n: usize, m: usize) -> Option<usize> {
     outside.count().checked_sub(1)
 }
 
-/// The chance of each number of pairs in the wrong order, between `n` and `m` values
-/// of one distribution: the largest value is one of the `n`, and above all `m`, or one
-/// of the `m`.
+/// The probability of each number of inverted pairs between `n` and `m` values of one distribution.
+/// Recursion over the largest value: it is one of the `n`, and so above all `m`, or one of the `m`.
 fn chances(n: usize, m: usize) -> Vec<f64> {
     let length = n * m + 1;
     let certain = || {

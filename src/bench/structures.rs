@@ -1,8 +1,8 @@
-//! Features of real structures, compared with what the CPU makes of each alone.
+//! Features of real structures, compared with the CPU's results for each structure alone.
 
+use super::benchmark::{Benchmark, halves};
 use super::record::Amounts;
-use super::rig::lost;
-use super::subject::{Subject, halves};
+use super::runner::slot_missing;
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{Column, FeatureConfig, FeatureTable, Features, Input};
@@ -15,14 +15,14 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How far a real of a device may be from the CPU's, by the larger of its size and
-/// a hundredth.
+/// The largest difference between a device's real number and the CPU's, as a share of its size or
+/// of 0.01, whichever is larger.
 const TOLERANCE: f32 = 1e-4;
 
-/// Residues of a batch of [`StructureSet::pass`].
+/// Residues per batch in [`StructureSet::pass`].
 const PASS_RESIDUES: u32 = 16_384;
 
-/// Structures with what has to come of each.
+/// Structures with their expected features.
 pub struct StructureSet {
     config: FeatureConfig,
     structures: Vec<Structure>,
@@ -30,12 +30,12 @@ pub struct StructureSet {
 }
 
 impl StructureSet {
-    /// Computes every structure by itself, by plain calls of the CPU twins, each on one
-    /// thread of `pool`.
+    /// Computes the features of every structure alone with the CPU twins, one structure per thread
+    /// of `pool`.
     ///
     /// # Errors
-    /// No structures; what is wrong with the features' settings; a structure that
-    /// cannot be computed, by its index.
+    /// [`ErrorKind::Config`] if there are no structures or the features' settings are not valid,
+    /// and the error of a structure that cannot be computed, with its index.
     pub fn new(
         structures: Vec<Structure>,
         config: FeatureConfig,
@@ -62,12 +62,12 @@ impl StructureSet {
     /// The same structures with other features.
     ///
     /// # Errors
-    /// As [`StructureSet::new`].
+    /// Those of [`StructureSet::new`].
     pub fn with_features(&self, config: FeatureConfig, pool: &Arc<ThreadPool>) -> Result<Self> {
         StructureSet::new(self.structures.clone(), config, pool)
     }
 
-    /// How many there are: `24 structures, 53312 atoms`.
+    /// The size of the set: `24 structures, 53312 atoms`.
     pub fn describe(&self) -> String {
         let atoms = self.structures.iter().map(|structure| structure.xyz.len());
         format!(
@@ -82,7 +82,7 @@ impl StructureSet {
         &self.structures
     }
 
-    /// The structures as batches of up to `residues`.
+    /// The structures in batches of up to `residues` residues.
     pub fn in_batches(self: &Arc<Self>, residues: u32) -> StructureBatches {
         let fits = |structure: &Structure| structure.residues.len() <= residues as usize;
         let indices = 0..self.structures.len();
@@ -95,8 +95,8 @@ impl StructureSet {
         }
     }
 
-    /// The time that the CPU takes for all structures, in batches as `tapeloop run` makes
-    /// them, without reading and packing; looks at every result.
+    /// The time that the CPU takes for all structures, in batches like those of `tapeloop run`,
+    /// without reading and packing. Compares every result.
     ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] for a wrong result.
@@ -107,28 +107,33 @@ impl StructureSet {
             .iter()
             .map(|structure| structure.residues.len());
         let longest = longest.max().unwrap_or(0) as u32;
-        let subject = self.in_batches(longest.max(PASS_RESIDUES));
-        let capacity = Features::capacity(subject.residues);
-        let packer = Packer::new(subject.workload()?, &[capacity], &backend, Arc::clone(pool))?;
+        let benchmark = self.in_batches(longest.max(PASS_RESIDUES));
+        let capacity = Features::capacity(benchmark.residues);
+        let packer = Packer::new(
+            benchmark.workload()?,
+            &[capacity],
+            &backend,
+            Arc::clone(pool),
+        )?;
         let policy = Policy::of(Mode::Stream);
         let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
         let mut took = Duration::ZERO;
         let mut next = 0;
         while next < self.structures.len() {
-            let items = subject.batch_from(next..self.structures.len(), capacity);
+            let items = benchmark.batch_from(next..self.structures.len(), capacity);
             next += items.len();
-            let mut slot = ring.acquire().ok_or_else(lost)?;
+            let mut slot = ring.acquire().ok_or_else(slot_missing)?;
             let packed = packer.pack(&mut slot, items).map_err(|(error, _)| error)?;
             let start = Instant::now();
             ring.submit(slot, packed.extent(), packed)
                 .map_err(|failed| failed.error)?;
             let done = ring
                 .wait()
-                .ok_or_else(lost)?
+                .ok_or_else(slot_missing)?
                 .map_err(|failed| failed.error)?;
             took += start.elapsed();
             for (item, output) in done.batch().items().zip(packer.read(&done)) {
-                subject.check(item, &output?)?;
+                benchmark.check(item, &output?)?;
             }
             ring.release(Ok(done));
         }
@@ -136,7 +141,7 @@ impl StructureSet {
     }
 }
 
-/// One structure as a batch of its own.
+/// The features of one structure, computed alone.
 fn expected(
     structure: &Structure,
     config: &FeatureConfig,
@@ -150,14 +155,14 @@ fn expected(
     let packer = Packer::new(features, &[capacity], &backend, Arc::clone(pool))?;
     let policy = Policy::of(Mode::Stream);
     let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
-    let mut slot = ring.acquire().ok_or_else(lost)?;
+    let mut slot = ring.acquire().ok_or_else(slot_missing)?;
     let packed = packer.pack(&mut slot, vec![input]);
     let packed = packed.map_err(|(error, _)| error)?;
     ring.submit(slot, packed.extent(), packed)
         .map_err(|failed| failed.error)?;
-    let done = ring.wait().ok_or_else(lost)?;
+    let done = ring.wait().ok_or_else(slot_missing)?;
     let done = done.map_err(|failed| failed.error)?;
-    packer.read(&done).pop().ok_or_else(lost)?
+    packer.read(&done).pop().ok_or_else(slot_missing)?
 }
 
 fn input(index: usize, structure: &Structure) -> Input {
@@ -172,12 +177,12 @@ fn input(index: usize, structure: &Structure) -> Input {
 pub struct StructureBatches {
     set: Arc<StructureSet>,
     residues: u32,
-    /// Those that a batch holds.
+    /// Indices of the structures that fit in a batch.
     fitting: Vec<usize>,
 }
 
 impl StructureBatches {
-    /// Structures in the order given, as many as fit into `room`, at least one.
+    /// The first structures of `indices` that fit together in `room`, at least one.
     fn batch_from(&self, indices: impl Iterator<Item = usize>, room: Extent) -> Vec<Input> {
         let Ok(features) = Features::new(self.set.config.clone()) else {
             return Vec::new();
@@ -190,7 +195,7 @@ impl StructureBatches {
             };
             match total.checked_add(own).filter(|sum| sum.fits(room)) {
                 Some(sum) => total = sum,
-                // The first is always taken: it fits the largest bucket.
+                // The first always fits in the largest bucket.
                 None if items.is_empty() => {}
                 None => break,
             }
@@ -200,13 +205,13 @@ impl StructureBatches {
     }
 }
 
-impl Subject for StructureBatches {
+impl Benchmark for StructureBatches {
     type Workload = Features;
 
     fn workload(&self) -> Result<Features> {
         if self.fitting.is_empty() {
             return Err(Error::config(format!(
-                "no structure has as few as {} residues",
+                "no structure has {} residues or fewer",
                 self.residues
             ))
             .fix("give smaller structures, or take larger batches"));
@@ -221,14 +226,14 @@ impl Subject for StructureBatches {
     }
 
     fn items(&self, seed: u64, fill: f64) -> Vec<Input> {
-        // Each batch starts elsewhere, at a stride that meets all of them.
+        // Each batch starts at another structure; the stride reaches all of them.
         let first = (seed as usize).wrapping_mul(7_919) % self.fitting.len();
         let round = self.fitting.iter().copied().cycle().skip(first);
         let room = Features::capacity((f64::from(self.residues) * fill) as u32);
         self.batch_from(round, room)
     }
 
-    fn of(&self) -> String {
+    fn describe(&self) -> String {
         self.set.describe()
     }
 
@@ -267,7 +272,7 @@ fn mismatch(item: &Input, message: String) -> Error {
     Error::new(ErrorKind::Mismatch, message).within(format!("structure {}", item.ordinal))
 }
 
-/// Counts are the same, and reals but for the tolerance.
+/// Compares counts exactly, and real numbers with a tolerance.
 fn agree(found: &Column, expected: &Column) -> bool {
     let (Column::Real(found), Column::Real(expected)) = (found, expected) else {
         return found == expected;

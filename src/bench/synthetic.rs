@@ -1,42 +1,42 @@
-//! Batches of numbers, whose results are known to the last bit: a chain of small
-//! kernels between one upload and one download, or one long kernel.
+//! Synthetic batches of numbers with exact expected results: one upload, a chain of small kernels
+//! or one long kernel, and one download.
 
+use super::benchmark::{Benchmark, halves};
 use super::point::{Point, Work};
 use super::record::Amounts;
-use super::subject::{Subject, halves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::image;
-use crate::record::{Arg, Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch, Unit};
+use crate::record::{Arg, Buffer, DeviceInfo, Kernel, Recorder, Twin, TwinLaunch, Unit};
 use crate::workload::{Extent, ReadViews, Workload, WriteViews};
 use std::sync::Arc;
 
-/// Threads of a block of these kernels, as in the reference programs.
+/// Threads per block, as in the reference programs.
 const BLOCK: u32 = 128;
 
-/// Numbers that an input has: so few that all that is made of them is exact in
-/// single precision.
+/// The number of distinct input values, small enough that all results are exact in single
+/// precision.
 const VALUES: u64 = 1_021;
 
-/// `n` elements down, `stride` times as many up, and the kernels between.
+/// A workload that uploads `n * stride` elements, runs kernels, and downloads `n` elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Synthetic {
-    /// Elements down.
+    /// Elements to download.
     n: u32,
-    /// Elements up for each.
+    /// Elements to upload for each of them.
     stride: u32,
     kernels: Kernels,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kernels {
-    /// So many of `step`.
+    /// This many launches of `step`.
     Steps(usize),
-    /// One of `advance`, of so many rounds.
+    /// One launch of `advance` with this many rounds.
     Advance(u32),
 }
 
 impl Synthetic {
-    /// The work of a point; `None` for [`Work::Features`].
+    /// The workload of a point; `None` for [`Work::Features`].
     pub fn of(point: &Point) -> Option<Self> {
         let steps = Kernels::Steps(point.kernels);
         let (stride, kernels) = match point.work {
@@ -52,7 +52,7 @@ impl Synthetic {
         })
     }
 
-    /// The input that a seed gives, as the reference programs make it.
+    /// The input for a seed; the reference programs make the same.
     fn input(self, seed: u64, n: u32) -> Vec<f32> {
         let value = |i: u64| ((i * 7 + seed * 13) % VALUES) as f32;
         (0..u64::from(n) * u64::from(self.stride))
@@ -60,7 +60,7 @@ impl Synthetic {
             .collect()
     }
 
-    /// What has to become of it.
+    /// The expected output.
     fn output(self, input: &[f32]) -> Vec<f32> {
         let through = |&x: &f32| match self.kernels {
             Kernels::Steps(count) => (0..count).fold(x, |x, k| x * factor(k) + 1.0),
@@ -79,11 +79,11 @@ fn factor(k: usize) -> f32 {
     if k.is_multiple_of(2) { 2.0 } else { 0.5 }
 }
 
-/// One item: the input of a batch, or of a part of one.
+/// An item: the input of a batch, or of a part of one.
 #[derive(Clone, Debug)]
 pub struct Numbers(Arc<[f32]>);
 
-impl Subject for Synthetic {
+impl Benchmark for Synthetic {
     type Workload = Chain;
 
     fn workload(&self) -> Result<Chain> {
@@ -123,7 +123,7 @@ impl Subject for Synthetic {
     fn amounts(&self, item: &Numbers) -> Amounts {
         let rounds = match self.kernels {
             Kernels::Steps(count) => count as f64,
-            // Two a round.
+            // A round has two.
             Kernels::Advance(rounds) => 2.0 * f64::from(rounds),
         };
         Amounts {
@@ -150,7 +150,7 @@ impl Subject for Synthetic {
     }
 }
 
-/// The hash FNV-1a of 64 bits, by which programs compare outputs.
+/// The 64-bit hash FNV-1a, with which programs compare outputs.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -167,49 +167,24 @@ impl Fnv {
     }
 }
 
-/// The workload: kernels between one upload and one download.
+/// The [`Workload`] of [`Synthetic`].
 pub struct Chain(Synthetic);
 
-/// Its buffers that the host sees.
+/// The upload buffer and the download buffer.
 pub struct Ends {
     x: Buffer<f32>,
     y: Buffer<f32>,
 }
 
-/// Attaches the code in `kernels/bench.cu`.
-fn with_code(kernel: Kernel) -> Kernel {
-    // SAFETY: the image is what the build made of `kernels/bench.cu`. `step` and
-    // `advance` touch the first `n` elements of `out`, and of `in` the first `n` times
-    // `stride` (1 for `advance`). `Chain::record` and `steps` pass the capacity for `n`,
-    // and buffers of that many elements, whatever they hold; no parameter is declared
-    // changeable, and the kernels stay in this module.
-    unsafe { kernel.code(&image()) }
-}
-
-fn step_kernel() -> Kernel {
-    let kernel = Kernel::new("step")
-        .block(BLOCK)
-        .reads::<f32>("in")
-        .writes::<f32>("out")
-        .scalar::<u32>("n")
-        .scalar::<u32>("stride")
-        .scalar::<f32>("a")
-        .twin(step);
-    with_code(kernel)
-}
-
-fn advance_kernel() -> Kernel {
-    let kernel = Kernel::new("advance")
-        .block(BLOCK)
-        .reads::<f32>("in")
-        .writes::<f32>("out")
-        .scalar::<u32>("n")
-        .scalar::<u32>("steps");
-    let factors = ["a", "b", "c", "d"];
-    let kernel = factors
-        .iter()
-        .fold(kernel, |kernel, name| kernel.scalar::<f32>(name));
-    with_code(kernel.twin(advance))
+/// A kernel of `kernels/bench.cu`.
+fn kernel(name: &str, twin: Twin) -> Kernel {
+    let text = include_str!("../../kernels/bench.cu");
+    let declared = Kernel::declared_in(text, name).expect("the text has the kernel");
+    // SAFETY: the image is what the build made of `kernels/bench.cu`. `step` and `advance` touch
+    // the first `n` elements of `out`, and of `in` the first `n` times `stride` (1 for `advance`).
+    // `Chain::record` and `steps` pass the capacity for `n`, and buffers of that many elements,
+    // whatever they hold; no parameter is declared changeable, and the kernels stay in this module.
+    unsafe { declared.block(BLOCK).twin(twin).code(&image()) }
 }
 
 fn step(launch: &mut TwinLaunch<'_>) {
@@ -237,7 +212,7 @@ fn advance(launch: &mut TwinLaunch<'_>) {
     let steps: u32 = launch.scalar();
     let [a, b, c, d]: [f32; 4] = std::array::from_fn(|_| launch.scalar());
     let n = n as usize;
-    // Round by round over a few elements at once, so that they fill a vector.
+    // A few elements at a time, which fill a vector register.
     for (output, input) in output[..n].chunks_mut(16).zip(input[..n].chunks(16)) {
         output.copy_from_slice(input);
         for _ in 0..steps {
@@ -280,7 +255,7 @@ impl Workload for Chain {
                     0.5_f32.into(),
                     0.5_f32.into(),
                 ];
-                recorder.launch(&advance_kernel(), n.div_ceil(4 * BLOCK), &args);
+                recorder.launch(&kernel("advance", advance), n.div_ceil(4 * BLOCK), &args);
             }
         }
         recorder.download(y);
@@ -309,7 +284,7 @@ impl Workload for Chain {
     }
 }
 
-/// The chain, from `x` through two buffers by turns to `y`.
+/// Records the chain from `x` to `y`, through two buffers in turn.
 fn steps(recorder: &mut Recorder, count: usize, stride: u32, x: Buffer<f32>, y: Buffer<f32>) {
     let unit = Unit::PerAxis {
         axis: 0,
@@ -317,7 +292,7 @@ fn steps(recorder: &mut Recorder, count: usize, stride: u32, x: Buffer<f32>, y: 
     };
     let between = ["s0", "s1"].map(|name| recorder.device_buffer::<f32>(name, unit));
     let n = recorder.capacity(0);
-    let kernel = step_kernel();
+    let kernel = kernel("step", step);
     let mut input = x;
     for k in 0..count {
         let output = if k + 1 == count { y } else { between[k % 2] };
@@ -368,17 +343,17 @@ mod tests {
 
     #[test]
     fn outputs_are_compared_in_every_element() {
-        let subject = chain(4);
-        let item = &subject.items(5, 1.0)[0];
-        let mut output = subject.output(&item.0);
-        subject.check(item, &output).unwrap();
+        let benchmark = chain(4);
+        let item = &benchmark.items(5, 1.0)[0];
+        let mut output = benchmark.output(&item.0);
+        benchmark.check(item, &output).unwrap();
         output[7] += 1.0;
         assert_eq!(
-            subject.check(item, &output).unwrap_err().kind(),
+            benchmark.check(item, &output).unwrap_err().kind(),
             ErrorKind::Mismatch
         );
         output.pop();
-        assert!(subject.check(item, &output).is_err());
+        assert!(benchmark.check(item, &output).is_err());
     }
 
     #[test]

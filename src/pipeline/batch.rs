@@ -1,4 +1,4 @@
-//! Forming batches from the extents of items. Time is an argument.
+//! Forms batches from the extents of items. The caller passes the time in.
 
 use super::driver::RunSender;
 use super::ticket::Reply;
@@ -7,28 +7,28 @@ use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
 use std::time::{Duration, Instant};
 
-/// The most entries of a batch that take no room on the device: rejected items, and
-/// items of extent zero. All others are bounded by the batch itself.
+/// The most entries of a batch that take no room on the device: rejected items, and items of extent
+/// zero. The batch's capacity limits the others.
 pub(crate) const EMPTY_ENTRIES_MAX: u32 = 1 << 16;
 
-/// Where an item lies in its batch.
+/// Where an item lies in its batch: it begins at `at`, and spans `extent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) at: Extent,
     pub(crate) extent: Extent,
 }
 
-/// An item on its way, with its place or why it has none.
+/// An item in a batch, with its location or the error that rejected it.
 pub(crate) struct Entry<W: Workload> {
     pub(crate) item: W::Item,
-    pub(crate) place: Result<Place>,
+    pub(crate) location: Result<Location>,
     pub(crate) reply: Reply<W>,
     /// When the batcher took it.
     pub(crate) accepted_at: Instant,
 }
 
 impl<W: Workload> Entry<W> {
-    /// Hands the item back: to its ticket, or to the caller for an ordered run.
+    /// Gives the item and its result to the ticket, or returns them for an ordered run.
     pub(crate) fn complete(self, result: Result<W::Output>) -> Option<Completion<W>> {
         let completion = Completion {
             item: self.item,
@@ -38,32 +38,32 @@ impl<W: Workload> Entry<W> {
     }
 }
 
-/// Entries that cross the device together.
+/// Entries that run on the device together.
 pub(crate) struct Batch<W: Workload> {
     pub(crate) entries: Vec<Entry<W>>,
     pub(crate) total: Extent,
-    /// Entries with a place.
+    /// Entries with a location.
     pub(crate) items: u32,
     /// Entries that take no room.
     empty_entries: u32,
     /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
-    /// Set on the way into a slot, for batches of a run.
+    /// Set for batches of a run when they are assigned a slot.
     pub(crate) ordered: Option<Ordered<W>>,
-    /// Its number among those that were given to a device, set when it is.
+    /// Its number among the batches that were submitted to a device. Set at submission.
     pub(crate) number: u64,
-    /// Whether the timeline has it, and whether the device notes its times.
+    /// Whether the timeline samples it, and whether the device records its timestamps.
     pub(crate) sampled: bool,
     pub(crate) timed: bool,
-    /// Set when it has to wait for a slot.
+    /// When it began to wait for a slot.
     pub(crate) closed_at: Option<Instant>,
-    /// Set when the device takes it.
+    /// When it was submitted to the device.
     pub(crate) submitted_at: Option<Instant>,
-    /// What became of each entry, where they were run apart from each other.
+    /// The results of entries that were run apart from each other after a loss.
     pub(crate) settled: Vec<Option<Result<W::Output>>>,
 }
 
-/// A batch's turn in a run, and where the run takes results.
+/// A batch's position in a run, and the channel of the run's results.
 pub(crate) struct Ordered<W: Workload> {
     pub(crate) number: u64,
     pub(crate) results: RunSender<W>,
@@ -88,18 +88,17 @@ impl<W: Workload> Batch<W> {
     }
 }
 
-/// Gathers entries until the next one does not fit, or until the oldest has
-/// waited long enough.
+/// Collects entries until the next one does not fit, or until the oldest has waited long enough.
 pub(crate) struct Batcher<W: Workload> {
     axes: &'static [&'static str],
-    /// A batch closes before it exceeds this ...
+    /// A batch closes before it exceeds this extent.
     target: Extent,
-    /// ... but one item may be as large as this.
+    /// The largest extent of a single item.
     max: Extent,
     wait: Duration,
     open: Batch<W>,
     pushed: u64,
-    /// Entries of batches that are through, for the next ones.
+    /// Empty vectors of finished batches, for the next ones.
     spares: Vec<Vec<Entry<W>>>,
     closes_at: Option<Instant>,
 }
@@ -123,9 +122,9 @@ impl<W: Workload> Batcher<W> {
         }
     }
 
-    /// Takes an item; gives out the batch that it no longer fits in, and its own if
-    /// that is full now. Else that batch closes at `now` plus the wait, or at
-    /// `deadline` if that is earlier.
+    /// Adds an item. Returns the batches that this closes: the open one if the item does not fit in
+    /// it, and the item's own if it is full. A batch that stays open closes at `now` plus the wait,
+    /// or at `deadline` if that is earlier.
     pub(crate) fn push(
         &mut self,
         item: W::Item,
@@ -151,10 +150,10 @@ impl<W: Workload> Batcher<W> {
             .expect("an admitted item in an empty batch");
         self.open.items += u32::from(extent.is_ok());
         self.open.empty_entries += u32::from(needed == Extent::default());
-        let place = extent.map(|extent| Place { at, extent });
+        let location = extent.map(|extent| Location { at, extent });
         self.open.entries.push(Entry {
             item,
-            place,
+            location,
             reply,
             accepted_at: now,
         });
@@ -170,7 +169,7 @@ impl<W: Workload> Batcher<W> {
         closed
     }
 
-    /// Whether no further item would fit, of whatever size.
+    /// Whether no further item of any size fits.
     fn is_full(&self) -> bool {
         let total = self.open.total.as_slice().iter();
         let mut axes = total.zip(self.target.as_slice());
@@ -178,12 +177,12 @@ impl<W: Workload> Batcher<W> {
         full || self.open.empty_entries == EMPTY_ENTRIES_MAX
     }
 
-    /// When the open batch is due, if there is one.
+    /// When the open batch closes, if there is one.
     pub(crate) fn closes_at(&self) -> Option<Instant> {
         self.closes_at
     }
 
-    /// Gives out the open batch, if it holds anything.
+    /// Closes and returns the open batch, unless it is empty.
     pub(crate) fn flush(&mut self) -> Option<Batch<W>> {
         self.closes_at = None;
         (!self.open.entries.is_empty()).then(|| {
@@ -198,13 +197,12 @@ impl<W: Workload> Batcher<W> {
         !self.open.entries.is_empty()
     }
 
-    /// The number that the next item gets.
+    /// The number of the next item.
     pub(crate) fn next_number(&self) -> u64 {
         self.pushed
     }
 
-    /// Takes the empty entries of a batch that is through, so that the next one
-    /// need not allocate any.
+    /// Takes the empty vector of a finished batch, so that the next one does not allocate.
     pub(crate) fn recycle(&mut self, entries: Vec<Entry<W>>) {
         debug_assert!(entries.is_empty(), "completed");
         self.spares.push(entries);
@@ -305,7 +303,7 @@ mod tests {
         let last = batcher.flush().unwrap();
         assert_eq!((last.items, last.total), (1, Extent::from([1])));
         assert_eq!(
-            last.entries[1].place.as_ref().unwrap_err().kind(),
+            last.entries[1].location.as_ref().unwrap_err().kind(),
             ErrorKind::Capacity
         );
         assert!(batcher.flush().is_none());

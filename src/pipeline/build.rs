@@ -1,19 +1,19 @@
-//! Taking what an engine needs, or less where memory is short.
+//! Allocates what an engine needs, or less if memory runs out.
 
-use super::claim::Claim;
+use super::counters::AtomicCounters;
 use super::engine::EngineConfig;
-use super::inside::EngineId;
+use super::exclusive::ExclusiveUse;
+use super::fit_buckets::RecentSizes;
 use super::plan::MemoryPlan;
-use super::program::{Program, record_buckets};
-use super::sizes::SizesSeen;
+use super::recorded::{RecordedWorkload, record_buckets};
+use super::reentrancy::EngineId;
 use super::slot::{Free, Slot, open_slots};
-use super::spares::Spares;
 use super::stages::{Device, Shared};
 use super::statistics::Meter;
-use super::stats::AtomicCounters;
 use super::sync::Mutex;
 use super::ticket::Cells;
 use super::timeline::Sampler;
+use super::vec_pool::VecPool;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::{Buckets, Choices};
@@ -24,21 +24,21 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use tracing::debug_span;
 
-/// What an engine did without, as memory was short.
+/// A reduction that an engine made because memory ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shrunk {
     /// Slots of each device.
     Slots {
-        /// Those that were asked for.
+        /// The number that did not fit.
         from: usize,
-        /// Those that were tried next.
+        /// The number that was tried next.
         to: usize,
     },
     /// The largest bucket. Items beyond it are rejected.
     LargestBucket {
-        /// The one that was asked for.
+        /// The bucket that did not fit.
         from: Extent,
-        /// The one that was tried next.
+        /// The bucket that was tried next.
         to: Extent,
     },
 }
@@ -52,23 +52,24 @@ impl fmt::Display for Shrunk {
     }
 }
 
-/// All that an engine runs on.
+/// The parts of an engine.
 pub(super) struct Built<W: Workload> {
     pub(super) shared: Shared<W>,
     pub(super) slots: Vec<Slot<Free>>,
-    /// Of each device.
+    /// By device.
     pub(super) choices: Vec<Choices>,
     pub(super) memory: MemoryPlan,
     pub(super) shrunk: Vec<Shrunk>,
 }
 
-/// What is tried.
+/// The slots and buckets that are tried.
 struct Size {
     slots: usize,
     ladder: Vec<Extent>,
 }
 
-/// Records the workload, takes all memory and makes all slots ready.
+/// Records the workload, allocates all memory and makes all slots ready. After
+/// [`ErrorKind::OutOfMemory`] it tries again with less, unless there is a budget.
 pub(super) fn build<W: Workload>(
     workload: W,
     backends: &[Arc<dyn Backend>],
@@ -88,10 +89,10 @@ pub(super) fn build<W: Workload>(
         return Err(Error::usage("the backends are of different kinds")
             .fix("build an engine for each kind"));
     }
-    let claims = backends.iter().map(|backend| Claim::of(&**backend));
-    let claims: Vec<_> = claims.collect::<Result<_>>()?;
+    let exclusive = backends.iter().map(|backend| ExclusiveUse::of(&**backend));
+    let exclusive: Vec<_> = exclusive.collect::<Result<_>>()?;
     for backend in backends.iter().filter(|backend| backend.is_supervised()) {
-        // An engine before may have given it up.
+        // An earlier engine may have given the device up.
         backend.revive()?;
     }
     let mut size = Size {
@@ -104,8 +105,8 @@ pub(super) fn build<W: Workload>(
         let (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
         let buckets = Arc::new(buckets);
         let buffers = buckets.largest().recording.buffers();
-        let in_all = size.slots * backends.len();
-        let memory = MemoryPlan::new(buffers, in_all, device.shares_host_memory);
+        let slots = size.slots * backends.len();
+        let memory = MemoryPlan::new(buffers, slots, device.shares_host_memory);
         memory.within_budget(config.memory_bytes_max)?;
         let error = match open(backends, &buckets, size.slots, config) {
             Ok((slots, choices)) => {
@@ -114,7 +115,7 @@ pub(super) fn build<W: Workload>(
                     batch_target: config.batch,
                     batch_max: buckets.largest().capacity,
                     batch_wait: config.batch_wait,
-                    program: Program::new(workload, buckets, handles, device, engine),
+                    program: RecordedWorkload::new(workload, buckets, handles, device, engine),
                     pool,
                     counters: AtomicCounters::default(),
                     meter: Meter::new(slots.len()),
@@ -122,14 +123,14 @@ pub(super) fn build<W: Workload>(
                     sampler: config
                         .timeline
                         .map(|timeline| Sampler::new(&timeline, slots.len())),
-                    sizes: SizesSeen::new(),
-                    entries: Spares::new(),
-                    completions: Spares::new(),
+                    sizes: RecentSizes::new(),
+                    entries: VecPool::new(),
+                    completions: VecPool::new(),
                     cells: Cells::new(engine),
                     devices: backends.iter().map(|_| Device::new()).collect(),
                     losing: Mutex::new(()),
                     ended: OnceLock::new(),
-                    _claims: claims,
+                    _exclusive: exclusive,
                     is_supervised: backends.iter().all(|backend| backend.is_supervised()),
                     restarts_max: config.restarts_max,
                 };
@@ -151,7 +152,7 @@ pub(super) fn build<W: Workload>(
         let Some(step) = next else {
             return Err(too_little(error, &memory, config));
         };
-        tracing::warn!(%error, %step, "memory is short; the engine takes less");
+        tracing::warn!(%error, %step, "memory ran out; the engine tries with less");
         shrunk.push(step);
     }
 }
@@ -170,23 +171,23 @@ fn open(
     Ok((slots, choices))
 }
 
-/// The error of memory that does not do for the least, with the sum.
+/// The error of memory that does not suffice for the smallest plan, which it lists.
 fn too_little(error: Error, memory: &MemoryPlan, config: &EngineConfig) -> Error {
     let least = match config.memory_bytes_max {
         None => "the least that the engine takes",
         Some(_) => "the plan within the budget, which is not made smaller,",
     };
     let message = format!("{error}\n{least} is\n{memory}");
-    let mut told = Error::new(ErrorKind::OutOfMemory, message);
+    let mut too_little = Error::new(ErrorKind::OutOfMemory, message);
     if let Some(code) = error.code() {
-        told = told.with_code(code);
+        too_little = too_little.with_code(code);
     }
-    told.fix("free memory on the device, or take smaller batches")
+    too_little.fix("free memory on the device, or take smaller batches")
 }
 
 impl Size {
-    /// Takes away a slot, or half of the largest bucket; `None` at one slot and a
-    /// bucket that holds no more than a batch.
+    /// Takes away a slot, or half of the largest bucket; `None` at one slot and a bucket that holds
+    /// no more than a batch.
     fn shrink(&mut self, batch: Extent) -> Option<Shrunk> {
         if self.slots > 1 {
             self.slots -= 1;

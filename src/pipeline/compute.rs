@@ -1,4 +1,4 @@
-//! Stage two: the slots on one device, out again in whatever order they finish.
+//! Stage two: waits for the slots in flight on one device, in the order in which they finish.
 
 use super::ring::{Finished, InFlightSet, Wait};
 use super::slot::{Failed, Free, Slot};
@@ -7,18 +7,17 @@ use super::sync::{Receiver, receive_within, yield_now};
 use crate::backend::Backoff;
 use std::time::Instant;
 
-/// What stage one hands to the stage two of a device.
+/// What stage one passes to stage two of a device.
 pub(super) enum ToDevice<B> {
     Flight(Flight<B>),
-    /// A free slot that cannot be used while the device is started again.
+    /// A free slot that cannot be used while the device restarts.
     Parked(Slot<Free>),
 }
 
-/// Yields finished slots of one device until no more are submitted and all have
-/// finished.
+/// Yields finished slots of one device until no more are submitted and all have finished.
 pub(super) struct Completions<B> {
     submitted: Receiver<ToDevice<B>>,
-    /// Never on the device.
+    /// Slots whose batch was not submitted.
     failed: Vec<Box<Failed<B>>>,
     pub(super) parked: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
@@ -38,8 +37,8 @@ impl<B> Completions<B> {
         }
     }
 
-    /// Takes in what was submitted; waits for it when there is nothing else to wait
-    /// for. False once there will be nothing more.
+    /// Receives submitted slots. Blocks if there is nothing else to wait for. False once nothing
+    /// more will be submitted and all slots have finished.
     fn take_in(&mut self) -> bool {
         let is_idle = self.in_flight.is_empty() && self.failed.is_empty();
         if is_idle && self.parked.is_empty() {
@@ -67,8 +66,8 @@ impl<B> Completions<B> {
         }
     }
 
-    /// All that has finished by now, without waiting: after the device was lost, at
-    /// least what was lost with it.
+    /// All slots that have finished, without waiting. After the device was lost, that includes all
+    /// batches that were lost with it.
     pub(super) fn all_finished(&mut self) -> Vec<Finished<B>> {
         self.take_submitted();
         let mut finished: Vec<_> = self.failed.drain(..).map(Err).collect();
@@ -76,7 +75,7 @@ impl<B> Completions<B> {
         finished
     }
 
-    /// Sleeps for a while, or until something is submitted.
+    /// Sleeps for a while, or until a slot is submitted.
     fn pause(&mut self) {
         match (self.wait, self.backoff.pause(Instant::now())) {
             (Wait::Block, Some(pause)) => {
@@ -84,12 +83,13 @@ impl<B> Completions<B> {
                     self.sort(submitted);
                 }
             }
-            // Another thread of this core may be the one that fills slots.
+            // The thread that fills slots may need this core.
             (Wait::Spin, _) | (Wait::Block, None) => yield_now(),
         }
     }
 
-    /// The next slot that finished; none, if there are slots in [`Completions::parked`].
+    /// The next slot that finished, or [`Next::Parked`] if there are slots in
+    /// [`Completions::parked`]. `None` at the end.
     pub(super) fn next(&mut self) -> Option<Next<B>> {
         while self.take_in() {
             if !self.parked.is_empty() {
@@ -108,9 +108,9 @@ impl<B> Completions<B> {
     }
 }
 
-/// What stage two goes on with.
+/// The next event of stage two.
 pub(super) enum Next<B> {
     Finished(Finished<B>),
-    /// Slots to be given back.
+    /// There are parked slots to give back.
     Parked,
 }

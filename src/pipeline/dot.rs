@@ -1,21 +1,23 @@
-//! What an engine would replay, drawn without starting one.
+//! A drawing of what an engine would replay.
 
 use super::engine::EngineConfig;
-use super::program::record_buckets;
+use super::recorded::record_buckets;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::replay::{Choices, Executor, Policy};
 use crate::workload::Workload;
 use std::sync::Arc;
 
-/// What a bucket of a workload replays on a device, in Graphviz's DOT; of the bucket
-/// that an ordinary batch runs in where none is given. Takes the memory of one slot
-/// for it. Mode auto has chosen nothing yet: it is drawn as the graph that it starts
-/// from. See [`Executor::dot`].
+/// Draws what a bucket of a workload replays on a device, in Graphviz's DOT language. `bucket` is
+/// an index into the buckets; `None` takes the bucket of an ordinary batch. Allocates the memory of
+/// one slot. Mode auto is drawn as the graph that it starts with. See [`Executor::dot`].
 ///
 /// # Errors
-/// What is wrong with the configuration or the recording, a bucket that is not
-/// there, a kernel that cannot be loaded, memory that is not there.
+/// - [`ErrorKind::Config`](crate::ErrorKind::Config) for a configuration that is not valid.
+/// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a recording that is not valid, or a bucket
+///   that does not exist.
+/// - [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) for a kernel that cannot be loaded.
+/// - [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if memory runs out.
 pub fn dot<W: Workload>(
     workload: &W,
     backend: &Arc<dyn Backend>,

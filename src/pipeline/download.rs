@@ -1,7 +1,7 @@
-//! Stage three: results out of a finished slot.
+//! Stage three: reads results out of a finished slot.
 
 use super::batch::{Batch, Entry};
-use super::program::Program;
+use super::recorded::RecordedWorkload;
 use super::slot::{Done, Slot};
 use super::upload::PARALLEL_BYTES_MIN;
 use crate::error::{Context, Result};
@@ -11,10 +11,10 @@ use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-/// Reads every item of a batch, in order, into `outputs`; those without a place
+/// Reads the results of all items of a batch, in order, into `outputs`. Items without a location
 /// keep their error.
 pub(crate) fn unpack<W: Workload, B>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: &Slot<Done<B>>,
     batch: &Batch<W>,
@@ -26,13 +26,13 @@ pub(crate) fn unpack<W: Workload, B>(
         .map(|&id| slot.host(id))
         .collect();
     let read = |entry: &Entry<W>| -> Result<W::Output> {
-        let place = entry.place.clone()?;
-        let views = ReadViews::new(&program.downloads, &buffers, place.at, place.extent);
+        let location = entry.location.clone()?;
+        let views = ReadViews::new(&program.downloads, &buffers, location.at, location.extent);
         program
             .guarded(|| {
                 program
                     .workload
-                    .read(&program.buffers, &entry.item, place.at, &views)
+                    .read(&program.buffers, &entry.item, location.at, &views)
             })
             .within(|| "read")
     };

@@ -1,13 +1,13 @@
-//! The stages on threads, bounded channels between them. The only file that
-//! starts pipeline threads.
+//! Runs the stages on threads, with bounded channels between them. The only file that starts
+//! pipeline threads.
 
 use super::batch::{Batch, Batcher, Ordered};
 use super::compute::{Completions, Next, ToDevice};
-use super::inside::Inside;
+use super::counters::add_since;
+use super::reentrancy::InsideEngine;
 use super::ring::{Finished, Reorder, Wait};
 use super::slot::{Free, Slot};
 use super::stages::{Given, Shared};
-use super::stats::add_since;
 use super::sync::{
     Builder, JoinHandle, Received, Receiver, Sender, TrySendError, bounded, bounded_pair, receive,
 };
@@ -20,19 +20,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Items that may wait for the upload stage, on each of its two channels.
+/// The largest number of items that wait for the upload stage in each of its two channels.
 const INTAKE_ITEMS_MAX: usize = 8;
 
-/// Urgent items in a row, after which one of the others has its turn.
+/// The largest number of urgent items in a row before one other item is taken.
 const URGENT_ITEMS_MAX: usize = 8;
 
-/// The caller's end of the first channels.
+/// The caller's end of the upload stage's channels.
 pub(super) struct Intake<W: Workload> {
     normal: Sender<Message<W>>,
     urgent: Sender<Message<W>>,
 }
 
-/// Where a run takes its results: a batch's completions, or what ended it.
+/// Sends a run the completions of a batch, or the error that ended the run.
 pub(super) type RunSender<W> = Sender<Result<RunBatch<W>>>;
 
 enum Message<W: Workload> {
@@ -43,7 +43,7 @@ enum Message<W: Workload> {
         deadline: Option<Instant>,
     },
     Flush,
-    /// Closes the open batch; the next ones belong to a run, or to none.
+    /// Closes the open batch. The next batches belong to this run, or to none.
     Results(Option<RunSender<W>>),
 }
 
@@ -75,7 +75,7 @@ impl<W: Workload> Intake<W> {
         })
     }
 
-    /// [`Intake::send`], without waiting for room.
+    /// [`Intake::send`] without waiting for room in the channel.
     pub(super) fn try_send(
         &self,
         urgent: bool,
@@ -120,9 +120,8 @@ fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the engine has stopped")
 }
 
-/// Starts the stages over `slots`: one thread each for the first and the last, and in
-/// between one for each device, so that a device that is waited for or started again
-/// holds up no other.
+/// Starts the stages over `slots`: one thread for the first stage, one for the last, and one for
+/// each device between them, so that waiting for a device or restarting it delays no other.
 pub(super) fn start<W: Workload>(
     shared: &Arc<Shared<W>>,
     slots: Vec<Slot<Free>>,
@@ -176,7 +175,7 @@ fn spawn<W: Workload>(
     let shared = Arc::clone(shared);
     let run = move || {
         crate_threads::register();
-        let _inside = Inside::enter(shared.engine);
+        let _inside = InsideEngine::enter(shared.engine);
         work(&shared);
     };
     Builder::new()
@@ -203,7 +202,7 @@ impl<W: Workload> Upload<W> {
     fn run(mut self) {
         let mut batcher = self.shared.batcher();
         loop {
-            // A run closes its batches by size alone, not by the clock.
+            // A run closes its batches by size only, not by time.
             let closes_at = batcher.closes_at().filter(|_| self.results.is_none());
             let normal_first = self.urgent_in_a_row >= URGENT_ITEMS_MAX;
             match receive(&self.urgent, &self.normal, normal_first, closes_at) {
@@ -235,8 +234,8 @@ impl<W: Workload> Upload<W> {
                 }
             }
             Message::Flush => {
-                // Urgent items that were submitted before are in another channel,
-                // which holds no more than these.
+                // Urgent items that were submitted before the flush are in the other channel, which
+                // holds at most this many.
                 for _ in 0..INTAKE_ITEMS_MAX {
                     match self.urgent.try_recv() {
                         Ok(urgent) => self.take(batcher, urgent),
@@ -276,12 +275,12 @@ impl<W: Workload> Upload<W> {
             }
             let device = slot.device();
             let Some(turn) = self.shared.devices[device].turn.try_lock() else {
-                // The device is started again: another one's slot, or a later turn.
+                // The device restarts: try a slot of another device, or this one later.
                 self.pass(device, ToDevice::Parked(slot));
                 continue;
             };
-            // Locked until stage two can see the batch: after a loss it must know all
-            // that was lost.
+            // Locked until stage two has the batch: after a loss stage two must know all batches
+            // that were lost.
             match self.shared.give(slot, batch) {
                 Given::Submitted(flight) => self.pass(device, ToDevice::Flight(flight)),
                 Given::Finished(finished) => {
@@ -315,7 +314,7 @@ impl<W: Workload> Compute<W> {
             match next {
                 Next::Parked => {
                     for slot in self.completions.parked.drain(..) {
-                        // Stage one may be gone when the engine is closing.
+                        // Stage one may have ended while the engine closes.
                         let _ = self.free.send(slot);
                     }
                 }
@@ -337,7 +336,7 @@ impl<W: Workload> Compute<W> {
     }
 }
 
-/// Stage three: unpacks slots, those of a run in order, and frees them.
+/// Stage three: unpacks slots and frees them. Batches of a run are unpacked in order.
 fn deliver<W: Workload>(
     shared: &Shared<W>,
     finished: &Receiver<Finished<Batch<W>>>,
@@ -369,7 +368,7 @@ fn deliver_one<W: Workload>(
     free: &Sender<Slot<Free>>,
 ) {
     let taken = shared.take_back(outcome, outputs);
-    // The upload stage may be gone when the engine is closing.
+    // The upload stage may have ended while the engine closes.
     let _ = free.send(taken.slot);
     let mut entries = taken.batch.entries;
     let through = entries.drain(..).zip(outputs.drain(..));
@@ -382,7 +381,7 @@ fn deliver_one<W: Workload>(
             batch.extend(completions.rev());
             let completions = RunBatch(batch);
             let start = Instant::now();
-            // A run that ended early has dropped its receiver, and needs no results.
+            // A run that ended early has dropped its receiver.
             let _ = ordered.results.send(match taken.failure {
                 None => Ok(completions),
                 Some(error) => Err(error),
@@ -393,18 +392,18 @@ fn deliver_one<W: Workload>(
     shared.entries.give_back(entries);
 }
 
-/// Calls what may drop items, which is the embedder's code. `None` if that panicked.
+/// Calls `work`, which may drop items and so run the embedder's code. `None` if it panicked.
 fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
     let report = |panic| tracing::error!("an item panicked when it was dropped: {panic}");
     catch(work).map_err(report).ok()
 }
 
-/// The completions of a batch of a run, last one first. Dropping items is the embedder's
-/// code, so those that are left are dropped one by one: a panic ends none of the others.
+/// The completions of a batch of a run, last item first. Items are dropped one by one, since
+/// dropping one runs the embedder's code and may panic.
 pub(super) struct RunBatch<W: Workload>(Vec<Completion<W>>);
 
 impl<W: Workload> RunBatch<W> {
-    /// The next one, in the order of the items.
+    /// The next completion, in the order of the items.
     pub(super) fn pop(&mut self) -> Option<Completion<W>> {
         self.0.pop()
     }
@@ -419,7 +418,7 @@ impl<W: Workload> Drop for RunBatch<W> {
     }
 }
 
-/// Tells a run's producer to stop, also when its consumer panics.
+/// Stops a run's producer when it is dropped, even if the consumer panics.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -428,8 +427,8 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Feeds `source` to the stages from a thread of its own and hands results to
-/// `accept` on this one, until the source ends, `accept` fails or the device does.
+/// Feeds `source` to the stages from a new thread, and passes results to `accept` on this thread,
+/// until the source ends, `accept` fails or the device fails.
 pub(super) fn run_ordered<W: Workload, S>(
     intake: &Intake<W>,
     shared: &Shared<W>,
@@ -439,7 +438,7 @@ pub(super) fn run_ordered<W: Workload, S>(
 where
     S: Iterator<Item = W::Item> + Send,
 {
-    // Room for every slot's, so that batches change threads several at a time.
+    // Room for a batch from each slot, so that several change threads at a time.
     let (results, completions) = bounded(shared.meter.slots());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -456,7 +455,7 @@ where
             }
             Ok(sent)
         };
-        // Also after a panic of the source, or the results would never end.
+        // Ends the results even if the source panics; otherwise the consumer waits for ever.
         let produce_and_end = || {
             intake.results(Some(results))?;
             let produced = catch_unwind(AssertUnwindSafe(produce));

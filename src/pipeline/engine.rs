@@ -1,14 +1,14 @@
-//! The engine: a workload on one or more devices.
+//! [`Engine`]: a workload on one or more devices, with a thread for each stage.
 
 use super::build::{Built, Shrunk, build};
+use super::counters::Counters;
 use super::driver::{self, Intake, NotSent};
-use super::inside::{check_outside, is_inside};
 use super::plan::MemoryPlan;
-use super::program::record_buckets;
+use super::recorded::record_buckets;
+use super::reentrancy::{check_outside, is_inside};
 use super::ring::Wait;
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
-use super::stats::Counters;
 use super::sync::JoinHandle;
 use super::ticket::Ticket;
 use super::timeline::{Timeline, TimelineConfig};
@@ -28,30 +28,30 @@ pub const SLOTS_MAX: usize = 64;
 /// Settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Slots of each device; 3 keep upload, compute and download busy at once.
+    /// Slots on each device. Three keep upload, compute and download busy at the same time.
     pub slots: usize,
-    /// Graph replay or plain launches, and what belongs to that.
+    /// Graph replay or stream launches, with their settings.
     pub policy: Policy,
-    /// A batch closes before it exceeds this. Items that take no room, rejected ones
-    /// among them, close it after 65,536 of them.
+    /// A batch closes before it exceeds this. It also closes at 65,536 items that take no room,
+    /// such as rejected ones.
     pub batch: Extent,
-    /// Capacities that batches are recorded for, smallest first; a batch runs in
-    /// the first that holds it. The last bounds the largest item.
+    /// Capacities that batches are recorded for, smallest first. A batch runs in the first bucket
+    /// that holds it. The last bucket limits the size of an item.
     pub buckets: Vec<Extent>,
     /// The longest that a submitted item waits for its batch to fill.
     pub batch_wait: Duration,
-    /// The most device and pinned memory in bytes, if there is a budget.
+    /// The largest amount of device and pinned memory together, in bytes; `None` for no budget.
     ///
-    /// A plan within the budget is taken as it is or not at all. Without one, where
-    /// memory is short, the engine takes fewer slots, then a smaller largest bucket,
-    /// down to one slot and a bucket that holds a batch; see [`Engine::shrunk`].
+    /// With a budget the engine allocates all of its plan or fails. Without one it tries with less
+    /// if memory runs out: fewer slots, then a smaller largest bucket, down to one slot and a
+    /// bucket that holds a batch. See [`Engine::shrunk`].
     pub memory_bytes_max: Option<u64>,
     /// How to wait for the device.
     pub wait: Wait,
-    /// How often a supervised device may be started again after it was lost, starts that
-    /// failed because the new process ended included.
+    /// The largest number of restarts of supervised devices, starts that failed because the new
+    /// process ended included.
     pub restarts_max: u64,
-    /// Which batches a timeline is taken of; `None` takes none, and costs nothing.
+    /// Which batches a timeline samples; `None` for no timeline, which costs nothing.
     pub timeline: Option<TimelineConfig>,
 }
 
@@ -94,11 +94,10 @@ impl EngineConfig {
 /// How one item is submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
-    /// Goes before the items without it that still wait for a batch, and closes its
-    /// batch at once. After eight urgent items in a row one of the others has its
-    /// turn.
+    /// Overtakes items that are not urgent and still wait for a batch, and closes its batch at
+    /// once. After eight urgent items in a row one other item is taken.
     pub urgent: bool,
-    /// The item's batch closes at this moment at the latest, full or not.
+    /// The latest time at which the item's batch closes, full or not.
     pub deadline: Option<Instant>,
 }
 
@@ -111,10 +110,10 @@ impl SubmitOptions {
     }
 }
 
-/// Why [`Engine::try_submit`] did not take an item, with the item.
+/// The item that [`Engine::try_submit`] did not take, with the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySubmitError<I> {
-    /// The intake is full: try again later.
+    /// The intake is full. Try again later.
     Full(I),
     /// The engine has stopped.
     Closed(I),
@@ -151,11 +150,11 @@ impl<I> std::error::Error for TrySubmitError<I> {}
 
 /// A workload running on one or more devices.
 ///
-/// What an error of a batch, a device or the engine ends is in docs/ERRORS.md.
+/// docs/ERRORS.md lists what an error of an item, a batch, a device or the engine ends.
 ///
-/// Dropping the last handle finishes what was submitted. Dropped in the engine's own
-/// code (by an item that holds the engine, say) it does not wait for that: the
-/// engine's threads end by themselves.
+/// Dropping the engine waits until all submitted items are finished. If it is dropped in the
+/// engine's own code, by an item that holds the engine for instance, it does not wait; the threads
+/// end on their own.
 pub struct Engine<W: Workload> {
     shared: Arc<Shared<W>>,
     intake: Option<Intake<W>>,
@@ -167,11 +166,11 @@ pub struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// What an engine with this configuration will take on one such device, without
-    /// taking it.
+    /// The memory that an engine with this configuration needs on one such device.
     ///
     /// # Errors
-    /// What is wrong with the configuration or the recording.
+    /// [`ErrorKind::Config`] for a configuration that is not valid, [`ErrorKind::Usage`] for a
+    /// recording that is not valid, and the errors of [`Workload::record`].
     pub fn memory_plan(
         workload: &W,
         device: &DeviceInfo,
@@ -186,16 +185,20 @@ impl<W: Workload> Engine<W> {
         ))
     }
 
-    /// Records the workload, takes all memory, captures all graphs, and starts
-    /// the stages. `pool` writes and reads items; it should be the one that a
-    /// CPU backend computes on. The stages wait for it, so work that others run on it
-    /// must neither submit nor wait for tickets.
+    /// Records the workload, allocates all memory, captures all graphs, and starts the stages.
+    ///
+    /// `pool` writes and reads items; it should be the pool that the CPU backend computes on. The
+    /// stages wait for it, so other work on the pool must neither submit items nor wait for
+    /// tickets.
     ///
     /// # Errors
-    /// What is wrong with the configuration or the recording, a kernel that
-    /// cannot be loaded, a budget that does not hold, memory that is not there
-    /// even for the least; [`ErrorKind::Usage`] for a supervised backend that an engine
-    /// or a pipeline has already, or that is named twice.
+    /// - [`ErrorKind::Config`] for a configuration that is not valid.
+    /// - [`ErrorKind::Usage`] for a recording that is not valid, for backends of different kinds,
+    ///   and for a supervised backend that is in use or was given twice.
+    /// - [`ErrorKind::Kernel`] for a kernel that cannot be loaded.
+    /// - [`ErrorKind::Capacity`] if the memory plan exceeds the budget.
+    /// - [`ErrorKind::OutOfMemory`] if memory does not suffice even for the smallest plan.
+    /// - The errors of [`Workload::record`] and of the device.
     pub fn new(
         workload: W,
         backends: &[Arc<dyn Backend>],
@@ -223,12 +226,11 @@ impl<W: Workload> Engine<W> {
         })
     }
 
-    /// [`Engine::new`] on the GPU, or where there is none on the CPU, with a pool
-    /// of one thread a core.
+    /// [`Engine::new`] on the GPU, or on the CPU if there is no GPU, with a pool of one thread per
+    /// core.
     ///
     /// # Errors
-    /// As [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that is there
-    /// and cannot be used.
+    /// Those of [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that cannot be used.
     pub fn auto(workload: W, config: &EngineConfig) -> Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new().build();
         let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
@@ -243,10 +245,11 @@ impl<W: Workload> Engine<W> {
     /// Submits one item. Blocks while the intake is full.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] when the stages have ended. [`ErrorKind::Usage`] in the
-    /// engine's own code, such as [`Workload::read`], which may use
-    /// [`Engine::try_submit`]; the item is dropped. What is wrong with the item
-    /// itself, and a device that has failed, come with its ticket.
+    /// - [`ErrorKind::Closed`] when the stages have ended.
+    /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], where
+    ///   [`Engine::try_submit`] is allowed.
+    ///
+    /// The item is dropped then. Errors of the item itself and of its device come with the ticket.
     pub fn submit(&self, item: W::Item) -> Result<Ticket<W>> {
         self.submit_with(item, SubmitOptions::default())
     }
@@ -254,7 +257,7 @@ impl<W: Workload> Engine<W> {
     /// Submits one item with options.
     ///
     /// # Errors
-    /// As [`Engine::submit`].
+    /// Those of [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
         self.check_outside("to submit", "use try_submit")?;
         let extent = self.shared.extent(&item);
@@ -265,11 +268,11 @@ impl<W: Workload> Engine<W> {
         Ok(ticket)
     }
 
-    /// Submits one item unless the intake is full. It never waits, and so may be called
-    /// in the engine's own code too.
+    /// Submits one item unless the intake is full. Never waits, so the engine's own code may call
+    /// it.
     ///
     /// # Errors
-    /// The item, with why it was not taken.
+    /// The item, with the reason why it was not taken.
     pub fn try_submit(
         &self,
         item: W::Item,
@@ -294,23 +297,22 @@ impl<W: Workload> Engine<W> {
     /// Closes the open batch without waiting for it to fill.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] when the engine has stopped, [`ErrorKind::Usage`] in the
-    /// engine's own code.
+    /// [`ErrorKind::Closed`] when the engine has stopped, [`ErrorKind::Usage`] in the engine's own
+    /// code.
     pub fn flush(&self) -> Result<()> {
         self.check_outside("to flush", "flush on another thread, or submit as urgent")?;
         self.intake().flush()
     }
 
-    /// Streams a source through the engine into a sink, in the source's order,
-    /// with a bounded number of items on the way.
+    /// Streams a source through the engine into a sink, in the order of the source, with a bounded
+    /// number of items in the engine.
     ///
-    /// An item's own failure goes to the sink with the item, as does that of its
-    /// batch. The sink must not wait for a ticket that was submitted before the run. A
-    /// source that waits for the results of its own items may wait for ever, as a batch
-    /// starts when it is full or when the source ends.
+    /// The sink gets the errors of items and of their batches with the items. It must not wait for
+    /// a ticket from before the run. A source must not wait for the results of its own items: a
+    /// batch starts only when it is full or the source ends.
     ///
     /// # Errors
-    /// The sink's error, what ended the engine, or [`ErrorKind::Usage`] in the engine's
+    /// The sink's error, the error that ended the engine, or [`ErrorKind::Usage`] in the engine's
     /// own code.
     pub fn run<S>(&mut self, source: S, sink: &mut impl Sink<W>) -> Result<()>
     where
@@ -321,37 +323,38 @@ impl<W: Workload> Engine<W> {
         driver::run_ordered(self.intake(), &self.shared, source, accept)
     }
 
-    /// Sets a uniform of the recording for the batches that are filled from here
-    /// on. Graphs stay as they are: the value travels in the header.
+    /// Sets a uniform of the recording for batches that are filled from now on. Graphs do not
+    /// change: the batch header holds the value.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for a name that is not there and for another type.
+    /// [`ErrorKind::Usage`] for an unknown name or another type.
     pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
         self.shared.program.set_uniform(name, value.into())
     }
 
-    /// Replaces the buckets by at most `count` that fit the sizes of the latest
-    /// batches, and returns their capacities. The largest stays, and with it the
-    /// memory; each slot makes the new ones ready at its next batch.
+    /// Replaces the buckets by at most `count` that fit the sizes of recent batches, and returns
+    /// their capacities. The largest bucket and the memory stay the same. Each slot makes the new
+    /// buckets ready at its next batch.
     ///
     /// # Errors
-    /// What is wrong with the recording of a new bucket; then the old ones stay.
+    /// [`ErrorKind::Usage`] for a recording of a new bucket that is not valid, and the errors of
+    /// [`Workload::record`]. The old buckets stay then.
     pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
         self.shared.fit_buckets(count)
     }
 
-    /// The sizes of the latest batches, at most 1,024 of them, oldest first.
+    /// The sizes of the last 1,024 batches, oldest first.
     pub fn sizes_seen(&self) -> Vec<Extent> {
         self.shared.sizes.to_vec()
     }
 
-    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far for the
-    /// buckets as they are, by device and bucket; nothing under another policy.
+    /// What [`Mode::Auto`](crate::replay::Mode::Auto) has chosen for the current buckets, by device
+    /// and bucket. Empty for other modes.
     pub fn chosen(&self) -> Vec<Chosen> {
         Choices::of_devices(&self.choices)
     }
 
-    /// What the engine did so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.shared.counters.snapshot()
     }
@@ -361,17 +364,17 @@ impl<W: Workload> Engine<W> {
         self.shared.statistics(Threads::Own)
     }
 
-    /// The timeline so far, if the configuration asks for one.
+    /// The timeline so far; `None` if [`EngineConfig::timeline`] is `None`.
     pub fn timeline(&self) -> Option<Timeline> {
         self.shared.timeline()
     }
 
-    /// The memory that it took.
+    /// The memory that was allocated.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
     }
 
-    /// What it did without, as memory was short; nothing, if it has all that the
+    /// The reductions that were made because memory ran out; empty if the engine has all that its
     /// configuration asks for.
     pub fn shrunk(&self) -> &[Shrunk] {
         &self.shrunk
@@ -388,11 +391,11 @@ impl<W: Workload> Engine<W> {
 }
 
 impl<W: Workload> Drop for Engine<W> {
-    /// Finishes what was submitted, then frees everything.
+    /// Waits until all submitted items are finished, then frees everything.
     fn drop(&mut self) {
         self.intake = None;
         if is_inside(self.shared.engine) {
-            // They wait for this thread: they end by themselves once it goes on.
+            // The threads wait for this one, and end on their own once it continues.
             self.threads.clear();
         }
         for thread in self.threads.drain(..) {

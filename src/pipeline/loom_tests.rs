@@ -1,5 +1,5 @@
-//! The driver's hand-offs under loom: every order of events, up to a number of
-//! preemptions, with models of the channels.
+//! The driver's hand-offs under loom: every order of events, up to a number of preemptions, with
+//! models of the channels.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --lib --release --no-default-features loom_`
 
@@ -16,8 +16,8 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Doubles numbers; 0 is no item, and 13 makes the kernel panic. Reading 7 drops the
-/// engine that is in `held`; reading 9 submits 4 to it.
+/// Doubles numbers; 0 is no item, and 13 makes the kernel panic. Reading 7 drops the engine that is
+/// in `held`; reading 9 submits 4 to it.
 struct Double {
     kernel: Kernel,
     held: Held,
@@ -92,8 +92,8 @@ impl Workload for Double {
     }
 }
 
-/// Runs `test` on a new engine of `slots` slots, one item a batch, in every order
-/// of events with at most `preemptions` preemptions.
+/// Runs `test` on a new engine of `slots` slots, one item a batch, in every order of events with at
+/// most `preemptions` preemptions.
 fn check(slots: usize, preemptions: usize, test: impl Fn(Engine<Double>) + Send + Sync + 'static) {
     let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
     check_on(cpu, slots, preemptions, move |engine, _| test(engine));
@@ -269,8 +269,8 @@ fn loom_a_run_comes_out_in_order_and_may_end_early() {
                 intake.results(None).unwrap();
                 return;
             }
-            // The channel of results holds one batch, so the end of the run must
-            // not wait behind the others.
+            // The channel of results holds one batch, so the end of the run must not wait behind
+            // the others.
             let mut seen = Vec::new();
             for _ in 0..2 {
                 take(&mut seen, batches.recv().unwrap());

@@ -1,58 +1,57 @@
-//! *When*: batches through slots, stage by stage.
+//! *When* batches run: items become batches, and batches pass through slots, stage by stage.
 //!
 //! ```text
-//! items -> batch -> [upload: fill a free slot, submit it] -> [compute: in flight,
-//! done in any order] -> [download: unpack, in order where asked] -> results
-//!                     ^------------------ the slot, free again <-------------+
+//! items -> batch -> [upload: fill a free slot, submit it] -> [compute: in flight, done in any
+//! order] -> [download: unpack, in the order of the items if asked] -> results
+//!                     ^------------------- the free slot goes back <-----------+
 //! ```
 //!
-//! `slot` makes the life of a slot a chain of types, `batch` forms batches,
-//! `ring` sends slots round, `stages` is one step of each stage; none of them has
-//! threads. There are three fronts over them: [`Ring`] for whole batches that the
-//! caller fills in place (or a [`Packer`] with a workload's items), [`Pipeline`] for items on the caller's own thread, and
-//! [`Engine`], whose `driver` runs the stages on threads with bounded channels
-//! between.
+//! `slot` has a type for each state of a slot, `batch` forms batches, `ring` recycles slots,
+//! `stages` has one step of each stage. None of them starts threads. Three fronts use them:
+//! [`Ring`] for whole batches that the caller, or a [`Packer`], fills in place; [`Pipeline`] for
+//! items on the caller's own thread; and [`Engine`], whose `driver` runs each stage on a thread,
+//! with bounded channels between the threads.
 
 mod batch;
 mod build;
-mod caller;
-mod claim;
+mod caller_driven;
 mod compute;
+mod counters;
 mod dot;
 mod download;
 mod driver;
 mod engine;
-mod inside;
+mod exclusive;
+mod fit_buckets;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod ordered_map;
 mod packer;
 mod plan;
-mod program;
+mod recorded;
 mod recover;
+mod reentrancy;
 mod ring;
-mod sizes;
 mod slot;
-mod spares;
 mod stages;
 mod statistics;
-mod stats;
 mod sync;
 mod ticket;
 mod timeline;
 mod upload;
+mod vec_pool;
 
 pub use build::Shrunk;
-pub use caller::{Delivery, Pipeline, Refused};
+pub use caller_driven::{Delivery, Pipeline, Refused};
+pub use counters::Counters;
 pub use dot::dot;
 pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions, TrySubmitError};
+pub use fit_buckets::fit_buckets;
 pub use ordered_map::OrderedMap;
 pub use packer::{Packed, Packer};
 pub use plan::{MemoryLine, MemoryPlan};
 pub use ring::{Finished, Ring, Wait};
-pub use sizes::fit_buckets;
 pub use slot::{Done, Failed, Filling, Free, Slot};
 pub use statistics::{Latencies, Stage, StageTime, Statistics};
-pub use stats::Counters;
 pub use ticket::Ticket;
 pub use timeline::{Span, SpanKind, Timeline, TimelineConfig};

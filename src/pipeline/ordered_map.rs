@@ -1,4 +1,4 @@
-//! A parallel map over an iterator that keeps its order and stays bounded.
+//! [`OrderedMap`]: a parallel map over an iterator, in order and with a bounded window.
 
 use crossbeam_channel::{Receiver, bounded};
 use rayon::ThreadPool;
@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Applies a function to a source's items on a pool, at most `window` at a time
-/// ahead of the reader, and yields the results in the source's order.
+/// Applies a function to a source's items on a thread pool, at most `window` items ahead of the
+/// reader, and yields the results in the order of the source. A panic of the function resumes in
+/// [`Iterator::next`].
 pub struct OrderedMap<S: Iterator, T> {
     source: std::iter::Fuse<S>,
     work: Arc<dyn Fn(S::Item) -> T + Send + Sync>,
@@ -43,7 +44,7 @@ where
         let work = Arc::clone(&self.work);
         self.pool.spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(item)));
-            // The reader may have gone; then nobody wants the result.
+            // The reader may have been dropped.
             let _ = result.send(outcome);
         });
         self.pending.push_back(pending);

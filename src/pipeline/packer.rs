@@ -1,9 +1,9 @@
-//! Whole batches of a workload's items for a ring.
+//! [`Packer`]: batches of a workload's items for a ring.
 
 use super::batch::{Batch, Batcher};
 use super::download::unpack;
-use super::inside::EngineId;
-use super::program::{Program, record_buckets};
+use super::recorded::{RecordedWorkload, record_buckets};
+use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
 use super::ticket::Reply;
 use super::upload::write;
@@ -15,19 +15,18 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Packs a workload's items into slots of a [`Ring`](super::Ring), and reads their
-/// results out of them, when the caller says so: a slot once packed can be
-/// submitted again and again.
+/// Packs a workload's items into slots of a [`Ring`](super::Ring), and reads their results. The
+/// caller can submit a packed slot any number of times.
 pub struct Packer<W: Workload> {
-    program: Program<W>,
+    program: RecordedWorkload<W>,
     pool: Arc<ThreadPool>,
 }
 
-/// The items of one batch, packed; what a ring carries with the slot.
+/// The items of a packed batch. The ring carries them with the slot.
 pub struct Packed<W: Workload>(Batch<W>);
 
 impl<W: Workload> Packed<W> {
-    /// What the batch spans.
+    /// The extent of the batch.
     pub fn extent(&self) -> Extent {
         self.0.total
     }
@@ -39,11 +38,12 @@ impl<W: Workload> Packed<W> {
 }
 
 impl<W: Workload> Packer<W> {
-    /// Records the workload for batches of up to each of `buckets`. `pool` packs
-    /// and reads.
+    /// Records the workload for each of `buckets`, smallest first. `pool` packs and reads.
     ///
     /// # Errors
-    /// As [`Engine::new`](super::Engine::new), memory aside.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) or
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for buckets or a recording that are not valid,
+    /// and the errors of [`Workload::record`].
     pub fn new(
         workload: W,
         buckets: &[Extent],
@@ -53,7 +53,7 @@ impl<W: Workload> Packer<W> {
         let device = backend.device();
         let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
         Ok(Packer {
-            program: Program::new(
+            program: RecordedWorkload::new(
                 workload,
                 Arc::new(buckets),
                 buffers,
@@ -69,25 +69,23 @@ impl<W: Workload> Packer<W> {
         self.program.buckets()
     }
 
-    /// Writes the items into the slot, side by side.
-    ///
-    /// An item that the workload rejects keeps its error, which [`Packer::read`]
-    /// gives.
+    /// Writes the items into the slot, one after the other. [`Packer::read`] returns the errors of
+    /// items that the workload rejects.
     ///
     /// # Errors
-    /// The items, with [`ErrorKind::Usage`](crate::ErrorKind::Usage), if they do not fit
-    /// one batch together, and if the ring of the slot is not over this packer's buckets.
+    /// The items with [`ErrorKind::Usage`](crate::ErrorKind::Usage) if they do not fit in one
+    /// batch, or if the slot's ring does not use this packer's buckets.
     pub fn pack(
         &self,
         slot: &mut Slot<Filling>,
         items: Vec<W::Item>,
     ) -> std::result::Result<Packed<W>, (Error, Vec<W::Item>)> {
         if !slot.is_of(self.program.id) {
-            let error = Error::usage("the slot is of a ring over other buckets");
-            let error = error.fix("open the ring over Packer::buckets of this packer");
+            let error = Error::usage("the slot's ring does not use this packer's buckets");
+            let error = error.fix("open the ring with Packer::buckets of this packer");
             return Err((error, items));
         }
-        // A ring may have some of the packer's buckets.
+        // A ring may use only some of the packer's buckets.
         let capacity = slot.capacity();
         let axes = self.program.workload.axes();
         let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX);
@@ -114,7 +112,7 @@ impl<W: Workload> Packer<W> {
     /// The results of the slot's items, in order.
     ///
     /// # Panics
-    /// If the slot's ring is not over this packer's buckets.
+    /// If the slot's ring does not use this packer's buckets.
     pub fn read(&self, slot: &Slot<Done<Packed<W>>>) -> Vec<Result<W::Output>> {
         let mut outputs = Vec::new();
         unpack(

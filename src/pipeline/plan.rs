@@ -1,35 +1,35 @@
-//! What memory an engine takes, before it takes it.
+//! The memory that an engine will allocate.
 
 use crate::backend::Layout;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, View};
 use std::fmt;
 
-/// One part of a slot's share of the arenas.
+/// The memory of one buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryLine {
-    /// The buffer's name. The last line is what starts of buffers are aligned by.
+    /// The buffer's name. The last line is the padding that aligns buffers.
     pub name: String,
-    /// Device memory in one slot, in bytes; on a CPU, the memory.
+    /// Device memory in one slot, in bytes; on the CPU backend, host memory.
     pub slot_device_bytes: u64,
-    /// Pinned memory in one slot, in bytes; on a CPU none beside the device side.
+    /// Pinned memory in one slot, in bytes; 0 on the CPU backend.
     pub slot_host_bytes: u64,
 }
 
-/// The sum of the arenas of all slots, to the byte, line by line.
+/// The memory of all slots, exact to the byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// By buffer, and at last the alignment.
+    /// A line for each buffer, then one for the alignment.
     pub lines: Vec<MemoryLine>,
     /// Slots of all devices.
     pub slots: usize,
-    /// Whether host and device sides are one (the CPU backend).
+    /// Whether host and device share their memory, as on the CPU backend.
     pub shared: bool,
 }
 
 impl MemoryPlan {
-    /// What [`Backend::open_slots`](crate::backend::Backend::open_slots) takes for
-    /// `slots` device slots with these buffers.
+    /// What [`Backend::open_slots`](crate::backend::Backend::open_slots) allocates for `slots`
+    /// slots with these buffers.
     pub(crate) fn new(buffers: &[BufferDecl], slots: usize, shared: bool) -> Self {
         let line = |decl: &BufferDecl| {
             let element_bytes = decl.dtype.size_bytes() as u64;
@@ -46,7 +46,7 @@ impl MemoryPlan {
             slots,
             shared,
         };
-        // Buffers without a layout are larger than any budget, and than memory.
+        // Buffers without a layout exceed the address space.
         let (device, host) = Layout::new(buffers).map_or((u64::MAX, u64::MAX), |layout| {
             (layout.device_bytes as u64, layout.host_bytes as u64)
         });
@@ -59,13 +59,12 @@ impl MemoryPlan {
         plan
     }
 
-    /// Device memory of all slots, in bytes; on a CPU, the memory.
+    /// Device memory of all slots, in bytes; on the CPU backend, host memory.
     pub fn device_bytes(&self) -> u64 {
         self.slot_sum(DEVICE).saturating_mul(self.slots as u64)
     }
 
-    /// Pinned host memory of all slots, in bytes; on a CPU none beside the
-    /// device side.
+    /// Pinned host memory of all slots, in bytes; 0 on the CPU backend.
     pub fn host_bytes(&self) -> u64 {
         self.slot_sum(HOST).saturating_mul(self.slots as u64)
     }
@@ -79,9 +78,9 @@ impl MemoryPlan {
             Some(max) if self.device_bytes().saturating_add(self.host_bytes()) > max => {
                 Err(Error::new(
                     ErrorKind::Capacity,
-                    format!("the plan takes more than the budget of {max} bytes\n{self}"),
+                    format!("the memory plan exceeds the budget of {max} bytes\n{self}"),
                 )
-                .fix("raise memory_bytes_max, or take fewer slots or smaller batches"))
+                .fix("raise memory_bytes_max, or use fewer slots or smaller batches"))
             }
             _ => Ok(()),
         }
@@ -97,10 +96,10 @@ impl fmt::Display for MemoryPlan {
         for line in &self.lines {
             let (name, device, host) = (&line.name, line.slot_device_bytes, line.slot_host_bytes);
             match self.shared {
-                true => writeln!(f, "  {name:<24} {device:>14} B a slot")?,
+                true => writeln!(f, "  {name:<24} {device:>14} B per slot")?,
                 false => writeln!(
                     f,
-                    "  {name:<24} {device:>14} B a slot on the device {host:>14} B pinned"
+                    "  {name:<24} {device:>14} B per slot on the device {host:>14} B pinned"
                 )?,
             }
         }

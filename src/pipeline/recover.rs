@@ -1,22 +1,21 @@
-//! After a supervised device was lost: it is started again, what was in flight is
-//! run again one batch at a time, and a batch that loses it again is cut in halves
-//! until the item is found that does it. An item is left out when it lost the device
-//! twice while it ran alone.
+//! Recovery after a supervised device was lost.
 //!
-//! An item costs at most 3 + log2(items of its batch) restarts: the loss that it
-//! was in flight with, the one of its batch alone, one for each halving, and the
-//! second one of the item alone.
+//! The device is restarted, and the batches that were in flight run again, one at a time. A batch
+//! that loses the device again is cut in halves until the item is found that causes the loss. An
+//! item is quarantined when it has lost the device twice while it ran alone.
 //!
-//! A loss that no work caused ([`ErrorKind::Worker`]: the process was killed from
-//! outside) costs one restart and says nothing of any item: what was lost with it
-//! runs again as it was.
+//! An item costs at most 3 + log2(items in its batch) restarts: one for the first loss, one for its
+//! batch alone, one for each halving, and one for the second run of the item alone.
+//!
+//! A loss that no work caused ([`ErrorKind::Worker`]: the process was killed from outside) costs
+//! one restart and blames no item. The batches that were lost run again as they were.
 
-use super::batch::{Batch, Entry, Place};
+use super::batch::{Batch, Entry, Location};
+use super::counters::add;
 use super::download::unpack;
 use super::ring::Finished;
 use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
-use super::stats::add;
 use super::upload::write;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
@@ -26,34 +25,33 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What is known of some items of a batch that lost the device.
+/// What is known about some items of a batch that lost the device.
 enum Known {
     Nothing,
-    /// All others of what was lost together are innocent.
+    /// All other items that were lost with them ran without a loss.
     Suspect,
-    /// They were run without any others, and lost it.
+    /// They ran without other items and lost the device.
     Guilty,
 }
 
 impl<W: Workload> Shared<W> {
-    /// Whether a batch failed because its device was lost, and the device can be
-    /// started again.
+    /// Whether a batch failed because its device was lost, and the device can be restarted.
     pub(super) fn comes_back(&self, failed: &Failed<Batch<W>>) -> bool {
         is_loss(&failed.error)
             && failed.slot.backend().is_supervised()
             && !self.is_over(failed.slot.device())
     }
 
-    /// Starts the device again that `first` was lost with, and runs the batches that it was
-    /// lost with again: `first`, and what failed of `more`, all that has finished then.
-    /// Nothing may be given to the device meanwhile: the caller holds
-    /// its [`Device::turn`](super::stages::Device::turn).
+    /// Restarts the device that was lost with `first`, and runs the lost batches again: `first`,
+    /// and those among `more`, which returns all batches that have finished by then. The caller
+    /// holds [`Device::turn`](super::stages::Device::turn), so nothing is submitted to the device
+    /// meanwhile.
     pub(super) fn bring_back(
         &self,
         mut first: Box<Failed<Batch<W>>>,
         more: impl FnOnce() -> Vec<Finished<Batch<W>>>,
     ) -> Vec<Finished<Batch<W>>> {
-        // A loss is seen by all its batches once the old process has ended.
+        // All lost batches report the loss once the old process has ended.
         if let Err(error) = self.revive(&mut first.slot) {
             first.error = error;
         }
@@ -77,8 +75,8 @@ impl<W: Workload> Shared<W> {
         finished
     }
 
-    /// Fails a batch for good. One that was lost with a device that cannot be started again
-    /// gets the reason of that.
+    /// Fails a batch for good. If it was lost with a device that cannot be restarted, its error is
+    /// the reason for that.
     fn end_lost(&self, mut failed: Box<Failed<Batch<W>>>) -> Box<Failed<Batch<W>>> {
         let over = self.over(failed.slot.device());
         if let Some(reason) = over.filter(|_| is_loss(&failed.error)) {
@@ -93,7 +91,7 @@ impl<W: Workload> Shared<W> {
         tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
         let finished = self.hunt(failed);
         let mut finished = finished.map_err(|failed| self.end(failed));
-        // The next batch finds a device.
+        // The next batch needs a running device.
         let device = match &finished {
             Ok(slot) => slot.device(),
             Err(failed) => failed.slot.device(),
@@ -111,16 +109,16 @@ impl<W: Workload> Shared<W> {
         finished
     }
 
-    /// Makes sure that there is a device, and that the host may use the slot's memory.
+    /// Makes sure that the device runs, and that the host may use the slot's memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] if the device cannot be started again, or still works on
-    /// what the slot gave it. That is no item's fault, so it must not be taken for a loss.
+    /// [`ErrorKind::Unavailable`] if the device cannot be restarted, or still works on the slot's
+    /// batch. No item causes that, so it must not count as a loss.
     fn revive<S>(&self, slot: &mut Slot<S>) -> Result<()> {
         let backend = Arc::clone(slot.backend());
         self.start_again(&*backend)?;
         while !slot.take_loss() {
-            // It may have been lost again meanwhile.
+            // The device may have been lost again.
             if !self.start_again(&*backend)? {
                 let message = "the device still works on a batch that failed";
                 return Err(Error::new(ErrorKind::Unavailable, message));
@@ -129,8 +127,8 @@ impl<W: Workload> Shared<W> {
         Ok(())
     }
 
-    /// Starts a lost device again; whether it was lost. A start that ends before the device
-    /// is there counts as a restart, and is tried again.
+    /// Restarts a lost device, and returns whether it was lost. A start that ends before the device
+    /// is open counts as a restart, and is tried again.
     fn start_again(&self, backend: &dyn Backend) -> Result<bool> {
         loop {
             let unstarted = match backend.revive() {
@@ -158,7 +156,7 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Runs a batch that is written into its slot, and waits for it.
+    /// Runs a batch that was written into its slot, and waits for it.
     fn run(&self, slot: Slot<Free>, batch: Batch<W>) -> Finished<Batch<W>> {
         add(&self.counters.reruns, 1);
         let live = batch.total;
@@ -178,7 +176,7 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Runs a batch again, and finds the items that lose the device.
+    /// Runs a batch again, and quarantines the items that lose the device.
     fn hunt(&self, mut failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
         if let Err(error) = self.revive(&mut failed.slot) {
             return Err(Box::new(Failed { error, ..failed }));
@@ -213,39 +211,42 @@ impl<W: Workload> Shared<W> {
     }
 }
 
-/// Whether the device is lost with this error.
+/// Whether this error means that the device is lost.
 fn is_loss(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
 }
 
-/// Whether the device is lost for a reason outside its work.
+/// Whether the device was lost for a reason outside its work.
 fn is_of_worker(error: &Error) -> bool {
     error.kind() == ErrorKind::Worker
 }
 
-/// A batch whose items are run apart.
+/// A batch whose items run apart from each other, to find those that lose the device.
 struct Hunt<'a, W: Workload> {
     shared: &'a Shared<W>,
-    /// Without its entries.
+    /// The batch without its entries.
     batch: Batch<W>,
-    /// All entries, those in a part on the device aside.
+    /// The entries; `None` while they are in flight.
     entries: Vec<Option<Entry<W>>>,
-    /// The places of those that have something for the device.
+    /// The indices of entries with a location.
     placed: Vec<usize>,
-    /// As they were when the batch was written.
+    /// The uniforms from when the batch was first written.
     uniforms: Vec<u32>,
-    /// Taken while a part runs.
+    /// `None` while entries are in flight.
     slot: Option<Slot<Free>>,
 }
 
 impl<'a, W: Workload> Hunt<'a, W> {
     fn new(shared: &'a Shared<W>, mut batch: Batch<W>, slot: Slot<Free>) -> Self {
         let entries: Vec<_> = batch.entries.drain(..).map(Some).collect();
-        let is_placed = |entry: &Option<Entry<W>>| entry.as_ref().is_some_and(|e| e.place.is_ok());
+        let is_placed =
+            |entry: &Option<Entry<W>>| entry.as_ref().is_some_and(|e| e.location.is_ok());
         let placed = (0..entries.len()).filter(|&index| is_placed(&entries[index]));
         let placed = placed.collect();
         let settle = |entry: &Option<Entry<W>>| {
-            let error = entry.as_ref().and_then(|entry| entry.place.as_ref().err());
+            let error = entry
+                .as_ref()
+                .and_then(|entry| entry.location.as_ref().err());
             error.map(|error| Err(error.clone()))
         };
         batch.settled = entries.iter().map(settle).collect();
@@ -264,25 +265,25 @@ impl<'a, W: Workload> Hunt<'a, W> {
         }
     }
 
-    /// Runs some of the items as a batch of their own, and settles them. They are written
-    /// again: where the device shares the host's memory, kernels may have changed what
-    /// was written. An item that cannot be written again is settled with its error.
+    /// Runs a range of the placed items as a batch of their own, and stores their results. Writes
+    /// the items again: if the device shares the host's memory, kernels may have changed it. An
+    /// item that cannot be written again gets its error as the result.
     fn run(&mut self, range: Range<usize>) -> Result<()> {
-        let slot = self.slot.as_mut().expect("back from the part before");
+        let slot = self.slot.as_mut().expect("no entries are in flight");
         self.shared.revive(slot)?;
         let mut part = Batch::new(self.batch.first, Vec::new());
         part.number = self.batch.number;
         let mut indices = Vec::with_capacity(range.len());
         for &index in &self.placed[range] {
             let entry = &mut self.entries[index];
-            let Some(Ok(place)) = entry.as_mut().map(|entry| &mut entry.place) else {
+            let Some(Ok(location)) = entry.as_mut().map(|entry| &mut entry.location) else {
                 continue;
             };
-            *place = Place {
+            *location = Location {
                 at: part.total,
-                extent: place.extent,
+                extent: location.extent,
             };
-            part.total = sum(part.total, place.extent);
+            part.total = sum(part.total, location.extent);
             part.items += 1;
             part.entries.extend(entry.take());
             indices.push(index);
@@ -290,7 +291,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         if indices.is_empty() {
             return Ok(());
         }
-        let mut slot = self.slot.take().expect("back from the part before").begin();
+        let mut slot = self.slot.take().expect("no entries are in flight").begin();
         let (program, pool) = (&self.shared.program, &self.shared.pool);
         let uniforms = self.uniforms.iter().copied();
         write(program, pool, &mut slot, &mut part, uniforms);
@@ -308,7 +309,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         };
         self.slot = Some(slot);
         for (&index, entry) in indices.iter().zip(part.entries) {
-            let unwritten = entry.place.as_ref().err();
+            let unwritten = entry.location.as_ref().err();
             self.batch.settled[index] = unwritten.map(|error| Err(error.clone()));
             self.entries[index] = Some(entry);
         }
@@ -318,9 +319,9 @@ impl<'a, W: Workload> Hunt<'a, W> {
         Ok(())
     }
 
-    /// An item was run alone, and lost the device, and so it did before.
-    fn quarantine(&mut self, place: usize, error: Error) {
-        let index = self.placed[place];
+    /// Leaves an item out that has lost the device twice while it ran alone.
+    fn quarantine(&mut self, placed: usize, error: Error) {
+        let index = self.placed[placed];
         let item = self.batch.first + index as u64;
         tracing::warn!(item, %error, "an item loses the device, and is left out");
         add(&self.shared.counters.items_quarantined, 1);
@@ -338,8 +339,10 @@ impl<'a, W: Workload> Hunt<'a, W> {
 
     fn into_parts(mut self) -> (Slot<Free>, Batch<W>) {
         let entries = self.entries.into_iter();
-        self.batch.entries = entries.map(|entry| entry.expect("no part runs")).collect();
-        (self.slot.expect("no part runs"), self.batch)
+        self.batch.entries = entries
+            .map(|entry| entry.expect("no entries are in flight"))
+            .collect();
+        (self.slot.expect("no entries are in flight"), self.batch)
     }
 
     fn finish(self) -> Finished<Batch<W>> {
@@ -347,7 +350,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         Ok(slot.pass(batch))
     }
 
-    /// The batch as failed; what was settled before is settled.
+    /// Fails the batch. Items that have a result keep it.
     fn give_up(self, error: Error) -> Box<Failed<Batch<W>>> {
         let (slot, batch) = self.into_parts();
         Box::new(Failed { error, batch, slot })

@@ -1,4 +1,4 @@
-//! Slots going round: free, filled, in flight, done, free again. No threads.
+//! [`Ring`]: slots that are filled, submitted, waited for and freed again. No threads.
 
 use super::slot::{Done, Failed, Filling, Free, InFlight, Progress, Slot, open_slots};
 use crate::backend::{Backend, Backoff};
@@ -13,39 +13,38 @@ use tracing::trace_span;
 /// How to wait for the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
-    /// Looks at all slots in flight, over and over: lowest latency, one busy core.
+    /// Polls all slots in flight without a pause: lowest latency, one busy core.
     Spin,
-    /// Looks at all slots in flight and sleeps in between, ever longer: for a tenth of
-    /// the time since the last slot finished, 1 ms at most. Whichever slot finishes
-    /// first comes out first. A wait of 50 ms takes less than 5% of a core.
+    /// Polls all slots in flight and sleeps between polls for a tenth of the time since the last
+    /// slot finished, at most 1 ms. A wait of 50 ms takes less than 5% of a core.
     #[default]
     Block,
 }
 
-/// A slot that left the device, one way or the other.
+/// A slot that has finished, or failed.
 pub type Finished<B> = Result<Slot<Done<B>>, Box<Failed<B>>>;
 
-/// Slots for whole batches that the caller forms: acquired, filled in place,
-/// submitted, polled, and released. `B` is what the caller attaches to a batch.
+/// Slots for batches that the caller forms: acquire a slot, fill it in place, submit it, poll or
+/// wait, and release it. `B` is what the caller attaches to a batch.
 ///
-/// Nothing here starts a thread, or takes device or pinned memory once it is
-/// built.
+/// A ring starts no threads, and allocates device and pinned memory only when it is built.
 pub struct Ring<B> {
     free: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
     buckets: Arc<Buckets>,
-    /// Of each device.
+    /// By device.
     choices: Vec<Choices>,
     wait: Wait,
 }
 
 impl<B> Ring<B> {
-    /// Takes the memory of `slots` slots on `backend` and makes their buckets
-    /// ready.
+    /// Allocates the memory of `slots` slots on `backend`, and makes their buckets ready.
     ///
     /// # Errors
-    /// A policy whose settings do not go together, a kernel that cannot be
-    /// loaded, memory that is not there.
+    /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy that is not valid.
+    /// - [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) for a kernel that cannot be loaded.
+    /// - [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if memory runs out.
+    /// - [`ErrorKind::Device`](crate::ErrorKind::Device) if a driver call fails.
     pub fn new(
         backend: &Arc<dyn Backend>,
         buckets: &Arc<Buckets>,
@@ -58,7 +57,7 @@ impl<B> Ring<B> {
         Ok(Ring::of(free, buckets, vec![choices], wait))
     }
 
-    /// A ring of open slots.
+    /// A ring of slots that are open.
     pub(crate) fn of(
         free: Vec<Slot<Free>>,
         buckets: &Arc<Buckets>,
@@ -74,16 +73,16 @@ impl<B> Ring<B> {
         }
     }
 
-    /// A free slot to fill in place; `None` while all are in use, or gone.
+    /// Takes a free slot to fill in place; `None` while all slots are in use or lost.
     pub fn acquire(&mut self) -> Option<Slot<Filling>> {
         self.free.pop().map(Slot::begin)
     }
 
-    /// Gives a filled slot to the device as a batch that spans `live`.
+    /// Submits a filled slot to the device as a batch of extent `live`.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if no bucket holds `live`, or
-    /// what the device says; with the batch. [`Ring::release`] takes that too.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if no bucket holds `live`, or the error of the
+    /// device. [`Failed`] holds the batch; give it to [`Ring::release`].
     pub fn submit(
         &mut self,
         slot: Slot<Filling>,
@@ -93,11 +92,11 @@ impl<B> Ring<B> {
         self.give(slot, live, batch, false)
     }
 
-    /// [`Ring::submit`], with timestamps: once it is done, [`Slot::timestamps`] are of this
-    /// batch if [`Replay::timed`] says so. It costs some microseconds more.
+    /// [`Ring::submit`] with timestamps. If [`Replay::timed`] is true, [`Slot::timestamps`] returns
+    /// those of this batch when it is done. Timestamps cost some microseconds.
     ///
     /// # Errors
-    /// As [`Ring::submit`].
+    /// Those of [`Ring::submit`].
     pub fn submit_timed(
         &mut self,
         slot: Slot<Filling>,
@@ -120,23 +119,22 @@ impl<B> Ring<B> {
         Ok(replay)
     }
 
-    /// Looks at every slot in flight once, oldest first, and gives out one that
-    /// has finished.
+    /// Polls every slot in flight once, oldest first, until one has finished, and returns that one.
     pub fn poll(&mut self) -> Option<Finished<B>> {
         self.in_flight.poll()
     }
 
-    /// Waits until one has finished; `None` if nothing is in flight.
+    /// Waits until a slot has finished; `None` if no slot is in flight.
     pub fn wait(&mut self) -> Option<Finished<B>> {
         self.in_flight.wait(self.wait)
     }
 
-    /// Frees a slot for the next batch; gives back what was attached to it, and
-    /// the device's failure if it had one.
+    /// Frees a slot for the next batch. Returns what was attached to it, and its error if it
+    /// failed.
     ///
-    /// After a failure it waits for what of the batch the device was given. A slot
-    /// that cannot be waited for is dropped, and the ring has one slot less; so bring
-    /// a supervised device back first, with [`Backend::revive`].
+    /// After a failure this waits until no part of the batch is on the device. A slot for which
+    /// that is impossible is dropped, and the ring has one slot less. Restart a supervised device
+    /// with [`Backend::revive`] first.
     pub fn release(&mut self, outcome: Finished<B>) -> (B, Option<Error>) {
         match outcome {
             Ok(done) => {
@@ -152,7 +150,7 @@ impl<B> Ring<B> {
         }
     }
 
-    /// A free slot that is usable; drops those that are not.
+    /// Takes a free slot that is usable, and drops those that are not.
     pub(crate) fn take_free(
         &mut self,
         is_usable: impl Fn(&Slot<Free>) -> bool,
@@ -168,19 +166,18 @@ impl<B> Ring<B> {
         self.in_flight.insert(slot);
     }
 
-    /// What [`Mode::Auto`](crate::replay::Mode::Auto) chose so far, by bucket; nothing under
-    /// another policy.
+    /// What [`Mode::Auto`](crate::replay::Mode::Auto) has chosen, by bucket. Empty for other modes.
     pub fn chosen(&self) -> Vec<Chosen> {
         Choices::of_devices(&self.choices)
     }
 
-    /// Batches that the device has.
+    /// The number of batches in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 }
 
-/// Slots on the device, oldest first; they may finish in any order.
+/// Slots in flight, oldest first. They may finish in any order.
 pub(crate) struct InFlightSet<B> {
     slots: VecDeque<Slot<InFlight<B>>>,
 }
@@ -204,7 +201,7 @@ impl<B> InFlightSet<B> {
         self.slots.push_back(slot);
     }
 
-    /// Looks at every slot once, oldest first, and gives out one that finished.
+    /// Polls every slot once, oldest first, until one has finished, and returns that one.
     pub(crate) fn poll(&mut self) -> Option<Finished<B>> {
         for age in 0..self.slots.len() {
             match self.slots.remove(age)?.poll() {
@@ -232,20 +229,20 @@ impl<B> InFlightSet<B> {
     }
 }
 
-/// A batch with a deadline on a supervised device is waited for: the device outlives its
-/// device slots, and nothing else would give up work that does not end.
+/// Waits for batches with a deadline on supervised devices: such a device outlives its slots, and
+/// nothing else would stop work that does not end.
 impl<B> Drop for InFlightSet<B> {
     fn drop(&mut self) {
         let is_left = |slot: &Slot<_>| slot.has_deadline() && slot.backend().is_supervised();
         self.slots.retain(is_left);
         let finished = std::iter::from_fn(|| self.wait(Wait::Block));
-        // What is attached to the batches is dropped when all have finished.
+        // Drops what is attached to the batches only when all have finished.
         drop(finished.collect::<Vec<_>>());
     }
 }
 
-/// Restores the order of numbered things. It holds at most what is missing its
-/// predecessors, so with slots as the things, at most one less than there are.
+/// Restores the order of numbered values. Holds only values whose predecessors are missing: for
+/// slots, at most one less than there are.
 pub(crate) struct Reorder<T> {
     next: u64,
     held: Vec<(u64, T)>,
@@ -259,12 +256,12 @@ impl<T> Reorder<T> {
         }
     }
 
-    pub(crate) fn insert(&mut self, number: u64, thing: T) {
+    pub(crate) fn insert(&mut self, number: u64, value: T) {
         debug_assert!(number >= self.next, "numbers come once");
-        self.held.push((number, thing));
+        self.held.push((number, value));
     }
 
-    /// The next in order, once it is there.
+    /// The next value in order, if it has been inserted.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let position = self
             .held
@@ -280,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_come_out_in_the_order_of_their_numbers() {
+    fn values_come_out_in_the_order_of_their_numbers() {
         let mut reorder = Reorder::new();
         let mut out = Vec::new();
         for number in [2, 0, 1, 4, 3] {

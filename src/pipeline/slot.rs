@@ -1,8 +1,8 @@
-//! A slot's state is the type that owns it.
+//! [`Slot`]: pinned memory, streams and graphs for one batch, with its state in the type.
 //!
-//! `Free -> Filling -> Filled -> InFlight -> Done -> Free`. Host memory can be
-//! written in `Filling` only and read in `Done` only, so a program that refills
-//! a slot in flight, or reads it before it is done, does not compile.
+//! `Free -> Filling -> Filled -> InFlight -> Done -> Free`. Host memory can be written only in
+//! `Filling` and read only in `Done`, so a program that refills a slot in flight, or reads it
+//! before it is done, does not compile.
 
 mod in_flight;
 
@@ -17,12 +17,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::debug_span;
 
-/// How long the device may refuse to mark the end of a failed batch, as it does while
-/// another thread captures.
+/// How long the device may refuse the fence of a failed batch, as it does while another thread
+/// captures a graph.
 const FENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One slot, in state `S`. Dropping it gives up its memory, and the ring has one
-/// slot less.
+/// A slot in state `S`. Dropping it frees its memory, and its ring has one slot less.
 #[must_use = "a slot that is dropped is gone from its ring"]
 pub struct Slot<S> {
     core: Box<Core>,
@@ -31,45 +30,45 @@ pub struct Slot<S> {
 
 struct Core {
     index: usize,
-    /// The place of its device among those of the engine.
+    /// The index of its device in the engine.
     device: usize,
     device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
-    /// The counts that the header holds, as far as the slot wrote them.
+    /// The extent that was written into the header.
     header_live: Extent,
 }
 
-/// Holds nothing.
+/// The slot holds no batch.
 pub struct Free(());
-/// Host memory is being written.
+/// The host may write the slot's memory.
 pub struct Filling(());
-/// Ready to submit: a batch, what it spans, and the buckets that it may run in.
+/// The slot is ready to submit: a batch, its extent, and the buckets that it may run in.
 pub(crate) struct Filled<B> {
     batch: B,
     live: Extent,
     buckets: Arc<Buckets>,
 }
-/// On the device.
+/// The slot is in flight.
 pub(crate) struct InFlight<B> {
     batch: B,
-    /// When the device has to be done with it.
+    /// The deadline of the batch.
     due: Option<Instant>,
-    /// Why the batch has failed, once that is known. The slot is waited for all the
-    /// same: a part of the batch may be on the device.
+    /// The batch's error, if it has failed. The slot stays in flight, since a part of the batch may
+    /// be on the device.
     failed: Option<Error>,
-    /// Whether the device has reported an error of the batch, which it does once.
+    /// Whether the device has reported an error of the batch. It reports one only.
     reported: bool,
-    /// Since when the end of what was given is to be marked, if it is not.
+    /// Since when the slot needs a fence after its work; `None` if it has one.
     unfenced_since: Option<Instant>,
 }
-/// Results can be read.
+/// The batch is done, and its results can be read.
 pub struct Done<B> {
     batch: B,
 }
 
-/// A batch that failed, and its slot. A part of the batch may still be on the device.
+/// A failed batch and its slot. A part of the batch may still be on the device.
 pub struct Failed<B> {
-    /// What happened.
+    /// The error.
     pub error: Error,
     /// What was attached to the batch.
     pub batch: B,
@@ -82,18 +81,18 @@ impl<B> fmt::Debug for Failed<B> {
     }
 }
 
-/// A slot given to the device and what that took, or its failure.
+/// A submitted slot and how it was replayed, or the failed batch.
 pub(crate) type Submitted<B> = Result<(Slot<InFlight<B>>, Replay), Box<Failed<B>>>;
 
-/// What became of a slot in flight.
+/// The state of a slot in flight after a poll or a wait.
 pub(crate) enum Progress<B> {
     Pending(Slot<InFlight<B>>),
     Done(Slot<Done<B>>),
     Failed(Box<Failed<B>>),
 }
 
-/// Opens `count` slots on a backend and makes their buckets ready. Returns what they
-/// will choose.
+/// Opens `count` slots on a backend and makes their buckets ready. Returns the choices of mode
+/// auto, which the slots share.
 pub(crate) fn open_slots(
     backend: &Arc<dyn Backend>,
     buckets: &Arc<Buckets>,
@@ -136,7 +135,7 @@ impl Core {
         assert!(fits, "the recording has no such {view:?} buffer");
     }
 
-    /// When the device has to be done with what it is given now.
+    /// The deadline of a batch that is submitted now.
     fn due(&self) -> Option<Instant> {
         let deadline = self.executor.policy().deadline;
         deadline.and_then(|deadline| Instant::now().checked_add(deadline))
@@ -152,9 +151,9 @@ impl Core {
         if !self.header_live.fits(live) {
             let written = self.header_live;
             return Err(Error::usage(format!(
-                "the header counts {written}, and the batch spans {live}"
+                "the header was written for {written}, which the submitted extent {live} does not hold"
             ))
-            .fix("submit at least what the header was written for"));
+            .fix("submit an extent that holds the header's"));
         }
         let bucket = buckets.find(live);
         let bucket =
@@ -175,39 +174,39 @@ impl Core {
 }
 
 impl<S> Slot<S> {
-    /// Waits for what the slot gave to the device and never saw end: with a lost device,
-    /// for the report of the loss. Whether the host may use the slot's memory.
+    /// Waits for work of the slot that has not been seen to end; on a lost device, for the report
+    /// of the loss. Returns whether the host may use the slot's memory.
     pub(crate) fn take_loss(&mut self) -> bool {
         let device_slot = &mut *self.core.device_slot;
         if !device_slot.is_quiet() {
             let deadline = self.core.executor.policy().deadline.unwrap_or_default();
-            // What went wrong has been reported.
+            // The error has been reported before.
             let _ = device_slot.wait_for(deadline.max(FENCE_TIMEOUT));
         }
         device_slot.is_quiet()
     }
 
-    /// Its place among all slots.
+    /// Its index among all slots.
     pub fn index(&self) -> usize {
         self.core.index
     }
 
-    /// The place of its device among those of the engine.
+    /// The index of its device in the engine.
     pub(crate) fn device(&self) -> usize {
         self.core.device
     }
 
-    /// The device that it is on.
+    /// The backend of its device.
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         self.core.executor.backend()
     }
 
-    /// The most that a batch of it can span.
+    /// The largest extent of a batch.
     pub(crate) fn capacity(&self) -> Extent {
         self.core.executor.buckets().largest().capacity
     }
 
-    /// Whether its buckets are of the recordings with this id.
+    /// Whether its buckets are recordings with this id.
     pub(crate) fn is_of(&self, id: RecordingId) -> bool {
         self.core.executor.buckets().largest().recording.id() == id
     }
@@ -239,52 +238,47 @@ impl Slot<Free> {
         self.with(|_| Filling(()))
     }
 
-    /// Waits until nothing of a failed batch is on the device. `None` if that cannot
-    /// be known: the slot is dropped.
+    /// Waits until no part of a failed batch is on the device. Drops the slot and returns `None` if
+    /// that cannot be known.
     pub(crate) fn quiet(mut self) -> Option<Self> {
+        // A restarted device refuses new work until the slot has taken its loss.
+        self.take_loss();
         let device_slot = &mut *self.core.device_slot;
-        if !device_slot.is_quiet() {
-            // A device that was started again refuses new work before its loss is seen.
-            let _ = device_slot.wait();
-        }
         let is_marked = self.core.executor.fence(device_slot).is_ok();
         // The first wait may report an error of the batch.
         let is_quiet = is_marked && (device_slot.wait().is_ok() || device_slot.wait().is_ok());
         is_quiet.then_some(self)
     }
 
-    /// Carries a batch that has nothing for the device in its turn.
+    /// Finishes a batch without device work, so that it keeps its turn.
     pub(crate) fn pass<B>(self, batch: B) -> Slot<Done<B>> {
         self.with(|_| Done { batch })
     }
 }
 
 impl Slot<Filling> {
-    /// Free again, with what was written.
+    /// Frees the slot. Its memory keeps what was written.
     pub(crate) fn cancel(self) -> Slot<Free> {
         self.with(|_| Free(()))
     }
 
-    /// Fills the recording's header: what the batch spans, how many items it has,
-    /// and the uniforms as they were declared.
-    ///
-    /// The batch is then submitted with an extent that holds `live`.
+    /// Writes the recording's header: the extent of the batch, the number of items, and the
+    /// declared values of the uniforms. Submit the batch with an extent that holds `live`.
     ///
     /// # Panics
-    /// If the recording has no header, if the largest bucket does not hold `live`, and
-    /// if a packer made the recording: what a [`Packer`](super::Packer) packs comes with
-    /// its header.
+    /// If the recording has no header, if the largest bucket does not hold `live`, or if the
+    /// recording is that of a [`Packer`](super::Packer), which writes the header itself.
     pub fn write_header(&mut self, live: Extent, items: u32) {
         let buckets = Arc::clone(self.core.executor.buckets());
         let recording = &buckets.largest().recording;
         let capacity = buckets.largest().capacity;
         assert!(
             live.fits(capacity),
-            "the header counts {live}, and the largest bucket holds {capacity}"
+            "the largest bucket {capacity} does not hold the header's extent {live}"
         );
         assert!(
             !recording.is_of_workload(),
-            "the header of a workload's batch is its packer's to write"
+            "the packer writes the header of a workload's batch"
         );
         let header = recording.header().expect("the recording has a header");
         self.core.header_live = live;
@@ -294,11 +288,12 @@ impl Slot<Filling> {
         write_header(bytemuck::cast_slice_mut(bytes), live, items, uniforms);
     }
 
-    /// What a bucket is bound to in this slot, to be changed and given to
-    /// [`Slot::rebind`].
+    /// The bindings of a bucket in this slot, to change and pass to [`Slot::rebind`].
     ///
     /// # Errors
-    /// What the device says when the bucket is made ready.
+    /// The errors of making the bucket ready: [`ErrorKind::Kernel`](crate::ErrorKind::Kernel),
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) or
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device).
     pub fn bindings(&mut self, bucket: usize) -> Result<Bindings> {
         let core = &mut *self.core;
         core.executor
@@ -306,10 +301,10 @@ impl Slot<Filling> {
             .cloned()
     }
 
-    /// Replays a bucket of this slot with other bindings from here on.
+    /// Replays a bucket of this slot with other bindings from now on.
     ///
     /// # Errors
-    /// As [`Executor::update`].
+    /// Those of [`Executor::update`].
     pub fn rebind(&mut self, bucket: usize, bindings: Bindings) -> Result<Rung> {
         let core = &mut *self.core;
         let _span = debug_span!("rebind", slot = core.index, bucket).entered();
@@ -317,25 +312,25 @@ impl Slot<Filling> {
             .update(&mut *core.device_slot, bucket, bindings)
     }
 
-    /// As [`Executor::declare`], for this slot.
+    /// Calls [`Executor::declare`] for this slot.
     ///
     /// # Errors
-    /// As [`Executor::declare`].
+    /// Those of [`Executor::declare`].
     pub fn declare(&mut self, view: AllocationView) -> Result<()> {
         let core = &mut *self.core;
         core.executor.declare(&mut *core.device_slot, view)
     }
 
-    /// As [`Executor::withdraw`], for this slot.
+    /// Calls [`Executor::withdraw`] for this slot.
     ///
     /// # Errors
-    /// As [`Executor::withdraw`].
+    /// Those of [`Executor::withdraw`].
     pub fn withdraw(&mut self, allocation: &Allocation) -> Result<()> {
         let core = &mut *self.core;
         core.executor.withdraw(&mut *core.device_slot, allocation)
     }
 
-    /// The host side of an upload buffer. It holds what an earlier batch left.
+    /// The host side of an upload buffer. It still holds the data of an earlier batch.
     ///
     /// # Panics
     /// If the recording has no such upload buffer.
@@ -345,17 +340,16 @@ impl Slot<Filling> {
         bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
     }
 
-    /// What the header holds.
+    /// The contents of the header.
     pub(crate) fn header(&mut self, header: BufferId) -> &[u32] {
         let mut views = self.core.device_slot.host_mut(&[header]);
         bytemuck::cast_slice(views.pop().expect("one was asked for"))
     }
 
-    /// Memory for a batch of the workload that was recorded with this id; its header is
-    /// about to count `live`.
+    /// The memory for a batch of extent `live`, whose header the caller writes.
     ///
     /// # Panics
-    /// If the slot's recording is another, or does not hold `live`.
+    /// If the slot's recordings have another id, or do not hold `live`.
     pub(crate) fn host_mut(
         &mut self,
         of: RecordingId,
@@ -388,8 +382,8 @@ impl<B> Slot<Filled<B>> {
         &mut self.state.batch
     }
 
-    /// Gives the batch to the device, in the smallest bucket that holds it; where it
-    /// is `timed` and the device takes that, the slot has its timestamps when it is done.
+    /// Submits the batch to the device, in the smallest bucket that holds it. If `timed`, and if
+    /// the device supports it, the slot has timestamps when it is done.
     pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
         let (live, buckets) = (self.state.live, &self.state.buckets);
         match self.core.replay(live, buckets, timed) {
@@ -418,11 +412,11 @@ impl<B> Slot<Done<B>> {
         &self.state.batch
     }
 
-    /// When the device began a batch that was submitted timed, and when its uploads,
-    /// kernels and downloads were over: in nanoseconds of [`host_ns`](crate::backend::host_ns).
+    /// When the device began a batch that was submitted with timestamps, and when its uploads,
+    /// kernels and downloads ended, in nanoseconds of [`host_ns`](crate::backend::host_ns).
     ///
     /// # Errors
-    /// What the device says.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the device cannot read them.
     pub fn timestamps(&self) -> Result<Timestamps> {
         self.core.device_slot.timestamps()
     }

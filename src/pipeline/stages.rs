@@ -1,20 +1,21 @@
-//! One step of each stage, for whoever drives them. No threads.
+//! One step of each stage, which [`Engine`](super::Engine) and [`Pipeline`](super::Pipeline) call.
+//! No threads.
 
 use super::batch::{Batch, Batcher, Entry};
-use super::claim::Claim;
+use super::counters::{AtomicCounters, add, add_between, add_since};
 use super::download::unpack;
-use super::inside::EngineId;
-use super::program::Program;
+use super::exclusive::ExclusiveUse;
+use super::fit_buckets::{RecentSizes, fit_buckets};
+use super::recorded::RecordedWorkload;
+use super::reentrancy::EngineId;
 use super::ring::Finished;
-use super::sizes::{SizesSeen, fit_buckets};
 use super::slot::{Done, Failed, Free, InFlight, Slot};
-use super::spares::Spares;
 use super::statistics::{Meter, Statistics, Threads};
-use super::stats::{AtomicCounters, add, add_between, add_since};
 use super::sync::Mutex;
 use super::ticket::Cells;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
+use super::vec_pool::VecPool;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::workload::{Completion, Extent, Workload};
 use rayon::ThreadPool;
@@ -25,9 +26,9 @@ use tracing::{debug_span, trace_span};
 
 /// One device of an engine.
 pub(super) struct Device {
-    /// Held while work is given to the device, or while it is started again.
+    /// Held while work is submitted to the device, or while it restarts.
     pub(super) turn: Mutex<()>,
-    /// Why it takes no more work.
+    /// The error that ended its use.
     lost: OnceLock<Error>,
 }
 
@@ -40,58 +41,58 @@ impl Device {
     }
 }
 
-/// What all stages share.
+/// The state that all stages share.
 pub(super) struct Shared<W: Workload> {
     pub(super) engine: EngineId,
-    pub(super) program: Program<W>,
+    pub(super) program: RecordedWorkload<W>,
     pub(super) pool: Arc<ThreadPool>,
     pub(super) batch_target: Extent,
     pub(super) batch_max: Extent,
     pub(super) batch_wait: Duration,
     pub(super) counters: AtomicCounters,
     pub(super) meter: Meter,
-    /// Batches that had something for a device.
+    /// The number of batches that were submitted to a device.
     pub(super) batches_given: AtomicU64,
-    /// Where a timeline is asked for.
+    /// `None` without a timeline.
     pub(super) sampler: Option<Sampler>,
-    pub(super) sizes: SizesSeen,
-    /// Of batches that are through.
-    pub(super) entries: Spares<Entry<W>>,
-    /// Of a run's batches that were taken.
-    pub(super) completions: Spares<Completion<W>>,
+    pub(super) sizes: RecentSizes,
+    /// Vectors of finished batches.
+    pub(super) entries: VecPool<Entry<W>>,
+    /// Vectors of a run's batches whose results were taken.
+    pub(super) completions: VecPool<Completion<W>>,
     pub(super) cells: Cells<W>,
     /// By [`Slot::device`].
     pub(super) devices: Vec<Device>,
-    /// Held while a device is taken out of use: of devices that are lost at the same time,
-    /// one is the last.
+    /// Held while a device is taken out of use, so that of devices which are lost at the same time
+    /// only one counts as the last.
     pub(super) losing: Mutex<()>,
-    /// What ended the engine: from then on no batch is given to a device.
+    /// The error that ended the engine. No batch is submitted after it.
     pub(super) ended: OnceLock<Error>,
-    /// On its supervised backends.
-    pub(super) _claims: Vec<Option<Claim>>,
-    /// Whether lost devices can be started again.
+    /// The engine's exclusive use of its supervised backends.
+    pub(super) _exclusive: Vec<Option<ExclusiveUse>>,
+    /// Whether lost devices can be restarted.
     pub(super) is_supervised: bool,
-    /// How often a supervised device may be started again.
+    /// The largest number of restarts of supervised devices.
     pub(super) restarts_max: u64,
 }
 
-/// A slot that a device was given, or that it was lost with.
+/// A slot in flight, or a batch that its device was lost with.
 pub(super) type Flight<B> = Result<Slot<InFlight<B>>, Box<Failed<B>>>;
 
-/// What became of a batch that was given a slot.
+/// The result of submitting a batch.
 pub(super) enum Given<W: Workload> {
-    /// On the device, in part if it failed; or lost with a device that will be
-    /// started again.
+    /// The batch is on the device, or in part if it failed; or it was lost with a device that will
+    /// be restarted.
     Submitted(Flight<Batch<W>>),
-    /// It has nothing for the device, or the device is lost for good.
+    /// The batch has no device work, or the device is lost for good.
     Finished(Finished<Batch<W>>),
 }
 
-/// A slot with the results that were in it.
+/// A free slot, and the batch that was in it.
 pub(super) struct Taken<W: Workload> {
     pub(super) slot: Slot<Free>,
     pub(super) batch: Batch<W>,
-    /// What ended the engine, if the batch failed with that.
+    /// The error that ended the engine, if the batch failed and the engine has ended.
     pub(super) failure: Option<Error>,
 }
 
@@ -117,7 +118,7 @@ impl<W: Workload> Shared<W> {
             .map(|sampler| sampler.timeline(batches))
     }
 
-    /// Fits the buckets to the sizes of the latest batches.
+    /// Fits the buckets to the sizes of recent batches.
     pub(super) fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
         let _span = debug_span!("fit_buckets", count).entered();
         let weights = self.program.copied_bytes_per_unit();
@@ -127,12 +128,12 @@ impl<W: Workload> Shared<W> {
         Ok(capacities)
     }
 
-    /// What an item takes of a batch; a panic is the item's error.
+    /// The extent of an item. A panic of the workload becomes the item's error.
     pub(super) fn extent(&self, item: &W::Item) -> Result<Extent> {
         self.program.extent(item)
     }
 
-    /// Stage one: fills a slot with a batch and gives it to the device.
+    /// Stage one: fills a slot with a batch and submits it to the device.
     pub(super) fn give(&self, slot: Slot<Free>, mut batch: Batch<W>) -> Given<W> {
         let start = Instant::now();
         let closed_at = batch.closed_at.unwrap_or(start);
@@ -148,14 +149,14 @@ impl<W: Workload> Shared<W> {
         let number = self.batches_given.fetch_add(1, Relaxed);
         let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
         (batch.number, batch.sampled) = (number, sampler.is_some());
-        let (place, items) = (slot.index(), batch.items);
-        let span = trace_span!("fill", batch = number, slot = place, items).entered();
+        let (index, items) = (slot.index(), batch.items);
+        let span = trace_span!("fill", batch = number, slot = index, items).entered();
         let mut filled = fill(&self.program, &self.pool, slot, batch);
         drop(span);
         let filled_at = add_since(&self.counters.fill_ns, start);
         filled.batch_mut().submitted_at = Some(filled_at);
         self.meter.submitted(closed_at, filled_at);
-        let span = trace_span!("submit", batch = number, slot = place, items).entered();
+        let span = trace_span!("submit", batch = number, slot = index, items).entered();
         let submitted = filled.submit(sampler.is_some());
         drop(span);
         match submitted {
@@ -164,7 +165,7 @@ impl<W: Workload> Shared<W> {
                     0 => &self.counters.submit_ns,
                     _ => &self.counters.verify_ns,
                 };
-                // The batch comes after its trial.
+                // The batch starts after the measurements of mode auto.
                 let begun = filled_at + Duration::from_nanos(replay.trial_ns);
                 let end = add_since(spent, begun);
                 if replay.tried > 0 {
@@ -173,7 +174,7 @@ impl<W: Workload> Shared<W> {
                 }
                 self.counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
-                    let of = (number, place);
+                    let of = (number, index);
                     sampler.add(of, SpanKind::Stall, closed_at, start);
                     sampler.add(of, SpanKind::Fill, start, filled_at);
                     sampler.add(of, SpanKind::Submit, begun, end);
@@ -182,7 +183,7 @@ impl<W: Workload> Shared<W> {
                 Given::Submitted(Ok(slot))
             }
             Err(mut failed) => {
-                // It was never on the device.
+                // The batch was not submitted.
                 failed.batch.submitted_at = None;
                 self.meter.refused();
                 match failed.error.scope() < ErrorScope::Device {
@@ -194,7 +195,8 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Notes that a batch failed for good, and ends what the error concerns beyond it.
+    /// Counts a batch that failed for good. If the error concerns the device, takes the device out
+    /// of use.
     pub(super) fn end(&self, mut failed: Box<Failed<Batch<W>>>) -> Box<Failed<Batch<W>>> {
         let batch = format!("batch {}", failed.batch.number);
         failed.error = failed.error.clone().within(batch);
@@ -206,13 +208,13 @@ impl<W: Workload> Shared<W> {
         failed
     }
 
-    /// Stage two: notes what the device made of a batch.
+    /// Stage two: notes that a batch has finished or failed.
     pub(super) fn seen(&self, mut outcome: Finished<Batch<W>>) -> Finished<Batch<W>> {
         self.back(&mut outcome);
         outcome.map_err(|failed| self.end(failed))
     }
 
-    /// Notes that a batch is back from the device, if it was there.
+    /// Notes that a batch is no longer on the device, if it was.
     pub(super) fn back(&self, outcome: &mut Finished<Batch<W>>) {
         let (slot, batch) = match outcome {
             Ok(slot) => (slot.index(), slot.batch()),
@@ -240,13 +242,13 @@ impl<W: Workload> Shared<W> {
         if batch.timed {
             match slot.timestamps() {
                 Ok(timestamps) => sampler.add_timestamps(of, timestamps, submitted_at, now),
-                // What is wrong with the device is told by its next batch.
+                // The next batch reports what is wrong with the device.
                 Err(error) => tracing::debug!(%error, batch.number, "no timestamps"),
             }
         }
     }
 
-    /// Stage three: reads the results out, one for each entry, into `outputs`.
+    /// Stage three: reads the results, one for each entry, into `outputs`, and frees the slot.
     pub(super) fn take_back(
         &self,
         outcome: Finished<Batch<W>>,
@@ -257,8 +259,8 @@ impl<W: Workload> Shared<W> {
         let taken = match outcome {
             Ok(slot) => {
                 let Batch { number, items, .. } = *slot.batch();
-                let place = slot.index();
-                let _span = trace_span!("unpack", batch = number, slot = place, items).entered();
+                let index = slot.index();
+                let _span = trace_span!("unpack", batch = number, slot = index, items).entered();
                 if slot.batch().settled.is_empty() {
                     unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
                 }
@@ -277,8 +279,9 @@ impl<W: Workload> Shared<W> {
                     mut batch,
                     slot,
                 } = *failed;
-                // What became of an item before stays what became of it.
-                let own = |entry: &Entry<W>| entry.place.as_ref().err().unwrap_or(&error).clone();
+                // Entries that have a result keep it.
+                let own =
+                    |entry: &Entry<W>| entry.location.as_ref().err().unwrap_or(&error).clone();
                 let mut settled = std::mem::take(&mut batch.settled).into_iter();
                 let output = |entry| settled.next().flatten().unwrap_or_else(|| Err(own(entry)));
                 outputs.extend(batch.entries.iter().map(output));
@@ -301,34 +304,34 @@ impl<W: Workload> Shared<W> {
         taken
     }
 
-    /// Takes a device out of use. The engine ends with its last device, and with any
-    /// device that is not supervised: a fault there takes CUDA from the whole process.
+    /// Takes a device out of use. The engine ends with its last device, and with any device that is
+    /// not supervised, since a fault there ends CUDA for the whole process.
     pub(super) fn lose_device(&self, device: usize, error: &Error) {
         let _losing = self.losing.lock();
         let others = self.devices.iter().enumerate();
-        let mut others = others.filter(|(place, _)| *place != device);
+        let mut others = others.filter(|(other, _)| *other != device);
         let goes_on = self.is_supervised && others.any(|(_, other)| other.lost.get().is_none());
-        // Before the device counts as lost: a slot of the last device is kept.
+        // Set before the device counts as lost, so that slots of the last device are kept.
         if !goes_on && self.ended.set(error.clone()).is_ok() {
             tracing::error!(%error, "the device failed; the engine takes no more work");
         }
         if self.devices[device].lost.set(error.clone()).is_ok() && goes_on {
-            tracing::error!(%error, device, "the device failed; the engine goes on with the others");
+            tracing::error!(%error, device, "the device failed; the engine continues on the other devices");
         }
     }
 
-    /// Whether a device takes no more work.
+    /// Whether a device is out of use.
     pub(super) fn is_over(&self, device: usize) -> bool {
         self.over(device).is_some()
     }
 
-    /// Why a device takes no more work.
+    /// The error that took a device out of use.
     pub(super) fn over(&self, device: usize) -> Option<&Error> {
         self.devices[device].lost.get().or(self.ended.get())
     }
 
-    /// Whether a slot can be used again. Slots of a lost device are dropped while the
-    /// engine goes on without it; later they carry batches to their errors.
+    /// Whether a slot can be reused. Slots of a lost device are dropped while the engine continues
+    /// on others. After the engine has ended, they are kept to pass errors on.
     pub(super) fn is_usable(&self, slot: &Slot<Free>) -> bool {
         self.devices[slot.device()].lost.get().is_none() || self.ended.get().is_some()
     }

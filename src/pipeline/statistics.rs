@@ -1,37 +1,36 @@
-//! Where the time of a run goes: busy stages, slots in flight, latencies, and what
-//! bounds.
+//! Where the time of a run goes: busy stages, slots in flight, latencies, and the stage that bounds
+//! the run.
 //!
-//! Stage one has three states, and their shares of the wall time say where to
-//! look: it *fills*, it *stalls* because no slot is free, or it waits for *items*.
-//! The largest is what holds a run up; if that is the stall, what comes behind
-//! stage one does: the device, unpacking, or whoever takes results.
+//! Stage one has three states: it fills slots, it stalls because no slot is free, or it waits for
+//! items. The state with the largest share of the wall time names the bound. If that is the stall,
+//! a later stage bounds the run: the device, unpacking, or the consumer of results.
 
 use super::batch::Batch;
-use super::stats::Counters;
+use super::counters::Counters;
 use crate::workload::Workload;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The longest latency that is told from longer ones: an hour.
+/// The longest latency that the histograms resolve: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Digits that a latency is kept to.
+/// Significant digits of a latency.
 const LATENCY_DIGITS: u8 = 2;
 
-/// What can hold the others up.
+/// A stage of the pipeline, its input or its output. One of them bounds a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Whoever gives items.
+    /// The source of items.
     Input,
-    /// Stage one: items are written into pinned memory and given to the device.
+    /// Stage one: writes items into pinned memory and submits batches.
     Fill,
-    /// Stage two: batches are on the device.
+    /// Stage two: batches run on the device.
     Device,
-    /// Stage three: results are read out.
+    /// Stage three: reads results.
     Unpack,
-    /// Whoever takes results.
+    /// The consumer of results.
     Output,
 }
 
@@ -48,18 +47,18 @@ impl Stage {
     }
 }
 
-/// The time that something took.
+/// The time that a stage was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StageTime {
     /// In nanoseconds.
     pub busy_ns: u64,
-    /// Of the wall time, 0 to 1.
+    /// Its share of the wall time, 0 to 1.
     pub share: f64,
-    /// Batches that it was taken for.
+    /// The number of batches.
     pub batches: u64,
 }
 
-/// Latencies as a histogram, each kept to two digits, up to an hour.
+/// A histogram of latencies, each with two significant digits, up to an hour.
 #[derive(Clone, PartialEq)]
 pub struct Latencies(Histogram<u64>);
 
@@ -69,24 +68,23 @@ impl Latencies {
         Latencies(histogram.expect("the bounds are in order and the digits below 6"))
     }
 
-    /// Takes room for nothing: every latency up to the longest has its count.
+    /// Never allocates: the histogram has a count for every latency up to the longest.
     fn add(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.0.saturating_record(ns.max(1));
     }
 
-    /// How many there are.
+    /// The number of latencies.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The latency in nanoseconds that a share `quantile` of them, 0 to 1, does not
-    /// exceed; 0 if there are none.
+    /// The quantile `quantile`, 0 to 1, in nanoseconds; 0 if there are no latencies.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         self.0.value_at_quantile(quantile)
     }
 
-    /// The longest in nanoseconds.
+    /// The longest latency in nanoseconds; 0 if there are none.
     pub fn max_ns(&self) -> u64 {
         self.0.max()
     }
@@ -113,45 +111,42 @@ impl fmt::Debug for Latencies {
 /// How the stages spent the time since the first batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// From the first closed batch to the last one's results, or to now while one
-    /// is on the device; without the time that batches were verified in, or ways to
-    /// replay tried. Shares are of this.
+    /// Wall time in nanoseconds, of which all shares are: from the first closed batch to the
+    /// results of the last, or to now while a batch is in flight. Without verification and the
+    /// measurements of mode auto.
     pub wall_ns: u64,
-    /// Stage one at work: writing items, and giving batches to the device.
+    /// Time that stage one wrote items and submitted batches.
     pub fill: StageTime,
-    /// While at least one batch was on the device: from its submission to the
-    /// moment it was seen done.
+    /// Time that at least one batch was in flight, from submission until it was found done.
     pub device: StageTime,
-    /// Stage three at work: reading results out.
+    /// Time that stage three read results.
     pub unpack: StageTime,
-    /// Stage one with a closed batch and no free slot.
+    /// Time that stage one had a closed batch and no free slot.
     pub stall: StageTime,
-    /// Stage one with nothing to do, and more to come: no items, or not enough to
-    /// close a batch.
+    /// Time that stage one waited for items.
     pub input: StageTime,
-    /// Stage three with results that nobody took yet.
+    /// Time that stage three waited for the consumer to take results.
     pub output: StageTime,
     /// Slots of all devices.
     pub slots: usize,
-    /// Slots on the device on average: the sum over slots of the time that they
-    /// were in flight, by the wall time.
+    /// The average number of slots in flight.
     pub slots_in_flight: f64,
-    /// Busy time of filling, the device and unpacking together, by the wall time: 1
-    /// is one stage after the other, 3 is all three always.
+    /// Busy time of filling, the device and unpacking together, divided by the wall time: 1 if the
+    /// stages run in sequence, 3 if all three are always busy.
     pub overlap: f64,
-    /// [`Timeline::device_overlap`](super::Timeline::device_overlap) of the batches
-    /// that were sampled, if any were.
+    /// [`Timeline::device_overlap`](super::Timeline::device_overlap) of the sampled batches; `None`
+    /// if there are none.
     pub device_overlap: Option<f64>,
-    /// What holds the others up; `None` before the first batch.
+    /// The stage that bounds the run; `None` before the first batch.
     pub bound: Option<Stage>,
-    /// Of batches, from submission to the moment they were seen done.
+    /// Latencies of batches, from submission until they were found done.
     pub batch_latency: Latencies,
-    /// Of items, from the moment that stage one took them to their result.
+    /// Latencies of items, from the intake of stage one to the result.
     pub item_latency: Latencies,
 }
 
 impl Statistics {
-    /// What a stage took.
+    /// The time of a stage.
     pub fn time(&self, stage: Stage) -> StageTime {
         match stage {
             Stage::Input => self.input,
@@ -162,8 +157,9 @@ impl Statistics {
         }
     }
 
-    /// The largest of what stage one does, if it hardly waits for those behind, or has
-    /// not given them its last batch long ago (`drained_ns`); else the largest of those.
+    /// The state of stage one with the largest time, if stage one stalls little compared with it
+    /// and has not finished long ago (`drained_ns` after its last submission). Otherwise the later
+    /// stage with the largest time.
     fn find_bound(&self, threads: Threads, drained_ns: u64) -> Stage {
         let longest = |stages: &[Stage]| {
             let longest = stages.iter().max_by_key(|stage| self.time(**stage).busy_ns);
@@ -173,7 +169,8 @@ impl Statistics {
             Threads::Own => longest(&[Stage::Fill, Stage::Input]),
             Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
         };
-        // What bounds is at work nearly all the time; items that do not come are not.
+        // A stage that bounds is busy nearly all the time; waiting for input need only exceed the
+        // stall.
         let waits = match first {
             Stage::Input => 1,
             _ => 3,
@@ -182,14 +179,14 @@ impl Statistics {
         if self.time(first).busy_ns >= (waits * stall).max(stall + drained_ns) {
             return first;
         }
-        // Slots that stage three holds are not on the device.
+        // A slot in stage three is not in flight.
         match self.unpack.busy_ns + self.output.busy_ns > self.device.busy_ns {
             true => longest(&[Stage::Unpack, Stage::Output]),
             false => Stage::Device,
         }
     }
 
-    /// What bounds, in words.
+    /// Which stage bounds the run, in a sentence.
     pub fn sentence(&self) -> String {
         let Some(bound) = self.bound else {
             return "no batch has run".to_owned();
@@ -197,11 +194,11 @@ impl Statistics {
         let share = |stage: Stage| percent(self.time(stage).share);
         let own = share(bound);
         let start = match bound {
-            Stage::Input => format!("the items bound: {own} of the time there were none"),
-            Stage::Fill => format!("filling bounds: busy {own} of the time"),
-            Stage::Device => format!("the device bounds: busy {own} of the time"),
-            Stage::Unpack => format!("unpacking bounds: busy {own} of the time"),
-            Stage::Output => format!("the results bound: {own} of the time nobody took them"),
+            Stage::Input => format!("input-bound: {own} of the time no input was ready"),
+            Stage::Fill => format!("fill-bound: filling took {own} of the time"),
+            Stage::Device => format!("device-bound: the device was busy {own} of the time"),
+            Stage::Unpack => format!("unpack-bound: unpacking took {own} of the time"),
+            Stage::Output => format!("output-bound: {own} of the time results waited to be taken"),
         };
         let named = [
             (Stage::Fill, "filling"),
@@ -220,14 +217,14 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
-/// What the stages note while they run.
+/// Collects times from the stages while they run.
 pub(super) struct Meter {
     flight: Mutex<Flight>,
     items: Mutex<Items>,
     slots: usize,
 }
 
-/// The items that have their results.
+/// Items that have their results.
 #[derive(Clone, Default)]
 struct Items {
     latencies: Latencies,
@@ -235,23 +232,23 @@ struct Items {
     last: Option<Instant>,
 }
 
-/// The batches on the device, summed over time.
+/// Batches in flight, summed over time.
 #[derive(Clone)]
 struct Flight {
-    /// When the first batch closed, and when the last was heard of.
+    /// When the first batch closed, and the last change.
     first: Option<Instant>,
     last: Option<Instant>,
     last_submitted: Option<Instant>,
     in_flight: u32,
-    /// With any in flight.
+    /// Time with at least one batch in flight.
     busy: Duration,
-    /// By slot.
+    /// Time in flight, summed over slots.
     slot_time: Duration,
     latencies: Latencies,
 }
 
 impl Flight {
-    /// Adds what was in flight until `now`.
+    /// Adds the time since the last change.
     fn sum(&mut self, now: Instant) {
         let last = self.last.unwrap_or(now);
         if self.in_flight > 0 {
@@ -285,7 +282,7 @@ impl Meter {
         self.slots
     }
 
-    /// A batch that closed at `closed_at` is about to go to the device.
+    /// Notes that a batch that closed at `closed_at` is submitted.
     pub(super) fn submitted(&self, closed_at: Instant, now: Instant) {
         let mut flight = self.flight.lock();
         flight.first.get_or_insert(closed_at);
@@ -294,19 +291,19 @@ impl Meter {
         flight.in_flight += 1;
     }
 
-    /// The last one was tried until `begun`, and is on the device only from there.
+    /// Notes that mode auto measured the last batch until `begun`; it counts as submitted then.
     pub(super) fn tried(&self, begun: Instant) {
         self.flight.lock().last_submitted = Some(begun);
     }
 
-    /// The device did not take it.
+    /// Notes that the device refused the batch.
     pub(super) fn refused(&self) {
         let mut flight = self.flight.lock();
         flight.sum(Instant::now());
         flight.in_flight -= 1;
     }
 
-    /// It came back, one way or the other.
+    /// Notes that a batch has finished or failed.
     pub(super) fn seen(&self, submitted_at: Instant, now: Instant) {
         let mut flight = self.flight.lock();
         flight.sum(now);
@@ -316,7 +313,7 @@ impl Meter {
             .add(now.saturating_duration_since(submitted_at));
     }
 
-    /// Its items have their results.
+    /// Notes that the items of a batch have their results.
     pub(super) fn unpacked<W: Workload>(&self, batch: &Batch<W>, now: Instant) {
         let mut items = self.items.lock();
         items.batches += 1;
@@ -327,7 +324,7 @@ impl Meter {
         }
     }
 
-    /// The statistics so far, for stages of one thread or of several.
+    /// The statistics so far.
     pub(super) fn statistics(&self, counters: &Counters, threads: Threads) -> Statistics {
         let mut flight = self.flight.lock().clone();
         if flight.in_flight > 0 {
@@ -338,12 +335,12 @@ impl Meter {
     }
 }
 
-/// Who runs the stages.
+/// The threads that run the stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
-    /// The caller runs all of them, one after the other.
+    /// The caller's thread runs all stages in sequence.
     Caller,
-    /// Each has its own.
+    /// Each stage has its own thread.
     Own,
 }
 
@@ -359,7 +356,7 @@ fn statistics(
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };
-    // Stage one waits meanwhile, and the batch counts as in flight.
+    // Stage one waits meanwhile, and the batch counts as in flight, so both are reduced by this.
     let aside = Duration::from_nanos(counters.aside_ns());
     let wall_ns = ns(wall.saturating_sub(aside));
     let drained = match (flight.last_submitted, last) {

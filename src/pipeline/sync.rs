@@ -1,6 +1,5 @@
-//! What the threads of the driver meet at: channels, locks, and threads
-//! themselves. Compiled with `--cfg loom` they are models, which the tests of
-//! `driver` run through every order of events.
+//! Channels, locks and threads of the driver. With `--cfg loom` they are models, and the tests of
+//! `driver` explore every order of events.
 
 #[cfg(loom)]
 mod model;
@@ -13,7 +12,7 @@ pub(super) use real::*;
 
 use std::time::Instant;
 
-/// What came first.
+/// What [`receive`] received first.
 pub(super) enum Received<T> {
     /// From the channel of urgent messages.
     Urgent(T),
@@ -21,7 +20,7 @@ pub(super) enum Received<T> {
     /// The deadline.
     #[cfg_attr(loom, allow(dead_code, reason = "time stands still there"))]
     Due,
-    /// Nothing more will come.
+    /// Both channels are closed and empty.
     Closed,
 }
 
@@ -44,8 +43,8 @@ mod real {
         (bounded(room), bounded(room))
     }
 
-    /// The next message, an urgent one before others unless `normal_first`, or the
-    /// deadline. `urgent` and `normal` close together.
+    /// Waits for the next message or the deadline. Prefers urgent messages unless `normal_first`.
+    /// Both channels must close at the same time.
     pub(in crate::pipeline) fn receive<T>(
         urgent: &Receiver<T>,
         normal: &Receiver<T>,
@@ -63,7 +62,7 @@ mod real {
         if left.is_zero() {
             return Received::Due;
         }
-        // To wait for two takes several times as long as to look.
+        // Waiting for two channels takes several times as long as trying one.
         if let Ok(message) = normal.try_recv() {
             return Received::Message(message);
         }
@@ -74,7 +73,7 @@ mod real {
             },
             recv(normal) -> message => match message {
                 Ok(message) => Received::Message(message),
-                // An urgent item may have come between the two looks.
+                // An urgent message may have arrived between the two checks.
                 Err(_) => urgent.try_recv().map_or(Received::Closed, Received::Urgent),
             },
             default(left) => Received::Due,

@@ -1,16 +1,16 @@
-//! Claims on results.
+//! Tickets for the results of submitted items.
 
-use super::inside::{EngineId, check_outside};
+use super::reentrancy::{EngineId, check_outside};
 use super::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The most cells that are kept to be used again.
+/// The largest number of cells that are kept for reuse.
 const CELLS_MAX: usize = 4096;
 
-/// A claim on one item's result.
+/// A handle to the result of one submitted item.
 pub struct Ticket<W: Workload> {
     cell: Arc<Cell<W>>,
     engine: EngineId,
@@ -29,8 +29,8 @@ enum State<W: Workload> {
     Unwanted,
 }
 
-/// The cells of an engine's tickets, in the order of their use. A cell that both of
-/// its ends have let go is used again, so that in the long run tickets allocate none.
+/// The cells of an engine's tickets, in the order of their last use. A cell is reused once both its
+/// ends are dropped, so that tickets do not allocate in the long run.
 pub(crate) struct Cells<W: Workload> {
     cells: parking_lot::Mutex<VecDeque<Arc<Cell<W>>>>,
     engine: EngineId,
@@ -44,12 +44,12 @@ impl<W: Workload> Cells<W> {
         }
     }
 
-    /// A cell that is pending.
+    /// A pending cell.
     fn take(&self) -> Arc<Cell<W>> {
         let mut cells = self.cells.lock();
         let mut cell = cells.pop_front().unwrap_or_else(Cell::new);
         if Arc::get_mut(&mut cell).is_none() {
-            // Its ticket may be kept for long: the next one's turn.
+            // Its ticket may be kept for long, so try the next cell first.
             if cells.len() < CELLS_MAX {
                 cells.push_back(cell);
             }
@@ -71,7 +71,7 @@ impl<W: Workload> Cell<W> {
     }
 }
 
-/// The engine's end of a ticket, or nothing where the results go to the caller.
+/// The engine's end of a ticket, or `Caller` if the caller takes the results.
 pub(crate) enum Reply<W: Workload> {
     Ticket(TicketReply<W>),
     Caller,
@@ -96,13 +96,12 @@ impl<W: Workload> Ticket<W> {
         !matches!(*self.cell.state.lock(), State::Pending)
     }
 
-    /// Waits for the item to come back with its result.
+    /// Waits for the item and its result. [`Completion::result`] holds the item's own error.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] if the engine ended without it; then the item is
-    /// lost too. [`ErrorKind::Usage`] in the engine's own code, such as
-    /// [`Workload::read`], while there is no result yet: the wait would not end. An
-    /// item's own failure is in [`Completion::result`].
+    /// - [`ErrorKind::Closed`] if the engine ended without a result; the item is lost then.
+    /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], if the result
+    ///   is not ready: the engine would wait for itself.
     pub fn wait(self) -> Result<Completion<W>> {
         if !self.is_done() {
             check_outside(
@@ -131,7 +130,7 @@ impl<W: Workload> Ticket<W> {
 }
 
 impl<W: Workload> Reply<W> {
-    /// Answers the ticket; without one, gives the completion back.
+    /// Gives the completion to the ticket, or returns it if there is none.
     pub(crate) fn deliver(self, completion: Completion<W>) -> Option<Completion<W>> {
         match self {
             Reply::Caller => Some(completion),
@@ -147,7 +146,7 @@ impl<W: Workload> Reply<W> {
 }
 
 impl<W: Workload> Drop for Ticket<W> {
-    // Its cell outlives it, and keeps no result that nobody will ask for.
+    // The cell outlives the ticket, and must not keep its result.
     fn drop(&mut self) {
         let state = std::mem::replace(&mut *self.cell.state.lock(), State::Unwanted);
         drop(state);
@@ -155,7 +154,7 @@ impl<W: Workload> Drop for Ticket<W> {
 }
 
 impl<W: Workload> Drop for TicketReply<W> {
-    // Runs after `deliver` too: this is the one place that wakes the waiter.
+    // Runs after `deliver` too, and is the only place that wakes the waiting thread.
     fn drop(&mut self) {
         let mut state = self.cell.state.lock();
         if matches!(*state, State::Pending) {
@@ -171,7 +170,7 @@ mod tests {
     use crate::record::{DeviceInfo, Recorder};
     use crate::workload::{Extent, ReadViews, WriteViews};
 
-    /// Items that tell who still has them.
+    /// Items whose owners can be counted.
     struct Counted;
 
     impl Workload for Counted {

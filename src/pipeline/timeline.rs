@@ -1,12 +1,11 @@
-//! A timeline of slots and stages: which of them was at what when, for some batches
-//! of many.
+//! [`Timeline`]: what slots and stages did when, for a sample of the batches.
 //!
-//! Batches are sampled in windows of consecutive ones, so that neighbours are seen
-//! beside each other. Host spans are taken by the stages; spans of the device come
-//! from the timestamps of a timed replay (`crate::replay::timed`).
+//! Batches are sampled in windows of consecutive ones, to show how neighbours overlap. The stages
+//! record the spans of the host; the spans of the device come from the timestamps of a timed replay
+//! (`crate::replay::timed`).
 
 mod chrome;
-mod svg;
+mod drawing;
 
 use crate::backend::{TIMESTAMPS, Timestamps, host_ns};
 use crate::error::{Error, Result};
@@ -15,14 +14,15 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Which batches a timeline is taken of.
+/// Which batches a timeline samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineConfig {
-    /// A window begins every so many batches.
+    /// The number of batches from one window to the next.
     pub every: u64,
-    /// Consecutive batches of a window; `None` for two of each slot, and two.
+    /// The number of consecutive batches in a window; `None` for two per slot plus two.
     pub window: Option<u64>,
-    /// The most spans that are kept; then the oldest go. A batch has up to eight.
+    /// The largest number of spans that are kept; beyond it the oldest are dropped. A batch has up
+    /// to eight.
     pub spans_max: usize,
 }
 
@@ -40,7 +40,7 @@ impl TimelineConfig {
     pub(super) fn check(&self) -> Result<()> {
         let refused = |text: String, fix: &str| Err(Error::config(text).fix(fix));
         if self.every == 0 || self.window == Some(0) {
-            let text = "a timeline with every = 0 or window = 0 is of no batch";
+            let text = "a timeline with every = 0 or window = 0 samples no batch";
             return refused(text.to_owned(), "set at least 1");
         }
         if self.spans_max < SpanKind::ALL.len() {
@@ -51,24 +51,24 @@ impl TimelineConfig {
     }
 }
 
-/// What goes on in a span.
+/// The activity of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpanKind {
-    /// Stage one has the batch, and no free slot for it.
+    /// Stage one waits for a free slot.
     Stall,
     /// Stage one writes items into pinned memory.
     Fill,
-    /// Stage one gives the batch to the device.
+    /// Stage one submits the batch to the device.
     Submit,
-    /// The device has it, from its submission until it was seen done.
+    /// The batch is in flight, from submission until it was found done.
     Flight,
-    /// Stage three reads results out.
+    /// Stage three reads the results.
     Unpack,
-    /// The device begins, and copies in.
+    /// The device uploads: from its start to its last upload.
     Upload,
-    /// The device computes: from its last upload to its last kernel.
+    /// The device runs kernels: from the last upload to the last kernel.
     Kernels,
-    /// The device copies out: from its last kernel to its last download.
+    /// The device downloads: from the last kernel to the last download.
     Download,
 }
 
@@ -85,7 +85,7 @@ impl SpanKind {
         SpanKind::Download,
     ];
 
-    /// Those that the device is at, in order.
+    /// The activities of the device, in order.
     pub const OF_DEVICE: [SpanKind; 3] = [SpanKind::Upload, SpanKind::Kernels, SpanKind::Download];
 
     /// The name in traces.
@@ -102,44 +102,44 @@ impl SpanKind {
         }
     }
 
-    /// Whether the device says so.
+    /// Whether this is an activity of the device.
     pub fn is_of_device(self) -> bool {
         SpanKind::OF_DEVICE.contains(&self)
     }
 }
 
-/// Some time of one batch.
+/// An activity of one batch, from start to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The batch's number, counted from 0 over all that were given to a device.
+    /// The batch's number among all batches that were submitted, counted from 0.
     pub batch: u64,
     /// Its slot, counted over all devices.
     pub slot: usize,
-    /// What goes on.
+    /// The activity.
     pub kind: SpanKind,
-    /// From, in nanoseconds of [`host_ns`].
+    /// The start, in nanoseconds of [`host_ns`].
     pub start_ns: u64,
-    /// To.
+    /// The end, in nanoseconds of [`host_ns`].
     pub end_ns: u64,
 }
 
-/// The spans of the batches that were sampled.
+/// The spans of the sampled batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// By their start.
+    /// The spans, sorted by start.
     pub spans: Vec<Span>,
     /// Slots of all devices.
     pub slots: usize,
-    /// Batches that were given to a device, sampled or not.
+    /// The number of batches that were submitted, sampled or not.
     pub batches: u64,
-    /// Spans that went to make room for later ones.
+    /// The number of spans that were dropped to make room.
     pub spans_dropped: u64,
 }
 
 impl Timeline {
-    /// How many uploads, kernels' parts and downloads of all slots went on at once on
-    /// average, while any did: the sum of their spans by the time that they cover. 1
-    /// is one after the other. `None` without spans of a device.
+    /// The average number of device activities at the same time, while there is any: the sum of all
+    /// device spans divided by the time that they cover. 1 means that they run in sequence. `None`
+    /// without device spans.
     pub fn device_overlap(&self) -> Option<f64> {
         let of_device = self.spans.iter().filter(|span| span.kind.is_of_device());
         let ranges: Vec<(u64, u64)> = of_device.map(|span| (span.start_ns, span.end_ns)).collect();
@@ -148,7 +148,7 @@ impl Timeline {
         (covered > 0).then(|| sum as f64 / covered as f64)
     }
 
-    /// The numbers of sampled batches, as ranges of consecutive ones.
+    /// The numbers of the sampled batches, as ranges.
     pub fn windows(&self) -> Vec<std::ops::Range<u64>> {
         let mut batches: Vec<u64> = self.spans.iter().map(|span| span.batch).collect();
         batches.sort_unstable();
@@ -164,7 +164,7 @@ impl Timeline {
     }
 }
 
-/// The time that ranges cover together.
+/// The length of the union of ranges.
 fn covered_ns(mut ranges: Vec<(u64, u64)>) -> u64 {
     ranges.sort_unstable();
     let (mut covered, mut reached) = (0, 0);
@@ -175,11 +175,11 @@ fn covered_ns(mut ranges: Vec<(u64, u64)>) -> u64 {
     covered
 }
 
-/// Says which batches are sampled, and keeps their spans.
+/// Selects the batches to sample, and keeps their spans.
 pub(super) struct Sampler {
     every: u64,
     window: u64,
-    /// Batches until every slot has used its graphs, and made those with timestamps.
+    /// The number of batches until every slot has used its graphs and made those with timestamps.
     warm: u64,
     slots: usize,
     spans_max: usize,
@@ -189,7 +189,7 @@ pub(super) struct Sampler {
 
 impl Sampler {
     pub(super) fn new(config: &TimelineConfig, slots: usize) -> Self {
-        // Moments are counted from here on, if nobody asked before.
+        // The clock of `host_ns` starts at its first call.
         host_ns(Instant::now());
         Sampler {
             every: config.every,
@@ -202,8 +202,8 @@ impl Sampler {
         }
     }
 
-    /// Whether a batch is in a window. The first batches are, so that short runs are
-    /// seen, and a whole window after they have warmed up.
+    /// Whether to sample a batch. The first batches are sampled, for the sake of short runs, and
+    /// then windows after the warm-up.
     pub(super) fn wants(&self, batch: u64) -> bool {
         match batch.checked_sub(self.warm) {
             None => true,
@@ -228,8 +228,7 @@ impl Sampler {
         });
     }
 
-    /// Keeps what the device was at, of a batch that was in flight between two
-    /// moments of the host.
+    /// Keeps the device spans of a batch that was in flight from `submitted` to `seen`.
     pub(super) fn add_timestamps(
         &self,
         (batch, slot): (u64, usize),
@@ -261,7 +260,7 @@ impl Sampler {
         spans.push_back(span);
     }
 
-    /// What was kept so far.
+    /// The timeline so far.
     pub(super) fn timeline(&self, batches: u64) -> Timeline {
         let mut spans: Vec<Span> = self.spans.lock().iter().copied().collect();
         spans.sort_by_key(|span| (span.start_ns, span.end_ns));
@@ -274,9 +273,8 @@ impl Sampler {
     }
 }
 
-/// Timestamps in the order of the stages: one that was met before an earlier stage was
-/// over counts from there. `None` where one is missing, and where all lie outside
-/// the flight, as the steps of a simulated device do.
+/// Makes timestamps monotonic: each is at least the one before. `None` if one is missing, or if all
+/// lie outside the flight, as those of a simulated device do.
 fn moments(timestamps: Timestamps, submitted: u64, seen: u64) -> Option<[u64; TIMESTAMPS]> {
     let mut moments = [0; TIMESTAMPS];
     let mut reached = 0;
@@ -333,7 +331,7 @@ mod tests {
     fn timestamps_become_spans_that_follow_each_other() {
         let timestamps = [Some(10), Some(25), Some(20), Some(40)];
         assert_eq!(moments(timestamps, 5, 50), Some([10, 25, 25, 40]));
-        assert_eq!(moments(timestamps, 41, 50), None, "before it was given");
+        assert_eq!(moments(timestamps, 41, 50), None, "before submission");
         assert_eq!(moments([Some(1), None, Some(2), Some(3)], 0, 9), None);
     }
 

@@ -1,21 +1,21 @@
-//! Stage one: a batch into a free slot's pinned memory, by several threads on
-//! disjoint views.
+//! Stage one: writes a batch into a free slot's pinned memory, by several threads on disjoint
+//! views.
 
 use super::batch::{Batch, Entry};
-use super::program::Program;
+use super::recorded::RecordedWorkload;
 use super::slot::{Filled, Filling, Free, Slot};
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{HEADER_ITEMS, HEADER_LEN};
 use crate::workload::{Extent, Workload, WriteViews};
 use rayon::ThreadPool;
 
-/// Batches under this much are written, and read, by one thread: less than it
-/// takes to ask another.
+/// Smaller batches are written and read by one thread: that takes less time than handing work to
+/// another.
 pub(super) const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
-/// Writes the batch into the slot and chooses its bucket.
+/// Writes the batch into the slot, which is then ready to submit.
 pub(crate) fn fill<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: Slot<Free>,
     mut batch: Batch<W>,
@@ -26,9 +26,9 @@ pub(crate) fn fill<W: Workload>(
     slot.filled(batch, total, program.buckets())
 }
 
-/// Writes the batch into the slot's memory, with these values of the uniforms.
+/// Writes the batch and its header, with these values of the uniforms, into the slot's memory.
 pub(super) fn write<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: &mut Slot<Filling>,
     batch: &mut Batch<W>,
@@ -67,7 +67,7 @@ pub(super) fn write_header(
 }
 
 fn write_in_turn<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
     mut views: WriteViews<'_>,
 ) {
@@ -76,9 +76,9 @@ fn write_in_turn<W: Workload>(
     }
 }
 
-/// Halves the entries until what is left is one, or small.
+/// Writes halves of the entries in parallel, down to one entry or [`PARALLEL_BYTES_MIN`].
 fn write_entries<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
     mut views: WriteViews<'_>,
 ) {
@@ -95,32 +95,37 @@ fn write_entries<W: Workload>(
 }
 
 fn spanned<W: Workload>(entries: &[Entry<W>]) -> Extent {
-    let extents = entries.iter().filter_map(|entry| entry.place.as_ref().ok());
-    extents.fold(Extent::default(), |sum, place| {
-        sum.checked_add(place.extent)
+    let extents = entries
+        .iter()
+        .filter_map(|entry| entry.location.as_ref().ok());
+    extents.fold(Extent::default(), |sum, location| {
+        sum.checked_add(location.extent)
             .expect("within the batch's total")
     })
 }
 
 fn write_entry<W: Workload>(
-    program: &Program<W>,
+    program: &RecordedWorkload<W>,
     entry: &mut Entry<W>,
     views: &mut WriteViews<'_>,
 ) {
-    let Ok(place) = entry.place else { return };
-    let mut own = views.split_off(place.extent);
+    let Ok(location) = entry.location else { return };
+    let mut own = views.split_off(location.extent);
     let written = program.guarded(|| {
-        program
-            .workload
-            .write(&program.buffers, &entry.item, place.at, &mut own.reborrow())
+        program.workload.write(
+            &program.buffers,
+            &entry.item,
+            location.at,
+            &mut own.reborrow(),
+        )
     });
     if let Err(error) = written.within(|| "write") {
         own.zero();
-        entry.place = Err(error);
+        entry.location = Err(error);
     }
 }
 
-/// Runs an embedder's code; a panic fails the item and nothing else.
+/// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(work).unwrap_or_else(|panic| {
         let message = format!("the workload panicked: {panic}");

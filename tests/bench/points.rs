@@ -155,7 +155,7 @@ fn other_programs_are_asked_between_repetitions_and_compared() {
         figures
             .flags
             .iter()
-            .any(|flag| flag.contains("two 1 comes to other outputs"))
+            .any(|flag| flag.contains("the outputs of two 1 differ"))
     );
 }
 
@@ -207,8 +207,8 @@ fn a_run_that_is_ended_keeps_what_it_measured() {
             ..small()
         },
     ];
-    let subject = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
-    let records = session.measure(&points, subject, |number, _, _| number < 1);
+    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    let records = session.measure(&points, benchmark, |number, _, _| number < 1);
     assert_eq!(records.len(), 1);
     assert_eq!(figures(&records[0]).period_ns.len(), 1);
 }

@@ -1,5 +1,5 @@
-//! The report in a browser: it fits its window at either width, on light and dark
-//! grounds. Without a Chromium these tests say "skipped: no Chromium".
+//! The report in a browser: it fits its window at either width, on light and dark grounds. Without
+//! a Chromium these tests say "skipped: no Chromium".
 
 use crate::made_up_run;
 
@@ -133,7 +133,7 @@ for (const svg of document.querySelectorAll('figure svg[role=img]')) {
       wrong.push(says + 'leaves the drawing: ' + at.left + ' to ' + at.right);
     if (at.top < box.top - 6 || at.bottom > box.bottom + 6) wrong.push(says + 'leaves it up or down');
     if (at.height < 11) wrong.push(says + 'is too small to read');
-    const onBar = text.getAttribute('fill') === '#1B2431';
+    const onBar = text.classList.contains('on-bar');
     if (!onBar && contrast(getComputedStyle(text).fill, ground(svg)) < 4.5)
       wrong.push(says + 'does not stand out');
     for (const [other, its] of boxes) {
@@ -253,13 +253,13 @@ fn what_is_wrong_with_a_page_is_seen() {
     assert!(wide.contains("the page is"), "{wide}");
     let pale = broken("--ink: #1b2430", "--ink: #cccccc");
     assert!(pale.contains("does not stand out"), "{pale}");
-    let words = "<text x=\"400\" y=\"400\" font-size=\"100\">words</text>";
+    let words = "<text class=\"text\" x=\"50\" y=\"50\">words</text>";
     let end = "</svg>\n</div></figure>";
     let twice = broken(end, &format!("{words}{words}{end}"));
     assert!(twice.contains("overlaps \"words\""), "{twice}");
     let outside = broken(
         end,
-        &format!("{}{end}", words.replace("\"400\" y", "\"2800\" y")),
+        &format!("{}{end}", words.replace("\"50\" y", "\"350\" y")),
     );
     assert!(outside.contains("leaves the drawing"), "{outside}");
     // Both drawings at once, of which the wide one is too small to read.

@@ -338,12 +338,12 @@ fn a_drawing_has_a_line_a_hundred_residues_and_a_track_a_column() {
     let breaks = structure.residues.windows(2);
     let breaks = breaks.filter(|pair| pair[0].chain == pair[1].chain && pair[1].break_before);
     // One more of each in the key.
-    assert_eq!(count("<line class=\"chain\""), changes + 1);
-    assert_eq!(count("<line class=\"break\""), breaks.count() + 1);
+    assert_eq!(count("<polyline class=\"text chain\""), changes + 1);
+    assert_eq!(count("<polyline class=\"text break\""), breaks.count() + 1);
     assert_eq!(count("prefers-color-scheme: dark"), 1);
     let letters = drawn
         .lines()
-        .filter(|line| line.contains("class=\"letters\""));
+        .filter(|line| line.contains("class=\"text small middle\""));
     let sequence: String = letters
         .map(|line| line.split(['>', '<']).nth(2).unwrap())
         .collect();
@@ -353,22 +353,9 @@ fn a_drawing_has_a_line_a_hundred_residues_and_a_track_a_column() {
         .map(|residue| char::from(residue.aa));
     assert_eq!(sequence, expected.collect::<String>());
     let sheet = drawn.split("</style>").next().unwrap();
-    for class in drawn
-        .split("class=\"")
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next())
-    {
-        let known = [
-            "letters",
-            "quiet",
-            "label",
-            "name",
-            "small",
-            "number",
-            "bar other",
-        ];
-        let styled = sheet.contains(&format!(".{class} ")) || sheet.contains(&format!(".{class},"));
-        assert!(styled || known.contains(&class), "{class} has no style");
+    let classes = drawn.split("class=\"").skip(1);
+    for class in classes.flat_map(|rest| rest.split('"').next().unwrap().split(' ')) {
+        assert!(sheet.contains(&format!(".{class}")), "{class} has no style");
     }
     assert_eq!(count("<svg"), count("</svg>"));
     assert_eq!(count("<text"), count("</text>"));

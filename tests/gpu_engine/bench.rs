@@ -10,7 +10,7 @@ use tapeloop::bench::machine::describe;
 use tapeloop::bench::measure::{Session, Settings};
 use tapeloop::bench::point::{Axis, Point, Space, Work};
 use tapeloop::bench::record::{Outcome, Record};
-use tapeloop::bench::rig::Machine;
+use tapeloop::bench::runner::Machine;
 use tapeloop::bench::synthetic::Synthetic;
 
 fn session() -> Option<Session> {
@@ -43,8 +43,8 @@ fn points(work: Work) -> Vec<Point> {
 }
 
 fn measure(session: &mut Session, points: &[Point]) -> Vec<Record> {
-    let subject = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
-    session.measure(points, subject, |_, _, _| true)
+    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    session.measure(points, benchmark, |_, _, _| true)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceSlot, DeviceSlotId, DriverCalls,
     FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams, TIMESTAMPS, Timestamps,
 };
-use tapeloop::record::{BufferDecl, BufferId, DeviceInfo};
+use tapeloop::record::{BufferDecl, BufferId, DeviceInfo, Image};
 use tapeloop::replay::Buckets;
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Buffer, Error, Kernel, Recorder, Result, TwinLaunch};
@@ -233,14 +233,17 @@ unsafe impl DeviceSlot for EmptySlot {
     }
 }
 
-/// A chain of kernels over one number for each item. The device does not write what
-/// is read back.
+/// A chain of kernels over one number per item. They write nothing, so results are 0 on a real
+/// device.
 pub(crate) struct Nothing {
     kernels: usize,
     kernel: Kernel,
 }
 
-fn nothing(_: &mut TwinLaunch<'_>) {}
+/// The kernels' CPU twin.
+pub(crate) fn nothing(_: &mut TwinLaunch<'_>) {}
+
+const SOURCE: &str = "extern \"C\" __global__ void nothing(const unsigned*, unsigned*) {}";
 
 impl Nothing {
     pub(crate) fn new(kernels: usize) -> Self {
@@ -248,6 +251,8 @@ impl Nothing {
             .reads::<u32>("x")
             .updates::<u32>("y")
             .twin(nothing);
+        // SAFETY: the kernel touches no memory.
+        let kernel = unsafe { kernel.code(&Image::cuda("nothing.cu", SOURCE)) };
         Nothing { kernels, kernel }
     }
 

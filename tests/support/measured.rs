@@ -9,7 +9,7 @@ use tapeloop::bench::machine::describe;
 use tapeloop::bench::measure::{Session, Settings};
 use tapeloop::bench::point::{Point, Space, Work};
 use tapeloop::bench::record::{Figures, Outcome, Record};
-use tapeloop::bench::rig::Machine;
+use tapeloop::bench::runner::Machine;
 use tapeloop::bench::synthetic::Synthetic;
 
 /// A session on a CPU that may be tampered with.
@@ -44,8 +44,8 @@ pub(crate) fn small() -> Point {
 }
 
 pub(crate) fn measure(session: &mut Session, points: &[Point]) -> Vec<Record> {
-    let subject = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
-    session.measure(points, subject, |_, _, _| true)
+    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    session.measure(points, benchmark, |_, _, _| true)
 }
 
 pub(crate) fn figures(record: &Record) -> &Figures {

@@ -1,7 +1,7 @@
 //! A comparison as a table for a terminal.
 
 use super::{Compared, Comparison, Side, Verdict};
-use crate::bench::units;
+use crate::bench::format;
 use std::fmt;
 
 impl Verdict {
@@ -20,10 +20,10 @@ impl Verdict {
 
 impl Compared {
     fn cells(&self) -> [String; 7] {
-        let time = |ns: Option<f64>| ns.map_or_else(|| units::NONE.to_owned(), units::time);
-        let change = |ratio: Option<f64>| ratio.map(units::change).unwrap_or_default();
+        let time = |ns: Option<f64>| ns.map_or_else(|| format::NONE.to_owned(), format::time);
+        let change = |ratio: Option<f64>| ratio.map(format::change).unwrap_or_default();
         let interval = self.interval.map(|(low, high)| {
-            let (low, high) = (units::change(low), units::change(high));
+            let (low, high) = (format::change(low), format::change(high));
             format!("{low} to {high}")
         });
         [
@@ -63,7 +63,7 @@ impl fmt::Display for Comparison {
             "new",
             "time",
             "interval",
-            "by references",
+            "by other programs",
         ];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.points.iter().map(Compared::cells));
@@ -77,7 +77,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Words to the left, figures to the right; a column that says nothing is left out.
+/// Writes a table: words to the left, figures to the right. Leaves empty columns out.
 fn table(f: &mut fmt::Formatter<'_>, rows: &[[String; 7]]) -> fmt::Result {
     let width = |place: usize| {
         let cells = rows.iter().map(|row| row[place].chars().count());

@@ -1,31 +1,30 @@
-//! Where values stand on an axis, and its ticks.
+//! Axes: positions of values, and ticks.
 
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use std::ops::Range;
+use crate::svg::tick_step;
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// From zero, evenly.
+    /// Linear, from zero.
     Linear,
-    /// Powers of ten.
+    /// Logarithmic, with ticks at powers of ten.
     Decades,
-    /// Powers of two.
+    /// Logarithmic, with ticks at powers of two.
     Doublings,
-    /// Shares near 1: 90%, 99% and 99.9% at even distances.
+    /// For shares near 1: 90%, 99% and 99.9% are equally far apart.
     Tail,
 }
 
-/// An axis before its range is known.
+/// An axis without its range.
 #[derive(Clone, Copy)]
 pub(super) struct Axis {
     pub(super) title: &'static str,
     pub(super) scale: Scale,
-    /// Writes a tick's value.
+    /// Formats the value of a tick.
     pub(super) tick: fn(f64) -> String,
 }
 
-/// An axis with range and ticks, all by [`Axis::place`].
+/// The range of an axis and its ticks, in the units of [`Axis::place`].
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ruler {
     pub(super) low: f64,
@@ -33,22 +32,30 @@ pub(super) struct Ruler {
     pub(super) ticks: Vec<(f64, String)>,
 }
 
+impl Ruler {
+    /// Where a place stands between two coordinates of a drawing.
+    pub(super) fn between(&self, place: f64, from: f64, to: f64) -> f64 {
+        from + (place - self.low) / (self.high - self.low) * (to - from)
+    }
+}
+
 impl Axis {
-    /// Where a value stands; `None` where it has no place.
+    /// The position of a value on the scale; `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
-            // What cannot be divided further is nothing.
+            // Avoids subnormal numbers.
             Scale::Linear if value.abs() < 1e-60 => 0.0,
             Scale::Linear => value,
             Scale::Decades => value.log10(),
             Scale::Doublings => value.log2(),
             Scale::Tail => -(1.0 - value).log10(),
         };
-        // Beyond this nothing is left of a value when ranges are divided.
+        // Larger values overflow when ranges are divided.
         (place.is_finite() && place.abs() < 1e60).then_some(place)
     }
 
-    /// A ruler for all of `values`, with at most `ticks` ticks.
+    /// The range and ticks for `values`, with at most `ticks` ticks; `None` if no value has a
+    /// place.
     pub(super) fn ruler(&self, values: impl Iterator<Item = f64>, ticks: usize) -> Option<Ruler> {
         let places: Vec<f64> = values.filter_map(|value| self.place(value)).collect();
         let first = *places.first()?;
@@ -65,11 +72,11 @@ impl Axis {
 
     fn linear(&self, low: f64, high: f64, ticks: usize) -> Ruler {
         let high = if high > low { high } else { low + 1.0 };
-        let step = step((high - low) / ticks.max(1) as f64);
+        let step = tick_step(high - low, ticks.max(1) as f64);
         let first = (low / step).ceil() as i64;
         let last = (high / step).floor() as i64;
         let at = (first..=last).map(|tick| tick as f64 * step);
-        // Nothing is nothing in any unit.
+        // Zero needs no unit.
         let text = |value: f64| match value == 0.0 {
             true => "0".to_owned(),
             false => (self.tick)(value),
@@ -82,7 +89,7 @@ impl Axis {
     }
 
     fn decades(&self, low: f64, high: f64, ticks: usize) -> Ruler {
-        // At least a third of a decade, so that noise does not fill a chart.
+        // At least a third of a decade, so that noise does not fill the chart.
         let spare = ((0.35 - (high - low)) / 2.0)
             .max(0.04 * (high - low))
             .max(0.05);
@@ -97,7 +104,7 @@ impl Axis {
         const FINE: [f64; 9] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 5.0, 7.0, 8.5];
         let mut choices = vec![of(&FINE, 1), of(&[1.0, 2.0, 5.0], 1), of(&[1.0, 3.0], 1)];
         choices.extend((1..40).map(|every| of(&[1.0], every)));
-        // Fine ones only where there would be next to none else.
+        // Fine ticks only if there would be fewer than three otherwise.
         let plain = choices.iter().skip(1).find(|c| c.len() <= ticks);
         let chosen = match plain {
             Some(plain) if plain.len() >= 3 || choices[0].len() > ticks => plain.clone(),
@@ -135,7 +142,7 @@ impl Axis {
             let Some(place) = self.place(share).filter(|place| *place <= high) else {
                 continue;
             };
-            // The first stand close, and the last have many letters.
+            // The first ticks are close together, and the last have long labels.
             let text = (self.tick)(share);
             let room = 0.12 * text.chars().count() as f64 / ticks.max(1) as f64 * high;
             if kept.last().is_none_or(|(last, _)| place - last >= room) {
@@ -150,49 +157,6 @@ impl Axis {
     }
 }
 
-/// A ruler is a coordinate of plotters, over places.
-impl Ranged for Ruler {
-    type ValueType = f64;
-    type FormatOption = NoDefaultFormatting;
-
-    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
-        let part = (place - self.low) / (self.high - self.low);
-        from + (part * f64::from(to - from)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match hint.weight().allow_light_points() {
-            true => Vec::new(),
-            false => self.ticks.iter().map(|(place, _)| *place).collect(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
-    }
-}
-
-impl ValueFormatter<f64> for Ruler {
-    fn format(place: &f64) -> String {
-        place.to_string()
-    }
-
-    fn format_ext(&self, place: &f64) -> String {
-        let tick = self.ticks.iter().find(|(tick, _)| tick == place);
-        tick.map_or_else(|| Self::format(place), |(_, text)| text.clone())
-    }
-}
-
-/// The next round step: 1, 2 or 5 of a power of ten.
-fn step(least: f64) -> f64 {
-    let power = 10_f64.powf(least.log10().floor());
-    let round = [1.0, 2.0, 5.0, 10.0].into_iter();
-    let fits = round
-        .map(|part| part * power)
-        .find(|step| *step >= least * 0.999);
-    fits.unwrap_or(10.0 * power)
-}
-
 /// `99.9%` of a share.
 pub(super) fn share(value: f64) -> String {
     let text = format!("{:.4}", value * 100.0);
@@ -202,7 +166,7 @@ pub(super) fn share(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::units;
+    use crate::bench::format;
 
     fn texts(axis: &Axis, values: &[f64], ticks: usize) -> Vec<String> {
         let ruler = axis.ruler(values.iter().copied(), ticks).unwrap();
@@ -216,14 +180,14 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_no_more_than_fit() {
-        let bytes = axis(Scale::Doublings, units::bytes);
+        let bytes = axis(Scale::Doublings, format::bytes);
         assert_eq!(
             texts(&bytes, &[1024.0, 16_777_216.0], 5),
             ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB"]
         );
-        let time = axis(Scale::Decades, units::time_tick);
+        let time = axis(Scale::Decades, format::time_tick);
         assert_eq!(texts(&time, &[8e3, 3e6], 5), ["10 us", "100 us", "1 ms"]);
-        let linear = axis(Scale::Linear, units::time_tick);
+        let linear = axis(Scale::Linear, format::time_tick);
         assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 us", "40 us", "60 us"]);
         let tail = axis(Scale::Tail, share);
         assert_eq!(
@@ -239,7 +203,7 @@ mod tests {
     #[test]
     fn any_values_have_a_ruler_or_none() {
         for scale in [Scale::Linear, Scale::Decades, Scale::Doublings, Scale::Tail] {
-            let axis = axis(scale, units::plain);
+            let axis = axis(scale, format::plain);
             assert_eq!(axis.ruler([f64::NAN, f64::INFINITY].into_iter(), 5), None);
             for value in [5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1e300] {
                 let Some(ruler) = axis.ruler([value, value].into_iter(), 5) else {

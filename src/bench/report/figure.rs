@@ -1,11 +1,11 @@
-//! A chart on the page: heading, sentence, legend, and the chart for either room.
+//! A chart on the page: heading, caption, legend, and the drawing for wide and narrow screens.
 
-use super::canvas::{Room, svg};
+use super::layout::{Room, bar};
 use super::plot::Plot;
 use super::rows::Rows;
 use super::slots::Slots;
 use super::style::{Look, Shape};
-use crate::error::Result;
+use crate::svg::Svg;
 use maud::{Markup, PreEscaped, html};
 
 pub(super) enum Drawing {
@@ -15,13 +15,13 @@ pub(super) enum Drawing {
 }
 
 pub(super) struct Figure {
-    /// Its place on the page, for links and tests.
+    /// The element's id on the page, for links and tests.
     pub(super) id: String,
     pub(super) title: String,
-    /// What is to be seen, in a sentence or two.
+    /// What the chart shows, in a sentence or two.
     pub(super) caption: String,
     pub(super) drawing: Drawing,
-    /// Beside the names that the drawing has.
+    /// Looks with their names.
     pub(super) legend: Vec<(Look, String)>,
 }
 
@@ -39,7 +39,7 @@ impl Figure {
         })
     }
 
-    fn svg(&self, room: Room) -> Result<String> {
+    fn svg(&self, room: Room) -> String {
         let label = format!("{}. {}", self.title, self.caption);
         match &self.drawing {
             Drawing::Plot(plot) => plot.svg(room, &label),
@@ -48,42 +48,35 @@ impl Figure {
         }
     }
 
-    pub(super) fn markup(&self) -> Result<Markup> {
-        let (wide, narrow) = (self.svg(Room::Wide)?, self.svg(Room::Narrow)?);
-        // In a wide room lines have their names at their ends.
-        let named = matches!(self.drawing, Drawing::Plot(_));
-        let mut swatches = Vec::new();
-        for (look, name) in &self.legend {
-            swatches.push((swatch(*look)?, name));
-        }
-        Ok(html! {
+    pub(super) fn markup(&self) -> Markup {
+        // A wide plot has the names at the ends of its lines.
+        let only_narrow = matches!(self.drawing, Drawing::Plot(_));
+        html! {
             figure id=(self.id) {
                 h3 { (self.title) }
                 figcaption { (self.caption) }
-                @if !swatches.is_empty() {
-                    ul.legend.narrow[named] {
-                        @for (swatch, name) in &swatches {
-                            li { (PreEscaped(swatch)) (name) }
+                @if !self.legend.is_empty() {
+                    ul.legend.narrow[only_narrow] {
+                        @for (look, name) in &self.legend {
+                            li { (PreEscaped(swatch(*look))) (name) }
                         }
                     }
                 }
-                div.wide-drawing { (PreEscaped(wide)) }
-                div.narrow { (PreEscaped(narrow)) }
+                div.wide-drawing { (PreEscaped(self.svg(Room::Wide))) }
+                div.narrow { (PreEscaped(self.svg(Room::Narrow))) }
             }
-        })
+        }
     }
 }
 
-/// A piece of a line.
-fn swatch(look: Look) -> Result<String> {
-    svg((28.0, 14.0), None, |canvas| {
-        let line = [(1.0, 7.0), (27.0, 7.0)];
-        match (look.dashed, look.shape) {
-            (true, _) => canvas.dashes(&line, look.ink, 1.8)?,
-            (false, Shape::None) => {}
-            (false, Shape::Block) => return canvas.bar((6.0, 1.0), (22.0, 13.0), look.ink),
-            (false, _) => canvas.line(&line, look.ink, 2.2)?,
-        }
-        canvas.marker((14.0, 7.0), look)
-    })
+/// A piece of a line, or of a bar.
+fn swatch(look: Look) -> String {
+    let mut svg = Svg::default();
+    match look.shape {
+        Shape::Block => bar(&mut svg, look.ink, (6.0, 1.0), (22.0, 13.0)),
+        Shape::None if !look.dashed => {}
+        _ => look.line(&mut svg, &[(1.0, 7.0), (27.0, 7.0)]),
+    }
+    look.marker(&mut svg, (14.0, 7.0));
+    svg.element((28.0, 14.0), None)
 }

@@ -1,10 +1,10 @@
-//! A run as one page of HTML: a verdict in words, charts, tables. It needs no network
-//! and no script, and is drawn for wide and narrow rooms, on light and dark grounds.
+//! The report of a run: an HTML page with the results in words, charts and tables. The page needs
+//! no network and no script, and suits wide and narrow screens, and light and dark grounds.
 
 mod axis;
-mod canvas;
 mod charts;
 mod figure;
+mod layout;
 mod page;
 mod plot;
 mod rows;
@@ -17,17 +17,17 @@ mod verdict;
 
 pub use text::text;
 
-use super::points::{last_run, points};
+use super::merged::{last_run, merge};
 use super::record::Record;
 use crate::error::Result;
 
-/// The page of the last run among `records`.
+/// Makes the page of the last run in `records`.
 ///
 /// # Errors
-/// No records.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no records.
 pub fn html(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
-    let points = points(&records);
+    let points = merge(&records);
     let content = page::Content {
         run,
         records: &records,
@@ -35,5 +35,5 @@ pub fn html(records: &[Record]) -> Result<String> {
         words: verdict::words(run, &points),
         sections: charts::sections(&points, &run.limits),
     };
-    Ok(page::page(&content)?.into_string())
+    Ok(page::page(&content).into_string())
 }

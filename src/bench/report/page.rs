@@ -1,74 +1,61 @@
-//! The page around the charts.
+//! The HTML page.
 
 use super::charts::{Section, capital};
 use super::style;
 use super::verdict::Words;
-use crate::bench::points::{Point, full_title};
+use crate::bench::format;
+use crate::bench::merged::{MergedPoint, full_title};
 use crate::bench::record::{Limits, Outcome, Record, Run};
-use crate::bench::units;
-use crate::error::Result;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// All that the page shows.
+/// The content of the page.
 pub(super) struct Content<'a> {
     pub(super) run: &'a Run,
     pub(super) records: &'a [&'a Record],
-    pub(super) points: &'a [Point],
+    pub(super) points: &'a [MergedPoint],
     pub(super) words: Words,
     pub(super) sections: Vec<Section>,
 }
 
-pub(super) fn page(content: &Content<'_>) -> Result<Markup> {
+pub(super) fn page(content: &Content<'_>) -> Markup {
     let run = content.run;
-    let mut sections = Vec::new();
-    for section in &content.sections {
-        sections.push(drawn(section)?);
-    }
-    Ok(html! {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { "tapeloop bench: " (run.device) ", " (units::date(run.started_unix_s)) }
+                title { "tapeloop bench: " (run.device) ", " (format::date(run.started_unix_s)) }
                 style { (PreEscaped(style::sheet())) }
             }
             body {
                 main {
                     (refused(content.points))
-                    (flagged(content.points))
-                    p.kicker { "tapeloop bench, " (run.device) ", " (units::date(run.started_unix_s)) }
+                    p.kicker { "tapeloop bench, " (run.device) ", " (format::date(run.started_unix_s)) }
                     h1 { (capital(&content.words.headline)) }
                     @if !content.words.says.is_empty() {
                         ul.says { @for says in &content.words.says { li { (says) } } }
                     }
+                    (warnings(content.points))
                     (machine(run))
                     (limits(&run.limits))
-                    @for section in &sections { (section) }
+                    @for section in &content.sections {
+                        h2 { (section.title) }
+                        @for figure in &section.figures { (figure.markup()) }
+                    }
                     (notes(content.points))
                     h2 { "All points" }
-                    p { "Each as it was measured; charts put together what was measured more than once. "
+                    p { "One row per record; charts merge records of the same point. "
                         "Times and rates are medians of the repetitions." }
                     (super::tables::tables(content.records))
                 }
             }
         }
-    })
-}
-
-fn drawn(section: &Section) -> Result<Markup> {
-    let mut figures = Vec::new();
-    for figure in &section.figures {
-        figures.push(figure.markup()?);
     }
-    Ok(html! {
-        h2 { (section.title) }
-        @for figure in &figures { (figure) }
-    })
 }
 
-fn refused(points: &[Point]) -> Markup {
+fn refused(points: &[MergedPoint]) -> Markup {
     let refused = points.iter().filter_map(|point| match &point.outcome {
         Outcome::Refused(reason) => Some((full_title(&point.facts, points), reason)),
         Outcome::Measured(_) => None,
@@ -84,35 +71,40 @@ fn refused(points: &[Point]) -> Markup {
     }
 }
 
-/// What makes figures doubtful, with the points that it is said of.
-fn flagged(points: &[Point]) -> Markup {
-    let mut flags: Vec<(&str, Vec<String>)> = Vec::new();
-    let mut doubtful = 0;
+/// The warnings, folded, each with the points that it is about.
+fn warnings(points: &[MergedPoint]) -> Markup {
+    let mut warnings: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut noisy = 0;
     for point in points {
-        let said = point.figures().map_or(&[][..], |figures| &figures.flags);
-        doubtful += usize::from(!said.is_empty());
-        for flag in said {
+        let of_point = point.figures().map_or(&[][..], |figures| &figures.flags);
+        noisy += usize::from(!of_point.is_empty());
+        for warning in of_point {
             let title = full_title(&point.facts, points);
-            match flags.iter_mut().find(|(known, _)| known == flag) {
+            match warnings.iter_mut().find(|(known, _)| known == warning) {
                 Some((_, titles)) => titles.push(title),
-                None => flags.push((flag, vec![title])),
+                None => warnings.push((warning, vec![title])),
             }
         }
     }
+    let verb = if noisy == 1 { "is" } else { "are" };
     html! {
-        @if doubtful > 0 {
-            section.box.flagged {
-                h2 { "Doubtful figures at " (many(doubtful, "point")) }
-                ul { @for (flag, titles) in &flags { li { (flag) " (" (titles.join("; ")) ")" } } }
+        @if noisy > 0 {
+            details.box.flagged {
+                summary { (noisy) " of " (many(points.len(), "measurement")) " " (verb) " noisy" }
+                ul {
+                    @for (warning, titles) in &warnings {
+                        li { (capital(warning)) " (" (titles.join("; ")) ")" }
+                    }
+                }
             }
         }
     }
 }
 
-/// What else there is to say of other programs.
-fn notes(points: &[Point]) -> Markup {
+/// Notes on other programs, each once.
+fn notes(points: &[MergedPoint]) -> Markup {
     let mut notes: Vec<(&str, &str)> = Vec::new();
-    let figures = points.iter().filter_map(Point::figures);
+    let figures = points.iter().filter_map(MergedPoint::figures);
     for reference in figures.flat_map(|figures| &figures.references) {
         let note = (reference.name.as_str(), reference.note.as_str());
         if !note.1.is_empty() && !notes.contains(&note) {
@@ -121,7 +113,7 @@ fn notes(points: &[Point]) -> Markup {
     }
     html! {
         @if !notes.is_empty() {
-            h2 { "About the other programs" }
+            h2 { "Notes on other programs" }
             ul.says { @for (name, note) in &notes { li { b { (name) } ": " (note) } } }
         }
     }
@@ -136,7 +128,7 @@ fn many(count: usize, what: &str) -> String {
 
 fn machine(run: &Run) -> Markup {
     let or_none = |text: &str| match text {
-        "" => units::NONE.to_owned(),
+        "" => format::NONE.to_owned(),
         text => text.to_owned(),
     };
     let facts = [
@@ -148,7 +140,7 @@ fn machine(run: &Run) -> Markup {
         ("operating system", or_none(&run.os)),
         ("tapeloop", or_none(&run.version)),
         ("commit", or_none(&run.commit)),
-        ("started", units::date(run.started_unix_s)),
+        ("started", format::date(run.started_unix_s)),
     ];
     html! {
         section.box id="machine" {
@@ -162,8 +154,8 @@ fn machine(run: &Run) -> Markup {
 }
 
 fn limits(limits: &Limits) -> Markup {
-    let rate = |value: Option<f64>| value.map(units::bytes_per_s);
-    let time = |value: Option<f64>| value.map(units::time);
+    let rate = |value: Option<f64>| value.map(format::bytes_per_s);
+    let time = |value: Option<f64>| value.map(format::time);
     let all = [
         ("upload, alone", rate(limits.upload_bytes_per_s)),
         ("download, alone", rate(limits.download_bytes_per_s)),
@@ -185,7 +177,7 @@ fn limits(limits: &Limits) -> Markup {
         ),
         (
             "arithmetic, single precision",
-            limits.fma_per_s.map(units::fma_per_s),
+            limits.fma_per_s.map(format::fma_per_s),
         ),
         ("launch of a kernel, host time", time(limits.launch_ns)),
         (

@@ -1,12 +1,11 @@
-//! Lines over two axes.
+//! A chart of lines over two axes.
 
 use super::axis::{Axis, Ruler};
-use super::canvas::{Canvas, LETTER, LETTERS, Room, Stand, colour, drawn, font, sharp, svg, wrap};
-use super::style::{Ink, Look};
-use crate::error::Result;
-use plotters::prelude::*;
+use super::layout::{LETTER, Room, Stand, text, wrap};
+use super::style::Look;
+use crate::svg::{Ink, Svg, Xy};
 
-/// A point with its spread.
+/// A point with its range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dot {
     pub(super) x: f64,
@@ -32,18 +31,18 @@ pub(super) struct Plot {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) lines: Vec<Line>,
-    /// Two of the lines, between which the chart is shaded.
+    /// Two lines between which the chart is shaded.
     pub(super) shaded: Option<(usize, usize)>,
 }
 
-/// With more points than this a line is a curve, whose points are not marked.
+/// A line of more points is a curve: only its last point has a marker.
 const MARKED_MAX: usize = 24;
 
 const LINE_STEP: f64 = 15.0;
 
 const LABEL_LETTERS: usize = 24;
 
-/// A chart being drawn: where its values stand, in pixels.
+/// The axes of a chart and its area in pixels.
 struct Frame {
     x: Axis,
     y: Axis,
@@ -56,19 +55,27 @@ struct Frame {
 }
 
 impl Frame {
-    fn at(&self, x: f64, y: f64) -> Option<(f64, f64)> {
-        let part = |place: f64, ruler: &Ruler| (place - ruler.low) / (ruler.high - ruler.low);
-        let across = part(self.x.place(x)?, &self.across);
-        let up = part(self.y.place(y)?, &self.up);
-        Some((
-            self.left + across * (self.right - self.left),
-            self.bottom - up * (self.bottom - self.top),
-        ))
+    fn at(&self, x: f64, y: f64) -> Option<Xy> {
+        Some((self.across(self.x.place(x)?), self.up(self.y.place(y)?)))
+    }
+
+    fn across(&self, place: f64) -> f64 {
+        self.across.between(place, self.left, self.right)
+    }
+
+    fn up(&self, place: f64) -> f64 {
+        self.up.between(place, self.bottom, self.top)
+    }
+
+    /// The points of a line that have a place.
+    fn along(&self, line: &Line) -> Vec<Xy> {
+        let dots = line.dots.iter();
+        dots.filter_map(|dot| self.at(dot.x, dot.y)).collect()
     }
 }
 
 impl Plot {
-    /// Whether anything can be drawn.
+    /// Whether there is nothing to draw.
     pub(super) fn is_empty(&self) -> bool {
         self.dots().next().is_none()
     }
@@ -78,23 +85,24 @@ impl Plot {
         dots.filter(|dot| self.x.place(dot.x).is_some() && self.y.place(dot.y).is_some())
     }
 
-    pub(super) fn svg(&self, room: Room, label: &str) -> Result<String> {
+    pub(super) fn svg(&self, room: Room, label: &str) -> String {
         let size = (room.width(), room.choose(360.0, 300.0));
-        let frame = self.frame(room, size);
-        svg(size, Some(label), |canvas| {
-            let Some(frame) = frame else { return Ok(()) };
-            self.grid(canvas, &frame, size)?;
+        let mut svg = Svg::default();
+        if let Some(frame) = self.frame(room, size) {
+            self.grid(&mut svg, &frame, size);
             if let Some((one, other)) = self.shaded {
-                self.shade(canvas, &frame, one, other)?;
+                let mut around = frame.along(&self.lines[one]);
+                around.extend(frame.along(&self.lines[other]).into_iter().rev());
+                svg.polygon(format_args!("{} shade", Ink::Sky), &around);
             }
             for line in &self.lines {
-                self.line(canvas, &frame, line)?;
+                draw(&mut svg, &frame, line);
             }
-            match room {
-                Room::Wide => self.names(canvas, &frame),
-                Room::Narrow => Ok(()),
+            if room == Room::Wide {
+                self.names(&mut svg, &frame);
             }
-        })
+        }
+        svg.element(size, Some(label))
     }
 
     fn frame(&self, room: Room, (width, height): (f64, f64)) -> Option<Frame> {
@@ -122,112 +130,90 @@ impl Plot {
         })
     }
 
-    fn grid(&self, canvas: &Canvas<'_>, frame: &Frame, size: (f64, f64)) -> Result<()> {
-        let Frame { across, up, .. } = frame;
-        let mut chart = ChartBuilder::on(&canvas.area);
-        chart
-            .margin_top(sharp(frame.top))
-            .margin_right(sharp(size.0 - frame.right))
-            .margin_bottom(sharp(size.1 - frame.bottom - 24.0))
-            .x_label_area_size(sharp(24.0))
-            .y_label_area_size(sharp(frame.left));
-        let mut chart = drawn(chart.build_cartesian_2d(across.clone(), up.clone()))?;
-        let mesh = chart
-            .configure_mesh()
-            .axis_style(TRANSPARENT)
-            .set_all_tick_mark_size(sharp(6.0))
-            .bold_line_style(colour(Ink::Grid).stroke_width(sharp(1.0) as u32))
-            .light_line_style(TRANSPARENT)
-            .x_labels(across.ticks.len())
-            .y_labels(up.ticks.len())
-            .label_style(font(LETTERS, Ink::Quiet))
-            .draw();
-        drawn(mesh)?;
-        let floor = [(frame.left, frame.bottom), (frame.right, frame.bottom)];
-        canvas.line(&floor, Ink::Quiet, 1.0)?;
-        canvas.text((2.0, 13.0), self.y.title, Stand::Right, Ink::Text)?;
-        let under = ((frame.left + frame.right) / 2.0, size.1 - 9.0);
-        canvas.text(under, self.x.title, Stand::Middle, Ink::Text)
-    }
-
-    fn shade(&self, canvas: &Canvas<'_>, frame: &Frame, one: usize, other: usize) -> Result<()> {
-        let along = |line: &Line| -> Vec<(f64, f64)> {
-            let dots = line.dots.iter();
-            dots.filter_map(|dot| frame.at(dot.x, dot.y)).collect()
-        };
-        let mut around = along(&self.lines[one]);
-        around.extend(along(&self.lines[other]).into_iter().rev());
-        canvas.shade(&around, Ink::Sky)
-    }
-
-    fn line(&self, canvas: &Canvas<'_>, frame: &Frame, line: &Line) -> Result<()> {
-        let dots = line.dots.iter();
-        let places: Vec<(f64, f64)> = dots.filter_map(|dot| frame.at(dot.x, dot.y)).collect();
-        for dot in &line.dots {
-            let ends = (frame.at(dot.x, dot.low), frame.at(dot.x, dot.high));
-            if let (Some(low), Some(high)) = ends {
-                // A marker covers what is shorter.
-                if low.1 - high.1 > 8.0 {
-                    canvas.line(&[low, high], line.look.ink, 1.4)?;
-                }
-            }
+    fn grid(&self, svg: &mut Svg, frame: &Frame, size: Xy) {
+        let &Frame {
+            left,
+            right,
+            top,
+            bottom,
+            ..
+        } = frame;
+        for (place, tick) in &frame.across.ticks {
+            let x = frame.across(*place);
+            svg.line(Ink::Grid, &[(x, top), (x, bottom)]);
+            text(svg, Ink::Quiet, (x, bottom + 12.0), Stand::Middle, tick);
         }
-        if places.len() > 1 {
-            match line.look.dashed {
-                true => canvas.dashes(&places, line.look.ink, 1.8)?,
-                false => canvas.line(&places, line.look.ink, 2.2)?,
-            }
+        for (place, tick) in &frame.up.ticks {
+            let y = frame.up(*place);
+            svg.line(Ink::Grid, &[(left, y), (right, y)]);
+            text(svg, Ink::Quiet, (left - 8.0, y), Stand::Left, tick);
         }
-        let marked = match places.len() {
-            count if count > MARKED_MAX => &places[count - 1..],
-            _ => &places[..],
-        };
-        marked
-            .iter()
-            .try_for_each(|place| canvas.marker(*place, line.look))
+        svg.line(Ink::Quiet, &[(left, bottom), (right, bottom)]);
+        text(svg, Ink::Text, (2.0, 13.0), Stand::Right, self.y.title);
+        let under = ((left + right) / 2.0, size.1 - 9.0);
+        text(svg, Ink::Text, under, Stand::Middle, self.x.title);
     }
 
-    /// Names to the right, with their signs, each beside its line's end or as near as the
-    /// others allow.
-    fn names(&self, canvas: &Canvas<'_>, frame: &Frame) -> Result<()> {
-        let mut names: Vec<(f64, (f64, f64), &Line)> = Vec::new();
+    /// Writes names to the right, with their signs, each next to the end of its line or as near as
+    /// the other names allow.
+    fn names(&self, svg: &mut Svg, frame: &Frame) {
+        let mut names: Vec<(f64, f64, &Line)> = Vec::new();
         for line in &self.lines {
-            let places = line.dots.iter().filter_map(|dot| frame.at(dot.x, dot.y));
-            if let Some(end) = places.max_by(|one, other| one.0.total_cmp(&other.0)) {
-                // Lines that end together stand in the order that they come in.
-                let start = line.dots.iter().find_map(|dot| frame.at(dot.x, dot.y));
-                let start = start.map_or(end.1, |start| start.1);
-                names.push((end.1 + 0.05 * start, end, line));
+            let places = frame.along(line);
+            if let Some(end) = places.iter().max_by(|one, other| one.0.total_cmp(&other.0)) {
+                // Lines that end together stand in the order in which they start.
+                names.push((end.1 + 0.05 * places[0].1, end.1, line));
             }
         }
         names.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let heights = names
+        let rows = names
             .iter()
-            .map(|(_, _, line)| wrap(&line.name, LABEL_LETTERS).len() as f64 * LINE_STEP + 3.0);
+            .map(|(.., line)| wrap(&line.name, LABEL_LETTERS));
+        let rows: Vec<Vec<String>> = rows.collect();
+        let heights = rows.iter().map(|rows| rows.len() as f64 * LINE_STEP + 3.0);
         let heights: Vec<f64> = heights.collect();
-        let middles: Vec<f64> = names.iter().map(|(_, end, _)| end.1).collect();
-        let middles = spread_out(&middles, &heights, frame.top - 10.0, frame.bottom + 14.0);
-        for ((.., line), middle) in names.iter().zip(middles) {
+        let ends: Vec<f64> = names.iter().map(|(_, end, _)| *end).collect();
+        let middles = spread_out(&ends, &heights, frame.top - 10.0, frame.bottom + 14.0);
+        for (((.., line), rows), middle) in names.iter().zip(rows).zip(middles) {
             let x = frame.right + 38.0;
-            let sign = [(x - 28.0, middle), (x - 6.0, middle)];
-            match line.look.dashed {
-                true => canvas.dashes(&sign, line.look.ink, 1.8)?,
-                false => canvas.line(&sign, line.look.ink, 2.2)?,
-            }
-            canvas.marker((x - 17.0, middle), line.look)?;
-            let lines = wrap(&line.name, LABEL_LETTERS);
-            let first = middle - (lines.len() - 1) as f64 * LINE_STEP / 2.0;
-            for (place, text) in lines.iter().enumerate() {
+            line.look
+                .line(svg, &[(x - 28.0, middle), (x - 6.0, middle)]);
+            line.look.marker(svg, (x - 17.0, middle));
+            let first = middle - (rows.len() - 1) as f64 * LINE_STEP / 2.0;
+            for (place, row) in rows.iter().enumerate() {
                 let y = first + place as f64 * LINE_STEP;
-                canvas.text((x, y), text, Stand::Right, Ink::Text)?;
+                text(svg, Ink::Text, (x, y), Stand::Right, row);
             }
         }
-        Ok(())
     }
 }
 
-/// Middles of things of some heights that do not overlap: in their order, each as near
-/// to where it would stand alone as a push down and one up again leave it.
+/// Draws a line with the markers of its points, and the range of each.
+fn draw(svg: &mut Svg, frame: &Frame, line: &Line) {
+    for dot in &line.dots {
+        let ends = (frame.at(dot.x, dot.low), frame.at(dot.x, dot.high));
+        if let (Some(low), Some(high)) = ends
+            // The marker covers shorter ones.
+            && low.1 - high.1 > 8.0
+        {
+            svg.line(line.look.ink, &[low, high]);
+        }
+    }
+    let places = frame.along(line);
+    if places.len() > 1 {
+        line.look.line(svg, &places);
+    }
+    let marked = match places.len() {
+        count if count > MARKED_MAX => &places[count - 1..],
+        _ => &places[..],
+    };
+    for place in marked {
+        line.look.marker(svg, *place);
+    }
+}
+
+/// The middles of things of some heights, moved apart so that they do not overlap and lie between
+/// `top` and `bottom`. Pushes them down from the top, then up from the bottom.
 fn spread_out(wanted: &[f64], heights: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut middles = wanted.to_vec();
     let mut free = top;

@@ -1,29 +1,29 @@
-//! Bars or dots in rows, under headings.
+//! A chart of bars or dots in rows, under headings.
 
 use super::axis::{Axis, Ruler};
-use super::canvas::{Canvas, LETTER, Room, Stand, cut, svg};
-use super::style::{Ink, Look};
-use crate::error::Result;
+use super::layout::{LETTER, Room, Stand, bar, cut, text};
+use super::style::Look;
+use crate::svg::{Ink, Svg};
 
 pub(super) struct Row {
-    /// Stands above the row, and what is added where there is room.
+    /// The heading above the row, and what a wide screen adds to it.
     pub(super) heading: Option<(String, String)>,
     pub(super) label: String,
     pub(super) look: Look,
     pub(super) value: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The value in words, at the row's end.
+    /// The value as text, at the end of the row.
     pub(super) text: String,
 }
 
 pub(super) struct Rows {
     pub(super) axis: Axis,
-    /// Bars from the axis' beginning, or dots.
+    /// Whether rows have bars, or dots.
     pub(super) bars: bool,
-    /// A line across all rows.
+    /// A value with a line across all rows.
     pub(super) rule: Option<f64>,
-    /// What the axis has to hold besides the rows.
+    /// More values that the axis must include.
     pub(super) holds: Vec<f64>,
     pub(super) rows: Vec<Row>,
 }
@@ -31,50 +31,53 @@ pub(super) struct Rows {
 const FOOT: f64 = 46.0;
 const HEADING: f64 = 28.0;
 
-/// Where rows stand, in pixels.
+/// The layout of the rows, in pixels.
 struct Frame {
     axis: Axis,
     ruler: Ruler,
     room: Room,
     left: f64,
     right: f64,
-    /// Where the texts at the ends begin or, in little room, end.
+    /// Where the text at the end of a row begins or, on a narrow screen, ends.
     end: f64,
 }
 
 impl Frame {
     fn at(&self, value: f64) -> Option<f64> {
-        let part = (self.axis.place(value)? - self.ruler.low) / (self.ruler.high - self.ruler.low);
-        Some(self.left + part * (self.right - self.left))
+        Some(self.x(self.axis.place(value)?))
+    }
+
+    fn x(&self, place: f64) -> f64 {
+        self.ruler.between(place, self.left, self.right)
     }
 
     fn row(&self) -> f64 {
         self.room.choose(25.0, 40.0)
     }
 
-    /// Of a bar.
+    /// Half the height of a bar.
     fn half(&self) -> f64 {
         self.room.choose(7.0, 6.0)
     }
 }
 
 impl Rows {
-    /// Whether anything can be drawn.
+    /// Whether there is nothing to draw.
     pub(super) fn is_empty(&self) -> bool {
         self.rows
             .iter()
             .all(|row| self.axis.place(row.value).is_none())
     }
 
-    pub(super) fn svg(&self, room: Room, label: &str) -> Result<String> {
-        let frame = self.frame(room);
+    pub(super) fn svg(&self, room: Room, label: &str) -> String {
         let headings = self.rows.iter().filter(|row| row.heading.is_some()).count();
         let row = room.choose(25.0, 40.0);
         let height = FOOT + 4.0 + headings as f64 * HEADING + self.rows.len() as f64 * row;
-        svg((room.width(), height), Some(label), |canvas| match frame {
-            None => Ok(()),
-            Some(frame) => self.draw(canvas, &frame, height),
-        })
+        let mut svg = Svg::default();
+        if let Some(frame) = self.frame(room) {
+            self.draw(&mut svg, &frame, height);
+        }
+        svg.element((room.width(), height), Some(label))
     }
 
     fn frame(&self, room: Room) -> Option<Frame> {
@@ -99,100 +102,104 @@ impl Rows {
         })
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, height: f64) -> Result<()> {
+    fn draw(&self, svg: &mut Svg, frame: &Frame, height: f64) {
         let bottom = height - FOOT;
-        let part = |place: f64| (place - frame.ruler.low) / (frame.ruler.high - frame.ruler.low);
-        let x = |place: f64| frame.left + part(place) * (frame.right - frame.left);
-        let ticks: Vec<(f64, &String)> = frame
-            .ruler
-            .ticks
-            .iter()
-            .map(|(place, text)| (x(*place), text))
-            .collect();
-        for (x, text) in &ticks {
-            canvas.text(
-                (x.max(12.0), bottom + 12.0),
-                text,
-                Stand::Middle,
-                Ink::Quiet,
-            )?;
+        let ticks = frame.ruler.ticks.iter();
+        let ticks: Vec<(f64, &String)> = ticks.map(|(at, text)| (frame.x(*at), text)).collect();
+        for (x, tick) in &ticks {
+            let under = (x.max(12.0), bottom + 12.0);
+            text(svg, Ink::Quiet, under, Stand::Middle, tick);
         }
         let under = ((frame.left + frame.right) / 2.0, height - 9.0);
-        canvas.text(under, self.axis.title, Stand::Middle, Ink::Text)?;
+        text(svg, Ink::Text, under, Stand::Middle, self.axis.title);
+        let rule = self.rule.and_then(|rule| frame.at(rule));
         let mut y = 4.0;
-        let mut marks = Vec::new();
         for row in &self.rows {
             if let Some((heading, more)) = &row.heading {
-                let heading = frame
-                    .room
-                    .choose(format!("{heading}{more}"), heading.clone());
-                let heading = cut(&heading, frame.room.choose(100, 44));
-                canvas.heading((2.0, y + HEADING / 2.0 + 3.0), &heading)?;
+                let both = format!("{heading}{more}");
+                let heading = frame.room.choose(cut(&both, 100), cut(heading, 44));
+                let class = format_args!("{} strong", Ink::Text);
+                svg.text(class, (2.0, y + HEADING / 2.0 + 7.4), &heading);
                 y += HEADING;
             }
-            marks.push((row, self.words(canvas, frame, row, y)?));
+            let middle = self.words(svg, frame, row, y);
             y += frame.row();
-        }
-        let rule = self.rule.and_then(|rule| frame.at(rule));
-        for (row, middle) in marks {
-            // Not through words.
+            // Short of the words above and below.
             let half = frame.room.choose(12.5, 9.0);
             let across = |x: f64| [(x, middle - half), (x, middle + half)];
             for (x, _) in &ticks {
-                canvas.line(&across(*x), Ink::Grid, 1.0)?;
+                svg.line(Ink::Grid, &across(*x));
             }
-            // Above bars, which would hide it, and below dots, which it would hide.
+            // Over a bar, which would hide it, and under a dot.
             if self.bars {
-                self.mark(canvas, frame, row, middle)?;
+                mark_bar(svg, frame, row, middle);
             }
             if let Some(x) = rule {
-                canvas.line(&across(x), Ink::Quiet, 1.6)?;
+                svg.line(Ink::Quiet, &across(x));
             }
             if !self.bars {
-                self.mark(canvas, frame, row, middle)?;
+                mark_dot(svg, frame, row, middle);
             }
         }
-        Ok(())
     }
 
-    /// What a row says, and its track; returns where its middle is.
-    fn words(&self, canvas: &Canvas<'_>, frame: &Frame, row: &Row, top: f64) -> Result<f64> {
+    /// Writes a row's label and its value, and draws its track. Returns the middle of the track.
+    fn words(&self, svg: &mut Svg, frame: &Frame, row: &Row, top: f64) -> f64 {
         let middle = match frame.room {
             Room::Wide => {
                 let middle = top + frame.row() / 2.0;
                 let letters = ((frame.left - 12.0) / LETTER) as usize + 1;
                 let label = cut(&row.label, letters);
-                canvas.text((frame.left - 10.0, middle), &label, Stand::Left, Ink::Text)?;
-                canvas.text((frame.end, middle), &row.text, Stand::Right, Ink::Quiet)?;
+                text(
+                    svg,
+                    Ink::Text,
+                    (frame.left - 10.0, middle),
+                    Stand::Left,
+                    &label,
+                );
+                text(
+                    svg,
+                    Ink::Quiet,
+                    (frame.end, middle),
+                    Stand::Right,
+                    &row.text,
+                );
                 middle
             }
             Room::Narrow => {
                 let words = top + 11.0;
                 let letters = 46_usize.saturating_sub(row.text.chars().count());
                 let label = cut(&row.label, letters);
-                canvas.text((frame.left, words), &label, Stand::Right, Ink::Text)?;
-                canvas.text((frame.end, words), &row.text, Stand::Left, Ink::Quiet)?;
+                text(svg, Ink::Text, (frame.left, words), Stand::Right, &label);
+                text(svg, Ink::Quiet, (frame.end, words), Stand::Left, &row.text);
                 top + 27.0
             }
         };
         let half = if self.bars { frame.half() } else { 1.0 };
-        let (from, to) = ((frame.left, middle - half), (frame.right, middle + half));
-        canvas.bar(from, to, Ink::Track)?;
-        Ok(middle)
+        bar(
+            svg,
+            Ink::Track,
+            (frame.left, middle - half),
+            (frame.right, middle + half),
+        );
+        middle
     }
+}
 
-    fn mark(&self, canvas: &Canvas<'_>, frame: &Frame, row: &Row, middle: f64) -> Result<()> {
-        let Some(x) = frame.at(row.value) else {
-            return Ok(());
-        };
-        if self.bars {
-            let (up, down) = (middle - frame.half(), middle + frame.half());
-            let end = x.max(frame.left + 1.0);
-            return canvas.bar((frame.left, up), (end, down), row.look.ink);
-        }
+fn mark_bar(svg: &mut Svg, frame: &Frame, row: &Row, middle: f64) {
+    if let Some(x) = frame.at(row.value) {
+        let (up, down) = (middle - frame.half(), middle + frame.half());
+        let end = x.max(frame.left + 1.0);
+        bar(svg, row.look.ink, (frame.left, up), (end, down));
+    }
+}
+
+fn mark_dot(svg: &mut Svg, frame: &Frame, row: &Row, middle: f64) {
+    if let Some(x) = frame.at(row.value) {
         if let (Some(low), Some(high)) = (frame.at(row.low), frame.at(row.high)) {
-            canvas.line(&[(low, middle), (high, middle)], row.look.ink, 2.0)?;
+            let class = format_args!("{} thick", row.look.ink);
+            svg.line(class, &[(low, middle), (high, middle)]);
         }
-        canvas.marker((x, middle), row.look)
+        row.look.marker(svg, (x, middle));
     }
 }

@@ -1,79 +1,8 @@
-//! Colours and the style sheet. The colours of charts are those of Okabe and Ito, which
-//! stay apart for colour-blind eyes; shapes and dashes say the same once more.
+//! How lines look, and the page's style sheet. Markers and dashes repeat what colours say.
 
-use std::fmt::Write;
+use crate::svg::{self, Ink, Svg, Xy};
 
-/// A colour of a chart. A chart is drawn in the light ones; the style sheet replaces
-/// them where the reader prefers a dark ground.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
-    Text,
-    Quiet,
-    Grid,
-    Track,
-    Blue,
-    Vermilion,
-    Green,
-    Pink,
-    Orange,
-    Sky,
-    Navy,
-    /// On a bar, so the same on either ground.
-    Number,
-}
-
-impl Ink {
-    const ALL: [Ink; 12] = [
-        Ink::Text,
-        Ink::Quiet,
-        Ink::Grid,
-        Ink::Track,
-        Ink::Blue,
-        Ink::Vermilion,
-        Ink::Green,
-        Ink::Pink,
-        Ink::Orange,
-        Ink::Sky,
-        Ink::Navy,
-        Ink::Number,
-    ];
-
-    pub(super) fn light(self) -> (u8, u8, u8) {
-        match self {
-            Ink::Text => (0x1b, 0x24, 0x30),
-            Ink::Quiet => (0x5a, 0x65, 0x70),
-            Ink::Grid => (0xdf, 0xe4, 0xe9),
-            Ink::Track => (0xf0, 0xf3, 0xf6),
-            Ink::Blue => (0x00, 0x72, 0xb2),
-            Ink::Vermilion => (0xd5, 0x5e, 0x00),
-            Ink::Green => (0x00, 0x9e, 0x73),
-            Ink::Pink => (0xcc, 0x79, 0xa7),
-            Ink::Orange => (0xe6, 0x9f, 0x00),
-            Ink::Sky => (0x56, 0xb4, 0xe9),
-            Ink::Navy => (0x00, 0x4c, 0x78),
-            Ink::Number => (0x1b, 0x24, 0x31),
-        }
-    }
-
-    fn dark(self) -> &'static str {
-        match self {
-            Ink::Text => "#e4e9ef",
-            Ink::Quiet => "#9aa6b3",
-            Ink::Grid => "#2b353f",
-            Ink::Track => "#1d252d",
-            Ink::Blue => "#3f9fdc",
-            Ink::Vermilion => "#f0803c",
-            Ink::Green => "#1fb98e",
-            Ink::Pink => "#dd94bd",
-            Ink::Orange => "#f0b429",
-            Ink::Sky => "#8ed0f7",
-            Ink::Navy => "#b9d9f2",
-            Ink::Number => "#1b2431",
-        }
-    }
-}
-
-/// What marks the points of a line.
+/// The marker of a line's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Disc,
@@ -81,12 +10,12 @@ pub(super) enum Shape {
     Triangle,
     Diamond,
     Cross,
-    /// Of bars, not of points.
+    /// A bar instead of points.
     Block,
     None,
 }
 
-/// How a line and its points look.
+/// The look of a line and its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) ink: Ink,
@@ -99,14 +28,13 @@ impl Look {
         Look { ink, shape, dashed }
     }
 
-    /// What a machine can do.
+    /// A limit of the machine.
     pub(super) const LIMIT: Look = Look::new(Ink::Quiet, Shape::None, true);
 
-    /// Another program where all of them are named.
+    /// Another program whose row is named.
     pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Shape::Diamond, false);
 
-    /// Of the engine's own figures: a mode has its look on each chart, unless it is
-    /// `used` there.
+    /// The look of the engine in a mode: the same on each chart, unless it is `used` there.
     pub(super) fn own(mode: &str, used: &[Look]) -> Self {
         const OTHERS: [Look; 6] = [
             Look::new(Ink::Sky, Shape::Diamond, false),
@@ -128,7 +56,7 @@ impl Look {
         free.unwrap_or(OTHERS[used.len() % OTHERS.len()])
     }
 
-    /// Of lines that are alike in kind.
+    /// The look of the n-th line of one kind.
     pub(super) fn nth(place: usize) -> Self {
         const LOOKS: [Look; 6] = [
             Look::new(Ink::Blue, Shape::Disc, false),
@@ -141,7 +69,7 @@ impl Look {
         LOOKS[place % LOOKS.len()]
     }
 
-    /// Of another program.
+    /// The look of another program.
     pub(super) fn reference(place: usize) -> Self {
         const LOOKS: [Look; 5] = [
             Look::new(Ink::Pink, Shape::Diamond, true),
@@ -153,27 +81,48 @@ impl Look {
         LOOKS[place % LOOKS.len()]
     }
 
-    /// Of a bar.
+    /// The look of a bar.
     pub(super) const fn solid(ink: Ink) -> Self {
         Look::new(ink, Shape::Block, false)
     }
+
+    /// Draws a line through `points`.
+    pub(super) fn line(self, svg: &mut Svg, points: &[Xy]) {
+        let stroke = if self.dashed { "dashed" } else { "thick" };
+        svg.line(format_args!("{} {stroke}", self.ink), points);
+    }
+
+    /// Draws the marker of a point.
+    pub(super) fn marker(self, svg: &mut Svg, (x, y): Xy) {
+        const RADIUS: f64 = 4.0;
+        let ink = self.ink;
+        let around = |(dx, dy): (f64, f64)| (x + dx * RADIUS, y + dy * RADIUS);
+        match self.shape {
+            Shape::None | Shape::Block => {}
+            Shape::Disc => svg.circle(ink, (x, y), RADIUS),
+            Shape::Square => svg.polygon(
+                ink,
+                &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)].map(around),
+            ),
+            Shape::Triangle => {
+                svg.polygon(ink, &[(0.0, -1.2), (1.15, 0.85), (-1.15, 0.85)].map(around));
+            }
+            Shape::Diamond => svg.polygon(
+                ink,
+                &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)].map(around),
+            ),
+            Shape::Cross => {
+                for line in [[(-1.0, -1.0), (1.0, 1.0)], [(-1.0, 1.0), (1.0, -1.0)]] {
+                    svg.line(format_args!("{ink} thick"), &line.map(around));
+                }
+            }
+        }
+    }
 }
 
-/// The whole sheet.
+/// The page's style sheet.
 pub(super) fn sheet() -> String {
-    let mut dark = String::new();
-    for ink in Ink::ALL {
-        let (r, g, b) = ink.light();
-        let light = format!("#{r:02X}{g:02X}{b:02X}");
-        let replaced = ink.dark();
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            dark,
-            "svg [fill=\"{light}\"] {{ fill: {replaced} }} \
-             svg [stroke=\"{light}\"] {{ stroke: {replaced} }}"
-        );
-    }
-    format!("{PAGE}@media (prefers-color-scheme: dark) {{\n{DARK}{dark}}}\n")
+    svg::sheet() + PAGE + &svg::on_dark(DARK)
 }
 
 const PAGE: &str = "\
@@ -199,7 +148,8 @@ ul.says li { margin: 4px 0 }
 .refused { background: var(--red-ground); border-color: var(--red-edge) }
 .refused h2 { color: var(--red) }
 .flagged { background: var(--amber-ground); border-color: var(--amber-edge) }
-.flagged h2 { color: var(--amber) }
+.flagged summary { color: var(--amber); font-weight: 600 }
+.flagged ul { margin-top: 8px }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 10px 24px;
   margin: 0 }
 dl div { min-width: 0 }
@@ -211,7 +161,8 @@ pre { overflow-x: auto; margin: 8px 0 0; font: 13px/1.45 ui-monospace, 'DejaVu S
 figure { margin: 32px 0 0 }
 figcaption { color: var(--quiet); max-width: 75ch; margin: 2px 0 8px }
 svg { display: block; width: 100%; height: auto; overflow: visible }
-svg text { font-family: system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif }
+svg text { font-size: 12.5px }
+svg .on-bar { font-size: 11.5px }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 0 0 6px; padding: 0;
   list-style: none; font-size: 14px }
 .legend li { display: flex; align-items: center; gap: 6px }

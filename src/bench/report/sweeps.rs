@@ -1,16 +1,16 @@
-//! Points that differ in one setting: the lines of charts.
+//! Sweeps: points that differ in one setting, which make a line of a chart.
 
-use crate::bench::points::Point;
+use crate::bench::merged::MergedPoint;
 use crate::bench::record::{Figures, PointFacts, Reference};
 
-/// Points that are the same but for one setting, by that setting.
+/// Points that differ in one setting only, sorted by it.
 pub(super) struct Sweep<'a> {
     pub(super) facts: &'a PointFacts,
-    pub(super) points: Vec<(u64, &'a Point, &'a Figures)>,
+    pub(super) points: Vec<(u64, &'a MergedPoint, &'a Figures)>,
 }
 
-/// The sizes of batches; bytes where there are some, since elements say less.
-pub(super) fn by_size(points: &[Point]) -> Vec<Sweep<'_>> {
+/// Sweeps over the size of batches: in bytes if the workload has any.
+pub(super) fn by_size(points: &[MergedPoint]) -> Vec<Sweep<'_>> {
     let key = |facts: &PointFacts| match facts.unit.as_str() {
         "elements" if facts.upload_bytes > 0 => facts.upload_bytes,
         _ => facts.batch,
@@ -23,14 +23,14 @@ pub(super) fn by_size(points: &[Point]) -> Vec<Sweep<'_>> {
     sweeps(points, key, clear)
 }
 
-/// The numbers of kernels.
-pub(super) fn by_kernels(points: &[Point]) -> Vec<Sweep<'_>> {
+/// Sweeps over the number of kernels.
+pub(super) fn by_kernels(points: &[MergedPoint]) -> Vec<Sweep<'_>> {
     let key = |facts: &PointFacts| facts.kernels as u64;
     sweeps(points, key, |facts| facts.kernels = 0)
 }
 
 fn sweeps(
-    points: &[Point],
+    points: &[MergedPoint],
     key: fn(&PointFacts) -> u64,
     clear: fn(&mut PointFacts),
 ) -> Vec<Sweep<'_>> {
@@ -61,7 +61,7 @@ fn sweeps(
     sweeps
 }
 
-/// The workloads of sweeps, each once, in their order.
+/// The workloads of sweeps, each once, in order.
 pub(super) fn workloads<'a>(sweeps: &[Sweep<'a>]) -> Vec<&'a str> {
     let mut workloads: Vec<&str> = Vec::new();
     for sweep in sweeps {
@@ -72,12 +72,12 @@ pub(super) fn workloads<'a>(sweeps: &[Sweep<'a>]) -> Vec<&'a str> {
     workloads
 }
 
-/// Points that differ in nothing but the mode: replayed, and launched.
-pub(super) fn pairs(points: &[Point]) -> Vec<(&Point, &Point)> {
+/// Pairs of points that differ only in the mode: graph replay and stream launches.
+pub(super) fn pairs(points: &[MergedPoint]) -> Vec<(&MergedPoint, &MergedPoint)> {
     let graphs = points.iter().filter(|point| point.facts.mode == "graph");
     let pair = |graph| {
-        let stream = points.iter().find(|stream: &&Point| {
-            let graph: &Point = graph;
+        let stream = points.iter().find(|stream: &&MergedPoint| {
+            let graph: &MergedPoint = graph;
             stream.facts.mode == "stream" && alike_but_for_mode(&graph.facts, &stream.facts)
         });
         Some((graph, stream?))
@@ -85,7 +85,7 @@ pub(super) fn pairs(points: &[Point]) -> Vec<(&Point, &Point)> {
     graphs.filter_map(pair).collect()
 }
 
-/// A graph is built in some way and of some part of a batch; launches are not.
+/// Whether two points differ at most in the mode, and in the build and scope that only graphs have.
 pub(super) fn alike_but_for_mode(one: &PointFacts, other: &PointFacts) -> bool {
     PointFacts {
         mode: other.mode.clone(),
@@ -96,7 +96,7 @@ pub(super) fn alike_but_for_mode(one: &PointFacts, other: &PointFacts) -> bool {
     } == *other
 }
 
-/// The names of other programs in these figures, each once.
+/// The names of the other programs in these figures, each once.
 pub(super) fn programs<'a>(figures: impl Iterator<Item = &'a Figures>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for reference in figures.flat_map(|figures| &figures.references) {
@@ -107,7 +107,7 @@ pub(super) fn programs<'a>(figures: impl Iterator<Item = &'a Figures>) -> Vec<&'
     names
 }
 
-/// A program among those of a point.
+/// A program's figures at a point.
 pub(super) fn program<'a>(figures: &'a Figures, name: &str) -> Option<&'a Reference> {
     figures.references.iter().find(|r| r.name == name)
 }

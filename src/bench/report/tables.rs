@@ -1,14 +1,14 @@
-//! All points in tables, by workload and by the setting that they vary.
+//! All points in tables, by workload and by the setting that is varied.
 
 use super::charts::{capital, workload};
 use super::verdict::against;
-use crate::bench::points::names;
+use crate::bench::format;
+use crate::bench::merged::names;
 use crate::bench::record::{Figures, Latency, Outcome, PointFacts, Record};
 use crate::bench::statistics::{Spread, median};
-use crate::bench::units;
 use maud::{Markup, html};
 
-/// A cell: what it says, and what stands small under it.
+/// The text of a cell, and the small text under it.
 type Cell = (String, String);
 
 type Column = (&'static str, &'static str, fn(&Figures) -> Cell);
@@ -21,7 +21,7 @@ fn nothing() -> Cell {
     one(String::new())
 }
 
-/// A rate of something of which there may be none.
+/// A rate; an empty cell if the amount is 0.
 fn rate(figures: &Figures, amount: f64, text: fn(f64) -> String) -> Cell {
     match Spread::of(&figures.period_ns) {
         Some(period) if amount > 0.0 => one(text(period.rate(amount).median)),
@@ -32,77 +32,77 @@ fn rate(figures: &Figures, amount: f64, text: fn(f64) -> String) -> Cell {
 fn latency(figures: &Figures, ns: fn(&Latency) -> u64) -> Cell {
     match figures.closed.count {
         0 => nothing(),
-        _ => one(units::time(ns(&figures.closed) as f64)),
+        _ => one(format::time(ns(&figures.closed) as f64)),
     }
 }
 
 fn period(figures: &Figures) -> Cell {
     match Spread::of(&figures.period_ns) {
-        None => one(units::NONE.to_owned()),
+        None => one(format::NONE.to_owned()),
         Some(spread) => {
-            let (low, high) = (units::time(spread.low), units::time(spread.high));
-            let median = units::time(spread.median);
+            let (low, high) = (format::time(spread.low), format::time(spread.high));
+            let median = format::time(spread.median);
             (median, format!("{low} to {high}"))
         }
     }
 }
 
 fn host(figures: &Figures) -> Cell {
-    median(&figures.host_ns).map_or_else(nothing, |ns| one(units::time(ns)))
+    median(&figures.host_ns).map_or_else(nothing, |ns| one(format::time(ns)))
 }
 
 fn stage(figures: &Figures, ns: fn(&crate::bench::record::Stages) -> f64) -> Cell {
     let stages = figures.stages.as_ref();
-    stages.map_or_else(nothing, |stages| one(units::time(ns(stages))))
+    stages.map_or_else(nothing, |stages| one(format::time(ns(stages))))
 }
 
 fn largest_share(figures: &Figures) -> Cell {
     let share = figures.shares.first();
     share.map_or_else(nothing, |share| {
-        (units::percent(share.share), share.limit.clone())
+        (format::percent(share.share), share.limit.clone())
     })
 }
 
 const COLUMNS: [Column; 19] = [
-    ("batches", "a second", |f| rate(f, 1.0, units::per_s)),
-    ("structures", "a second", |f| {
-        rate(f, f.amounts.structures, units::per_s)
+    ("batches", "per second", |f| rate(f, 1.0, format::per_s)),
+    ("structures", "per second", |f| {
+        rate(f, f.amounts.structures, format::per_s)
     }),
-    ("atoms", "a second", |f| {
-        rate(f, f.amounts.atoms, units::per_s)
+    ("atoms", "per second", |f| {
+        rate(f, f.amounts.atoms, format::per_s)
     }),
     ("up", "", |f| {
-        rate(f, f.amounts.upload_bytes, units::bytes_per_s)
+        rate(f, f.amounts.upload_bytes, format::bytes_per_s)
     }),
     ("down", "", |f| {
-        rate(f, f.amounts.download_bytes, units::bytes_per_s)
+        rate(f, f.amounts.download_bytes, format::bytes_per_s)
     }),
-    ("time a batch", "least to most", period),
-    ("latency", "50%", |f| latency(f, |l| l.p50_ns)),
-    ("latency", "90%", |f| latency(f, |l| l.p90_ns)),
-    ("latency", "99%", |f| latency(f, |l| l.p99_ns)),
-    ("latency", "longest", |f| latency(f, |l| l.max_ns)),
-    ("host", "a batch", host),
+    ("time per batch", "range", period),
+    ("latency", "p50", |f| latency(f, |l| l.p50_ns)),
+    ("latency", "p90", |f| latency(f, |l| l.p90_ns)),
+    ("latency", "p99", |f| latency(f, |l| l.p99_ns)),
+    ("latency", "maximum", |f| latency(f, |l| l.max_ns)),
+    ("host", "per batch", host),
     ("upload", "on the device", |f| stage(f, |s| s.upload_ns)),
     ("kernels", "on the device", |f| stage(f, |s| s.kernels_ns)),
     ("download", "on the device", |f| stage(f, |s| s.download_ns)),
     ("overlap", "stages at once", |f| {
         f.stages
-            .map_or_else(nothing, |s| one(units::digits(s.overlap)))
+            .map_or_else(nothing, |s| one(format::digits(s.overlap)))
     }),
-    ("calls", "a batch", |f| match f.calls > 0.0 {
-        true => one(units::digits(f.calls)),
+    ("calls", "per batch", |f| match f.calls > 0.0 {
+        true => one(format::digits(f.calls)),
         false => nothing(),
     }),
     ("processor", "cores busy", |f| match f.busy > 0.0 {
-        true => one(units::digits(f.busy)),
+        true => one(format::digits(f.busy)),
         false => nothing(),
     }),
     ("largest share", "of a limit", largest_share),
     ("bound by", "", |f| (f.bound.clone(), f.chosen.join("; "))),
 ];
 
-/// Groups of things in the order of their first.
+/// The records by key, in the order of the first record of each.
 fn groups<'a, K: PartialEq>(
     records: &[&'a Record],
     key: impl Fn(&'a Record) -> K,
@@ -135,7 +135,7 @@ pub(super) fn tables(records: &[&Record]) -> Markup {
 fn table(axis: &str, records: &[&Record]) -> Markup {
     let facts: Vec<&PointFacts> = records.iter().map(|record| &record.point).collect();
     let alone = |facts: &PointFacts| {
-        let title = crate::bench::points::title(facts);
+        let title = crate::bench::merged::title(facts);
         let short = title.split_once(", ");
         short.map_or_else(String::new, |(_, short)| short.to_owned())
     };
@@ -161,7 +161,7 @@ fn table(axis: &str, records: &[&Record]) -> Markup {
                             th { (head) @if !under.is_empty() { small { (under) } } }
                         }
                         @for program in &programs {
-                            th { "beside" small { (program) } }
+                            th { "times as fast as" small { (program) } }
                         }
                     }
                 }
@@ -199,7 +199,7 @@ fn row(record: &Record, name: &str, columns: &[&Column], programs: &[&str]) -> M
                     td { (text) @if !small.is_empty() { small { (small) } } }
                 }
                 @for program in programs {
-                    @let (text, small) = beside(figures, program);
+                    @let (text, small) = against_program(figures, program);
                     td { (text) @if !small.is_empty() { small { (small) } } }
                 }
             }
@@ -207,8 +207,8 @@ fn row(record: &Record, name: &str, columns: &[&Column], programs: &[&str]) -> M
     }
 }
 
-/// How many times as fast as a program, with the range and what it says of outputs.
-fn beside(figures: &Figures, program: &str) -> Cell {
+/// How many times as fast as a program, with the interval and whether the outputs agree.
+fn against_program(figures: &Figures, program: &str) -> Cell {
     let Some(reference) = super::sweeps::program(figures, program) else {
         return nothing();
     };
@@ -217,10 +217,10 @@ fn beside(figures: &Figures, program: &str) -> Cell {
     };
     let agrees = match reference.agrees {
         Some(true) => ", same outputs",
-        Some(false) => ", OTHER OUTPUTS",
+        Some(false) => ", OUTPUTS DIFFER",
         None => "",
     };
-    let (low, high) = (units::times(change.low), units::times(change.high));
-    let ratio = units::times(change.ratio);
+    let (low, high) = (format::times(change.low), format::times(change.high));
+    let ratio = format::times(change.ratio);
     (ratio, format!("{low} to {high}{agrees}"))
 }

@@ -1,22 +1,23 @@
-//! The run in a terminal: what it says, and a line a point.
+//! The run in a terminal: its headline, a line for each point, and what the figures say.
 
+use super::charts::capital;
 use super::verdict::{against, words};
-use crate::bench::points::{difference, full_title, last_run, points, title};
+use crate::bench::format;
+use crate::bench::merged::{difference, full_title, last_run, merge, title};
 use crate::bench::record::{Figures, Outcome, PointFacts, Record};
 use crate::bench::statistics::Spread;
-use crate::bench::units;
 use crate::error::Result;
 
-/// Doubts that are said here; the page has all.
-const FLAGS_MAX: usize = 8;
+/// Warnings that are printed; the page has all of them.
+const WARNINGS_MAX: usize = 8;
 
-/// The last run among `records`, in lines.
+/// Formats the last run in `records` for a terminal.
 ///
 /// # Errors
-/// No records.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no records.
 pub fn text(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
-    let points = points(&records);
+    let points = merge(&records);
     let said = words(run, &points);
     let base = |facts: &PointFacts| {
         let mut of_work = points.iter().map(|point| &point.facts);
@@ -31,15 +32,23 @@ pub fn text(records: &[Record]) -> Result<String> {
             Some(differs) => format!("  {differs}"),
         }
     };
-    let head = ["", "a batch", "batches", "p50", "p99", "bound by", "beside"];
+    let head = [
+        "",
+        "per batch",
+        "batches",
+        "p50",
+        "p99",
+        "bound by",
+        "times as fast as",
+    ];
     let mut rows = vec![head.map(str::to_owned)];
-    let (mut refused, mut flagged) = (Vec::new(), Vec::new());
+    let (mut refused, mut warnings) = (Vec::new(), Vec::new());
     for point in &points {
         let name = name(&point.facts);
         match &point.outcome {
             Outcome::Measured(figures) => {
                 let title = full_title(&point.facts, &points);
-                flagged.extend(
+                warnings.extend(
                     figures
                         .flags
                         .iter()
@@ -50,14 +59,13 @@ pub fn text(records: &[Record]) -> Result<String> {
             Outcome::Refused(reason) => refused.push(format!("REFUSED {name}: {reason}")),
         }
     }
-    let mut text = table(&rows);
-    let more = flagged.len().saturating_sub(FLAGS_MAX);
-    flagged.truncate(FLAGS_MAX);
+    let mut text = format!("{}\n\n{}", capital(&said.headline), table(&rows));
+    let more = warnings.len().saturating_sub(WARNINGS_MAX);
+    warnings.truncate(WARNINGS_MAX);
     if more > 0 {
-        flagged.push(format!("! and {more} more doubts, in the report"));
+        warnings.push(format!("! {more} more warnings are in the report"));
     }
-    let told = [said.headline].into_iter().chain(said.says);
-    for line in told.chain(refused).chain(flagged) {
+    for line in said.says.into_iter().chain(refused).chain(warnings) {
         text += &format!("\n{line}");
     }
     Ok(text + "\n")
@@ -67,20 +75,24 @@ fn row(name: String, figures: &Figures) -> [String; 7] {
     let period = Spread::of(&figures.period_ns);
     let references = figures.references.iter().filter_map(|reference| {
         let change = against(figures, reference)?;
-        Some(format!("{} {}", reference.name, units::times(change.ratio)))
+        Some(format!(
+            "{} {}",
+            reference.name,
+            format::times(change.ratio)
+        ))
     });
     let latency = |ns: u64| match figures.closed.count {
         0 => String::new(),
-        _ => units::time(ns as f64),
+        _ => format::time(ns as f64),
     };
-    let doubtful = if figures.flags.is_empty() { "" } else { " !" };
+    let noisy = if figures.flags.is_empty() { "" } else { " !" };
     [
-        name + doubtful,
+        name + noisy,
         period.map_or_else(
-            || units::NONE.to_owned(),
-            |period| units::time(period.median),
+            || format::NONE.to_owned(),
+            |period| format::time(period.median),
         ),
-        period.map_or_else(String::new, |period| units::per_s(period.rate(1.0).median)),
+        period.map_or_else(String::new, |period| format::per_s(period.rate(1.0).median)),
         latency(figures.closed.p50_ns),
         latency(figures.closed.p99_ns),
         figures.bound.clone(),
@@ -88,7 +100,7 @@ fn row(name: String, figures: &Figures) -> [String; 7] {
     ]
 }
 
-/// Rows with their columns aligned.
+/// Formats rows with aligned columns.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();

@@ -1,18 +1,18 @@
-//! What the run says, in words: only what its figures bear out.
+//! The run's results in sentences: only what its figures support.
 
 use super::charts::{bases, capital, is_of_files, launch_slopes, workload};
 use super::sweeps::{Sweep, by_size, pairs};
-use crate::bench::points::{Point, size, title};
+use crate::bench::format;
+use crate::bench::merged::{MergedPoint, size, title};
 use crate::bench::record::{Figures, PointFacts, Reference, Run, Share};
-use crate::bench::statistics::{Change, Told, median};
-use crate::bench::units;
+use crate::bench::statistics::{Change, Finding, median};
 
 pub(super) struct Words {
     pub(super) headline: String,
     pub(super) says: Vec<String>,
 }
 
-/// From this share of a limit on it is what bounds a point.
+/// The smallest share of a limit that bounds a point.
 const BOUND: f64 = 0.5;
 
 /// How many times as fast the engine is as another program; more than 1 is faster.
@@ -20,12 +20,12 @@ pub(super) fn against(own: &Figures, other: &Reference) -> Option<Change> {
     Change::of(&own.period_ns, &other.period_ns)
 }
 
-pub(super) fn words(run: &Run, points: &[Point]) -> Words {
+pub(super) fn words(run: &Run, points: &[MergedPoint]) -> Words {
     let sweeps = by_size(points);
     let replay = replay(run, points);
     let bound: Vec<(String, String)> = copy_bound(&sweeps);
     let mut says = Vec::new();
-    // The first of either makes the headline.
+    // The first sentence of each kind makes the headline.
     let headline = match (replay.first(), bound.first()) {
         (Some((one, replay)), Some((other, bound))) if one == other => {
             format!("{replay}; {bound}")
@@ -45,7 +45,7 @@ pub(super) fn words(run: &Run, points: &[Point]) -> Words {
         says.push(capital(&format!("{}.", rest.join("; "))));
     }
     if run.backend == "cpu" && !replay.is_empty() {
-        says.push("On the CPU a graph is the same calls as launches are.".to_owned());
+        says.push("On the CPU a graph makes the same calls as stream launches.".to_owned());
     }
     says.extend(launches(points));
     says.extend(latency(points));
@@ -55,17 +55,17 @@ pub(super) fn words(run: &Run, points: &[Point]) -> Words {
     Words { headline, says }
 }
 
-/// Where there is nothing to compare: what was measured.
-fn plain(points: &[Point]) -> String {
+/// The rate of the first base point, for runs that compare nothing.
+fn plain(points: &[MergedPoint]) -> String {
     let best = bases(points).into_iter().find_map(|base| {
         let period = base.period()?;
-        let rate = units::count(period.rate(1.0).median);
+        let rate = format::count(period.rate(1.0).median);
         Some(format!("{}: {rate} batches/s", title(&base.facts)))
     });
     best.unwrap_or_else(|| "no point has figures".to_owned())
 }
 
-/// What a point is of, without its mode.
+/// A point's kernels and size.
 fn what(facts: &PointFacts) -> String {
     let kernels = match facts.kernels {
         0 => String::new(),
@@ -75,14 +75,14 @@ fn what(facts: &PointFacts) -> String {
     format!("{kernels}{}", size(facts))
 }
 
-/// Graphs against launches: of base points, or of the first pairs of their workloads.
-/// Launches come first, since they are what a graph saves.
-fn replay(run: &Run, points: &[Point]) -> Vec<(String, String)> {
+/// Graph replay against stream launches: at the base point of each workload, or at its first pair
+/// of points. The launch-bound workload comes first.
+fn replay(run: &Run, points: &[MergedPoint]) -> Vec<(String, String)> {
     let pairs = pairs(points);
-    let mut chosen: Vec<&(&Point, &Point)> = Vec::new();
+    let mut chosen: Vec<&(&MergedPoint, &MergedPoint)> = Vec::new();
     for pair in &pairs {
         let workload = &pair.0.facts.workload;
-        let base = |pair: &&(&Point, &Point)| pair.0.is_base() || pair.1.is_base();
+        let base = |pair: &&(&MergedPoint, &MergedPoint)| pair.0.is_base() || pair.1.is_base();
         let group = || {
             pairs
                 .iter()
@@ -93,37 +93,77 @@ fn replay(run: &Run, points: &[Point]) -> Vec<(String, String)> {
         }
     }
     chosen.sort_by_key(|pair| pair.0.facts.workload != "launch");
-    let sentence = |pair: &&(&Point, &Point)| {
+    let sentence = |pair: &&(&MergedPoint, &MergedPoint)| {
         let (graph, stream) = (pair.0.figures()?, pair.1.figures()?);
         let change = Change::of(&graph.period_ns, &stream.period_ns)?;
         let name = workload(&pair.0.facts.workload);
         let of = match name.as_str() {
             "launch" => String::new(),
-            name => format!("{name}, "),
+            name => format!("{name}: "),
         };
-        let words = carries(run, &change);
-        Some((name, format!("{of}{}: {words}", what(&pair.0.facts))))
+        let words = compared(run, &change, &what(&pair.0.facts));
+        Some((name, of + &words))
     };
     chosen.iter().filter_map(sentence).collect()
 }
 
-fn carries(run: &Run, change: &Change) -> String {
-    let times = units::times;
-    let within = units::times_within(change.ratio, change.low, change.high);
-    let range = format!("{} to {}", times(change.low), times(change.high));
-    let same = "no difference between replay and launches that can be told";
-    match change.told {
-        Told::More => format!("replay carries {within}"),
-        Told::Less => format!("replay carries only {within}"),
-        Told::Same if run.backend == "cpu" => {
-            format!("{same} ({range}), as it should be on the CPU")
+/// How replay compares with launches, as a sentence without its end; `what` is the batch.
+fn compared(run: &Run, change: &Change, what: &str) -> String {
+    let times = format::factor(change.ratio);
+    let interval = interval(change);
+    let of_batch = match (interval.as_str(), change.finding) {
+        ("", _) => format!("({what} per batch)"),
+        (interval, Finding::Same | Finding::Less | Finding::More) => {
+            format!("({what} per batch; {interval})")
         }
-        Told::Same => format!("{same} ({range})"),
-        Told::Unclear => format!("replay against launches is unclear: {range}"),
+        (interval, Finding::Unclear) => format!("({what} per batch): {interval}"),
+    };
+    match change.finding {
+        Finding::More => {
+            format!("graph replay is {times} times as fast as stream launches {of_batch}")
+        }
+        Finding::Less => {
+            format!("graph replay is only {times} times as fast as stream launches {of_batch}")
+        }
+        Finding::Same => {
+            let expected = if run.backend == "cpu" {
+                ", as expected on the CPU"
+            } else {
+                ""
+            };
+            format!("graph replay is as fast as stream launches{expected} {of_batch}")
+        }
+        Finding::Unclear => {
+            format!("no conclusion on graph replay against stream launches {of_batch}")
+        }
     }
 }
 
-/// What is the largest of the limits' shares.
+/// The interval of a ratio, unless its ends are the same in writing.
+pub(super) fn interval(change: &Change) -> String {
+    let (low, high) = (format::factor(change.low), format::factor(change.high));
+    match low == high {
+        true => String::new(),
+        false => format!("{} {low} to {high}", change.interval_name()),
+    }
+}
+
+/// `3.1 times as fast as gemmi (99% interval 3.0 to 3.2)`.
+fn as_fast_as(change: &Change, program: &str) -> String {
+    let interval = interval(change);
+    let within = match interval.as_str() {
+        "" => String::new(),
+        interval => format!(" ({interval})"),
+    };
+    let times = format::factor(change.ratio);
+    match change.finding {
+        Finding::More | Finding::Less => format!("{times} times as fast as {program}{within}"),
+        Finding::Same => format!("not significantly different from {program}{within}"),
+        Finding::Unclear => format!("no faster or slower than {program} with confidence{within}"),
+    }
+}
+
+/// The largest share of a limit.
 fn largest(figures: &Figures) -> Option<&Share> {
     let shares = figures
         .shares
@@ -138,7 +178,7 @@ fn is_copy_bound(figures: &Figures) -> Option<bool> {
     Some(copies && share.share >= BOUND)
 }
 
-/// From which size on the link is what bounds; of each workload the first sweep.
+/// The size from which copies bound, for the first sweep of each workload.
 fn copy_bound(sweeps: &[Sweep<'_>]) -> Vec<(String, String)> {
     let mut said: Vec<(String, String)> = Vec::new();
     for sweep in sweeps.iter().filter(|sweep| sweep.facts.mode != "stream") {
@@ -153,63 +193,58 @@ fn copy_bound(sweeps: &[Sweep<'_>]) -> Vec<(String, String)> {
             .collect();
         let Some(bound) = bound else { continue };
         let size = |place: usize| size(&sweep.points[place].1.facts);
-        // From there on without an exception.
+        // All sizes from there on are bound.
         let free = bound
             .iter()
             .rposition(|bound| !bound)
             .map_or(0, |last| last + 1);
         let words = match free {
-            0 => format!(
-                "you are copy-bound at every size measured, from {}",
-                size(0)
-            ),
-            all if all == bound.len() => {
-                format!("you are not copy-bound up to {}", size(all - 1))
-            }
-            from => format!("you are copy-bound from {}", size(from)),
+            0 => format!("copy-bound at every size measured, from {}", size(0)),
+            all if all == bound.len() => format!("not copy-bound up to {}", size(all - 1)),
+            from => format!("copy-bound from {}", size(from)),
         };
         said.push((name, words));
     }
-    // What launches do is the headline's.
+    // The launch-bound workload comes first.
     said.sort_by_key(|(name, _)| name != "launch");
     said
 }
 
-fn launches(points: &[Point]) -> Option<String> {
+fn launches(points: &[MergedPoint]) -> Option<String> {
     let (graph, stream) = launch_slopes(points)?;
     Some(format!(
-        "A further kernel adds {} to a batch that is launched, {} to one that is replayed.",
-        units::time(stream),
-        units::time(graph.max(0.0))
+        "Each additional kernel costs {} per batch with stream launches, {} with graph replay.",
+        format::time(stream),
+        format::time(graph.max(0.0))
     ))
 }
 
-/// Of the first base point that has latencies.
-fn latency(points: &[Point]) -> Option<String> {
+/// The latencies of the first base point that has any.
+fn latency(points: &[MergedPoint]) -> Option<String> {
     let base = bases(points).into_iter().find(|base| {
         base.figures()
             .is_some_and(|figures| figures.closed.count > 0)
     })?;
     let figures = base.figures()?;
     let closed = format!(
-        "{}: half of the batches are back within {}, 99 of 100 within {}",
+        "{}: median latency {}, p99 {}",
         capital(&title(&base.facts)),
-        units::time(figures.closed.p50_ns as f64),
-        units::time(figures.closed.p99_ns as f64),
+        format::time(figures.closed.p50_ns as f64),
+        format::time(figures.closed.p99_ns as f64),
     );
     let open = figures.open.iter().rfind(|open| open.load < 0.95);
     let open = open.map(|open| {
-        let p99 = units::time(open.latency.p99_ns as f64);
+        let p99 = format::time(open.latency.p99_ns as f64);
         format!(
-            "; where they arrive at random at {} of that rate, within {p99}",
-            units::percent(open.load)
+            "; p99 {p99} when batches arrive at random at {} of that rate",
+            format::percent(open.load)
         )
     });
     Some(format!("{closed}{}.", open.unwrap_or_default()))
 }
 
-/// What bounds the base points.
-fn bounds(points: &[Point]) -> Option<String> {
+/// The largest share of a limit at each base point.
+fn bounds(points: &[MergedPoint]) -> Option<String> {
     let mut seen: Vec<&str> = Vec::new();
     let mut says: Vec<String> = Vec::new();
     for base in bases(points) {
@@ -217,24 +252,24 @@ fn bounds(points: &[Point]) -> Option<String> {
         let share = base.figures().and_then(largest);
         if let (Some(share), false) = (share, seen.contains(&name)) {
             seen.push(name);
-            let percent = units::percent(share.share);
+            let percent = format::percent(share.share);
             says.push(format!("{} {percent} of {}", workload(name), share.limit));
         }
     }
     (!says.is_empty()).then(|| {
         format!(
-            "Largest shares of a limit, at the base points: {}.",
+            "Largest share of a limit at the base points: {}.",
             says.join("; ")
         )
     })
 }
 
-/// Work on files, beside the fastest other program at it: a sentence for each work.
-fn files(points: &[Point]) -> Vec<String> {
+/// Work on files compared with the fastest other program: a sentence for each work.
+fn files(points: &[MergedPoint]) -> Vec<String> {
     let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for point in points.iter().filter(|point| is_of_files(&point.facts)) {
         let name = capital(&workload(&point.facts.workload));
-        let Some(words) = beside_the_fastest(point) else {
+        let Some(words) = against_the_fastest(point) else {
             continue;
         };
         match said.iter_mut().find(|(known, _)| *known == name) {
@@ -245,42 +280,35 @@ fn files(points: &[Point]) -> Vec<String> {
     let said = said.into_iter();
     said.map(|(name, words)| {
         format!(
-            "{name}, beside the fastest other program: {}.",
+            "{name}, compared with the fastest other program: {}.",
             words.join("; ")
         )
     })
     .collect()
 }
 
-fn beside_the_fastest(point: &Point) -> Option<String> {
+fn against_the_fastest(point: &MergedPoint) -> Option<String> {
     let figures = point.figures()?;
     let changes = figures.references.iter();
     let changes = changes.filter_map(|reference| Some((reference, against(figures, reference)?)));
     let (reference, change) =
         changes.min_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio))?;
-    let words = match change.told {
-        Told::More | Told::Less => {
-            let within = units::times_within(change.ratio, change.low, change.high);
-            format!("{within} as fast as {}", reference.name)
-        }
-        Told::Same => format!("no difference to {} that can be told", reference.name),
-        Told::Unclear => format!("unclear beside {}", reference.name),
-    };
+    let words = as_fast_as(&change, &reference.name);
     Some(match point.facts.threads {
         1 => format!("on one thread {words}"),
         threads => format!("on {threads} threads {words}"),
     })
 }
 
-/// Other programs over all points that they were measured beside, but for files, and for
-/// launches where there are graphs: those are there to compare with.
-fn others(points: &[Point]) -> Vec<String> {
+/// Other programs over all points that they measured. Leaves out files, and stream launches if
+/// there are graphs, since those are only the baseline.
+fn others(points: &[MergedPoint]) -> Vec<String> {
     let mut names: Vec<(&str, Vec<Change>, bool)> = Vec::new();
     let replayed = points.iter().any(|point| point.facts.mode != "stream");
     let points = points
         .iter()
         .filter(|point| !(is_of_files(&point.facts) || replayed && point.facts.mode == "stream"));
-    for figures in points.filter_map(Point::figures) {
+    for figures in points.filter_map(MergedPoint::figures) {
         for reference in &figures.references {
             let Some(change) = against(figures, reference) else {
                 continue;
@@ -296,33 +324,32 @@ fn others(points: &[Point]) -> Vec<String> {
         }
     }
     let sentence = |(name, changes, wrong): &(&str, Vec<Change>, bool)| {
-        let told = |told| changes.iter().filter(|change| change.told == told).count();
+        let finding = |finding| {
+            changes
+                .iter()
+                .filter(|change| change.finding == finding)
+                .count()
+        };
         let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
         let ratio = median(&ratios)?;
         let wrong = if *wrong { " Its outputs differ." } else { "" };
         let words = match changes.as_slice() {
-            [one] => match one.told {
-                Told::Same => "no difference that can be told".to_owned(),
-                Told::Unclear => "unclear".to_owned(),
-                _ => {
-                    let within = units::times_within(ratio, one.low, one.high);
-                    format!("tapeloop is {within} as fast")
-                }
-            },
+            [one] => format!("tapeloop is {}", as_fast_as(one, name)),
             many => {
-                let slower = match told(Told::Less) {
+                let slower = match finding(Finding::Less) {
                     0 => String::new(),
                     slower => format!(", slower at {slower}"),
                 };
                 format!(
-                    "tapeloop is faster at {} of {} points{slower}; {} as fast in the median",
-                    told(Told::More),
+                    "tapeloop is faster than {name} at {} of {} points{slower}; the median is {} \
+                     times as fast",
+                    finding(Finding::More),
                     many.len(),
-                    units::times(ratio)
+                    format::factor(ratio)
                 )
             }
         };
-        Some(format!("Beside {name}: {words}.{wrong}"))
+        Some(format!("{}.{wrong}", capital(&words)))
     };
     names.iter().filter_map(sentence).collect()
 }

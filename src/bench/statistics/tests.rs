@@ -30,13 +30,13 @@ impl Random {
 fn share_told(repetitions: usize, shift: f64, noise: f64) -> f64 {
     let mut random = Random(repetitions as u64);
     let tries = 1000;
-    let told = (0..tries).filter(|_| {
+    let finding = (0..tries).filter(|_| {
         let old = random.runs(repetitions, 1e4, noise);
         let new = random.runs(repetitions, 1e4 * shift, noise);
-        let told = Change::of(&old, &new).unwrap().told;
-        matches!(told, Told::Less | Told::More)
+        let finding = Change::of(&old, &new).unwrap().finding;
+        matches!(finding, Finding::Less | Finding::More)
     });
-    told.count() as f64 / f64::from(tries)
+    finding.count() as f64 / f64::from(tries)
 }
 
 #[test]
@@ -75,21 +75,21 @@ fn a_shift_beyond_the_noise_is_told_and_one_within_is_not() {
 
 #[test]
 fn same_and_unclear_are_two_things() {
-    let told = |old: &[f64], new: &[f64]| Change::of(old, new).unwrap().told;
+    let finding = |old: &[f64], new: &[f64]| Change::of(old, new).unwrap().finding;
     let quiet = [100.0, 101.0, 99.0, 100.5, 99.5];
-    assert_eq!(told(&quiet, &quiet), Told::Same);
-    assert_eq!(told(&quiet[..2], &quiet), Told::Unclear);
+    assert_eq!(finding(&quiet, &quiet), Finding::Same);
+    assert_eq!(finding(&quiet[..2], &quiet), Finding::Unclear);
     let loud = [100.0, 140.0, 70.0, 120.0, 85.0];
-    assert_eq!(told(&loud, &loud), Told::Unclear);
-    assert_eq!(told(&quiet, &quiet.map(|ns| ns * 1.2)), Told::More);
-    assert_eq!(told(&quiet, &quiet.map(|ns| ns / 1.2)), Told::Less);
+    assert_eq!(finding(&loud, &loud), Finding::Unclear);
+    assert_eq!(finding(&quiet, &quiet.map(|ns| ns * 1.2)), Finding::More);
+    assert_eq!(finding(&quiet, &quiet.map(|ns| ns / 1.2)), Finding::Less);
 }
 
 #[test]
 fn ties_count_for_no_difference() {
     assert_eq!(
-        Change::of(&[5.0; 10], &[5.0; 10]).map(|c| c.told),
-        Some(Told::Same)
+        Change::of(&[5.0; 10], &[5.0; 10]).map(|c| c.finding),
+        Some(Finding::Same)
     );
 }
 

@@ -16,7 +16,7 @@ use crate::bench::compare::{Machines, compare};
 use crate::bench::measure::Session;
 use crate::bench::point::{self, Point, Work};
 use crate::bench::record::{self, Record};
-use crate::bench::rig::Machine;
+use crate::bench::runner::Machine;
 use crate::bench::structures::StructureSet;
 use crate::bench::synthetic::Synthetic;
 use crate::bench::{limits, machine, report};
@@ -162,8 +162,8 @@ fn measure(
 }
 
 fn synthetic(point: &Point) -> Arc<Synthetic> {
-    let subject = Synthetic::of(point);
-    Arc::new(subject.unwrap_or_else(|| unreachable!("the workload features has its own subject")))
+    let benchmark = Synthetic::of(point);
+    Arc::new(benchmark.unwrap_or_else(|| unreachable!("work of structures has its own")))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

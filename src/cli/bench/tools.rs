@@ -3,7 +3,7 @@
 
 use super::super::path_text::shown;
 use super::{make_folder, write};
-use crate::bench::judge::spread_flag;
+use crate::bench::diagnosis::spread_warning;
 use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::bench::structures::StructureSet;
@@ -185,7 +185,7 @@ impl ToolComparison<'_> {
             requested.retain_mut(|tool| tool.ask(program));
         }
         figures.references = requested.into_iter().map(|tool| tool.figures).collect();
-        figures.flags = spread_flag(&figures.period_ns).into_iter().collect();
+        figures.flags = spread_warning(&figures.period_ns).into_iter().collect();
         Ok(Record {
             format: FORMAT,
             run: run.clone(),

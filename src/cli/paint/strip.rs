@@ -1,35 +1,36 @@
 //! A structure's features along its sequence, as a drawing.
 //!
-//! A line of the drawing has up to [`PER_LINE`] residues, and under them a track
-//! a column. Colours are classes of a style sheet ([`style`]), so that one file
-//! is readable on light and on dark ground.
+//! A line of the drawing has up to [`PER_LINE`] residues, and under them a track a column. Colours
+//! are classes of a style sheet ([`style`]), so that one file is readable on light and on dark
+//! ground.
 
 mod style;
 
 use super::values::{numbers, range, words};
 use crate::features::{Column, ColumnDecl, ColumnKind};
 use crate::structure::Structure;
+use crate::svg::{Ink, Svg};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
-use style::{COLOURS, STEPS};
+use style::{STEPS, WORDS};
 
 const PER_LINE: usize = 100;
 /// The header takes as much room as this many.
 const CELLS_MIN: usize = 45;
 
 // In pixels.
-const CELL: usize = 9;
-const TRACK: usize = 13;
-const TRACK_STEP: usize = 16;
-const MARGIN: usize = 16;
-const HEADER: usize = 66;
+const CELL: f64 = 9.0;
+const TRACK: f64 = 13.0;
+const TRACK_STEP: f64 = 16.0;
+const MARGIN: f64 = 16.0;
+const HEADER: f64 = 66.0;
 /// Above the tracks of a line: its chains and its sequence.
-const ABOVE: usize = 32;
+const ABOVE: f64 = 32.0;
 /// Below them: residue numbers, and room.
-const BELOW: usize = 44;
+const BELOW: f64 = 44.0;
 /// Right of them: what the colours mean.
-const LEGEND: usize = 230;
+const LEGEND: f64 = 230.0;
 /// Width of a letter.
 const LETTER: f64 = 6.7;
 
@@ -92,8 +93,8 @@ impl Track {
         self.unit == "degrees" && self.range.is_some_and(|(min, _)| min < 0.0)
     }
 
-    /// `no`, and no structure in `ss8` and `ss3`, are hardly more than the ground;
-    /// other words have a colour each.
+    /// `no`, and no structure in `ss8` and `ss3`, are hardly more than the ground; other words have
+    /// a colour each.
     fn word_class(&self, word: usize) -> String {
         match self.words[word].as_str() {
             "-" | "C" | "no" if !self.is_chains => "plain".to_owned(),
@@ -108,8 +109,9 @@ impl Track {
     }
 }
 
-fn colour_class(word: usize) -> String {
-    format!("k{}", word % COLOURS.len())
+/// The class of a word or a chain, by its index.
+fn colour_class(index: usize) -> String {
+    WORDS[index % WORDS.len()].to_string()
 }
 
 /// Draws a structure's tracks.
@@ -117,187 +119,154 @@ pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> Strin
     let residues = structure.residues.len();
     let cells = residues.min(PER_LINE);
     let longest = tracks.iter().map(|track| track.name.len()).max();
-    let left = MARGIN + (longest.unwrap_or(0) as f64 * LETTER) as usize + 10;
-    let tracks_height = tracks.len() * TRACK_STEP;
+    let left = MARGIN + (longest.unwrap_or(0) as f64 * LETTER).floor() + 10.0;
+    let tracks_height = tracks.len() as f64 * TRACK_STEP;
     let line_height = ABOVE + tracks_height + BELOW;
-    let width = left + cells.max(CELLS_MIN) * CELL + LEGEND;
-    let height = HEADER + residues.div_ceil(PER_LINE) * line_height;
+    let width = left + cells.max(CELLS_MIN) as f64 * CELL + LEGEND;
+    let height = HEADER + residues.div_ceil(PER_LINE) as f64 * line_height;
     let mut drawing = Drawing {
         structure,
         left,
         names_chains: tracks
             .iter()
             .any(|track| track.is_chains && track.range.is_some()),
-        svg: String::new(),
+        svg: Svg::default(),
     };
-    drawing.header(name, width, height);
+    drawing.header(name);
     for (line, first) in (0..residues).step_by(PER_LINE).enumerate() {
         let rows = first..residues.min(first + PER_LINE);
-        let top = HEADER + line * line_height;
+        let top = HEADER + line as f64 * line_height;
         drawing.chains(&rows, top);
-        drawing.sequence(&rows, top + 26);
+        drawing.sequence(&rows, top + 26.0);
         for (at, track) in tracks.iter().enumerate() {
-            let y = top + ABOVE + at * TRACK_STEP;
+            let y = top + ABOVE + at as f64 * TRACK_STEP;
             drawing.track(track, &rows, y);
             if line == 0 {
-                drawing.legend(track, left + cells * CELL + 12, y);
+                drawing.legend(track, left + cells as f64 * CELL + 12.0, y);
             }
         }
         let bottom = top + ABOVE + tracks_height;
         drawing.boundaries(&rows, top, bottom);
         drawing.numbers(&rows, bottom);
     }
-    drawing.svg.push_str("</svg>\n");
-    drawing.svg
+    drawing.svg.file((width, height), name, &style::rules(), "")
 }
 
-/// The drawing so far. Writing to a string cannot fail, so results are dropped.
 struct Drawing<'a> {
     structure: &'a Structure,
-    /// Where the first residue of a line is.
-    left: usize,
-    /// Whether a track shows chains by colours.
+    /// The x of the first residue of a line.
+    left: f64,
+    /// Whether a track colours residues by chain.
     names_chains: bool,
-    svg: String,
+    svg: Svg,
 }
 
 impl Drawing<'_> {
-    fn text(&mut self, class: &str, x: usize, y: usize, text: &str) {
-        let text = escaped(text);
-        let _ = writeln!(
-            self.svg,
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"
-        );
+    fn quiet(&mut self, x: f64, y: f64, text: &str) {
+        self.svg.text(Ink::Quiet, (x, y), text);
     }
 
-    fn rect(&mut self, class: &str, x: usize, y: usize, width: usize, height: usize) {
-        let _ = writeln!(
-            self.svg,
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
-        );
+    fn vertical(&mut self, class: &str, x: f64, top: f64, bottom: f64) {
+        self.svg.line(class, &[(x, top), (x, bottom)]);
     }
 
-    fn line(&mut self, class: &str, x: usize, top: usize, bottom: usize) {
-        let _ = writeln!(
-            self.svg,
-            "<line class=\"{class}\" x1=\"{x}\" y1=\"{top}\" x2=\"{x}\" y2=\"{bottom}\"/>"
-        );
+    fn x_of(&self, rows: &Range<usize>, residue: usize) -> f64 {
+        self.left + (residue - rows.start) as f64 * CELL
     }
 
-    fn x_of(&self, rows: &Range<usize>, residue: usize) -> usize {
-        self.left + (residue - rows.start) * CELL
-    }
-
-    /// The name, what is drawn, and what the signs mean.
-    fn header(&mut self, name: &str, width: usize, height: usize) {
-        let _ = write!(
-            self.svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\">\n<title>{}</title>\n<style>\n{}</style>\n",
-            escaped(name),
-            style::sheet(),
-        );
-        self.rect("ground", 0, 0, width, height);
-        self.text("name", MARGIN, 28, name);
+    /// Writes the name, what is drawn, and what the signs mean.
+    fn header(&mut self, name: &str) {
+        self.svg.text("text name", (MARGIN, 28.0), name);
         let residues = self.structure.residues.len();
         let noun = if residues == 1 { "residue" } else { "residues" };
         let about = format!("model {}, {residues} {noun}", self.structure.model);
-        self.text("quiet", MARGIN, 46, &about);
-        let x = self.left + 130;
-        self.text("quiet", x, 46, "low");
+        self.quiet(MARGIN, 46.0, &about);
+        let x = self.left + 130.0;
+        self.quiet(x, 46.0, "low");
         for step in 0..STEPS {
-            self.rect(&format!("v{step}"), x + 26 + step * 6, 36, 6, TRACK - 1);
+            let at = (x + 26.0 + step as f64 * 6.0, 36.0);
+            self.svg
+                .rect(format_args!("v{step}"), at, (6.0, TRACK - 1.0));
         }
-        let x = x + 26 + STEPS * 6;
-        self.text("quiet", x + 6, 46, "high");
-        self.rect("null", x + 52, 42, 2 * CELL, 1);
-        self.text("quiet", x + 76, 46, "no value");
-        self.line("chain", x + 144, 35, 50);
-        self.text("quiet", x + 152, 46, "chain");
-        self.line("break", x + 204, 35, 50);
-        self.text("quiet", x + 212, 46, "break");
+        let x = x + 26.0 + STEPS as f64 * 6.0;
+        self.quiet(x + 6.0, 46.0, "high");
+        self.svg
+            .rect("quiet null", (x + 52.0, 42.0), (2.0 * CELL, 1.0));
+        self.quiet(x + 76.0, 46.0, "no value");
+        self.vertical("text chain", x + 144.0, 35.0, 50.0);
+        self.quiet(x + 152.0, 46.0, "chain");
+        self.vertical("text break", x + 204.0, 35.0, 50.0);
+        self.quiet(x + 212.0, 46.0, "break");
     }
 
-    /// The stretches of chains, each with its name, and with its colour where a
-    /// track shows chains.
-    fn chains(&mut self, rows: &Range<usize>, top: usize) {
+    /// Draws the chains above the residues, each with its name, and with its colour if a track
+    /// shows chains.
+    fn chains(&mut self, rows: &Range<usize>, top: f64) {
         let structure = self.structure;
         let mut first = rows.start;
         let residues = &structure.residues[rows.clone()];
         for (at, stretch) in residues.chunk_by(|a, b| a.chain == b.chain).enumerate() {
             let number = stretch[0].chain as usize;
             let chain = &structure.chains[number].auth_asym_id;
-            let (x, width) = (self.x_of(rows, first), stretch.len() * CELL);
-            self.rect(
-                if at % 2 == 0 { "bar" } else { "bar other" },
-                x,
-                top,
-                width,
-                14,
-            );
-            let shown: String = chain
-                .chars()
-                .take(((width as f64 - 2.0) / LETTER) as usize)
-                .collect();
-            self.text("small", x + 2, top + 11, &shown);
+            let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
+            let class = if at % 2 == 0 { "bar" } else { "bar other" };
+            self.svg.rect(class, (x, top), (width, 14.0));
+            let letters = ((width - 2.0) / LETTER) as usize;
+            let shown: String = chain.chars().take(letters).collect();
+            self.svg.text("text small", (x + 2.0, top + 11.0), &shown);
             if self.names_chains {
-                self.rect(&colour_class(number), x, top - 3, width, 3);
+                self.svg
+                    .rect(colour_class(number), (x, top - 3.0), (width, 3.0));
             }
             first += stretch.len();
         }
     }
 
-    /// The sequence, a letter over each cell.
-    fn sequence(&mut self, rows: &Range<usize>, y: usize) {
+    /// Writes the sequence, a letter above each cell.
+    fn sequence(&mut self, rows: &Range<usize>, y: f64) {
         let letters = self.structure.residues[rows.clone()].iter();
         let letters: String = letters.map(|residue| char::from(residue.aa)).collect();
-        let xs = rows
-            .clone()
-            .map(|row| (self.x_of(rows, row) + CELL / 2).to_string());
-        let xs: Vec<String> = xs.collect();
-        let _ = writeln!(
-            self.svg,
-            "<text class=\"letters\" x=\"{}\" y=\"{y}\">{}</text>",
-            xs.join(" "),
-            escaped(&letters)
-        );
+        let middle = |row| self.x_of(rows, row) + (CELL / 2.0).floor();
+        let xs: Vec<f64> = rows.clone().map(middle).collect();
+        self.svg.letters("text small middle", &xs, y, &letters);
     }
 
-    /// A track: its name, and a block for each stretch of one colour, those of a
-    /// colour as one path.
-    fn track(&mut self, track: &Track, rows: &Range<usize>, y: usize) {
-        let right = self.left - 8;
-        self.text("label", right, y + 10, &track.name);
+    /// Draws a track: its name, and its residues as one path for each colour.
+    fn track(&mut self, track: &Track, rows: &Range<usize>, y: f64) {
+        let name = (self.left - 8.0, y + 10.0);
+        self.svg.text("text end", name, &track.name);
         let classes: Vec<Option<String>> = rows.clone().map(|row| track.class(row)).collect();
         let mut paths: BTreeMap<&str, String> = BTreeMap::new();
         let mut first = rows.start;
         for stretch in classes.chunk_by(|a, b| a == b) {
-            let (x, width) = (self.x_of(rows, first), stretch.len() * CELL);
+            let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
             let (class, y, height) = match &stretch[0] {
                 Some(class) => (class.as_str(), y, TRACK),
-                None => ("null", y + TRACK / 2, 1),
+                None => ("quiet null", y + (TRACK / 2.0).floor(), 1.0),
             };
             let path = paths.entry(class).or_default();
+            // Writing to a string cannot fail.
             let _ = write!(path, "M{x} {y}h{width}v{height}H{x}z");
             first += stretch.len();
         }
         for (class, path) in paths {
-            let _ = writeln!(self.svg, "<path class=\"{class}\" d=\"{path}\"/>");
+            self.svg.path(class, &path);
         }
     }
 
-    /// What the colours of a track mean.
-    fn legend(&mut self, track: &Track, x: usize, y: usize) {
+    /// Writes what the colours of a track mean.
+    fn legend(&mut self, track: &Track, x: f64, y: f64) {
         let Some((min, max)) = track.range else {
-            self.text("quiet", x, y + 10, "no values");
+            self.quiet(x, y + 10.0, "no values");
             return;
         };
         if track.is_angle() {
             for step in 0..STEPS {
-                self.rect(&format!("a{step}"), x + step * 5, y + 2, 5, 9);
+                let at = (x + step as f64 * 5.0, y + 2.0);
+                self.svg.rect(format_args!("a{step}"), at, (5.0, 9.0));
             }
             let text = format!("-{HALF_TURN} to {HALF_TURN} {}", track.unit);
-            self.text("quiet", x + STEPS * 5 + 5, y + 10, &text);
+            self.quiet(x + STEPS as f64 * 5.0 + 5.0, y + 10.0, &text);
             return;
         }
         if track.words.is_empty() {
@@ -310,58 +279,60 @@ impl Drawing<'_> {
             } else {
                 format!("{} to {}{unit}", short(min), short(max))
             };
-            self.text("quiet", x, y + 10, &range);
+            self.quiet(x, y + 10.0, &range);
             return;
         }
-        let (mut at, end) = (x, x + LEGEND - MARGIN - 12);
+        let (mut at, end) = (x, x + LEGEND - MARGIN - 12.0);
         for word in track.words_there() {
-            let text = track.words[word].clone();
-            let width = 12 + (text.len() as f64 * LETTER) as usize + 7;
+            let text = &track.words[word];
+            let width = 12.0 + (text.len() as f64 * LETTER).floor() + 7.0;
             if at + width > end {
-                self.text("quiet", at, y + 10, "...");
+                self.quiet(at, y + 10.0, "...");
                 return;
             }
-            self.rect(&track.word_class(word), at, y + 2, 9, 9);
-            self.text("quiet", at + 12, y + 10, &text);
+            self.svg
+                .rect(track.word_class(word), (at, y + 2.0), (9.0, 9.0));
+            self.quiet(at + 12.0, y + 10.0, text);
             at += width;
         }
     }
 
-    /// Where chains begin, and where a chain is broken.
-    fn boundaries(&mut self, rows: &Range<usize>, top: usize, bottom: usize) {
+    /// Draws where chains begin, and where a chain is broken.
+    fn boundaries(&mut self, rows: &Range<usize>, top: f64, bottom: f64) {
         let structure = self.structure;
         for row in rows.clone().filter(|&row| row > 0) {
             let residue = &structure.residues[row];
             let x = self.x_of(rows, row);
             if structure.residues[row - 1].chain != residue.chain {
-                self.line("chain", x, top, bottom);
+                self.vertical("text chain", x, top, bottom);
             } else if residue.break_before {
-                self.line("break", x, top + ABOVE - 3, bottom);
+                self.vertical("text break", x, top + ABOVE - 3.0, bottom);
             }
         }
     }
 
-    /// Residue numbers: the first of a line and of a chain, and every tenth.
-    fn numbers(&mut self, rows: &Range<usize>, bottom: usize) {
+    /// Writes residue numbers: the first of a line and of a chain, and every tenth.
+    fn numbers(&mut self, rows: &Range<usize>, bottom: f64) {
         let structure = self.structure;
-        let mut free = 0;
+        let mut free = 0.0;
         for row in rows.clone() {
             let residue = &structure.residues[row];
             let is_first = row == rows.start || structure.residues[row - 1].chain != residue.chain;
             let is_tenth = residue.auth_seq_id % 10 == 0 && residue.ins_code == 0;
-            let x = self.x_of(rows, row) + CELL / 2;
+            let x = self.x_of(rows, row) + (CELL / 2.0).floor();
             if !(is_first || is_tenth) {
                 continue;
             }
-            self.line("tick", x, bottom, bottom + 4);
+            self.vertical("quiet", x, bottom, bottom + 4.0);
             let mut number = residue.auth_seq_id.to_string();
             if residue.ins_code != 0 {
                 number.push(char::from(residue.ins_code));
             }
-            let half = (number.len() as f64 * LETTER / 2.0) as usize;
+            let half = (number.len() as f64 * LETTER / 2.0).floor();
             if x >= free + half {
-                self.text("number", x, bottom + 15, &number);
-                free = x + half + 4;
+                let at = (x, bottom + 15.0);
+                self.svg.text("quiet small middle", at, &number);
+                free = x + half + 4.0;
             }
         }
     }
@@ -382,19 +353,4 @@ pub(super) fn short(value: f64) -> String {
         &text
     };
     if text == "-0" { "0" } else { text }.to_owned()
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            // XML has no way to write these.
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
-        }
-    }
-    out
 }

@@ -1,4 +1,4 @@
-//! A slot on the device: marking the end of a failed batch, polling and waiting, the deadline.
+//! A slot in flight: polls, waits, the deadline, and the fence of a failed batch.
 
 use super::{Done, FENCE_TIMEOUT, Failed, Free, InFlight, Progress, Slot};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
@@ -19,8 +19,8 @@ impl<B> InFlight<B> {
 }
 
 impl<B> Failed<B> {
-    /// The slot in flight, so that it is waited for before it is used again. For an
-    /// error of the batch alone: the device goes on.
+    /// Puts the slot in flight again, so that the batch is waited for before the slot is reused.
+    /// For errors that concern the batch only, not the device.
     pub(crate) fn wait_out(self) -> Slot<InFlight<B>> {
         let Failed { error, batch, slot } = self;
         let due = slot.core.due();
@@ -40,7 +40,7 @@ impl<B> Slot<InFlight<B>> {
         self.state.due.is_some()
     }
 
-    /// Looks once.
+    /// Checks once whether the batch is done.
     pub(crate) fn poll(mut self) -> Progress<B> {
         let done = match self.fence() {
             Ok(true) => self.core.device_slot.is_done(),
@@ -50,11 +50,11 @@ impl<B> Slot<InFlight<B>> {
         self.progress(done, overdue)
     }
 
-    /// Waits to the end, or until it is overdue.
+    /// Waits until the batch is done, has failed, or misses its deadline.
     pub(crate) fn wait(mut self) -> Progress<B> {
         loop {
             match self.wait_once() {
-                // The device has reported an error; the end is still to come.
+                // The device has reported an error, but may still work on the batch.
                 Progress::Pending(slot) => self = slot,
                 over => return over,
             }
@@ -76,8 +76,8 @@ impl<B> Slot<InFlight<B>> {
         self.progress(done, overdue)
     }
 
-    /// Marks the end of what a failed submission gave, so that it can be waited for.
-    /// Whether it is marked.
+    /// Adds the fence that a failed submission lacks, so that the slot can be waited for. Returns
+    /// whether the slot has its fence.
     fn fence(&mut self) -> Result<bool> {
         let Some(since) = self.state.unfenced_since else {
             return Ok(true);
@@ -91,7 +91,7 @@ impl<B> Slot<InFlight<B>> {
             Err(_) if since.elapsed() < FENCE_TIMEOUT => Ok(false),
             Err(error) => Err(Error::new(
                 ErrorKind::Device,
-                format!("the end of a failed batch cannot be marked: {error}"),
+                format!("the device refuses the fence of a failed batch: {error}"),
             )),
         }
     }
@@ -110,7 +110,7 @@ impl<B> Slot<InFlight<B>> {
             Err(error) if error.scope() >= ErrorScope::Device => error,
             Err(error) if self.state.reported => Error::new(
                 ErrorKind::Device,
-                format!("the device does not come to an end with the batch: {error}"),
+                format!("the device does not finish the failed batch: {error}"),
             ),
             Err(error) => {
                 self.state.reported = true;

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Statistics of a second with these shares, in percent: filling, stalled,
-/// device, unpacking, output.
+/// Statistics of a second with these shares, in percent: filling, stalled, device, unpacking,
+/// output.
 fn of(shares: [u64; 5], threads: Threads) -> Statistics {
     let [fill_ns, stall_ns, device_ns, unpack_ns, output_ns] =
         shares.map(|share| share * 10_000_000);
@@ -69,11 +69,11 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
     let sentence = |shares| of(shares, Threads::Own).sentence();
     assert_eq!(
         sentence([23, 75, 97, 10, 0]),
-        "the device bounds: busy 97% of the time; filling 23%, unpacking 10%"
+        "device-bound: the device was busy 97% of the time; filling 23%, unpacking 10%"
     );
     assert_eq!(
         sentence([5, 2, 60, 3, 0]),
-        "the items bound: 93% of the time there were none; filling 5%, device 60%, unpacking 3%"
+        "input-bound: 93% of the time no input was ready; filling 5%, device 60%, unpacking 3%"
     );
     let none = Meter::new(3).statistics(&Counters::default(), Threads::Own);
     assert_eq!(

@@ -17,16 +17,16 @@ macro_rules! loom_thread_local {
 }
 pub(in crate::pipeline) use loom_thread_local;
 
-/// What the ends of a channel wait at; a pair of channels shares one, so that a
-/// thread can wait for either.
+/// What the ends of a channel wait at; a pair of channels shares one, so that a thread can wait for
+/// either.
 #[derive(Default)]
 struct Meeting {
     lock: loom::sync::Mutex<()>,
     changed: loom::sync::Condvar,
 }
 
-/// A bounded channel as crossbeam's: senders and receivers are counted, a full
-/// one blocks, and what was sent before the last sender went is still received.
+/// A bounded channel as crossbeam's: senders and receivers are counted, a full one blocks, and what
+/// was sent before the last sender went is still received.
 struct Channel<T> {
     meeting: Arc<Meeting>,
     // Locked under the meeting's lock only, so never contended.

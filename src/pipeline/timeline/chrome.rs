@@ -1,5 +1,5 @@
-//! A timeline as a trace for `chrome://tracing` and ui.perfetto.dev: JSON in the
-//! Trace Event Format, times in microseconds from the first span.
+//! A timeline as a trace for `chrome://tracing` and ui.perfetto.dev: JSON in the Trace Event
+//! Format, times in microseconds from the first span.
 
 use super::{Span, SpanKind, Timeline};
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ const HOST: u32 = 1;
 const DEVICE: u32 = 2;
 
 impl Timeline {
-    /// The trace: a track for filling and one for unpacking, one a slot for its
-    /// batches in flight, and three a slot for what the device was at.
+    /// Writes the trace: a track for filling, one for unpacking, and for each slot one for batches
+    /// in flight and three for the activities of the device.
     pub fn to_chrome_json(&self) -> String {
         let start_ns = self.spans.first().map_or(0, |span| span.start_ns);
         let mut tracks = BTreeMap::new();
@@ -57,7 +57,7 @@ fn named(what: &str, process: u32, thread: usize, name: &str) -> String {
     )
 }
 
-/// The process and the thread that a span is shown in, and the thread's name.
+/// The process and the thread of a span in the trace, and the thread's name.
 fn track(span: &Span) -> (u32, usize, String) {
     let slot = span.slot;
     let on_device = |place: usize| {

@@ -1,15 +1,15 @@
-//! The parts of the work on files, beside the programs that do the same.
+//! The parts of the work on files, compared with programs that do the same.
 
 use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
 use super::{capital, is_of_files, workload};
-use crate::bench::points::Point;
+use crate::bench::format;
+use crate::bench::merged::MergedPoint;
 use crate::bench::statistics::Spread;
-use crate::bench::units;
 
-pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     let mut threads: Vec<usize> = Vec::new();
     for point in points.iter().filter(|point| is_of_files(&point.facts)) {
@@ -20,15 +20,15 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     threads.sort_unstable();
     for threads in threads {
         let of_threads =
-            |point: &&Point| is_of_files(&point.facts) && point.facts.threads == threads;
-        let of_threads: Vec<&Point> = points.iter().filter(of_threads).collect();
+            |point: &&MergedPoint| is_of_files(&point.facts) && point.facts.threads == threads;
+        let of_threads: Vec<&MergedPoint> = points.iter().filter(of_threads).collect();
         figures.extend(figure(threads, &of_threads));
     }
     figures
 }
 
 fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> Row {
-    let ratio = ratio.map(|ratio| format!(", {}", units::times(ratio)));
+    let ratio = ratio.map(|ratio| format!(", {}", format::times(ratio)));
     Row {
         heading: None,
         label: label.to_owned(),
@@ -36,11 +36,15 @@ fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> Row {
         value: rate.median,
         low: rate.low,
         high: rate.high,
-        text: format!("{}{}", units::per_s(rate.median), ratio.unwrap_or_default()),
+        text: format!(
+            "{}{}",
+            format::per_s(rate.median),
+            ratio.unwrap_or_default()
+        ),
     }
 }
 
-fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
+fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
     let mut says = Vec::new();
     for point in points {
@@ -65,7 +69,6 @@ fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
                 group.push(row(&reference.name, Look::OTHER, rate, Some(ratio)));
             }
         }
-        // The fastest first.
         group.sort_by(|one, other| other.value.total_cmp(&one.value));
         if let Some(first) = group.first_mut() {
             says.push(format!("{name}: {}", first.label));
@@ -75,9 +78,9 @@ fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
     }
     let rows = Rows {
         axis: Axis {
-            title: "atoms a second",
+            title: "atoms per second",
             scale: Scale::Decades,
-            tick: units::per_s_tick,
+            tick: format::per_s_tick,
         },
         bars: false,
         rule: None,
@@ -92,8 +95,8 @@ fn figure(threads: usize, points: &[&Point]) -> Option<Figure> {
         id: format!("files-{threads}"),
         title: format!("The work on files, {words}"),
         caption: format!(
-            "The fastest at {}. Ratios are tapeloop's rate by that of the program; bars show the \
-             least and the most of the repetitions.",
+            "The fastest at {}. Ratios are tapeloop's rate divided by the program's; bars show the \
+             range of the repetitions.",
             says.join("; ")
         ),
         legend: Vec::new(),

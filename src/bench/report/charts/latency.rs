@@ -6,17 +6,17 @@ use super::super::plot::{Dot, Line, Plot};
 use super::super::style::{Look, Shape};
 use super::super::sweeps::alike_but_for_mode;
 use super::{bases, capital, workload};
-use crate::bench::points::{Point, names, title};
+use crate::bench::format;
+use crate::bench::merged::{MergedPoint, names, title};
 use crate::bench::record::{Figures, Latency, PointFacts};
-use crate::bench::units;
 
 const TIME: Axis = Axis {
     title: "latency",
     scale: Scale::Decades,
-    tick: units::time_tick,
+    tick: format::time_tick,
 };
 
-pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut closed = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -39,8 +39,8 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     figures
 }
 
-/// Workloads that have been measured in a closed loop alone.
-fn closed_loops(bases: &[(&Point, &Figures)]) -> Option<Figure> {
+/// The distributions of workloads that were measured in a closed loop only.
+fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
     let lines = bases
         .iter()
         .enumerate()
@@ -52,14 +52,11 @@ fn closed_loops(bases: &[(&Point, &Figures)]) -> Option<Figure> {
     let lines: Vec<Line> = lines.filter(|line| !line.dots.is_empty()).collect();
     let says = bases.iter().filter(|(_, figures)| figures.closed.count > 0);
     let says = says.map(|(base, figures)| {
-        let p99 = units::time(figures.closed.p99_ns as f64);
+        let p99 = format::time(figures.closed.p99_ns as f64);
         format!("{} {p99}", title(&base.facts))
     });
     let says: Vec<String> = says.collect();
-    let caption = format!(
-        "99 of 100 batches take no longer than this: {}.",
-        says.join("; ")
-    );
+    let caption = format!("p99 latency: {}.", says.join("; "));
     let plot = distributions(lines);
     let title = "Distribution of latencies in a closed loop".to_owned();
     Figure::plot("latency-closed".to_owned(), title, caption, plot)
@@ -68,7 +65,7 @@ fn closed_loops(bases: &[(&Point, &Figures)]) -> Option<Figure> {
 fn distributions(lines: Vec<Line>) -> Plot {
     Plot {
         x: Axis {
-            title: "share of the batches that are no slower",
+            title: "share of the batches that are at least as fast",
             scale: Scale::Tail,
             tick: share,
         },
@@ -78,7 +75,7 @@ fn distributions(lines: Vec<Line>) -> Plot {
     }
 }
 
-/// Up to the last share that a count of latencies can tell.
+/// The curve, up to the last share that the number of latencies resolves.
 fn curve(latency: &Latency) -> Vec<Dot> {
     let last = 1.0 - 0.5 / latency.count.max(1) as f64;
     let dots = latency.curve.iter();
@@ -87,7 +84,7 @@ fn curve(latency: &Latency) -> Vec<Dot> {
         .collect()
 }
 
-fn distribution(base: &Point, figures: &Figures) -> Option<Figure> {
+fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
     let closed = Line {
         name: "closed loop".to_owned(),
         look: Look::own("graph", &[]),
@@ -96,7 +93,7 @@ fn distribution(base: &Point, figures: &Figures) -> Option<Figure> {
     let mut lines = vec![closed];
     for (place, open) in figures.open.iter().enumerate() {
         lines.push(Line {
-            name: format!("load {}", units::percent(open.load)),
+            name: format!("load {}", format::percent(open.load)),
             look: Look {
                 dashed: true,
                 ..Look::nth(place + 1)
@@ -106,13 +103,13 @@ fn distribution(base: &Point, figures: &Figures) -> Option<Figure> {
     }
     let closed = &figures.closed;
     let caption = format!(
-        "{}: in a closed loop half of the batches take at most {}, 99 of 100 at most {}, and the \
-         slowest of {} took {}. Where batches arrive at random, from their arrival.",
+        "{}: in a closed loop the median latency is {}, p99 {}, and the longest of {} batches {}. \
+         With random arrivals a latency counts from the arrival.",
         capital(&title(&base.facts)),
-        units::time(closed.p50_ns as f64),
-        units::time(closed.p99_ns as f64),
-        units::whole(closed.count),
-        units::time(closed.max_ns as f64),
+        format::time(closed.p50_ns as f64),
+        format::time(closed.p99_ns as f64),
+        format::whole(closed.count),
+        format::time(closed.max_ns as f64),
     );
     let plot = distributions(lines);
     let name = &base.facts.workload;
@@ -120,15 +117,15 @@ fn distribution(base: &Point, figures: &Figures) -> Option<Figure> {
     Figure::plot(format!("latency-{name}"), title, caption, plot)
 }
 
-/// Points that differ from the base point in the mode alone have lines of their own.
-fn load(base: &Point, points: &[Point]) -> Option<Figure> {
+/// Latency against load, with lines for the base point and for points that differ only in the mode.
+fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
     let alike = points.iter().filter(|point| {
         let open = point
             .figures()
             .is_some_and(|figures| figures.open.len() > 1);
         open && alike_but_for_mode(&point.facts, &base.facts)
     });
-    let alike: Vec<&Point> = alike.collect();
+    let alike: Vec<&MergedPoint> = alike.collect();
     let facts: Vec<&PointFacts> = alike.iter().map(|point| &point.facts).collect();
     let mut lines = Vec::new();
     for (point, name) in alike.iter().zip(names(&facts, "")) {
@@ -154,18 +151,18 @@ fn load(base: &Point, points: &[Point]) -> Option<Figure> {
     let open = &base.figures()?.open;
     let (least, most) = (open.first()?, open.last()?);
     let caption = format!(
-        "Batches arrive at random; at {} of the closed loop's rate 99 of 100 are done within {} \
-         of their arrival, at {} within {}.",
-        units::percent(least.load),
-        units::time(least.latency.p99_ns as f64),
-        units::percent(most.load),
-        units::time(most.latency.p99_ns as f64),
+        "Batches arrive at random. At {} of the closed loop's rate the p99 latency from arrival \
+         is {}, at {} it is {}.",
+        format::percent(least.load),
+        format::time(least.latency.p99_ns as f64),
+        format::percent(most.load),
+        format::time(most.latency.p99_ns as f64),
     );
     let plot = Plot {
         x: Axis {
-            title: "load, by the rate of the closed loop",
+            title: "load, as a share of the closed loop's rate",
             scale: Scale::Linear,
-            tick: units::percent_tick,
+            tick: format::percent_tick,
         },
         y: TIME,
         lines,

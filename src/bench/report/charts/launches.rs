@@ -1,4 +1,4 @@
-//! The period against the number of kernels: what replaying saves for each launch.
+//! The period against the number of kernels: what replay saves for each launch.
 
 use super::super::axis::{Axis, Scale};
 use super::super::figure::Figure;
@@ -6,10 +6,10 @@ use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
 use super::super::sweeps::{Sweep, by_kernels};
 use super::{capital, workload};
-use crate::bench::points::Point;
-use crate::bench::units;
+use crate::bench::format;
+use crate::bench::merged::MergedPoint;
 
-pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let sweeps = by_kernels(points);
     let mut figures: Vec<Figure> = Vec::new();
     for graph in sweeps.iter().filter(|sweep| sweep.facts.mode == "graph") {
@@ -24,10 +24,10 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     figures
 }
 
-/// Launched as the other is replayed, at two numbers of kernels or more.
+/// Whether `stream` launches what `graph` replays, at two or more numbers of kernels.
 pub(super) fn goes_with(graph: &Sweep<'_>, stream: &Sweep<'_>) -> bool {
     let pairs = super::super::sweeps::pairs;
-    let both: Vec<Point> = [graph, stream]
+    let both: Vec<MergedPoint> = [graph, stream]
         .iter()
         .flat_map(|sweep| sweep.points.iter().map(|(_, point, _)| (*point).clone()))
         .collect();
@@ -42,8 +42,7 @@ fn medians(sweep: &Sweep<'_>) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The median of the slopes between any two points (Theil and Sen), which one bad point
-/// does not move.
+/// The median of the slopes between any two points (Theil-Sen), which one outlier does not move.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let pairs = points.iter().enumerate();
     let slopes = pairs.flat_map(|(at, (x0, y0))| {
@@ -55,8 +54,8 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     slopes.get(slopes.len() / 2).copied()
 }
 
-/// Nanoseconds that a further kernel costs, replayed and launched.
-pub(in crate::bench::report) fn slopes(points: &[Point]) -> Option<(f64, f64)> {
+/// Nanoseconds that each additional kernel costs with graph replay and with stream launches.
+pub(in crate::bench::report) fn slopes(points: &[MergedPoint]) -> Option<(f64, f64)> {
     let sweeps = by_kernels(points);
     let graph = sweeps
         .iter()
@@ -95,24 +94,24 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let (most, time) = *saved.last()?;
     let each = slope(&saved)?;
     let what = match time > 0.0 {
-        true => format!("Replay saves {} a batch", units::time(time)),
-        false => format!("Replay costs {} a batch more", units::time(-time)),
+        true => format!("Graph replay saves {} per batch", format::time(time)),
+        false => format!("Graph replay costs {} more per batch", format::time(-time)),
     };
     let each = match each > 0.0 {
-        true => format!("{} for each further launch saved", units::time(each)),
-        false => "and saves nothing for a further launch".to_owned(),
+        true => format!("{} for each launch", format::time(each)),
+        false => "nothing for a further launch".to_owned(),
     };
-    let caption = format!("{what} of {most} kernels: {each}. The shaded gap is what is saved.");
+    let caption = format!("{what} of {most} kernels: {each}. The shaded area is the time saved.");
     let plot = Plot {
         x: Axis {
-            title: "kernels a batch",
+            title: "kernels per batch",
             scale: Scale::Linear,
-            tick: units::plain,
+            tick: format::plain,
         },
         y: Axis {
-            title: "time a batch",
+            title: "time per batch",
             scale: Scale::Linear,
-            tick: units::time_tick,
+            tick: format::time_tick,
         },
         lines,
         shaded: Some((0, 1)),
@@ -120,7 +119,7 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let name = capital(&workload(&graph.facts.workload));
     Figure::plot(
         id,
-        format!("{name}: time a batch against its kernels"),
+        format!("{name}: time per batch against the number of kernels"),
         caption,
         plot,
     )

@@ -1,4 +1,4 @@
-//! The charts, each of which is there if the records have what it shows.
+//! The charts. Each is left out if the records lack its data.
 
 mod files;
 mod latency;
@@ -10,19 +10,19 @@ mod throughput;
 mod timeline;
 
 use super::figure::Figure;
-use crate::bench::points::Point;
+use crate::bench::merged::MergedPoint;
 use crate::bench::record::{Limits, PointFacts};
 
 pub(super) use launches::slopes as launch_slopes;
 
-/// A heading and what stands under it.
+/// A heading with its charts.
 pub(super) struct Section {
     pub(super) title: &'static str,
     pub(super) figures: Vec<Figure>,
 }
 
 /// All charts of a run.
-pub(super) fn sections(points: &[Point], limits: &Limits) -> Vec<Section> {
+pub(super) fn sections(points: &[MergedPoint], limits: &Limits) -> Vec<Section> {
     let sections = [
         ("Throughput", throughput::figures(points, limits)),
         ("Launches saved", launches::figures(points)),
@@ -43,7 +43,7 @@ pub(super) fn sections(points: &[Point], limits: &Limits) -> Vec<Section> {
         .collect()
 }
 
-/// A workload in words.
+/// The name of a workload, in words.
 pub(super) fn workload(name: &str) -> String {
     match name {
         "read" => "reading files".to_owned(),
@@ -54,7 +54,7 @@ pub(super) fn workload(name: &str) -> String {
     }
 }
 
-/// The first letter large.
+/// The text with a capital first letter.
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
@@ -63,15 +63,15 @@ pub(super) fn capital(text: &str) -> String {
     }
 }
 
-/// What files take part in.
+/// Whether a point is work on files.
 pub(super) fn is_of_files(facts: &PointFacts) -> bool {
     let of_files = ["read", "contacts", "sasa_kernel", "sasa_files", "all_files"];
     of_files.contains(&facts.workload.as_str())
 }
 
-/// Base points, or where none is marked the first of each workload.
-pub(super) fn bases(points: &[Point]) -> Vec<&Point> {
-    let mut bases: Vec<&Point> = Vec::new();
+/// The base point of each workload, or its first point if none is marked.
+pub(super) fn bases(points: &[MergedPoint]) -> Vec<&MergedPoint> {
+    let mut bases: Vec<&MergedPoint> = Vec::new();
     for point in points {
         let workload = &point.facts.workload;
         let marked = points

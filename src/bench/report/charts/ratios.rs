@@ -1,4 +1,4 @@
-//! The engine beside other programs at the same work.
+//! The engine compared with other programs at the same work.
 
 use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
@@ -7,11 +7,11 @@ use super::super::style::Look;
 use super::super::verdict::against;
 use super::is_of_files;
 use super::{bases, capital};
-use crate::bench::points::{Point, title};
-use crate::bench::statistics::Told;
-use crate::bench::units;
+use crate::bench::format;
+use crate::bench::merged::{MergedPoint, title};
+use crate::bench::statistics::Finding;
 
-pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut rows = Vec::new();
     let (mut faster, mut slower, mut total) = (0, 0, 0);
     for base in bases(points)
@@ -27,10 +27,10 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
                 continue;
             };
             total += 1;
-            faster += usize::from(change.told == Told::More);
-            slower += usize::from(change.told == Told::Less);
+            faster += usize::from(change.finding == Finding::More);
+            slower += usize::from(change.finding == Finding::Less);
             let wrong = match reference.agrees {
-                Some(false) => ", other outputs",
+                Some(false) => ", outputs differ",
                 _ => "",
             };
             rows.push(Row {
@@ -40,7 +40,7 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
                 value: change.ratio,
                 low: change.low,
                 high: change.high,
-                text: format!("{}{wrong}", units::times(change.ratio)),
+                text: format!("{}{wrong}", format::times(change.ratio)),
             });
             first = false;
         }
@@ -51,13 +51,13 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
         says.push(format!("slower than {slower}"));
     }
     if rest > 0 {
-        says.push(format!("with no difference that can be told to {rest}"));
+        says.push(format!("not significantly different from {rest}"));
     }
     let rows = Rows {
         axis: Axis {
             title: "times as fast as the other program",
             scale: Scale::Decades,
-            tick: units::times_tick,
+            tick: format::times_tick,
         },
         bars: false,
         rule: Some(1.0),
@@ -69,10 +69,10 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     }
     vec![Figure {
         id: "ratios".to_owned(),
-        title: "Times as fast as other programs at the same work".to_owned(),
+        title: "Speed compared with other programs at the same work".to_owned(),
         caption: format!(
-            "The base points are {}. To the right of 1x tapeloop is the faster; bars are where \
-             the ratio lies at 99%, or at all with few repetitions.",
+            "The base points are {}. To the right of 1x tapeloop is faster. Bars show the 99% \
+             interval of the ratio, or its range if there are few repetitions.",
             says.join(", ")
         ),
         legend: Vec::new(),

@@ -1,25 +1,25 @@
-//! Arithmetic against what crosses the link: the roofline of Williams, Waterman and
-//! Patterson, with the link as the slope.
+//! Arithmetic against the bytes that cross the link: a roofline (Williams, Waterman and Patterson,
+//! 2009) with the link as its slope.
 
 use super::super::axis::{Axis, Scale};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
-use crate::bench::points::Point;
+use crate::bench::format;
+use crate::bench::merged::MergedPoint;
 use crate::bench::record::{Figures, Limits};
-use crate::bench::units;
 
-/// Multiply-adds for each byte that crosses the link, either way.
+/// Multiply-adds per byte that crosses the link, in either direction.
 fn intensity(figures: &Figures) -> f64 {
     let amounts = &figures.amounts;
     amounts.fma / (amounts.upload_bytes + amounts.download_bytes)
 }
 
-pub(super) fn figures(points: &[Point], limits: &Limits) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint], limits: &Limits) -> Vec<Figure> {
     figure(points, limits).into_iter().collect()
 }
 
-fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
+fn figure(points: &[MergedPoint], limits: &Limits) -> Option<Figure> {
     let peak = limits.fma_per_s.filter(|peak| *peak > 0.0)?;
     let upload = limits
         .upload_both_bytes_per_s
@@ -80,7 +80,7 @@ fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
         roof.insert(1, ridge);
     }
     lines.push(Line {
-        name: "the machine's roof".to_owned(),
+        name: "limit of the machine".to_owned(),
         look: Look::LIMIT,
         dots: roof
             .into_iter()
@@ -88,23 +88,23 @@ fn figure(points: &[Point], limits: &Limits) -> Option<Figure> {
             .collect(),
     });
     let caption = format!(
-        "Up to {} multiply-adds a byte the link is the roof ({} both ways in all), from there on \
-         arithmetic ({}); the best point reaches {} of its roof.",
-        units::digits(ridge),
-        units::bytes_per_s(link),
-        units::fma_per_s(peak),
-        units::percent(best),
+        "Below {} multiply-adds per byte the link is the limit ({}, both ways together), above it \
+         arithmetic ({}). The best point reaches {} of its limit.",
+        format::digits(ridge),
+        format::bytes_per_s(link),
+        format::fma_per_s(peak),
+        format::percent(best),
     );
     let plot = Plot {
         x: Axis {
-            title: "multiply-adds for each byte over the link",
+            title: "multiply-adds per byte over the link",
             scale: Scale::Decades,
-            tick: units::plain,
+            tick: format::plain,
         },
         y: Axis {
-            title: "multiply-adds a second",
+            title: "multiply-adds per second",
             scale: Scale::Decades,
-            tick: units::fma_per_s_tick,
+            tick: format::fma_per_s_tick,
         },
         lines,
         shaded: None,

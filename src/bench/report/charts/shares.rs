@@ -1,15 +1,16 @@
-//! How much of each limit the base points reach.
+//! The shares of the limits that the base points reach.
 
 use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
-use super::super::style::{Ink, Look};
+use super::super::style::Look;
 use super::{bases, capital, workload};
-use crate::bench::points::{Point, title};
+use crate::bench::format;
+use crate::bench::merged::{MergedPoint, title};
 use crate::bench::record::Share;
-use crate::bench::units;
+use crate::svg::Ink;
 
-pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut rows = Vec::new();
     let mut bounds = Vec::new();
     for base in bases(points) {
@@ -24,7 +25,6 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
             rows.push(Row {
                 heading: (place == 0).then(|| heading(base, &figures.bound)),
                 label: share.limit.clone(),
-                // The largest says what to look at.
                 look: Look::solid(if place == 0 { Ink::Blue } else { Ink::Sky }),
                 value: share.share,
                 low: share.share,
@@ -34,7 +34,7 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
             let named = |known: &(String, String)| known.0 == base.facts.workload;
             if place == 0 && !bounds.iter().any(named) {
                 let limit = &share.limit;
-                let percent = units::percent(share.share);
+                let percent = format::percent(share.share);
                 let workload = base.facts.workload.clone();
                 bounds.push((workload, format!("{percent} of {limit}")));
             }
@@ -46,9 +46,9 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     let says: Vec<String> = says.collect();
     let rows = Rows {
         axis: Axis {
-            title: "share of the limit as measured in this run",
+            title: "share of the limit measured in this run",
             scale: Scale::Linear,
-            tick: units::percent_tick,
+            tick: format::percent_tick,
         },
         bars: true,
         rule: Some(1.0),
@@ -57,8 +57,8 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     };
     let figure = Figure {
         id: "shares".to_owned(),
-        title: "What the base points reach of what the machine can do".to_owned(),
-        caption: format!("The largest shares: {}.", says.join("; ")),
+        title: "How close the base points come to the machine's limits".to_owned(),
+        caption: format!("Largest shares: {}.", says.join("; ")),
         legend: Vec::new(),
         drawing: Drawing::Rows(rows),
     };
@@ -68,7 +68,7 @@ pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
     }
 }
 
-fn heading(base: &Point, bound: &str) -> (String, String) {
+fn heading(base: &MergedPoint, bound: &str) -> (String, String) {
     let bound = match bound {
         "" => String::new(),
         bound => format!(": {bound}"),
@@ -78,11 +78,11 @@ fn heading(base: &Point, bound: &str) -> (String, String) {
 
 fn text(share: &Share) -> String {
     let value = |value: f64| match share.unit.as_str() {
-        "B/s" => units::bytes_per_s(value),
-        "FMA/s" => units::fma_per_s(value),
-        "ns" => units::time(value),
-        unit => format!("{} {unit}", units::digits(value)),
+        "B/s" => format::bytes_per_s(value),
+        "FMA/s" => format::fma_per_s(value),
+        "ns" => format::time(value),
+        unit => format!("{} {unit}", format::digits(value)),
     };
     let (reached, of) = (value(share.reached), value(share.of));
-    format!("{}: {reached} of {of}", units::percent(share.share))
+    format!("{}: {reached} of {of}", format::percent(share.share))
 }

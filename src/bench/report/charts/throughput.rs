@@ -6,12 +6,12 @@ use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
 use super::super::sweeps::{Sweep, by_size, program, programs, workloads};
 use super::{capital, workload};
-use crate::bench::points::{Point, names, size};
+use crate::bench::format;
+use crate::bench::merged::{MergedPoint, names, size};
 use crate::bench::record::{Figures, Limits, PointFacts};
 use crate::bench::statistics::Spread;
-use crate::bench::units;
 
-/// What of a batch is counted.
+/// What the throughput of a workload counts.
 struct Measure {
     axis: Axis,
     text: fn(f64) -> String,
@@ -19,20 +19,20 @@ struct Measure {
 }
 
 const ATOMS: Measure = Measure {
-    axis: axis("atoms a second", units::per_s_tick),
-    text: |value| format!("{} atoms/s", units::count(value)),
+    axis: axis("atoms per second", format::per_s_tick),
+    text: |value| format!("{} atoms/s", format::count(value)),
     amount: |figures| figures.amounts.atoms,
 };
 
 const BYTES: Measure = Measure {
-    axis: axis("bytes a second to the device", units::bytes_per_s_tick),
-    text: units::bytes_per_s,
+    axis: axis("bytes per second to the device", format::bytes_per_s_tick),
+    text: format::bytes_per_s,
     amount: |figures| figures.amounts.upload_bytes,
 };
 
 const BATCHES: Measure = Measure {
-    axis: axis("batches a second", units::per_s_tick),
-    text: |value| format!("{} batches/s", units::count(value)),
+    axis: axis("batches per second", format::per_s_tick),
+    text: |value| format!("{} batches/s", format::count(value)),
     amount: |_| 1.0,
 };
 
@@ -41,7 +41,7 @@ const fn axis(title: &'static str, tick: fn(f64) -> String) -> Axis {
     Axis { title, scale, tick }
 }
 
-pub(super) fn figures(points: &[Point], limits: &Limits) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint], limits: &Limits) -> Vec<Figure> {
     let sweeps = by_size(points);
     let of_workload = |name: &&str| {
         let group = sweeps.iter().filter(|sweep| sweep.facts.workload == **name);
@@ -77,7 +77,7 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         });
     }
     let caption = caption(&measure, first, &lines);
-    // Others in the first line's mode: launches and graphs are not one line.
+    // Programs in the mode of the first line: graphs and launches do not make one line.
     let beside = first.points.iter().map(|(.., figures)| *figures);
     for (place, program) in programs(beside).into_iter().enumerate() {
         lines.push(reference(program, place, first, &measure));
@@ -86,7 +86,7 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         let keys: Vec<u64> = all().map(|(key, ..)| *key).collect();
         let ends = [keys.iter().min()?, keys.iter().max()?];
         lines.push(Line {
-            name: format!("limit, {}", units::bytes_per_s(roof)),
+            name: format!("limit, {}", format::bytes_per_s(roof)),
             look: Look::LIMIT,
             dots: ends.map(|key| Dot::bare(*key as f64, roof)).to_vec(),
         });
@@ -95,11 +95,11 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
     let x = match (bytes, first.facts.unit.as_str()) {
         (true, _) => (
             "size of a batch, to the device",
-            units::bytes as fn(f64) -> String,
+            format::bytes as fn(f64) -> String,
         ),
-        (false, "residues") => ("residues a batch", units::plain as fn(f64) -> String),
-        (false, "structures") => ("structures a batch", units::plain as fn(f64) -> String),
-        (false, _) => ("size of a batch", units::plain as fn(f64) -> String),
+        (false, "residues") => ("residues per batch", format::plain as fn(f64) -> String),
+        (false, "structures") => ("structures per batch", format::plain as fn(f64) -> String),
+        (false, _) => ("size of a batch", format::plain as fn(f64) -> String),
     };
     let plot = Plot {
         x: Axis {
@@ -136,7 +136,7 @@ fn dot(key: u64, rate: Spread) -> Dot {
     }
 }
 
-/// Another program over the sizes of a sweep, in its mode.
+/// The line of another program over the sizes of a sweep.
 fn reference(program_name: &str, place: usize, sweep: &Sweep<'_>, measure: &Measure) -> Line {
     let dots = sweep.points.iter().filter_map(|(key, _, figures)| {
         let reference = program(figures, program_name)?;
@@ -150,7 +150,7 @@ fn reference(program_name: &str, place: usize, sweep: &Sweep<'_>, measure: &Meas
     }
 }
 
-/// What the lines do at their ends: each of two, or the outer ones of more.
+/// The rates at the smallest and the largest batch: of the fastest and the slowest line.
 fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
     let at = |facts: &PointFacts, dot: fn(&Line) -> Option<&Dot>| {
         let rates = lines
@@ -160,7 +160,7 @@ fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
         rates.sort_by(|one, other| other.0.total_cmp(&one.0));
         let text = |(rate, name): &(f64, &String)| format!("{} ({name})", (measure.text)(*rate));
         let words = match rates.as_slice() {
-            [] => units::NONE.to_owned(),
+            [] => format::NONE.to_owned(),
             [one] => (measure.text)(one.0),
             [most, .., least] => {
                 let link = if rates.len() > 2 { "to" } else { "and" };
@@ -174,6 +174,6 @@ fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
     };
     let small = at(&small.1.facts, |line| line.dots.first());
     let large = at(&large.1.facts, |line| line.dots.last());
-    let spread = "Bars show the least and the most of the repetitions.";
+    let spread = "Bars show the range of the repetitions.";
     format!("{}; {large}. {spread}", capital(&small))
 }

@@ -1,13 +1,13 @@
-//! Some batches in a row, slot by slot and stage by stage.
+//! Some consecutive batches, slot by slot and stage by stage.
 
 use super::super::figure::{Drawing, Figure};
 use super::super::slots::Slots;
 use super::{capital, workload};
-use crate::bench::points::{Point, title};
+use crate::bench::format;
+use crate::bench::merged::{MergedPoint, title};
 use crate::bench::record::Figures;
-use crate::bench::units;
 
-pub(super) fn figures(points: &[Point]) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     for point in points {
         let name = &point.facts.workload;
@@ -40,7 +40,7 @@ fn has_spans(figures: &Figures) -> bool {
     figures.spans.iter().any(|span| span.end_ns > 0)
 }
 
-fn caption(point: &Point, figures: &Figures) -> String {
+fn caption(point: &MergedPoint, figures: &Figures) -> String {
     let mut batches: Vec<u64> = figures.spans.iter().map(|span| span.batch).collect();
     batches.sort_unstable();
     batches.dedup();
@@ -54,16 +54,16 @@ fn caption(point: &Point, figures: &Figures) -> String {
         let longest = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let (name, ns) = longest.unwrap_or(("", 0.0));
         format!(
-            " On average {} stages are busy at once; the longest are the {name}, {} a batch.",
-            units::digits(stages.overlap),
-            units::time(ns),
+            " On average {} stages are busy at once; the longest stage is the {name}, {} per batch.",
+            format::digits(stages.overlap),
+            format::time(ns),
         )
     });
     format!(
-        "{}: {} batches in {}; numbers are those of the batches.{}",
+        "{}: {} batches in {}, numbered.{}",
         capital(&title(&point.facts)),
         batches.len(),
-        units::time(end.unwrap_or(0) as f64),
+        format::time(end.unwrap_or(0) as f64),
         stages.unwrap_or_default(),
     )
 }

@@ -1,39 +1,38 @@
-//! The style sheet of a drawing.
+//! The classes of a drawing, in addition to those of every drawing.
 
+use crate::svg::{Ink, on_dark};
 use std::fmt::Write;
 
-/// Steps of the scale from low to high, classes `v0` and on, and of the one around
-/// the circle, `a0` and on.
+/// Steps of a scale: classes `v0` and on from low to high, `a0` and on around the circle.
 pub(super) const STEPS: usize = 16;
 
-/// Colours of words: classes `k0` and on. They are those of Okabe and Ito, which
-/// stay apart for colour-blind eyes, in an order that suits `ss8`: red and orange
-/// helices, blue strands. Yellow is darker than theirs, as the ground may be white.
-pub(super) const COLOURS: [&str; 8] = [
-    "#d55e00", "#0072b2", "#56b4e9", "#e69f00", "#cc79a7", "#009e73", "#8b95a1", "#d6c72a",
+/// Colours of words, in an order that suits `ss8`: red and orange helices, blue strands.
+pub(super) const WORDS: [Ink; 8] = [
+    Ink::Vermilion,
+    Ink::Blue,
+    Ink::Sky,
+    Ink::Orange,
+    Ink::Pink,
+    Ink::Green,
+    Ink::Quiet,
+    Ink::Yellow,
 ];
 
 type Rgb = [f64; 3];
 
-/// What the ground decides.
+/// The colours that depend on the ground.
 struct Ground {
-    ground: &'static str,
-    ink: &'static str,
-    quiet: &'static str,
     plain: &'static str,
     bar: &'static str,
     other_bar: &'static str,
     /// The scale at its ends and in between.
     scale: [Rgb; 4],
-    /// The scale around the circle, at -180, -90, 0 and 90 degrees: the side by
-    /// hue, the distance from 0 by lightness, which all eyes tell apart.
+    /// The scale around the circle, at -180, -90, 0 and 90 degrees: the hue tells the side, the
+    /// lightness the distance from 0, which every reader can see.
     circle: [Rgb; 4],
 }
 
 const LIGHT: Ground = Ground {
-    ground: "#ffffff",
-    ink: "#1b2430",
-    quiet: "#66707c",
     plain: "#e9ecef",
     bar: "#d5dce4",
     other_bar: "#bcc7d3",
@@ -52,9 +51,6 @@ const LIGHT: Ground = Ground {
 };
 
 const DARK: Ground = Ground {
-    ground: "#12171d",
-    ink: "#e4e9ef",
-    quiet: "#97a3b0",
     plain: "#262e37",
     bar: "#33404d",
     other_bar: "#47586a",
@@ -72,54 +68,33 @@ const DARK: Ground = Ground {
     ],
 };
 
-/// The sheet: light, and dark where the viewer prefers that.
-pub(super) fn sheet() -> String {
-    let mut sheet = String::from(
-        "text { font: 11px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace }\n\
-         .name { font-size: 16px; font-weight: bold }\n\
-         .label { text-anchor: end }\n\
-         .letters { font-size: 10px; text-anchor: middle }\n\
-         .number { font-size: 10px; text-anchor: middle }\n\
-         .small { font-size: 10px }\n\
-         .break { stroke-dasharray: 2 2 }\n",
-    );
-    for (at, colour) in COLOURS.iter().enumerate() {
-        // Writing to a string cannot fail.
-        let _ = writeln!(sheet, ".k{at} {{ fill: {colour} }}");
-    }
-    sheet.push_str(&colours(&LIGHT));
-    let dark = colours(&DARK);
-    let _ = writeln!(sheet, "@media (prefers-color-scheme: dark) {{\n{dark}}}");
-    sheet
+/// The rules of the classes.
+pub(super) fn rules() -> String {
+    const SHAPES: &str = "\
+        text { font: 11px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace }\n\
+        .name { font-size: 16px; font-weight: bold }\n\
+        .small { font-size: 10px }\n\
+        .null { opacity: 0.6 }\n\
+        .chain, .break { stroke-width: 1.5 }\n\
+        .break { stroke-dasharray: 2 2 }\n";
+    SHAPES.to_owned() + &colours(&LIGHT) + &on_dark(&colours(&DARK))
 }
 
 fn colours(on: &Ground) -> String {
     let mut rules = format!(
-        "text {{ fill: {ink} }}\n\
-         .ground {{ fill: {} }}\n\
-         .quiet, .number {{ fill: {quiet} }}\n\
-         .plain {{ fill: {} }}\n\
-         .null {{ fill: {quiet}; opacity: 0.6 }}\n\
-         .bar {{ fill: {} }}\n\
-         .bar.other {{ fill: {} }}\n\
-         .tick {{ stroke: {quiet} }}\n\
-         .chain, .break {{ stroke: {ink}; stroke-width: 1.5 }}\n",
-        on.ground,
-        on.plain,
-        on.bar,
-        on.other_bar,
-        ink = on.ink,
-        quiet = on.quiet,
+        ".plain {{ color: {} }}\n.bar {{ color: {} }}\n.bar.other {{ color: {} }}\n",
+        on.plain, on.bar, on.other_bar,
     );
     for step in 0..STEPS {
         let at = step as f64 / (STEPS - 1) as f64;
-        let _ = writeln!(rules, ".v{step} {{ fill: {} }}", between(&on.scale, at));
+        // Writing to a string cannot fail.
+        let _ = writeln!(rules, ".v{step} {{ color: {} }}", between(&on.scale, at));
     }
     let [start, ..] = on.circle;
     let around: Vec<Rgb> = on.circle.into_iter().chain([start]).collect();
     for step in 0..STEPS {
         let at = (step as f64 + 0.5) / STEPS as f64;
-        let _ = writeln!(rules, ".a{step} {{ fill: {} }}", between(&around, at));
+        let _ = writeln!(rules, ".a{step} {{ color: {} }}", between(&around, at));
     }
     rules
 }

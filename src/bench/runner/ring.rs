@@ -1,50 +1,50 @@
 //! Slots that are packed once and submitted again and again.
 
 use super::{
-    About, Closed, Machine, Opened, Rig, Stopwatch, TimedBatch, about_buckets, add_latency, fill,
-    latencies, lost, sentences, sum,
+    BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill,
+    largest_batch, latencies, sentences, slot_missing, sum,
 };
 use crate::backend::host_ns;
+use crate::bench::benchmark::Benchmark;
 use crate::bench::machine::Threads;
 use crate::bench::point::Point;
 use crate::bench::record::Amounts;
-use crate::bench::subject::Subject;
 use crate::error::{Error, Result};
 use crate::pipeline::{Done, Filling, Finished, Packed, Packer, Ring, Slot, Wait};
 use crate::replay::Replay;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-type Batch<S> = Packed<<S as Subject>::Workload>;
+type Batch<S> = Packed<<S as Benchmark>::Workload>;
 
-/// Packed, and on no device.
-struct Ready<S: Subject> {
+/// A packed batch that is not in flight.
+struct Ready<S: Benchmark> {
     slot: Slot<Filling>,
     batch: Batch<S>,
 }
 
-pub(super) struct RingRig<S: Subject> {
-    subject: Arc<S>,
-    /// Whose time counts.
+pub(super) struct RingRunner<S: Benchmark> {
+    benchmark: Arc<S>,
+    /// The CPU clock that is sampled.
     threads: Threads,
     point: Point,
     packer: Packer<S::Workload>,
     ring: Ring<Batch<S>>,
-    /// No seed is used twice.
+    /// The last seed that was used.
     seed: u64,
-    about: About,
+    batch: BatchFacts,
 }
 
-impl<S: Subject> RingRig<S> {
-    pub(super) fn open(machine: &Machine, subject: &Arc<S>, point: &Point) -> Result<Self> {
+impl<S: Benchmark> RingRunner<S> {
+    pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let Machine { backend, pool } = machine;
-        let ladder = subject.ladder(point.buckets);
-        let packer = Packer::new(subject.workload()?, &ladder, backend, Arc::clone(pool))?;
+        let ladder = benchmark.ladder(point.buckets);
+        let packer = Packer::new(benchmark.workload()?, &ladder, backend, Arc::clone(pool))?;
         let buckets = packer.buckets();
         let ring = Ring::new(backend, &buckets, point.slots, &point.policy, Wait::Spin)?;
-        let mut rig = RingRig {
-            subject: Arc::clone(subject),
-            // Where the CPU is the device, the thread that waits hands over to others.
+        Ok(RingRunner {
+            benchmark: Arc::clone(benchmark),
+            // On the CPU backend other threads work for the one that submits.
             threads: match backend.device().shares_host_memory {
                 true => Threads::All,
                 false => Threads::This,
@@ -53,30 +53,28 @@ impl<S: Subject> RingRig<S> {
             packer,
             ring,
             seed: 0,
-            about: about_buckets(&buckets),
-        };
-        rig.check()?;
-        Ok(rig)
+            batch: largest_batch(&buckets),
+        })
     }
 
-    /// Every slot with items that no batch had before.
+    /// Packs every slot with new items.
     fn pack(&mut self) -> Result<Vec<Ready<S>>> {
         let mut amounts = Amounts::default();
         let mut ready = Vec::with_capacity(self.point.slots);
         for _ in 0..self.point.slots {
-            let mut slot = self.ring.acquire().ok_or_else(lost)?;
+            let mut slot = self.ring.acquire().ok_or_else(slot_missing)?;
             self.seed += 1;
             let items = self
-                .subject
+                .benchmark
                 .items(self.seed, fill(&self.point, slot.index()));
-            amounts = amounts + sum(&*self.subject, &items);
+            amounts = amounts + sum(&*self.benchmark, &items);
             let batch = self.packer.pack(&mut slot, items);
             let batch = batch.map_err(|(error, _)| error)?;
             ready.push(Ready { slot, batch });
         }
-        self.about.amounts = Amounts {
-            upload_bytes: self.about.amounts.upload_bytes,
-            download_bytes: self.about.amounts.download_bytes,
+        self.batch.amounts = Amounts {
+            upload_bytes: self.batch.amounts.upload_bytes,
+            download_bytes: self.batch.amounts.download_bytes,
             ..amounts * (1.0 / self.point.slots as f64)
         };
         Ok(ready)
@@ -92,11 +90,11 @@ impl<S: Subject> RingRig<S> {
         given.map_err(|failed| failed.error)
     }
 
-    /// Looks at the results of a batch, and makes it ready again.
-    fn read(&mut self, slot: Slot<Done<Batch<S>>>) -> Result<Ready<S>> {
+    /// Compares the results of a batch, and makes it ready again.
+    fn check_outputs(&mut self, slot: Slot<Done<Batch<S>>>) -> Result<Ready<S>> {
         let outputs = self.packer.read(&slot);
         for (item, output) in slot.batch().items().zip(outputs) {
-            self.subject.check(item, &output?)?;
+            self.benchmark.check(item, &output?)?;
         }
         self.again(Ok(slot))
     }
@@ -106,31 +104,31 @@ impl<S: Subject> RingRig<S> {
         match error {
             Some(error) => Err(error),
             None => Ok(Ready {
-                // The one that was just released.
-                slot: self.ring.acquire().ok_or_else(lost)?,
+                // The slot that was just released.
+                slot: self.ring.acquire().ok_or_else(slot_missing)?,
                 batch,
             }),
         }
     }
 
     fn next(&mut self) -> Result<Slot<Done<Batch<S>>>> {
-        let finished = self.ring.wait().ok_or_else(lost)?;
+        let finished = self.ring.wait().ok_or_else(slot_missing)?;
         finished.map_err(|failed| failed.error)
     }
 
-    /// Waits for all that is in flight, and checks it.
+    /// Waits for all batches in flight, and compares their results.
     fn drain(&mut self, mut seen: impl FnMut(&Slot<Done<Batch<S>>>) -> Result<()>) -> Result<()> {
         let mut ready = Vec::with_capacity(self.point.slots);
         while self.ring.in_flight() > 0 {
             let slot = self.next()?;
             seen(&slot)?;
-            ready.push(self.read(slot)?);
+            ready.push(self.check_outputs(slot)?);
         }
         self.park(ready);
         Ok(())
     }
 
-    /// Slots without a batch go back to the ring.
+    /// Gives the slots back to the ring, without their batches.
     fn park(&mut self, ready: Vec<Ready<S>>) {
         for Ready { slot, .. } in ready {
             self.ring.put_free(slot.cancel());
@@ -138,20 +136,13 @@ impl<S: Subject> RingRig<S> {
     }
 }
 
-impl<S: Subject> Rig for RingRig<S> {
-    fn about(&self) -> About {
-        self.about
+impl<S: Benchmark> Runner for RingRunner<S> {
+    fn batch_facts(&self) -> BatchFacts {
+        self.batch
     }
 
     fn chosen(&self) -> Vec<String> {
         sentences(self.ring.chosen())
-    }
-
-    fn check(&mut self) -> Result<()> {
-        for ready in self.pack()? {
-            self.submit(ready, false)?;
-        }
-        self.drain(|_| Ok(()))
     }
 
     fn closed(&mut self, batches: u64) -> Result<Closed> {
@@ -160,10 +151,10 @@ impl<S: Subject> Rig for RingRig<S> {
         let mut latencies = latencies();
         let mut submitted_at = vec![Instant::now(); self.point.slots];
         let (mut host, mut calls, mut copied) = (Duration::ZERO, 0, 0);
-        let mut given = |rig: &mut Self, ready: Ready<S>, submitted_at: &mut [Instant]| {
+        let mut submit = |runner: &mut Self, ready: Ready<S>, submitted_at: &mut [Instant]| {
             let index = ready.slot.index();
             let before = Instant::now();
-            let replay = rig.submit(ready, false)?;
+            let replay = runner.submit(ready, false)?;
             host += before.elapsed();
             calls += replay.calls as u64;
             copied += replay.copied_bytes as u64;
@@ -172,13 +163,13 @@ impl<S: Subject> Rig for RingRig<S> {
         };
         let watch = Stopwatch::start(self.threads);
         for ready in ready {
-            given(self, ready, &mut submitted_at)?;
+            submit(self, ready, &mut submitted_at)?;
         }
         for _ in slots..batches {
             let slot = self.next()?;
             add_latency(&mut latencies, submitted_at[slot.index()].elapsed());
             let ready = self.again(Ok(slot))?;
-            given(self, ready, &mut submitted_at)?;
+            submit(self, ready, &mut submitted_at)?;
         }
         let mut ends = Vec::with_capacity(self.point.slots);
         while self.ring.in_flight() > 0 {
@@ -188,11 +179,11 @@ impl<S: Subject> Rig for RingRig<S> {
         }
         let (elapsed, busy) = watch.stop();
         for slot in ends {
-            let ready = self.read(slot)?;
+            let ready = self.check_outputs(slot)?;
             self.park(vec![ready]);
         }
         let batches = batches.max(slots);
-        self.about.copied(copied as f64 / batches as f64);
+        self.batch.copied(copied as f64 / batches as f64);
         Ok(Closed {
             elapsed,
             batches,
@@ -214,7 +205,7 @@ impl<S: Subject> Rig for RingRig<S> {
                 && arrival <= start.elapsed()
                 && let Some(ready) = free.pop()
             {
-                // From when it should have begun, whether or not a slot was free.
+                // Counts from the arrival, whether or not a slot was free.
                 arrived_at[ready.slot.index()] = start + arrival;
                 self.submit(ready, false)?;
                 next += 1;
@@ -236,10 +227,10 @@ impl<S: Subject> Rig for RingRig<S> {
         let ready = self.pack()?;
         let mut timed = Vec::with_capacity(batches);
         let mut submitted = vec![None; self.point.slots];
-        let give = |rig: &mut Self, ready: Ready<S>, submitted: &mut [Option<(u64, u64)>]| {
+        let submit = |runner: &mut Self, ready: Ready<S>, submitted: &mut [Option<(u64, u64)>]| {
             let index = ready.slot.index();
             let from = host_ns(Instant::now());
-            let replay = rig.submit(ready, true)?;
+            let replay = runner.submit(ready, true)?;
             submitted[index] = replay.timed.then(|| (from, host_ns(Instant::now())));
             Ok::<(), Error>(())
         };
@@ -257,13 +248,13 @@ impl<S: Subject> Rig for RingRig<S> {
         };
         let slots = ready.len();
         for ready in ready {
-            give(self, ready, &mut submitted)?;
+            submit(self, ready, &mut submitted)?;
         }
         for _ in slots..batches {
             let slot = self.next()?;
             note(&slot, &submitted)?;
             let ready = self.again(Ok(slot))?;
-            give(self, ready, &mut submitted)?;
+            submit(self, ready, &mut submitted)?;
         }
         self.drain(|slot| note(slot, &submitted))?;
         Ok(timed)

@@ -1,13 +1,13 @@
-//! The front without threads: items through a ring, driven by the caller.
+//! [`Pipeline`]: the front without threads, which its caller drives.
 
 use super::batch::{Batch, Batcher};
 use super::build::{Built, Shrunk, build};
+use super::counters::Counters;
 use super::engine::{EngineConfig, SubmitOptions};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
 use super::statistics::{Statistics, Threads};
-use super::stats::Counters;
 use super::ticket::Reply;
 use super::timeline::Timeline;
 use crate::backend::Backend;
@@ -21,19 +21,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A workload on devices, driven by its caller: the same slots and stages as in
-/// an [`Engine`](super::Engine), on the calling thread.
+/// A workload on one or more devices, driven by its caller: the slots and stages of an
+/// [`Engine`](super::Engine), on the calling thread.
 ///
-/// The lowest latency there is: nothing is handed to another thread. Results come
-/// out in whatever order batches finish, with the numbers of their items.
+/// It has the lowest latency, because nothing is handed to another thread. Results come in the
+/// order in which batches finish, with the numbers of their items.
 pub struct Pipeline<W: Workload> {
-    // Before `shared`, which has the right to the backends.
+    // Dropped before `shared`, which holds the exclusive use of the backends.
     ring: Ring<Batch<W>>,
     shared: Shared<W>,
     batcher: Batcher<W>,
-    /// A batch that closed while no slot was free.
+    /// Batches that closed while no slot was free.
     waiting: VecDeque<Batch<W>>,
-    /// Whether the open batch closes as soon as none waits.
+    /// Whether to close the open batch as soon as no batch waits.
     flush_wanted: bool,
     outputs: Vec<Result<W::Output>>,
     done: VecDeque<Delivery<W>>,
@@ -41,17 +41,17 @@ pub struct Pipeline<W: Workload> {
     shrunk: Vec<Shrunk>,
 }
 
-/// An item that came through, with what became of it.
+/// An item with its result.
 pub struct Delivery<W: Workload> {
     /// The number that [`Pipeline::submit`] gave it.
     pub number: u64,
     /// The item as it was submitted.
     pub item: W::Item,
-    /// Its result, or why there is none.
+    /// Its result, or the error that it ended with.
     pub result: Result<W::Output>,
 }
 
-/// An item that was not taken, as every slot is in use: poll, then try again.
+/// An item that was not taken because every slot is in use. Poll, then submit it again.
 pub struct Refused<I>(pub I);
 
 impl<I> fmt::Debug for Refused<I> {
@@ -61,11 +61,11 @@ impl<I> fmt::Debug for Refused<I> {
 }
 
 impl<W: Workload> Pipeline<W> {
-    /// As [`Engine::new`](super::Engine::new), without its threads.
-    /// [`EngineConfig::wait`] says how [`Pipeline::wait`] waits.
+    /// Does what [`Engine::new`](super::Engine::new) does, without starting threads.
+    /// [`EngineConfig::wait`] sets how [`Pipeline::wait`] waits.
     ///
     /// # Errors
-    /// As [`Engine::new`](super::Engine::new).
+    /// Those of [`Engine::new`](super::Engine::new).
     pub fn new(
         workload: W,
         backends: &[Arc<dyn Backend>],
@@ -93,19 +93,19 @@ impl<W: Workload> Pipeline<W> {
         })
     }
 
-    /// Takes an item; gives it a number, counted from 0.
+    /// Submits an item and returns its number, counted from 0.
     ///
     /// # Errors
-    /// The item itself, if a closed batch still waits for a slot.
+    /// The item itself if a closed batch still waits for a slot.
     pub fn submit(&mut self, item: W::Item) -> Result<u64, Refused<W::Item>> {
         self.submit_at(item, SubmitOptions::default(), Instant::now())
     }
 
-    /// [`Pipeline::submit`] with options, at a moment that the caller knows. No
-    /// item goes before another here, so `urgent` is a [`Pipeline::flush`] after it.
+    /// [`Pipeline::submit`] with options, at time `now`. Items keep their order here, so `urgent`
+    /// only calls [`Pipeline::flush`] after the item.
     ///
     /// # Errors
-    /// As [`Pipeline::submit`].
+    /// Those of [`Pipeline::submit`].
     pub fn submit_at(
         &mut self,
         item: W::Item,
@@ -132,8 +132,8 @@ impl<W: Workload> Pipeline<W> {
         Ok(number)
     }
 
-    /// Closes the open batch without waiting for it to fill; while one before it
-    /// waits for a slot, as soon as that has one.
+    /// Closes the open batch without waiting for it to fill. If an earlier batch waits for a slot,
+    /// the open batch closes once that batch has one.
     pub fn flush(&mut self) {
         self.flush_wanted = !self.waiting.is_empty();
         if !self.flush_wanted
@@ -143,25 +143,25 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    /// Closes the open batch if it is due, and gives out one item that came
-    /// through; looks at every batch in flight for one if there is none yet.
+    /// Closes the open batch if it is due, and returns one finished item. Polls every batch in
+    /// flight if no item is ready.
     pub fn poll(&mut self) -> Option<Delivery<W>> {
         self.poll_at(Instant::now())
     }
 
-    /// [`Pipeline::poll`] at a moment that the caller knows.
+    /// [`Pipeline::poll`] at time `now`.
     pub fn poll_at(&mut self, now: Instant) -> Option<Delivery<W>> {
         self.close_due(now);
         if self.done.is_empty() {
             self.look();
-            // What was in its way may have found a slot.
+            // The batch that blocked it may have a slot now.
             self.close_due(now);
         }
         self.done.pop_front()
     }
 
-    /// Gives out one item that came through, waiting for it; `None` once there is
-    /// nothing left. Closes the open batch, as nobody can add to it meanwhile.
+    /// Waits for one finished item; `None` if no item is left. Closes the open batch, since the
+    /// caller cannot add to it while it waits.
     pub fn wait(&mut self) -> Option<Delivery<W>> {
         loop {
             if let Some(done) = self.done.pop_front() {
@@ -176,7 +176,7 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    /// Whether every item that was taken has come out.
+    /// Whether every submitted item has been returned.
     pub fn is_idle(&self) -> bool {
         self.ring.in_flight() == 0
             && self.waiting.is_empty()
@@ -184,53 +184,53 @@ impl<W: Workload> Pipeline<W> {
             && self.done.is_empty()
     }
 
-    /// When [`Pipeline::poll`] will close the open batch, if there is one.
+    /// When [`Pipeline::poll`] closes the open batch, if there is one.
     pub fn closes_at(&self) -> Option<Instant> {
         self.batcher.closes_at()
     }
 
-    /// As [`Engine::set_uniform`](super::Engine::set_uniform).
+    /// See [`Engine::set_uniform`](super::Engine::set_uniform).
     ///
     /// # Errors
-    /// As [`Engine::set_uniform`](super::Engine::set_uniform).
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name or another type.
     pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
         self.shared.program.set_uniform(name, value.into())
     }
 
-    /// As [`Engine::fit_buckets`](super::Engine::fit_buckets).
+    /// See [`Engine::fit_buckets`](super::Engine::fit_buckets).
     ///
     /// # Errors
-    /// As [`Engine::fit_buckets`](super::Engine::fit_buckets).
+    /// Those of [`Engine::fit_buckets`](super::Engine::fit_buckets).
     pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
         self.shared.fit_buckets(count)
     }
 
-    /// As [`Engine::chosen`](super::Engine::chosen).
+    /// See [`Engine::chosen`](super::Engine::chosen).
     pub fn chosen(&self) -> Vec<Chosen> {
         self.ring.chosen()
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.shared.counters.snapshot()
     }
 
-    /// Where the time went so far.
+    /// Where the time went so far, and which stage bounds.
     pub fn statistics(&self) -> Statistics {
         self.shared.statistics(Threads::Caller)
     }
 
-    /// As [`Engine::timeline`](super::Engine::timeline).
+    /// See [`Engine::timeline`](super::Engine::timeline).
     pub fn timeline(&self) -> Option<Timeline> {
         self.shared.timeline()
     }
 
-    /// The memory that it took.
+    /// The memory that was allocated.
     pub fn memory(&self) -> &MemoryPlan {
         &self.memory
     }
 
-    /// As [`Engine::shrunk`](super::Engine::shrunk).
+    /// See [`Engine::shrunk`](super::Engine::shrunk).
     pub fn shrunk(&self) -> &[Shrunk] {
         &self.shrunk
     }

@@ -1,6 +1,6 @@
-//! A workload with its recordings, one a bucket, checked against each other.
+//! A workload with its recordings, one for each bucket.
 
-use super::inside::{EngineId, Inside};
+use super::reentrancy::{EngineId, InsideEngine};
 use super::upload::guarded;
 use crate::error::{Context, Error, Result};
 use crate::record::{AXES_MAX, BufferId, DeviceInfo, Recorder, RecordingId, Scalar, Uniform, View};
@@ -10,18 +10,18 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// What every stage knows of the workload.
-pub(crate) struct Program<W: Workload> {
+/// A workload with its recordings and the layout of its buffers. All stages share it.
+pub(crate) struct RecordedWorkload<W: Workload> {
     pub(crate) workload: W,
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
     device: DeviceInfo,
-    /// Which recordings are its.
+    /// The id of all its recordings.
     pub(crate) id: RecordingId,
-    /// Uploaded buffers that the host writes, the header among them, by id.
+    /// The buffers that the host writes, header included, sorted.
     pub(crate) upload_ids: Vec<BufferId>,
     pub(crate) header: Option<BufferId>,
-    /// Bits of the uniforms, as the next header gets them.
+    /// Bits of the uniforms for the next header.
     uniforms: Vec<AtomicU32>,
     pub(crate) uploads: ViewLayout,
     pub(crate) downloads: ViewLayout,
@@ -29,8 +29,8 @@ pub(crate) struct Program<W: Workload> {
     engine: EngineId,
 }
 
-impl<W: Workload> Program<W> {
-    /// A workload with its recordings, from [`record_buckets`].
+impl<W: Workload> RecordedWorkload<W> {
+    /// `buckets` and `buffers` come from [`record_buckets`].
     pub(crate) fn new(
         workload: W,
         buckets: Arc<Buckets>,
@@ -44,7 +44,7 @@ impl<W: Workload> Program<W> {
         let header = largest.header();
         let mut upload_ids: Vec<_> = uploads.buffers().chain(header).collect();
         upload_ids.sort_unstable();
-        Program {
+        RecordedWorkload {
             upload_ids,
             id: largest.id(),
             header,
@@ -64,24 +64,24 @@ impl<W: Workload> Program<W> {
         }
     }
 
-    /// Runs the workload's code for an item; a panic is the item's error. Calls that
-    /// would wait for the engine are refused meanwhile.
+    /// Runs the workload's code for an item. A panic becomes the item's error, and calls in it that
+    /// would wait for the engine fail.
     pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let _inside = Inside::enter(self.engine);
+        let _inside = InsideEngine::enter(self.engine);
         guarded(work)
     }
 
-    /// What an item takes of a batch; a panic is the item's error.
+    /// The extent of an item. A panic of the workload becomes the item's error.
     pub(crate) fn extent(&self, item: &W::Item) -> Result<Extent> {
         guarded(|| self.workload.extent(item))
     }
 
-    /// Bits of the uniforms in their order.
+    /// The bits of the uniforms, in order.
     pub(crate) fn uniforms(&self) -> impl Iterator<Item = u32> {
         self.uniforms.iter().map(|bits| bits.load(Relaxed))
     }
 
-    /// Sets a uniform for the batches that are filled from here on.
+    /// Sets a uniform for batches that are filled from now on.
     pub(crate) fn set_uniform(&self, name: &str, value: Scalar) -> Result<()> {
         let buckets = self.buckets();
         let known = buckets.largest().recording.uniforms();
@@ -97,21 +97,21 @@ impl<W: Workload> Program<W> {
         };
         if known[index].dtype != value.dtype {
             let (takes, got) = (known[index].dtype, value.dtype);
-            return Err(Error::usage(format!("it takes {takes:?}, and got {got:?}"))
+            return Err(Error::usage(format!("the type is {takes:?}, not {got:?}"))
                 .within(format!("uniform {name}")));
         }
         self.uniforms[index].store(value.bits as u32, Relaxed);
         Ok(())
     }
 
-    /// Bytes copied for each unit along each axis, both ways.
+    /// Bytes copied per unit along each axis, uploads and downloads together.
     pub(crate) fn copied_bytes_per_unit(&self) -> Vec<usize> {
         (0..AXES_MAX)
             .map(|axis| self.uploads.unit_bytes(axis) + self.downloads.unit_bytes(axis))
             .collect()
     }
 
-    /// Records the workload for other buckets, the largest of which stays.
+    /// Records the workload for other buckets. The largest must be the same.
     pub(crate) fn record_again(&self, capacities: &[Extent]) -> Result<()> {
         let known = self.buckets();
         let known = known.as_slice().iter().map(|bucket| bucket.capacity);
@@ -124,7 +124,7 @@ impl<W: Workload> Program<W> {
         Ok(())
     }
 
-    /// The buckets that batches run in now.
+    /// The current buckets.
     pub(crate) fn buckets(&self) -> Arc<Buckets> {
         Arc::clone(&self.buckets.read())
     }
@@ -139,7 +139,7 @@ pub(crate) fn record_buckets<W: Workload>(
     record_as(RecordingId::new(), workload, buckets, device)
 }
 
-/// [`record_buckets`], with handles that are those of all recordings with this id.
+/// [`record_buckets`] with a given id, which the buffer handles of all its recordings share.
 fn record_as<W: Workload>(
     id: RecordingId,
     workload: &W,

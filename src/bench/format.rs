@@ -1,9 +1,9 @@
-//! Figures in units that people read, three digits each.
+//! Formats numbers with their units and three digits.
 
-/// Where there is no figure to show.
+/// Shown in place of a missing number.
 pub(crate) const NONE: &str = "\u{2013}";
 
-/// A number with three digits, as long as it has a size: `0.123`, `12.3`, `1234`.
+/// Three digits: `0.123`, `12.3`, `1234`.
 pub(crate) fn digits(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -18,7 +18,7 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Without the zeros that say nothing: ticks of an axis.
+/// Three digits without trailing zeros, for the ticks of an axis.
 fn short(value: f64) -> String {
     let text = digits(value);
     match text.contains('.') {
@@ -32,7 +32,7 @@ fn scaled(value: f64, step: f64, units: &[&str], number: fn(f64) -> String) -> S
         return NONE.to_owned();
     }
     let (mut value, mut place) = (value, 0);
-    // What rounds up to the next unit belongs there.
+    // A value that rounds up to the next unit gets that unit.
     while value.abs() >= step * 0.9995 && place + 1 < units.len() {
         value /= step;
         place += 1;
@@ -48,7 +48,7 @@ pub(crate) fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"], short)
 }
 
-/// `55.3 GB/s`, in steps of a thousand, as links and memories are sold.
+/// `55.3 GB/s`, with decimal prefixes.
 pub(crate) fn bytes_per_s(value: f64) -> String {
     scaled(value, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], digits)
 }
@@ -58,7 +58,7 @@ pub(crate) fn bytes_per_s_tick(value: f64) -> String {
     scaled(value, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], short)
 }
 
-/// `9.70 us` of nanoseconds.
+/// `9.70 us`, from nanoseconds.
 pub(crate) fn time(ns: f64) -> String {
     if ns.is_finite() && ns.abs() >= 0.9995e9 {
         return format!("{} s", digits(ns / 1e9));
@@ -84,12 +84,12 @@ pub(crate) fn per_s_tick(value: f64) -> String {
     scaled(value, 1e3, &["/s", "k/s", "M/s", "G/s", "T/s"], short)
 }
 
-/// `103 k`, `1.20 M`: how many.
+/// `103 k`, `1.20 M`: a count.
 pub(crate) fn count(value: f64) -> String {
     scaled(value, 1e3, &["", "k", "M", "G", "T"], digits)
 }
 
-/// `131,072`: all digits of how many.
+/// `131,072`: all digits of a count.
 pub(crate) fn whole(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -122,24 +122,21 @@ pub(crate) fn plain(value: f64) -> String {
     }
 }
 
-/// `5.2x`, with more digits near 1.
-pub(crate) fn times(ratio: f64) -> String {
-    if !ratio.is_finite() {
-        return NONE.to_owned();
-    }
+/// `5.2`, with more digits near 1: how many times as much.
+pub(crate) fn factor(ratio: f64) -> String {
     match ratio {
-        r if r >= 99.5 => format!("{r:.0}x"),
-        r if r >= 1.995 => format!("{r:.1}x"),
-        r => format!("{r:.2}x"),
+        r if !r.is_finite() => NONE.to_owned(),
+        r if r >= 99.5 => format!("{r:.0}"),
+        r if r >= 1.995 => format!("{r:.1}"),
+        r => format!("{r:.2}"),
     }
 }
 
-/// `5.2x (5.1x to 5.3x)`, the range where it says more.
-pub(crate) fn times_within(ratio: f64, low: f64, high: f64) -> String {
-    let (text, low, high) = (times(ratio), times(low), times(high));
-    match low == high {
-        true => text,
-        false => format!("{text} ({low} to {high})"),
+/// `5.2x`.
+pub(crate) fn times(ratio: f64) -> String {
+    match ratio.is_finite() {
+        true => factor(ratio) + "x",
+        false => NONE.to_owned(),
     }
 }
 
@@ -151,7 +148,7 @@ pub(crate) fn times_tick(ratio: f64) -> String {
     }
 }
 
-/// `91%` of a share.
+/// `91%`, from a share.
 pub(crate) fn percent(share: f64) -> String {
     match share {
         s if !s.is_finite() => NONE.to_owned(),
@@ -165,7 +162,7 @@ pub(crate) fn percent_tick(share: f64) -> String {
     format!("{}%", short(share * 100.0))
 }
 
-/// `+5.2%` of a ratio of 1.052.
+/// `+5.2%` for a ratio of 1.052.
 pub(crate) fn change(ratio: f64) -> String {
     match ratio.is_finite() {
         true => format!("{:+.1}%", (ratio - 1.0) * 100.0),
@@ -173,7 +170,7 @@ pub(crate) fn change(ratio: f64) -> String {
     }
 }
 
-/// `2026-03-14 09:26 UTC` of seconds since 1970.
+/// `2026-03-14 09:26 UTC`, from seconds since 1970.
 pub(crate) fn date(unix_s: f64) -> String {
     if !unix_s.is_finite() || unix_s.abs() > 1e11 {
         return NONE.to_owned();
@@ -185,8 +182,8 @@ pub(crate) fn date(unix_s: f64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
-/// The date of a day counted from 1970, after Howard Hinnant's `civil_from_days`: years
-/// begin in March, so that the day that leap years add is their last.
+/// The date of a day counted from 1970, by Howard Hinnant's `civil_from_days`: years begin in
+/// March, so that the leap day is their last day.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

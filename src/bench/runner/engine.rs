@@ -1,12 +1,12 @@
 //! A source into a sink, through the engine's threads.
 
 use super::{
-    About, Closed, ItemOf, Machine, Rig, Stopwatch, about, add_latency, closed, engine_config,
-    latencies, load, sentences,
+    BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
+    sentences,
 };
+use crate::bench::benchmark::Benchmark;
 use crate::bench::machine::Threads;
 use crate::bench::point::Point;
-use crate::bench::subject::Subject;
 use crate::error::Result;
 use crate::pipeline::Engine;
 use crate::workload::Completion;
@@ -15,56 +15,45 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) struct EngineRig<S: Subject> {
-    subject: Arc<S>,
-    slots: u64,
+pub(super) struct EngineRunner<S: Benchmark> {
+    source: Source<S>,
     engine: Engine<S::Workload>,
-    seed: u64,
-    about: About,
 }
 
-impl<S: Subject> EngineRig<S> {
-    pub(super) fn open(machine: &Machine, subject: &Arc<S>, point: &Point) -> Result<Self> {
-        let config = engine_config(&**subject, point)?;
+impl<S: Benchmark> EngineRunner<S> {
+    pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
+        let source = Source::open(machine, benchmark, point)?;
+        let config = source.config(point)?;
         let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
-        let mut rig = EngineRig {
-            subject: Arc::clone(subject),
-            slots: point.slots as u64,
-            engine: Engine::new(subject.workload()?, &backends, pool, &config)?,
-            seed: 0,
-            about: about(machine, &**subject, point)?,
-        };
-        rig.check()?;
-        Ok(rig)
+        let engine = Engine::new(benchmark.workload()?, &backends, pool, &config)?;
+        Ok(EngineRunner { source, engine })
     }
 }
 
-impl<S: Subject> Rig for EngineRig<S> {
-    fn about(&self) -> About {
-        self.about
+impl<S: Benchmark> Runner for EngineRunner<S> {
+    fn batch_facts(&self) -> BatchFacts {
+        self.source.batch
     }
 
     fn chosen(&self) -> Vec<String> {
         sentences(self.engine.chosen())
     }
 
-    fn check(&mut self) -> Result<()> {
-        self.closed(self.slots).map(drop)
-    }
-
     fn closed(&mut self, batches: u64) -> Result<Closed> {
-        let (load, amounts) = load(&*self.subject, &mut self.seed, self.slots, batches);
-        // How many items are left of each batch that was given, and since when.
+        let slots = self.source.slots;
+        let batches = batches.max(slots);
+        let load = self.source.load(batches);
+        // For each batch that was given: the items without a result, and when it was given.
         let begun = Mutex::new(VecDeque::<(usize, Instant)>::with_capacity(load.len()));
-        let source = load.into_iter().flat_map(|items: Vec<ItemOf<S>>| {
+        let items = load.into_iter().flat_map(|items: Vec<ItemOf<S>>| {
             begun.lock().push_back((items.len(), Instant::now()));
             items
         });
         let before = self.engine.counters();
         let mut latencies = latencies();
         let mut kept = Vec::new();
-        let (mut done, slots) = (0, self.slots);
+        let mut done = 0;
         let watch = Stopwatch::start(Threads::All);
         let mut sink = |completion: Completion<S::Workload>| {
             let output = completion.result?;
@@ -83,18 +72,9 @@ impl<S: Subject> Rig for EngineRig<S> {
             }
             Ok(())
         };
-        self.engine.run(source, &mut sink)?;
+        self.engine.run(items, &mut sink)?;
         let times = watch.stop();
-        for (item, output) in &kept {
-            self.subject.check(item, output)?;
-        }
-        let after = self.engine.counters();
-        Ok(closed(
-            &mut self.about,
-            amounts,
-            (before, after),
-            times,
-            latencies,
-        ))
+        let counters = (before, self.engine.counters());
+        self.source.closed(&kept, counters, times, latencies)
     }
 }

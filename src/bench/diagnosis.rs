@@ -1,24 +1,24 @@
-//! What bounds a point, and what makes its figures doubtful.
+//! What bounds a point, and warnings about its figures.
 
-use super::limits::median;
 use super::record::{Figures, Limits, PointFacts, Share};
+use super::statistics::{median, middle};
 
-/// Where more of the period than this is explained by nothing, something is wrong.
+/// The largest share of a period that may be unaccounted for without a warning.
 const UNEXPLAINED_MAX: f64 = 0.5;
 
-/// A thread that spins is on a core; less than this, and something sleeps.
+/// The smallest share of the time that a spinning thread runs, unless it sleeps.
 const BUSY_MIN: f64 = 0.9;
 
-/// Repetitions that differ by more tell little.
+/// The largest interquartile range of repetitions, as a share of their median, without a warning.
 const SPREAD_MAX: f64 = 0.2;
 
-/// An open loop that gets less than this of what arrives has no steady state.
+/// The smallest share of the arrivals that an open loop in a steady state completes in time.
 const KEPT_UP_MIN: f64 = 0.95;
 
-/// Of fewer arrivals the last one's latency is much of the time.
-const TELLING: u64 = 200;
+/// Minimum number of arrivals; below it the tail dominates the mean.
+const ARRIVALS_MIN: u64 = 200;
 
-/// What the figures are judged by.
+/// What a point is judged by, besides its figures.
 pub(super) struct Facts<'a> {
     pub(super) point: &'a PointFacts,
     pub(super) limits: &'a Limits,
@@ -26,24 +26,24 @@ pub(super) struct Facts<'a> {
     pub(super) on_device: bool,
 }
 
-/// Fills in shares, what bounds it, and flags.
+/// Fills in the shares of the limits, what bounds the point, and the warnings.
 pub(super) fn judge(figures: &mut Figures, facts: &Facts<'_>) {
-    let period_ns = median(&mut figures.period_ns.clone());
+    let period_ns = median(&figures.period_ns).unwrap_or_default();
     figures.shares = shares(figures, facts, period_ns);
-    let parts = parts(figures, facts, period_ns);
-    let largest = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let activities = activities(figures, facts, period_ns);
+    let largest = activities.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (name, share) = largest.copied().unwrap_or(("nothing", 0.0));
     let explained = share >= 1.0 - UNEXPLAINED_MAX;
     figures.bound = match (explained, &figures.stages) {
         (true, _) => format!("{name}, {:.0}%", 100.0 * share.min(1.0)),
-        (false, Some(_)) => "nothing that was measured".to_owned(),
-        // Of this front the stages are not known.
+        (false, Some(_)) => "nothing measured".to_owned(),
+        // This front does not report its stages.
         (false, None) => String::new(),
     };
-    figures.flags = flags(figures, facts, explained, share);
+    figures.flags = warnings(figures, facts, explained, share);
 }
 
-/// Shares of the machine's limits, the largest first.
+/// The shares of the machine's limits that a point reaches, largest first.
 fn shares(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<Share> {
     let (limits, amounts) = (facts.limits, figures.amounts);
     let mut shares = Vec::new();
@@ -63,7 +63,7 @@ fn shares(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<Share> {
         }
     };
     if facts.on_device {
-        // Each way by itself, the most that there can be.
+        // Against the rate of one way alone, which is the higher.
         add_rate(
             "upload",
             amounts.upload_bytes,
@@ -107,7 +107,7 @@ fn shares(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<Share> {
     shares
 }
 
-/// Bytes that the kernels of a batch read and write, where the workload tells.
+/// Bytes that the kernels of a batch read and write; 0 if the workload does not define it.
 fn kernel_bytes(point: &PointFacts) -> f64 {
     let between = point.batch as f64 * 4.0;
     match point.workload.as_str() {
@@ -119,11 +119,11 @@ fn kernel_bytes(point: &PointFacts) -> f64 {
     }
 }
 
-/// What takes time, each as a share of the period.
-fn parts(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<(&'static str, f64)> {
-    let mut parts = vec![(
+/// The activities that take time, each as a share of the period. They overlap.
+fn activities(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<(&'static str, f64)> {
+    let mut activities = vec![(
         "host calls",
-        median(&mut figures.host_ns.clone()) / period_ns,
+        median(&figures.host_ns).unwrap_or_default() / period_ns,
     )];
     for share in &figures.shares {
         let name = match share.limit.as_str() {
@@ -134,47 +134,47 @@ fn parts(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<(&'static 
             // Part of the host's calls.
             _ => continue,
         };
-        parts.push((name, share.share));
+        activities.push((name, share.share));
     }
     if let Some(stages) = &figures.stages {
-        parts.push(("uploads", stages.upload_ns / period_ns));
-        parts.push(("kernels", stages.kernels_ns / period_ns));
-        parts.push(("downloads", stages.download_ns / period_ns));
-        // One after the other in a slot, as where there is only one.
+        activities.push(("uploads", stages.upload_ns / period_ns));
+        activities.push(("kernels", stages.kernels_ns / period_ns));
+        activities.push(("downloads", stages.download_ns / period_ns));
+        // What a single slot waits for: its stages do not overlap each other.
         let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
-        parts.push((
-            "the stages of a slot, one after the other",
+        activities.push((
+            "the stages of a slot in sequence",
             sum / (period_ns * facts.point.slots as f64),
         ));
     }
-    // Of two names of one thing the limit is said.
-    parts.retain(|(_, share)| share.is_finite());
-    parts
+    activities.retain(|(_, share)| share.is_finite());
+    activities
 }
 
-fn flags(figures: &Figures, facts: &Facts<'_>, explained: bool, share: f64) -> Vec<String> {
-    let mut flags = Vec::new();
+fn warnings(figures: &Figures, facts: &Facts<'_>, explained: bool, share: f64) -> Vec<String> {
+    let mut warnings = Vec::new();
     let spins = facts.point.front != "engine";
     if spins && figures.busy < BUSY_MIN {
-        flags.push(format!(
-            "nothing ran for {} of the time, though the loop spins: something sleeps, or other \
-             programs take the cores",
+        warnings.push(format!(
+            "the submitting thread spins, but was not running {} of the time: it slept, or other \
+             programs took its core",
             percent(1.0 - figures.busy)
         ));
     }
-    // Of the others the stages are not known.
+    // Only some fronts report their stages.
     if figures.stages.is_some() && !explained {
-        flags.push(format!(
-            "nothing that was measured takes more than {} of the time",
+        warnings.push(format!(
+            "no measured activity accounts for more than {} of the time",
             percent(share)
         ));
     }
-    flags.extend(spread_flag(&figures.period_ns));
+    warnings.extend(spread_warning(&figures.period_ns));
     for open in &figures.open {
-        let tells = open.load < 1.0 && open.latency.count >= TELLING;
-        if tells && open.done_per_s < KEPT_UP_MIN * open.arrivals_per_s {
-            flags.push(format!(
-                "of batches that arrive at {} of the closed loop's rate, {} are done as fast",
+        let counts = open.load < 1.0 && open.latency.count >= ARRIVALS_MIN;
+        if counts && open.done_per_s < KEPT_UP_MIN * open.arrivals_per_s {
+            warnings.push(format!(
+                "batches that arrive at {} of the closed loop's rate queue up: {} of them are done \
+                 in time",
                 percent(open.load),
                 percent(open.done_per_s / open.arrivals_per_s)
             ));
@@ -182,26 +182,26 @@ fn flags(figures: &Figures, facts: &Facts<'_>, explained: bool, share: f64) -> V
     }
     for reference in &figures.references {
         if reference.agrees == Some(false) {
-            flags.push(format!("{} comes to other outputs", reference.name));
+            warnings.push(format!("the outputs of {} differ", reference.name));
         }
     }
-    flags
+    warnings
 }
 
-/// What is to be said of repetitions that differ much: the middle half of them, since
-/// one that something came in between of is what the median is for.
-pub(crate) fn spread_flag(period_ns: &[f64]) -> Option<String> {
+/// Warns when the interquartile range of the repetitions exceeds [`SPREAD_MAX`].
+pub(crate) fn spread_warning(period_ns: &[f64]) -> Option<String> {
     let mut sorted = period_ns.to_vec();
-    let middle = median(&mut sorted);
+    sorted.sort_unstable_by(f64::total_cmp);
+    let median = middle(&sorted)?;
     let last = sorted.len().checked_sub(1)?;
-    let spread = (sorted[last - last / 4] - sorted[last / 4]) / middle;
-    let told = || {
+    let spread = (sorted[last - last / 4] - sorted[last / 4]) / median;
+    let warning = || {
         format!(
-            "the middle half of the repetitions differ by {}",
+            "the interquartile range of the repetitions is {} of their median",
             percent(spread)
         )
     };
-    (spread > SPREAD_MAX).then(told)
+    (spread > SPREAD_MAX).then(warning)
 }
 
 fn percent(share: f64) -> String {
@@ -274,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_is_said() {
+    fn unstable_measurements_get_warnings() {
         let flag = |figures: Figures| judged(figures).flags.join("; ");
         let slept = flag(Figures {
             busy: 0.5,
             ..figures()
         });
-        assert!(slept.contains("nothing ran for 50%"), "{slept}");
+        assert!(slept.contains("was not running 50%"), "{slept}");
         let unexplained = flag(Figures {
             amounts: Amounts::default(),
             stages: Some(Stages::default()),
@@ -294,12 +294,12 @@ mod tests {
             period_ns: vec![10_000.0, 14_000.0, 30_000.0, 9_000.0, 11_000.0],
             ..figures()
         });
-        assert!(spread.contains("differ by 36%"), "{spread}");
+        assert!(spread.contains("is 36% of their median"), "{spread}");
         let one = flag(Figures {
             period_ns: vec![10_000.0, 10_100.0, 30_000.0, 10_000.0, 10_000.0],
             ..figures()
         });
-        assert_eq!(one, "", "what came in between once");
+        assert_eq!(one, "", "one outlier does not move the quartiles");
         let late = |count| {
             flag(Figures {
                 open: vec![Open {
@@ -315,7 +315,7 @@ mod tests {
             })
         };
         assert!(late(1_000).contains("80%") && late(1_000).contains("70%"));
-        assert_eq!(late(20), "", "too few to tell");
+        assert_eq!(late(20), "", "too few arrivals");
         let disagrees = flag(Figures {
             references: vec![Reference {
                 name: "other".to_owned(),
@@ -325,7 +325,7 @@ mod tests {
             ..figures()
         });
         assert!(
-            disagrees.contains("other comes to other outputs"),
+            disagrees.contains("the outputs of other differ"),
             "{disagrees}"
         );
     }

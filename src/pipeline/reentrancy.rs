@@ -1,16 +1,15 @@
-//! Which engine's code the current thread runs.
+//! Refuses calls in which an engine would wait for itself.
 //!
-//! An engine's threads must not wait for the engine: a submission from
-//! `Workload::read` would wait for a slot that this very thread frees. So each thread
-//! notes the engines whose code it runs, and calls that would wait for one of them
-//! are refused.
+//! A thread that runs an engine's code must not wait for that engine: a submission in
+//! `Workload::read` would wait for a slot that the same thread frees. So each thread keeps a list
+//! of the engines whose code it runs, and calls that would wait for one of them fail.
 
 use super::sync::thread_local;
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Tells an engine from every other engine of the process.
+/// Identifies an engine in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EngineId(u64);
 
@@ -22,18 +21,18 @@ impl EngineId {
 }
 
 thread_local! {
-    /// Outermost first. A thread of a shared pool may come to another engine's code
-    /// while it runs the code of one.
+    /// Outermost first. A thread of a shared pool may run another engine's code within that of one.
     static ENGINES: RefCell<Vec<EngineId>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The current thread runs an engine's code for as long as this lives.
-pub(crate) struct Inside {
+/// While this guard lives, the current thread runs the engine's code.
+pub(crate) struct InsideEngine {
+    /// Whether this is the outermost guard of its engine on this thread.
     is_first: bool,
 }
 
-impl Inside {
-    pub(crate) fn enter(engine: EngineId) -> Inside {
+impl InsideEngine {
+    pub(crate) fn enter(engine: EngineId) -> InsideEngine {
         let is_first = ENGINES.with(|engines| {
             let mut engines = engines.borrow_mut();
             let is_first = !engines.contains(&engine);
@@ -42,11 +41,11 @@ impl Inside {
             }
             is_first
         });
-        Inside { is_first }
+        InsideEngine { is_first }
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideEngine {
     fn drop(&mut self) {
         if self.is_first {
             ENGINES.with(|engines| engines.borrow_mut().pop());
@@ -59,15 +58,15 @@ pub(crate) fn is_inside(engine: EngineId) -> bool {
     ENGINES.with(|engines| engines.borrow().contains(&engine))
 }
 
-/// Refuses a call that would wait for the engine whose code this thread runs.
+/// Fails if this thread runs the engine's code. `what` names the refused call.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with `fix`.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) with `fix` if it does.
 pub(crate) fn check_outside(engine: EngineId, what: &str, fix: &str) -> Result<()> {
     match is_inside(engine) {
         false => Ok(()),
         true => Err(Error::usage(format!(
-            "{what} on a thread that runs the engine's own code would wait for itself"
+            "{what} in the engine's own code would wait for itself"
         ))
         .fix(fix)),
     }
@@ -81,9 +80,9 @@ mod tests {
     fn a_thread_is_inside_until_the_outermost_guard_of_an_engine_is_dropped() {
         let (a, b) = (EngineId::new(), EngineId::new());
         assert!(!is_inside(a));
-        let first = Inside::enter(a);
-        let other = Inside::enter(b);
-        let again = Inside::enter(a);
+        let first = InsideEngine::enter(a);
+        let other = InsideEngine::enter(b);
+        let again = InsideEngine::enter(a);
         assert!(is_inside(a) && is_inside(b));
         drop(again);
         assert!(is_inside(a) && is_inside(b));

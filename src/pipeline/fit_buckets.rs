@@ -1,23 +1,23 @@
-//! The sizes of batches seen, and buckets that fit them.
+//! The sizes of recent batches, and buckets that fit them.
 
 use crate::workload::Extent;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// So many of the latest batches are remembered.
+/// Number of recent batches whose sizes are kept.
 const SIZES_MAX: usize = 1024;
 
-/// The most buckets that are fitted.
+/// The largest number of buckets that are fitted.
 const BUCKETS_MAX: usize = 64;
 
 /// The sizes of the latest batches.
 #[derive(Default)]
-pub(super) struct SizesSeen(Mutex<VecDeque<Extent>>);
+pub(super) struct RecentSizes(Mutex<VecDeque<Extent>>);
 
-impl SizesSeen {
-    /// Room for all that will be remembered, so that nothing is allocated later.
+impl RecentSizes {
+    /// Allocates for [`SIZES_MAX`] sizes, so that [`RecentSizes::add`] never does.
     pub(super) fn new() -> Self {
-        SizesSeen(Mutex::new(VecDeque::with_capacity(SIZES_MAX)))
+        RecentSizes(Mutex::new(VecDeque::with_capacity(SIZES_MAX)))
     }
 
     pub(super) fn add(&self, total: Extent) {
@@ -28,20 +28,21 @@ impl SizesSeen {
         sizes.push_back(total);
     }
 
-    /// Oldest first.
+    /// The sizes, oldest first.
     pub(super) fn to_vec(&self) -> Vec<Extent> {
         self.0.lock().iter().copied().collect()
     }
 }
 
-/// At most `count` capacities, and at most 64, the last of them `largest`, that batches of the
-/// sizes `seen` waste the least in.
+/// Chooses at most `count` bucket capacities, and at most 64, in which batches of the sizes `seen`
+/// waste least. The last capacity is `largest`.
 ///
-/// A batch wastes what its bucket has more of, times `weights`, along each axis;
-/// weights are usually bytes copied for each unit. Sizes beyond `largest` are left
-/// out. Optimal for one axis; with several, sizes are taken in the order of the
-/// largest share that they take of `largest`, and the best cuts of that order are
-/// found, by dynamic programming over it.
+/// The waste of a batch is its bucket's capacity minus its size along each axis, times that axis'
+/// weight, which is usually the bytes copied per unit. Sizes beyond `largest` are ignored.
+///
+/// The result is optimal for one axis. With several axes, sizes are sorted by the largest share of
+/// `largest` that they take along any axis, and dynamic programming finds the best way to cut that
+/// order.
 pub fn fit_buckets(
     seen: &[Extent],
     largest: Extent,
@@ -62,7 +63,7 @@ pub fn fit_buckets(
         let by_share = share(a).total_cmp(&share(b));
         by_share.then_with(|| a.as_slice().cmp(b.as_slice()))
     });
-    // A bucket that ends at a size holds it and all before.
+    // A bucket that ends at a size holds that size and all before it.
     let mut held = Extent::default();
     let ends: Vec<Extent> = sizes
         .iter()
@@ -79,8 +80,8 @@ pub fn fit_buckets(
     capacities
 }
 
-/// The places after which to cut, at most `count - 1` of them, so that the waste
-/// of all sizes is least; what follows the last cut goes to `largest`.
+/// The indices after which to cut, at most `count - 1`, for the least waste. Sizes after the last
+/// cut go to `largest`.
 fn best_cuts(
     sizes: &[Extent],
     ends: &[Extent],
@@ -100,7 +101,7 @@ fn best_cuts(
     let waste = |from: usize, to: usize, capacity: Extent| {
         (to - from) as f64 * weigh(capacity) - (used[to] - used[from])
     };
-    // best[to]: the least waste of the first `to` sizes, and the cuts that give it.
+    // best[to]: the least waste of the first `to` sizes, and its cuts.
     let mut best: Vec<(f64, Vec<usize>)> = vec![(f64::INFINITY, Vec::new()); sizes.len() + 1];
     best[0] = (0.0, Vec::new());
     for _ in 1..count {

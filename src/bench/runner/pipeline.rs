@@ -1,47 +1,40 @@
-//! Items in and results out, all on this thread.
+//! Items in and results out, on the caller's thread.
 
 use super::{
-    About, Closed, ItemOf, Machine, Rig, Stopwatch, about, add_latency, closed, engine_config,
-    latencies, load, sentences,
+    BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
+    sentences,
 };
+use crate::bench::benchmark::Benchmark;
 use crate::bench::machine::Threads;
 use crate::bench::point::Point;
-use crate::bench::subject::Subject;
 use crate::error::Result;
 use crate::pipeline::Pipeline;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) struct PipelineRig<S: Subject> {
-    subject: Arc<S>,
-    slots: u64,
+pub(super) struct PipelineRunner<S: Benchmark> {
+    source: Source<S>,
     pipeline: Pipeline<S::Workload>,
     /// The number of the next item.
     next_number: u64,
-    seed: u64,
-    about: About,
 }
 
-impl<S: Subject> PipelineRig<S> {
-    pub(super) fn open(machine: &Machine, subject: &Arc<S>, point: &Point) -> Result<Self> {
-        let config = engine_config(&**subject, point)?;
+impl<S: Benchmark> PipelineRunner<S> {
+    pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
+        let source = Source::open(machine, benchmark, point)?;
+        let config = source.config(point)?;
         let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
-        let mut rig = PipelineRig {
-            subject: Arc::clone(subject),
-            slots: point.slots as u64,
-            pipeline: Pipeline::new(subject.workload()?, &backends, pool, &config)?,
+        Ok(PipelineRunner {
+            source,
+            pipeline: Pipeline::new(benchmark.workload()?, &backends, pool, &config)?,
             next_number: 0,
-            seed: 0,
-            about: about(machine, &**subject, point)?,
-        };
-        rig.check()?;
-        Ok(rig)
+        })
     }
 
-    /// Gives items until no slot is free, and closes the batch after the last.
-    fn give(&mut self, items: &mut VecDeque<ItemOf<S>>) {
+    /// Submits items until no slot is free, and closes the batch after the last item.
+    fn submit(&mut self, items: &mut VecDeque<ItemOf<S>>) {
         while let Some(item) = items.pop_front() {
             match self.pipeline.submit(item) {
                 Ok(number) => self.next_number = number + 1,
@@ -54,24 +47,22 @@ impl<S: Subject> PipelineRig<S> {
     }
 }
 
-impl<S: Subject> Rig for PipelineRig<S> {
-    fn about(&self) -> About {
-        self.about
+impl<S: Benchmark> Runner for PipelineRunner<S> {
+    fn batch_facts(&self) -> BatchFacts {
+        self.source.batch
     }
 
     fn chosen(&self) -> Vec<String> {
         sentences(self.pipeline.chosen())
     }
 
-    fn check(&mut self) -> Result<()> {
-        self.closed(self.slots).map(drop)
-    }
-
     fn closed(&mut self, batches: u64) -> Result<Closed> {
-        let (mut load, amounts) = load(&*self.subject, &mut self.seed, self.slots, batches);
+        let slots = self.source.slots;
+        let batches = batches.max(slots);
+        let mut load = self.source.load(batches);
         let before = self.pipeline.counters();
         let mut latencies = latencies();
-        // The number of each batch's last item, and when its first was given.
+        // For each batch: the number of its last item, and when its first item was submitted.
         let mut begun: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
         let (mut items, mut kept) = (VecDeque::new(), Vec::new());
         let mut done = 0;
@@ -84,10 +75,10 @@ impl<S: Subject> Rig for PipelineRig<S> {
                 let last = self.next_number + items.len() as u64 - 1;
                 begun.push_back((last, Instant::now()));
             }
-            self.give(&mut items);
+            self.submit(&mut items);
             while let Some(delivery) = self.pipeline.poll() {
                 let output = delivery.result?;
-                if done + self.slots >= batches {
+                if done + slots >= batches {
                     kept.push((delivery.item, output));
                 }
                 let of_batch = begun.iter().position(|(last, _)| *last == delivery.number);
@@ -98,16 +89,7 @@ impl<S: Subject> Rig for PipelineRig<S> {
             }
         }
         let times = watch.stop();
-        for (item, output) in &kept {
-            self.subject.check(item, output)?;
-        }
-        let after = self.pipeline.counters();
-        Ok(closed(
-            &mut self.about,
-            amounts,
-            (before, after),
-            times,
-            latencies,
-        ))
+        let counters = (before, self.pipeline.counters());
+        self.source.closed(&kept, counters, times, latencies)
     }
 }

@@ -1,42 +1,43 @@
-//! The points of a run: records of the same point put together, and their names.
+//! The points of a run: records of the same point are merged and named.
 
+use super::format;
 use super::record::{Figures, Outcome, PointFacts, Record, Reference, Run};
 use super::statistics::Spread;
-use super::units;
 use crate::error::{Error, Result};
 
-/// A point, with what all its records say.
+/// A point, merged from all its records.
 #[derive(Clone, Debug)]
-pub(crate) struct Point {
-    /// Of the first of its records, or of the base point if that is among them.
+pub(crate) struct MergedPoint {
+    /// The settings from the first record, or from the base point if that is among them.
     pub(crate) facts: PointFacts,
-    /// Refused if one of its records is: outputs are not right most of the time.
+    /// Refused if one of the records is.
     pub(crate) outcome: Outcome,
 }
 
-/// What a base point's axis is called.
+/// The axis of a base point.
 const BASE: &str = "base";
 
-/// The run of the last record.
+/// The run of the last record, and all records of that run.
 pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
     let Some(last) = records.last() else {
-        return Err(Error::config("no records, so nothing was measured")
-            .fix("give a file that `tapeloop bench` wrote"));
+        return Err(
+            Error::config("there are no records").fix("give a file that `tapeloop bench` wrote")
+        );
     };
     let of_run = records.iter().filter(|record| record.run.id == last.run.id);
     Ok((&last.run, of_run.collect()))
 }
 
 /// The points of a run, in the order of their first records.
-pub(crate) fn points(records: &[&Record]) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
+pub(crate) fn merge(records: &[&Record]) -> Vec<MergedPoint> {
+    let mut points: Vec<MergedPoint> = Vec::new();
     for record in records {
         let known = points
             .iter_mut()
             .find(|point| same(&point.facts, &record.point));
         match known {
             Some(point) => point.add(record),
-            None => points.push(Point {
+            None => points.push(MergedPoint {
                 facts: record.point.clone(),
                 outcome: record.outcome.clone(),
             }),
@@ -45,7 +46,7 @@ pub(crate) fn points(records: &[&Record]) -> Vec<Point> {
     points
 }
 
-/// Whether two points are the same: all but the axis.
+/// Whether two points are the same: all settings but the axis are equal.
 pub(crate) fn same(one: &PointFacts, other: &PointFacts) -> bool {
     let axis = other.axis.clone();
     PointFacts {
@@ -54,7 +55,7 @@ pub(crate) fn same(one: &PointFacts, other: &PointFacts) -> bool {
     } == *other
 }
 
-impl Point {
+impl MergedPoint {
     fn add(&mut self, record: &Record) {
         if record.point.axis == BASE {
             self.facts.axis = BASE.to_owned();
@@ -77,15 +78,15 @@ impl Point {
         }
     }
 
-    /// Nanoseconds a batch.
+    /// Nanoseconds per batch.
     pub(crate) fn period(&self) -> Option<Spread> {
         Spread::of(&self.figures()?.period_ns)
     }
 }
 
 impl Figures {
-    /// More repetitions of the same point. What is no list stays that of the first
-    /// record that has it.
+    /// Adds repetitions of the same point. Fields that are not lists keep the value of the first
+    /// record that has one.
     fn add(&mut self, more: &Figures) {
         self.period_ns.extend(&more.period_ns);
         self.host_ns.extend(&more.host_ns);
@@ -125,7 +126,7 @@ impl Figures {
 impl Reference {
     fn add(&mut self, more: &Reference) {
         self.period_ns.extend(&more.period_ns);
-        // Once different is different.
+        // One mismatch fails the point.
         self.agrees = match (self.agrees, more.agrees) {
             (Some(one), Some(other)) => Some(one && other),
             (one, other) => one.or(other),
@@ -140,17 +141,16 @@ fn many(count: usize, one: &str, more: &str) -> String {
     }
 }
 
-/// How large a batch is, in words: bytes where its elements are nothing but bytes.
+/// The size of a batch, in bytes for workloads of plain elements.
 pub(crate) fn size(facts: &PointFacts) -> String {
     match (facts.unit.as_str(), facts.upload_bytes) {
-        ("elements", bytes) if bytes > 0 => units::bytes(bytes as f64),
-        (unit, _) => format!("{} {unit}", units::whole(facts.batch)),
+        ("elements", bytes) if bytes > 0 => format::bytes(bytes as f64),
+        (unit, _) => format!("{} {unit}", format::whole(facts.batch)),
     }
 }
 
-/// A point's title, and in what it differs from the base point of its workload beyond
-/// what that says.
-pub(crate) fn full_title(facts: &PointFacts, points: &[Point]) -> String {
+/// A point's title, and the other settings that differ from the base point of its workload.
+pub(crate) fn full_title(facts: &PointFacts, points: &[MergedPoint]) -> String {
     let mut all = points.iter().map(|point| &point.facts);
     let title = title(facts);
     let Some(base) = all.find(|base| base.workload == facts.workload) else {
@@ -164,7 +164,7 @@ pub(crate) fn full_title(facts: &PointFacts, points: &[Point]) -> String {
     title + &more
 }
 
-/// In what a point differs from another, in words; nothing where it does not.
+/// The settings in which a point differs from another, in words; empty if there are none.
 pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
     let pairs = parts(facts).into_iter().zip(parts(from));
     let differing = pairs.filter(|(part, other)| part != other);
@@ -172,7 +172,7 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
     words.join(", ")
 }
 
-/// All that a point's name may say, in the order that it says it.
+/// The words for each setting, in the order of a name.
 type Parts = [String; 13];
 
 fn parts(facts: &PointFacts) -> Parts {
@@ -207,18 +207,18 @@ fn parts(facts: &PointFacts) -> Parts {
         many(facts.buckets, "bucket", "buckets"),
         fill,
         many(facts.threads, "thread", "threads"),
-        // Batches of a size may still differ in what comes back.
-        format!("{} back", units::bytes(facts.download_bytes as f64)),
+        // Batches with equal uploads may differ in their downloads.
+        format!("{} back", format::bytes(facts.download_bytes as f64)),
     ]
 }
 
-/// Places among the parts.
+// Indices into [`Parts`].
 const MODE: usize = 2;
 const BUILD: usize = 4;
 const SCOPE: usize = 5;
 const DOWNLOAD: usize = 12;
 
-/// A point in a few words, by itself: `launch, 12 kernels, 16 KiB, graph`.
+/// A point in a few words: `launch, 12 kernels, 16 KiB, graph`.
 pub(crate) fn title(facts: &PointFacts) -> String {
     let parts = parts(facts);
     let short = match facts.kernels {
@@ -230,11 +230,11 @@ pub(crate) fn title(facts: &PointFacts) -> String {
     format!("{}, {}", facts.workload.replace('_', " "), short.join(", "))
 }
 
-/// The names of points beside each other: what they differ in, or `none` where one is
-/// alone or nothing tells them apart.
+/// Names for points that are shown together: the settings in which they differ, or `none` for a
+/// point without a difference.
 pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
     let parts: Vec<Parts> = all.iter().map(|facts| parts(facts)).collect();
-    // How a graph is made tells graphs apart, not graphs from launches.
+    // Build and scope distinguish graphs from each other, but not graphs from stream launches.
     let of_graphs = |place: usize| place == BUILD || place == SCOPE;
     let comparable = |place, p: &Parts, q: &Parts| !of_graphs(place) || p[MODE] == q[MODE];
     let differs = |place: usize| {

@@ -1,4 +1,4 @@
-//! What the engine did, counted.
+//! Counters of what the engine did.
 
 use crate::replay::Replay;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,9 +9,8 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub(crate) struct AtomicCounters { $(pub(crate) $name: AtomicU64,)* }
 
-        /// Counts since the engine was built. Times are sums over batches, in
-        /// nanoseconds; stages run beside each other, so they add up to more
-        /// than the wall clock.
+        /// Counts since the engine was built. Times are sums over batches, in nanoseconds. Stages
+        /// overlap, so their sum exceeds the wall time.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters { $($(#[$doc])* pub $name: u64,)* }
 
@@ -27,43 +26,41 @@ macro_rules! counters {
 counters! {
     /// Items with a result.
     items_done,
-    /// Items without one: rejected by their extent, write or read, or of a batch
-    /// that failed.
+    /// Items without a result: rejected by `extent`, `write` or `read`, or in a batch that failed.
     items_rejected,
     /// Batches given to the device.
     batches,
-    /// Batches that failed, each with all items that had no result before.
+    /// Batches that failed. All their items without a result failed with them.
     batches_failed,
-    /// Driver calls of those batches: launches or graph launches, copies, marks.
+    /// Driver calls for those batches: launches or graph launches, copies, fences.
     driver_calls,
-    /// Batches that found all ready.
+    /// Batches whose bucket was ready.
     bucket_hits,
-    /// Batches that buckets had to be made ready for, at the first use of one or
-    /// after new buckets were fitted.
+    /// Batches that had to make buckets ready: at the first use of one, or after new buckets were
+    /// fitted.
     bucket_misses,
-    /// Buckets dropped from a slot, to make room for another or for new ones.
+    /// Buckets that a slot dropped to make room for others.
     bucket_evictions,
-    /// Times that a supervised device was started again after it was lost, starts that
-    /// failed because the new process ended included.
+    /// Restarts of supervised devices after a loss. Starts that failed because the new process
+    /// ended count too.
     restarts,
     /// Batches and parts of batches that were run again after a loss.
     reruns,
-    /// Items that the device fails on, each told with its item.
+    /// Items that the device fails on. Each has an error of its own.
     items_quarantined,
-    /// Graphs that the device refused; they are tried again later.
+    /// Graphs that the device refused. They are tried again later.
     graphs_failed,
-    /// Batches that ran in a larger bucket, as their own had no graph.
+    /// Batches that ran in a larger bucket because their own had no graph.
     batches_in_larger_bucket,
-    /// Batches that ran as launches in place of a graph.
+    /// Batches that ran as stream launches instead of a graph.
     batches_as_launches,
-    /// Batches that ran twice and came out the same.
+    /// Batches that ran twice with equal results.
     verified_batches,
-    /// Batches that were replayed each way first, as mode auto had to choose. What
-    /// that took is in no other count.
+    /// Batches on which mode auto measured each way to replay. That work is in no other count.
     tried_batches,
-    /// Bytes that copies moved.
+    /// Bytes copied between host and device.
     copied_bytes,
-    /// Bytes among them that only fill up a bucket.
+    /// Bytes among them that only pad a bucket.
     padding_bytes,
     /// Time that closed batches waited for a free slot.
     stall_ns,
@@ -71,20 +68,20 @@ counters! {
     fill_ns,
     /// Time that batches were given to the device.
     submit_ns,
-    /// Time that batches ran twice to be compared, and were waited for.
+    /// Time that batches ran a second time for comparison, waits included.
     verify_ns,
-    /// Time that batches were replayed each way to choose one.
+    /// Time that mode auto measured ways to replay.
     trial_ns,
-    /// Time from submission, or the trial before it, to the moment the batch was seen
-    /// done.
+    /// Time from submission, or from the end of the measurement before it, until the batch was
+    /// found done.
     compute_ns,
     /// Time that results were read out.
     unpack_ns,
-    /// Time that a run's results waited for whoever takes them.
+    /// Time that the results of a run waited for its sink.
     output_ns,
 }
 
-/// Adds the time since `start` to `counter`; returns now.
+/// Adds the time since `start` to `counter`, and returns the current time.
 pub(crate) fn add_since(counter: &AtomicU64, start: Instant) -> Instant {
     let now = Instant::now();
     add_between(counter, start, now);
@@ -98,8 +95,8 @@ pub(crate) fn add_between(counter: &AtomicU64, start: Instant, end: Instant) {
 }
 
 impl Counters {
-    /// Time that batches were on the device for something else than their results
-    /// alone. Stage one waits meanwhile.
+    /// Time that batches spent on the device for verification and measurements, in nanoseconds.
+    /// Stage one waits meanwhile.
     pub(crate) fn aside_ns(&self) -> u64 {
         self.verify_ns + self.trial_ns
     }

@@ -1,0 +1,84 @@
+//! What charts share: the widths that they are drawn for, and texts that fit.
+
+use crate::svg::{Ink, Svg, Xy};
+
+/// What a letter of a chart takes on average, in pixels, in the widest of the fonts.
+pub(super) const LETTER: f64 = 7.4;
+
+/// How far a text's baseline is below its middle.
+const BASELINE: f64 = 4.4;
+
+/// The screen that a chart is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Wide,
+    Narrow,
+}
+
+impl Room {
+    pub(super) fn width(self) -> f64 {
+        self.choose(900.0, 360.0)
+    }
+
+    pub(super) fn choose<T>(self, wide: T, narrow: T) -> T {
+        match self {
+            Room::Wide => wide,
+            Room::Narrow => narrow,
+        }
+    }
+}
+
+/// Where a text stands, seen from its point.
+#[derive(Clone, Copy)]
+pub(super) enum Stand {
+    Right,
+    Left,
+    Middle,
+}
+
+/// Writes a text whose middle is as high as `at`.
+pub(super) fn text(svg: &mut Svg, ink: Ink, at: Xy, stand: Stand, text: &str) {
+    let at = (at.0, at.1 + BASELINE);
+    match stand {
+        Stand::Right => svg.text(ink, at, text),
+        Stand::Left => svg.text(format_args!("{ink} end"), at, text),
+        Stand::Middle => svg.text(format_args!("{ink} middle"), at, text),
+    }
+}
+
+/// A rectangle between two corners.
+pub(super) fn bar(svg: &mut Svg, ink: Ink, from: Xy, to: Xy) {
+    svg.rect(ink, from, (to.0 - from.0, to.1 - from.1));
+}
+
+/// Cut to at most `letters`, the last of which is an ellipsis.
+pub(super) fn cut(text: &str, letters: usize) -> String {
+    match text.chars().count() {
+        count if count <= letters => text.to_owned(),
+        _ => {
+            let kept: String = text.chars().take(letters.saturating_sub(1)).collect();
+            format!("{}\u{2026}", kept.trim_end_matches([' ', ',']))
+        }
+    }
+}
+
+/// One or two lines of at most `letters`, broken at a space.
+pub(super) fn wrap(text: &str, letters: usize) -> Vec<String> {
+    if text.chars().count() <= letters {
+        return vec![text.to_owned()];
+    }
+    let mut first = String::new();
+    let mut rest = text;
+    while let Some((word, after)) = rest.split_once(' ') {
+        if first.chars().count() + word.chars().count() > letters {
+            break;
+        }
+        first.push_str(word);
+        first.push(' ');
+        rest = after;
+    }
+    match first.trim_end() {
+        "" => vec![cut(text, letters)],
+        first => vec![first.to_owned(), cut(rest, letters)],
+    }
+}
