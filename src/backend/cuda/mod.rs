@@ -49,7 +49,7 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
-pub use code::Code;
+pub use result_codes::Code;
 use context::Context;
 use copier::Copier;
 use device_slot::CudaSlot;

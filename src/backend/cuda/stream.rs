@@ -23,7 +23,7 @@ fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()>
     let mut first = None;
     loop {
         let result = wait();
-        if !code::is_of_capture(result)
+        if !result_codes::is_of_capture(result)
             || first.get_or_insert_with(Instant::now).elapsed() >= REFUSED_MAX
         {
             return context.check(name, result);
@@ -168,7 +168,7 @@ impl Event {
         let result = unsafe { (driver.cuEventQuery)(self.raw) };
         match result {
             result_codes::NOT_READY => Ok(false),
-            refused if code::is_of_capture(refused) => Ok(false),
+            refused if result_codes::is_of_capture(refused) => Ok(false),
             _ => self.context.check("cuEventQuery", result).map(|()| true),
         }
     }
