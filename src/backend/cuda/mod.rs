@@ -49,6 +49,7 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
+pub use result_codes::Code;
 use context::Context;
 use copier::Copier;
 use device_slot::CudaSlot;
