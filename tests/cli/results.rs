@@ -376,14 +376,14 @@ fn with_assembly_1_the_assembly_is_read_and_the_table_names_it() {
         )
     };
     let (said, built, residues, chains, first) = run("deposited");
-    assert!(!said.contains("read as deposited"), "{said}");
+    assert!(!said.contains("deposited chains were read"), "{said}");
     assert_eq!(built, ["deposited", "deposited"]);
     assert_eq!(residues[0], 115);
     assert_eq!(chains, ["A", "A"]);
     assert_eq!(first["counts"]["assemblies"], 0);
     let (said, built, residues, chains, second) = run("1");
     assert!(
-        said.contains("read as deposited") && said.contains("structures=1"),
+        said.contains("deposited chains were read") && said.contains("structures=1"),
         "{said}"
     );
     assert_eq!(built, ["1", "deposited"]);
@@ -424,7 +424,7 @@ fn scaled_plddt_and_rounded_atoms_are_logged_once_and_counted() {
         ];
         let output = ["-o", str_of(&out), "--features", "rg", "--overwrite"];
         let said = text(&run_well(&[&args[..], &output, more].concat()).stderr);
-        (said.matches("taken times 100").count(), record(&out))
+        (said.matches("multiplied by 100").count(), record(&out))
     };
     let (said, first) = run(&[]);
     assert_eq!(said, 1);

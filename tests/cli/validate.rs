@@ -42,7 +42,7 @@ fn a_python_that_cannot_compare_is_an_error_before_the_run() {
         "no-such-python",
         &["`no-such-python` cannot be started", "--python"],
     );
-    fails("true", &["`true` is no Python", "--python"]);
+    fails("true", &["`true` is not a working Python", "--python"]);
     let lacking = python(folder.path(), "scipy pyarrow", 0);
     fails(
         str_of(&lacking),
