@@ -49,7 +49,6 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
-pub use result_codes::Code;
 use context::Context;
 use copier::Copier;
 use device_slot::CudaSlot;
@@ -60,6 +59,7 @@ use memory::{DeviceMemory, Pinned};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
 use queues::stream_set;
+pub use result_codes::Code;
 pub use result_codes::Code;
 use slot_memory::SlotMemory;
 use std::sync::Arc;
