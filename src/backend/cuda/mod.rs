@@ -60,7 +60,6 @@ use memory::{DeviceMemory, Pinned};
 pub use nvtx::NvtxLayer;
 use queues::stream_set;
 pub use result_codes::Code;
-pub use result_codes::Code;
 use slot_memory::SlotMemory;
 use std::sync::Arc;
 use timestamps::{Clock, Timestamps};
