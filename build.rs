@@ -1,6 +1,6 @@
-//! Puts the kernels into the crate: one source for NVRTC, made of all files in
-//! `kernels/`, one fat binary of it where nvcc is at hand, and for each kernel a Rust module with
-//! its parameters by name (`src/features/kernels.rs` includes it).
+//! Puts the kernels into the crate: one source for NVRTC, made of all files in `kernels/`, one fat
+//! binary of it where nvcc is at hand, and for each kernel a Rust module with its parameters by
+//! name (`src/features/kernels.rs` includes it).
 
 #[path = "src/record/signature.rs"]
 #[allow(dead_code, reason = "the crate uses the rest")]
@@ -424,8 +424,8 @@ struct Built {
     targets: String,
 }
 
-/// Compiles with nvcc. `None`, with a warning, where there is none that works;
-/// an error where a kernel is at fault, or the nvcc that was asked for by name.
+/// Compiles with nvcc. `None`, with a warning, where there is none that works; an error where a
+/// kernel is at fault, or the nvcc that was asked for by name.
 fn compile(source: &Path, fatbin: &Path) -> Result<Option<Built>, String> {
     let without = "kernels are compiled with NVRTC at run time, if it is there";
     let named = env::var("NVCC").ok();
@@ -489,8 +489,7 @@ fn run_nvcc(nvcc: &Path, source: &Path, fatbin: &Path) -> Result<Built, String> 
     })
 }
 
-/// Standard output of a command that succeeds; both outputs as the error of one
-/// that does not.
+/// Standard output of a command that succeeds; both outputs as the error of one that does not.
 fn output(program: &Path, args: &[&str]) -> Result<String, String> {
     let run = Command::new(program).args(args).output();
     let run = run.map_err(|error| format!("{}: {error}", program.display()))?;
@@ -506,8 +505,7 @@ fn output(program: &Path, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// nvcc of the toolkit that the environment names, on the path, or of NVIDIA's
-/// Python packages.
+/// nvcc of the toolkit that the environment names, on the path, or of NVIDIA's Python packages.
 fn find_nvcc() -> Option<PathBuf> {
     let toolkits = ["CUDA_HOME", "CUDA_PATH"]
         .into_iter()

@@ -14,9 +14,9 @@ __device__ inline float mean_of_atoms(const ResidueSpan& residue, const float* a
     return count > 0.0 ? float(sum / count) : null_real();
 }
 
-// Of each residue the B factor of its C-alpha, the mean of its atoms', and the
-// C-alpha's less the chain's mean over the chain's standard deviation, that of the
-// population; one block a chain. Null in predicted models, which have none.
+// Of each residue the B factor of its C-alpha, the mean of its atoms', and the C-alpha's less the
+// chain's mean over the chain's standard deviation, that of the population; one block a chain. Null
+// in predicted models, which have none.
 KERNEL(BLOCK)
 b_factors(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
           const ChainSpan* chains, const unsigned* members, const float* b, const float* atom_b,

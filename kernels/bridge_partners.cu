@@ -16,8 +16,8 @@ __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned br
     bridges.of[place] = bridge;
 }
 
-// The residues that each residue forms a bridge with, one thread a residue. With
-// i and j both joined to their neighbours and three or more apart, the patterns are
+// The residues that each residue forms a bridge with, one thread a residue. With i and j both
+// joined to their neighbours and three or more apart, the patterns are
 //   parallel      j accepts from i+1 and gives to i-1, or
 //                 j-1 accepts from i and j+1 gives to i,
 //   antiparallel  j accepts from i and gives to i, or

@@ -4,8 +4,8 @@
 // Cells of one thread in a step.
 constexpr unsigned SCAN_CELLS = 8;
 
-// Where each cell's atoms start; one block a structure. A structure's sorted atoms
-// begin where its atoms (or residues, by `axis`) do.
+// Where each cell's atoms start; one block a structure. A structure's sorted atoms begin where its
+// atoms (or residues, by `axis`) do.
 KERNEL(BLOCK)
 cell_scan(const unsigned* header, const StructureSpan* structures, const unsigned* counts,
           unsigned* start, unsigned axis)

@@ -1,10 +1,10 @@
-// Cell lists: the atoms of a structure in the order of the grid's cells, x
-// fastest. src/features/grid.rs says what a grid is.
+// Cell lists: the atoms of a structure in the order of the grid's cells, x fastest.
+// src/features/grid.rs says what a grid is.
 #pragma once
 #include "layout.cuh"
 
-// Atoms of the batch sorted by cell. `start` has the first of each cell of the
-// batch, and one past a structure's last; `source` says which atom it was.
+// Atoms of the batch sorted by cell. `start` has the first of each cell of the batch, and one past
+// a structure's last; `source` says which atom it was.
 struct Cells {
     const unsigned* start;
     const int *x, *y, *z;
@@ -32,8 +32,8 @@ __device__ inline bool wraps(const Grid& grid)
         || grid.wrap[2] < grid.extent[2];
 }
 
-// The runs of sorted atoms that hold everything within `reach` of a position in
-// the grid: for (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...).
+// The runs of sorted atoms that hold everything within `reach` of a position in the grid: for
+// (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...).
 struct Runs {
     unsigned count;
 
@@ -106,8 +106,8 @@ private:
         const AtomTag *cell_tag, const unsigned *cell_source
 #define CELLS_OF_PARAMS Cells{cell_start, cell_x, cell_y, cell_z, cell_tag, cell_source}
 
-// Calls `visit` with every sorted atom that may lie within `reach` of an atom of
-// the structure, itself among them; a warp together, half of it a run.
+// Calls `visit` with every sorted atom that may lie within `reach` of an atom of the structure,
+// itself among them; a warp together, half of it a run.
 template <typename Visit>
 __device__ inline void for_each_candidate(const Cells& cells, const Grid& grid, Atom atom,
                                           int reach, Visit visit)

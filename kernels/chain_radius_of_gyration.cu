@@ -1,8 +1,8 @@
 #include "radius.cuh"
 #include "work.cuh"
 
-// Radius of gyration of a chain's atoms in A, those of its residues and its loose
-// ones, which are among loose[2 k + 1] atoms from loose[2 k] on; one block a chain.
+// Radius of gyration of a chain's atoms in A, those of its residues and its loose ones, which are
+// among loose[2 k + 1] atoms from loose[2 k] on; one block a chain.
 KERNEL(BLOCK)
 chain_radius_of_gyration(const unsigned* header, const ResidueSpan* residues,
                          const ChainSpan* chains, const unsigned* members, const unsigned* loose,

@@ -1,9 +1,8 @@
 #include "rows.cuh"
 #include "work.cuh"
 
-// The shares of helix, strand and coil among the rows that have a secondary
-// structure, whose class is the second of each row's two states; one block a chain
-// or a structure, as `axis` says.
+// The shares of helix, strand and coil among the rows that have a secondary structure, whose class
+// is the second of each row's two states; one block a chain or a structure, as `axis` says.
 KERNEL(BLOCK)
 class_fractions(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                 const unsigned* members, const int* states, float* fractions, unsigned axis)

@@ -1,7 +1,6 @@
 #include "work.cuh"
 
-// Half the sum over a structure's residues, at most the largest count; one block a
-// structure.
+// Half the sum over a structure's residues, at most the largest count; one block a structure.
 KERNEL(BLOCK)
 coincident_pairs(const unsigned* header, const StructureSpan* structures,
                  const unsigned* coincident, int* pairs)

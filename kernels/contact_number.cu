@@ -3,8 +3,8 @@
 
 constexpr unsigned CUTOFFS_MAX = 8;
 
-// Other residues of the structure within each of `values` cutoffs, which stand in
-// the header from `first` on, of all chains or of its own; one warp a residue.
+// Other residues of the structure within each of `values` cutoffs, which stand in the header from
+// `first` on, of all chains or of its own; one warp a residue.
 KERNEL(32 * WARPS)
 contact_number(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
                const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first,

@@ -7,21 +7,19 @@ constexpr unsigned EIGEN_THREADS = BLOCK;
 #else
 constexpr unsigned EIGEN_THREADS = 512;
 #endif
-// Residues of a thread whose values are kept while others are still reading, and of
-// a chain whose vector fits shared memory.
+// Residues of a thread whose values are kept while others are still reading, and of a chain whose
+// vector fits shared memory.
 constexpr unsigned EIGEN_ROWS = 2048 / BLOCK, EIGEN_SHARED = EIGEN_ROWS * EIGEN_THREADS;
-// Steps from one scaling to the next, in which values of residues with lists grow by
-// less than 2^41.
+// Steps from one scaling to the next, in which values of residues with lists grow by less than
+// 2^41.
 constexpr unsigned EIGEN_UNSCALED = 8;
 
-// Values as whole numbers: so many make 1. Where they are in use, the vector has unit
-// length, as each step is scaled; a residue has less than 2^20 contacts, and sums fit
-// 63 bits.
+// Values as whole numbers: so many make 1. Where they are in use, the vector has unit length, as
+// each step is scaled; a residue has less than 2^20 contacts, and sums fit 63 bits.
 constexpr double WHOLE = 4194304.0;
 
-// The contacts of a chain's residues, by their places in the chain, each list after
-// its length. Lists stand side by side, so that threads that take neighbouring
-// residues read together.
+// The contacts of a chain's residues, by their places in the chain, each list after its length.
+// Lists stand side by side, so that threads that take neighbouring residues read together.
 struct ChainGraph {
     const Atom* atoms;
     const unsigned *members, *places;
@@ -29,8 +27,8 @@ struct ChainGraph {
     Cells cells;
     const Grid& grid;
 
-    // Lists are packed where places fit 16 bits, and so does the one of a value that
-    // is always 0: two places a word, and four words at a time.
+    // Lists are packed where places fit 16 bits, and so does the one of a value that is always 0:
+    // two places a word, and four words at a time.
     static constexpr unsigned TOGETHER = 4;
 
     template <bool PACKED>
@@ -79,8 +77,8 @@ struct ChainGraph {
         return sum;
     }
 
-    // The same where there are too many for a list, which proteins do not have. Whole
-    // numbers sum to the same in any order.
+    // The same where there are too many for a list, which proteins do not have. Whole numbers sum
+    // to the same in any order.
     __device__ inline double add_crowd(double sum, const double* values,
                                              unsigned own) const
     {
@@ -114,8 +112,8 @@ __device__ inline double sum_of(double* shared, unsigned count, Value value)
     return block_sum(shared, sum);
 }
 
-// Where a chain's vector is: in shared memory, and values are kept until no other
-// thread reads the last ones.
+// Where a chain's vector is: in shared memory, and values are kept until no other thread reads the
+// last ones.
 struct SharedVector {
     static constexpr bool PACKED = true;
     double* values;
@@ -211,11 +209,10 @@ struct Centrality {
     }
 };
 
-// The eigenvector of the largest eigenvalue of each chain's contacts A, after
-// `steps` steps of A + I from a uniform vector, scaled to unit length in the end and
-// whenever values may have grown large; and the length of A v - (v . A v) v. One
-// block a chain. `scratch` has three doubles a residue, `neighbours` room for a list
-// and its length a residue.
+// The eigenvector of the largest eigenvalue of each chain's contacts A, after `steps` steps of A +
+// I from a uniform vector, scaled to unit length in the end and whenever values may have grown
+// large; and the length of A v - (v . A v) v. One block a chain. `scratch` has three doubles a
+// residue, `neighbours` room for a list and its length a residue.
 KERNEL(EIGEN_THREADS)
 eigenvector(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,

@@ -1,5 +1,5 @@
-// Which of the atoms around are within a radius of a few atoms of a residue. Floats
-// decide, but for those so near the radius that only integers can tell.
+// Which of the atoms around are within a radius of a few atoms of a residue. Floats decide, but for
+// those so near the radius that only integers can tell.
 #pragma once
 #include "gather.cuh"
 #include "vector.cuh"
@@ -40,8 +40,8 @@ struct Few {
         }
     }
 
-    // Calls add(k, near) with 1 if the candidate is near atom k, else 0; then
-    // perhaps with what corrects it.
+    // Calls add(k, near) with 1 if the candidate is near atom k, else 0; then perhaps with what
+    // corrects it.
     template <typename Add>
     __device__ inline void each(float4 candidate, unsigned radius, Add add) const
     {
@@ -68,10 +68,10 @@ struct Few {
     }
 };
 
-// Goes through a residue's atoms, a few at a time, and for each few through the atoms
-// around that want(at) wants: value(at) is kept of each. For each few, in order:
-// begin(), then visit(few, candidate, value) by each lane of the warp for some of
-// those around, then end(length). Without a candidate a lane visits one far away.
+// Goes through a residue's atoms, a few at a time, and for each few through the atoms around that
+// want(at) wants: value(at) is kept of each. For each few, in order: begin(), then visit(few,
+// candidate, value) by each lane of the warp for some of those around, then end(length). Without a
+// candidate a lane visits one far away.
 template <typename Want, typename Value, typename Begin, typename Visit, typename End>
 __device__ inline void each_few(Around& around, const Cells& cells, const Grid& grid,
                                 const ResidueSpan& residue, const Atom* atoms, unsigned radius,

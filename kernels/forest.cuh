@@ -1,5 +1,5 @@
-// Trees of residues, one a cluster: a residue's parent comes before it, and a
-// root, the first of its tree, is its own.
+// Trees of residues, one a cluster: a residue's parent comes before it, and a root, the first of
+// its tree, is its own.
 #pragma once
 
 // The parent of a residue that is in no tree.

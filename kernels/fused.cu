@@ -49,9 +49,9 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
     values[at + 3] = v##3, values[at + 4] = v##4, values[at + 5] = v##5,                  \
     values[at + 6] = v##6, values[at + 7] = v##7
 
-// Runs a program for each structure, one block each. The program stands in the header
-// as `length` bytes from `program` on: for each step its number, and an operand for
-// each parameter, which says which value to pass.
+// Runs a program for each structure, one block each. The program stands in the header as `length`
+// bytes from `program` on: for each step its number, and an operand for each parameter, which says
+// which value to pass.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 fused(const unsigned* header, const StructureSpan* structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),

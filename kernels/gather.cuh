@@ -1,5 +1,5 @@
-// Atoms around a box, gathered by a warp: those of all runs of cells side by side, and
-// of them those that are near enough.
+// Atoms around a box, gathered by a warp: those of all runs of cells side by side, and of them
+// those that are near enough.
 #pragma once
 #include "cells.cuh"
 #include "work.cuh"
@@ -89,12 +89,11 @@ struct Box {
     }
 };
 
-// Calls keep(place, atom, x, y, z) for every sorted atom that is within `reach` of the
-// box, some a little farther, and that want(atom) wants: x, y, z from the box's low
-// corner on, `place` counting up, and as atom what load(at) found of sorted atom `at`.
-// Returns how many. Whenever there are more than `room`, it calls full(count) before,
-// which returns how many to keep, or more than `room` to give up. `places` is room for
-// one a lane.
+// Calls keep(place, atom, x, y, z) for every sorted atom that is within `reach` of the box, some a
+// little farther, and that want(atom) wants: x, y, z from the box's low corner on, `place` counting
+// up, and as atom what load(at) found of sorted atom `at`. Returns how many. Whenever there are
+// more than `room`, it calls full(count) before, which returns how many to keep, or more than
+// `room` to give up. `places` is room for one a lane.
 template <typename Load, typename Want, typename Keep, typename Full>
 __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Box& box, int reach,
                                   unsigned room, uint2* places, Load load, Want want, Keep keep,

@@ -1,9 +1,8 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// C-alphas within the radius on either side of the plane through the residue's
-// C-alpha that is normal to its direction, first above, then below; one warp a
-// residue.
+// C-alphas within the radius on either side of the plane through the residue's C-alpha that is
+// normal to its direction, first above, then below; one warp a residue.
 KERNEL(32 * WARPS)
 half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,

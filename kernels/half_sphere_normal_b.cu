@@ -1,10 +1,9 @@
 #include "vector.cuh"
 #include "work.cuh"
 
-// The direction in which the residue's half sphere opens, from C-alpha to C-beta;
-// one thread a residue. For glycine, N turned by -120 degrees about the axis from
-// C-alpha to C stands for C-beta (Hamelryck 2005, as in Biopython). Without one
-// the direction is NaN in x.
+// The direction in which the residue's half sphere opens, from C-alpha to C-beta; one thread a
+// residue. For glycine, N turned by -120 degrees about the axis from C-alpha to C stands for C-beta
+// (Hamelryck 2005, as in Biopython). Without one the direction is NaN in x.
 KERNEL(256)
 half_sphere_normal_b(const unsigned* header, const ResidueSpan* residues, const Backbone* backbones,
                      const Atom* betas, double* normals)

@@ -8,8 +8,8 @@ constexpr int BOND_REACH = 9000;
 constexpr unsigned PAIRS = 16;
 constexpr unsigned long long NO_BOND = ~0ull;
 
-// The two best of the bonds seen, each as its energy above the lowest possible, in
-// cal/mol, and the partner: of bonds equally strong the lower partner is better.
+// The two best of the bonds seen, each as its energy above the lowest possible, in cal/mol, and the
+// partner: of bonds equally strong the lower partner is better.
 struct BestBonds {
     unsigned long long first = NO_BOND, second = NO_BOND;
 
@@ -23,8 +23,8 @@ struct BestBonds {
 // The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
 constexpr int ENERGY_MIN = -9900;
 
-// Energy of a hydrogen bond in cal/mol, rounded half away from zero where it is
-// negative: 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+// Energy of a hydrogen bond in cal/mol, rounded half away from zero where it is negative: 27.888
+// kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
 __device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Position o)
 {
     constexpr float COUPLING = -27888000.0f;
@@ -43,9 +43,9 @@ __device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Posit
     return max(int(energy - 0.5f), ENERGY_MIN);
 }
 
-// The best two acceptors of each residue's N-H and the best two donors to its O, one
-// warp a residue. Even lanes have it give a bond, odd lanes take one. A residue's
-// N-H and the O of the one before it are never bonded.
+// The best two acceptors of each residue's N-H and the best two donors to its O, one warp a
+// residue. Even lanes have it give a bond, odd lanes take one. A residue's N-H and the O of the one
+// before it are never bonded.
 KERNEL(32 * WARPS)
 hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
                const Atom* atoms, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,

@@ -5,8 +5,8 @@
 constexpr int GAP_MAX = 6;
 // A bulge has fewer residues than this on one strand.
 constexpr int BULGE_MAX = 3;
-// The bit of a residue's marks that says that the ladder of its bridge 0 is part of
-// an earlier one; the others follow.
+// The bit of a residue's marks that says that the ladder of its bridge 0 is part of an earlier one;
+// the others follow.
 constexpr unsigned JOINED_SHIFT = 8;
 
 // Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -119,11 +119,11 @@ struct Ladders {
     }
 };
 
-// Marks the residues of ladders: of one bridge, or of more, with the residues of its
-// bulges. Ladders join in the order of their first residues, each with all that it
-// can. Ladders whose first strands are GAP_MAX apart have nothing to do with each
-// other; so the thread of the first residue of each such group, of which no residue
-// has a gap before it, goes through the group. marks[] begins at zeros.
+// Marks the residues of ladders: of one bridge, or of more, with the residues of its bulges.
+// Ladders join in the order of their first residues, each with all that it can. Ladders whose first
+// strands are GAP_MAX apart have nothing to do with each other; so the thread of the first residue
+// of each such group, of which no residue has a gap before it, goes through the group. marks[]
+// begins at zeros.
 KERNEL(128)
 ladders(const unsigned* header, const StructureSpan* structures, const float4* hydrogens,
         const Bridges* bridges, unsigned* marks /* updated */)

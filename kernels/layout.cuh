@@ -1,13 +1,13 @@
-// What the host packs and every kernel reads. src/features/layout.rs and grid.rs
-// are the other side; both assert the sizes.
+// What the host packs and every kernel reads. src/features/layout.rs and grid.rs are the other
+// side; both assert the sizes.
 #pragma once
 
 // Totals of the batch along each axis, in the header.
 enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS, AXES };
 
-// A position in 0.001 A. A missing one has MISSING in all three, which is far
-// enough from every real one (at most 100,000,000 from the origin) to be within
-// no cutoff, and near enough that differences do not overflow.
+// A position in 0.001 A. A missing one has MISSING in all three, which is far enough from every
+// real one (at most 100,000,000 from the origin) to be within no cutoff, and near enough that
+// differences do not overflow.
 struct Position { int x, y, z; };
 static_assert(sizeof(Position) == 12, "three packed ints");
 constexpr int MISSING = 2000000000;
@@ -17,8 +17,8 @@ using AtomTag = unsigned;
 struct alignas(16) Atom { int x, y, z; AtomTag tag; };
 static_assert(sizeof(Atom) == 16, "one 16-byte load");
 
-// A tag: radius in 0.001 A (11 bits, never 0), whether of a side chain, whether
-// polar, chain in the batch (19 bits).
+// A tag: radius in 0.001 A (11 bits, never 0), whether of a side chain, whether polar, chain in the
+// batch (19 bits).
 __device__ inline bool present(Atom atom) { return atom.tag != 0; }
 __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 constexpr unsigned TAG_SIDE = 1u << 11, TAG_POLAR = 1u << 12;
@@ -69,8 +69,8 @@ constexpr unsigned TILE = 128;
 struct alignas(16) Tile { unsigned residue_start, residue_count, first, count; };
 static_assert(sizeof(Tile) == 16, "one 16-byte load");
 
-// The residues of one chain, as members[member_start ...]: residues of the batch
-// in the chain's order.
+// The residues of one chain, as members[member_start ...]: residues of the batch in the chain's
+// order.
 struct alignas(16) ChainSpan { unsigned structure, member_start, count, unused; };
 static_assert(sizeof(ChainSpan) == 16, "one 16-byte load");
 
@@ -81,12 +81,12 @@ __device__ inline double null_double() { return __longlong_as_double(0x7ff800000
 
 __device__ inline bool present(Position p) { return p.x != MISSING; }
 
-// Differences beyond this are taken for this, so that the sum of three squares
-// fits 32 bits; cutoffs are below it.
+// Differences beyond this are taken for this, so that the sum of three squares fits 32 bits;
+// cutoffs are below it.
 constexpr int REACH = 37000;
 
-// The squared length of a difference of positions, exactly where it is less than
-// REACH^2, and larger than any cutoff's square elsewhere.
+// The squared length of a difference of positions, exactly where it is less than REACH^2, and
+// larger than any cutoff's square elsewhere.
 __device__ inline unsigned squared(int dx, int dy, int dz)
 {
     unsigned x = min(abs(dx), REACH);

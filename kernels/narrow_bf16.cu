@@ -3,8 +3,8 @@
 // The bits of a number of 16 bits; NVRTC has no header for its type.
 using nv_bfloat16 = unsigned short;
 
-// The nearest of bf16, the upper half of a float, halves to even; one NaN. The oldest
-// cards that code is made for have no instruction for it.
+// The nearest of bf16, the upper half of a float, halves to even; one NaN. The oldest cards that
+// code is made for have no instruction for it.
 __device__ inline unsigned short bf16_of(float value)
 {
     if (isnan(value))

@@ -1,17 +1,17 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// Beyond this the nearest atom of another chain is not looked for, in 0.001 A. It
-// is first looked for nearby.
+// Beyond this the nearest atom of another chain is not looked for, in 0.001 A. It is first looked
+// for nearby.
 constexpr int CHAIN_REACH = 12000, CHAIN_NEARBY = 5000;
 
 // Squared distance and chain of an atom, which are compared together.
 typedef unsigned long long Nearest;
 constexpr Nearest NOTHING = ~0ull;
 
-// The nearest atom of another chain to any of a residue's atoms, which lie in the
-// box from low to high, by a warp; exact if it is within `reach`. Cells that hold
-// the residue's own chain alone are passed over.
+// The nearest atom of another chain to any of a residue's atoms, which lie in the box from low to
+// high, by a warp; exact if it is within `reach`. Cells that hold the residue's own chain alone are
+// passed over.
 __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
                                          const unsigned* ranges, const ResidueSpan& residue,
                                          const Atom* atoms, Position low, Position high,
@@ -60,9 +60,8 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
     return nearest;
 }
 
-// The nearest atom of another chain to any of a residue's: its distance in A, then
-// whether that is below the cutoff, and its chain, of equally near ones the first;
-// one warp a residue.
+// The nearest atom of another chain to any of a residue's: its distance in A, then whether that is
+// below the cutoff, and its chain, of equally near ones the first; one warp a residue.
 KERNEL(32 * WARPS)
 nearest_chain(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
               const Atom* atoms, CELL_PARAMS, const unsigned* ranges, float* distances,

@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// The pLDDT of each residue, one thread a residue: of predicted models the B factor
-// of the C-alpha, of others null.
+// The pLDDT of each residue, one thread a residue: of predicted models the B factor of the C-alpha,
+// of others null.
 KERNEL(256)
 plddt(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
       const float* b, float* values)

@@ -1,8 +1,8 @@
 #include "radius.cuh"
 #include "work.cuh"
 
-// Radius of gyration in A, one block a structure. `axis` says whether the atoms are
-// all of a structure's or one a residue; missing ones are skipped.
+// Radius of gyration in A, one block a structure. `axis` says whether the atoms are all of a
+// structure's or one a residue; missing ones are skipped.
 KERNEL(BLOCK)
 radius_of_gyration(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
                    float* radii, unsigned axis)

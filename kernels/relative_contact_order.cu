@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// The mean difference over all contacts, over the number of residues; one block a
-// chain or a structure, as `axis` says.
+// The mean difference over all contacts, over the number of residues; one block a chain or a
+// structure, as `axis` says.
 KERNEL(BLOCK)
 relative_contact_order(const unsigned* header, const StructureSpan* structures,
                        const ChainSpan* chains, const unsigned* members,

@@ -2,8 +2,8 @@
 #pragma once
 #include "work.cuh"
 
-// The rows of unit `own` of CHAINS or STRUCTURES, by `axis`:
-// for (unsigned k = 0; k < rows.count; ++k) rows[k].
+// The rows of unit `own` of CHAINS or STRUCTURES, by `axis`: for (unsigned k = 0; k < rows.count;
+// ++k) rows[k].
 struct Rows {
     unsigned start, count;
     const unsigned* members;

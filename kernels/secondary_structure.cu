@@ -19,8 +19,8 @@ struct Neighbourhood {
 
     __device__ inline bool is_joined(unsigned at) const { return joined(hydrogens, end, at); }
 
-    // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
-    // and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
+    // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2.
+    // C-alphas in one place are a turn of 90 degrees, as in DSSP.
     __device__ inline bool is_bend(unsigned at) const
     {
         constexpr double COS_70 = 0.3420201433256687;
@@ -75,8 +75,8 @@ __device__ inline unsigned all_set(unsigned mask, unsigned length)
 // The state of residue HALO, of masks over the residues around it.
 __device__ inline State state_of(const unsigned (&known)[POLYPROLINE + 1])
 {
-    // Residues where a helix of `stride` residues a turn begins: they accept from
-    // the residue so far ahead.
+    // Residues where a helix of `stride` residues a turn begins: they accept from the residue so
+    // far ahead.
     const auto starts = [&](unsigned bonds, unsigned stride) {
         return bonds >> stride & all_set(known[IS_JOINED] >> 1, stride);
     };
@@ -107,8 +107,8 @@ __device__ inline Class class_of(State state)
         : state == LADDER || state == SINGLE_BRIDGE ? SHEET : COIL;
 }
 
-// The secondary structure of each residue, in eight or nine states and in three; one
-// thread a residue. Null where a backbone atom is missing.
+// The secondary structure of each residue, in eight or nine states and in three; one thread a
+// residue. Null where a backbone atom is missing.
 KERNEL(BLOCK)
 secondary_structure(const unsigned* header, const StructureSpan* structures,
                     const ResidueSpan* residues, const Backbone* backbone,

@@ -1,11 +1,10 @@
 // What sasa.cu and sasa_delta.cu share.
 //
-// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with
-// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
-// rest is rounded operation by operation, alike on all machines; so are the
-// counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
-// bury nothing. Of atoms of one radius at one place the first alone has open
-// points. Areas are sums of n R^2 in integers, which do not depend on the order.
+// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with t = (|d|^2 + R_i^2
+// - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the rest is rounded operation by
+// operation, alike on all machines; so are the counts. Which atoms beyond R_i + R_j are looked at
+// does not matter, as they bury nothing. Of atoms of one radius at one place the first alone has
+// open points. Areas are sums of n R^2 in integers, which do not depend on the order.
 #pragma once
 #include "gather.cuh"
 
@@ -19,23 +18,21 @@ constexpr unsigned THREADS = 32;
 constexpr int RADIUS_MAX = 1900;
 // The longest edge of the box around atoms that search their neighbours together.
 constexpr int GROUP_EDGE = 10000;
-// Searches reach this much farther than the farthest neighbour, which is more than
-// rounding takes away.
+// Searches reach this much farther than the farthest neighbour, which is more than rounding takes
+// away.
 constexpr int SLACK = 1;
-// A half space whose plane is nearer to the atom than this comes first: some ten
-// neighbours of an atom, which bury nine of ten points.
+// A half space whose plane is nearer to the atom than this comes first: some ten neighbours of an
+// atom, which bury nine of ten points.
 constexpr float NEAR = 2440.0f;
-// Candidates that a warp has room for, whole steps of a warp, and half spaces, a power
-// of two. In proteins, a residue of a thousand has more of the first, and no atom of the
-// second.
+// Candidates that a warp has room for, whole steps of a warp, and half spaces, a power of two. In
+// proteins, a residue of a thousand has more of the first, and no atom of the second.
 constexpr unsigned CANDIDATES = 224, HALF_SPACES = 128;
 // Points of a lane that are looked at together, and of the warp.
 constexpr unsigned SLOTS = 4, TOGETHER = 32 * SLOTS;
 
 // A warp's shared memory.
 struct Workspace {
-    // Places from the box's low corner on, and squared radii; negative if of
-    // another chain.
+    // Places from the box's low corner on, and squared radii; negative if of another chain.
     float4 candidates[CANDIDATES];
     // u . d + t >= 0: d and t; near ones from the front, far ones from the back.
     float4 half_spaces[HALF_SPACES];
@@ -45,8 +42,8 @@ struct Workspace {
     unsigned char living[TOGETHER];
 };
 
-// What a warp knows of the residue whose atoms it takes: among it the test points, x
-// of all before y and z, and the probe's radius.
+// What a warp knows of the residue whose atoms it takes: among it the test points, x of all before
+// y and z, and the probe's radius.
 struct Context {
     Workspace& work;
     const Cells& cells;
@@ -60,9 +57,9 @@ struct Context {
     __device__ inline int reach() const { return 2 * (RADIUS_MAX + probe) + SLACK; }
 };
 
-// Collects what may be a neighbour of atoms in a box, and returns how many. Whenever
-// there is no room for more, it calls full(count), which returns how many to keep, or
-// more than there is room for, to give up.
+// Collects what may be a neighbour of atoms in a box, and returns how many. Whenever there is no
+// room for more, it calls full(count), which returns how many to keep, or more than there is room
+// for, to give up.
 template <bool BY_CHAIN, typename Full>
 __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full full)
 {
@@ -78,8 +75,8 @@ __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full 
                   [](uint2) { return true; }, keep, full);
 }
 
-// An atom as its neighbours see it: its place from the box's low corner on, R^2, and
-// 1 / (2 R) for its radius R.
+// An atom as its neighbours see it: its place from the box's low corner on, R^2, and 1 / (2 R) for
+// its radius R.
 struct Center { float x, y, z, radius2, inverse; };
 
 // Half spaces in the workspace: near ones from the front, far ones from the back.
@@ -98,9 +95,8 @@ __device__ inline void fill_up(const Context& c, unsigned candidates)
     __syncwarp();
 }
 
-// Makes half spaces of candidates first ... < last, whole steps, for atom `own`; where
-// BY_CHAIN, of those of its own chain, or of the others. More than there is room for
-// overwrite each other.
+// Makes half spaces of candidates first ... < last, whole steps, for atom `own`; where BY_CHAIN, of
+// those of its own chain, or of the others. More than there is room for overwrite each other.
 template <bool BY_CHAIN>
 __device__ inline Listed find(const Context& c, const Center& center, unsigned own, bool others,
                               unsigned first, unsigned last)
@@ -137,8 +133,8 @@ __device__ inline Listed find(const Context& c, const Center& center, unsigned o
     return {near, HALF_SPACES - 1 - far};
 }
 
-// The bits of u . d + t, which is less than 0 outside of the half space. It is never a
-// negative zero: t begins as a positive one at least, and sums that cancel are positive.
+// The bits of u . d + t, which is less than 0 outside of the half space. It is never a negative
+// zero: t begins as a positive one at least, and sums that cancel are positive.
 __device__ inline unsigned depth(float4 h, float x, float y, float z)
 {
     return __float_as_uint(__fmaf_rn(x, h.x, __fmaf_rn(y, h.y, __fmaf_rn(z, h.z, h.w))));
@@ -160,8 +156,8 @@ struct Points {
     }
 };
 
-// Holds a block of points against the near half spaces, and lists those that none
-// buries; returns how many.
+// Holds a block of points against the near half spaces, and lists those that none buries; returns
+// how many.
 __device__ inline unsigned near_pass(const Context& c, const Points& points, unsigned block,
                                      unsigned near)
 {
@@ -191,9 +187,9 @@ __device__ inline unsigned near_pass(const Context& c, const Points& points, uns
     return living;
 }
 
-// Holds the listed points of a block against half spaces begin ... < end, several a
-// lane's point at a time where there are few points; returns how many none buries.
-// Where KEEP, they are listed then.
+// Holds the listed points of a block against half spaces begin ... < end, several a lane's point at
+// a time where there are few points; returns how many none buries. Where KEEP, they are listed
+// then.
 template <bool KEEP>
 __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigned living,
                                        unsigned begin, unsigned end)
@@ -229,9 +225,8 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
 // Open points of an atom: that its own chain leaves open, and that all do.
 struct Open { unsigned alone, model; };
 
-// The open points of an atom whose candidates are all in the workspace; `points` are
-// those of the first block where there is no other. Returns false if the atom has too
-// many neighbours.
+// The open points of an atom whose candidates are all in the workspace; `points` are those of the
+// first block where there is no other. Returns false if the atom has too many neighbours.
 template <bool BY_CHAIN>
 __device__ inline bool open_points(const Context& c, Points& points, const Center& center,
                                    unsigned own, unsigned candidates, Open& open)
@@ -258,8 +253,8 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
     return true;
 }
 
-// The same for an atom with any number of neighbours: the workspace is filled and
-// emptied again and again.
+// The same for an atom with any number of neighbours: the workspace is filled and emptied again and
+// again.
 template <bool BY_CHAIN>
 __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                                      const Center& center, unsigned own, Position position)
@@ -292,8 +287,8 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
 // The lanes that hold the areas of a residue.
 enum Kind { ALL, SIDE, POLAR, DELTA };
 
-// The areas of one residue, each for the lane of its kind, in squared 0.001 A of a
-// point; a warp together. Where BY_CHAIN is false, all chains are one.
+// The areas of one residue, each for the lane of its kind, in squared 0.001 A of a point; a warp
+// together. Where BY_CHAIN is false, all chains are one.
 template <bool BY_CHAIN>
 __device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
                                                    const Atom* atoms)

@@ -12,10 +12,9 @@ __device__ inline double scale_of(float value)
     return exponent == 0 ? 1.0 : __longlong_as_double((1023 + 41 + 1023 - exponent) << 52);
 }
 
-// The mean of a channel over the C-alphas within the radius of a residue's, itself
-// not among them, weighted by 1/d on request; one warp a residue. Sums are whole
-// numbers, so that their order does not matter, in units that follow from the
-// largest of the values, so that no other does either.
+// The mean of a channel over the C-alphas within the radius of a residue's, itself not among them,
+// weighted by 1/d on request; one warp a residue. Sums are whole numbers, so that their order does
+// not matter, in units that follow from the largest of the values, so that no other does either.
 KERNEL(32 * WARPS)
 smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,

@@ -1,8 +1,8 @@
 #include "rows.cuh"
 #include "work.cuh"
 
-// The sum of the rows that have a value, the first of `stride` a row, or their
-// mean; one block a chain or a structure, as `axis` says.
+// The sum of the rows that have a value, the first of `stride` a row, or their mean; one block a
+// chain or a structure, as `axis` says.
 KERNEL(BLOCK)
 sum_of_rows(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const unsigned* members, const float* values, float* sums, unsigned axis,

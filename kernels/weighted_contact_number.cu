@@ -1,16 +1,16 @@
 #include "work.cuh"
 
-// Terms that are added in single precision before they go into the double sum:
-// few enough that the rounding stays below 2e-6 of the sum.
+// Terms that are added in single precision before they go into the double sum: few enough that the
+// rounding stays below 2e-6 of the sum.
 constexpr unsigned GROUP = 32;
 static_assert(TILE % GROUP == 0, "groups start at the same residues in every tile");
 
 // A group's sum of 1/d^2 over distances of at least 0.001 A is below this.
 constexpr float SUM_MAX = 2.0f * GROUP;
 
-// 1/x to 6e-7, in operations that a CPU does to the last bit alike: a guess from
-// the bits, and two steps of Newton's whose constants spread the error evenly.
-// What it makes of 0 is not below SUM_MAX.
+// 1/x to 6e-7, in operations that a CPU does to the last bit alike: a guess from the bits, and two
+// steps of Newton's whose constants spread the error evenly. What it makes of 0 is not below
+// SUM_MAX.
 __device__ inline float reciprocal(float x)
 {
     const float guess = __uint_as_float(0x7ee80000u - __float_as_uint(x));
@@ -18,9 +18,8 @@ __device__ inline float reciprocal(float x)
     return __fmaf_rn(better, __fmaf_rn(-x, better, 1.0000005f), better);
 }
 
-// A C-alpha that others are measured from: from the corner of the structure's
-// grid in floats where the grid is so small that they are exact, else as it is;
-// w is 1 where there is one.
+// A C-alpha that others are measured from: from the corner of the structure's grid in floats where
+// the grid is so small that they are exact, else as it is; w is 1 where there is one.
 template <bool COMPACT> __device__ inline int4 place(Atom atom, const Grid& grid)
 {
     const int there = __float_as_int(present(atom) ? 1.0f : 0.0f);
@@ -92,8 +91,8 @@ __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom
     return total;
 }
 
-// Sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread a
-// residue. Residues at distance 0 are no terms, and counted.
+// Sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread a residue. Residues
+// at distance 0 are no terms, and counted.
 KERNEL(TILE)
 weighted_contact_number(const unsigned* header, const StructureSpan* structures,
                         const ResidueSpan* residues, const Tile* tiles, const Atom* atoms,

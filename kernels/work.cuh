@@ -1,12 +1,11 @@
-// Who does what. The sources are compiled twice: as kernels, each of which goes over
-// the whole batch, and as functions of the fused kernel, of which each block takes
-// one structure through all of them (fused.cu). What kernels share out by these
-// functions is right for both.
+// Who does what. The sources are compiled twice: as kernels, each of which goes over the whole
+// batch, and as functions of the fused kernel, of which each block takes one structure through all
+// of them (fused.cu). What kernels share out by these functions is right for both.
 #pragma once
 #include "layout.cuh"
 
-// Threads of a block whose threads work together on one unit, and of every block of
-// the fused kernel.
+// Threads of a block whose threads work together on one unit, and of every block of the fused
+// kernel.
 constexpr unsigned BLOCK = 256;
 
 #undef KERNEL
@@ -29,8 +28,8 @@ __device__ inline unsigned before(unsigned lanes)
     return __popc(lanes & ((1u << lane()) - 1));
 }
 
-// Room for a T of the warp's own, in a block of so many warps. Functions of the fused
-// kernel share it, of which each warp has WARP_BYTES.
+// Room for a T of the warp's own, in a block of so many warps. Functions of the fused kernel share
+// it, of which each warp has WARP_BYTES.
 template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory()
 {
 #ifdef FUSED
@@ -44,8 +43,8 @@ template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory(
 #endif
 }
 
-// Units of an axis from begin to end, outside of which a kernel finds nothing that
-// another has made.
+// Units of an axis from begin to end, outside of which a kernel finds nothing that another has
+// made.
 struct Units { unsigned begin, end; };
 
 __device__ inline Units units(const unsigned* header, unsigned axis)
@@ -102,8 +101,8 @@ __device__ inline void each_block(const unsigned* header, unsigned axis, Take ta
 #endif
 }
 
-// Calls take(first) for every BLOCK units of an axis, one thread a unit; all threads
-// of the block call.
+// Calls take(first) for every BLOCK units of an axis, one thread a unit; all threads of the block
+// call.
 template <typename Take>
 __device__ inline void each_tile(const unsigned* header, unsigned axis, Take take)
 {

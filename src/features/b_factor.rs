@@ -119,8 +119,8 @@ impl Feature for Plddt {
 /// Threads of the kernel's block, whose partial sums are added as a tree.
 const THREADS: usize = 256;
 
-/// The C-alpha's B factor, the mean of the residue's atoms', and the C-alpha's
-/// (b - mean) / sd over the chain.
+/// The C-alpha's B factor, the mean of the residue's atoms', and the C-alpha's (b - mean) / sd over
+/// the chain.
 impl Twin for b_factors::Views<'_> {
     fn run(self) {
         let Self {

@@ -176,8 +176,8 @@ impl Twin for cell_fill::Views<'_> {
 }
 
 impl Cells<'_> {
-    /// Runs of sorted atoms that hold everything within `reach` of `point`, which
-    /// must lie in the grid.
+    /// Runs of sorted atoms that hold everything within `reach` of `point`, which must lie in the
+    /// grid.
     pub(super) fn runs(
         &self,
         grid: &Grid,
@@ -189,8 +189,8 @@ impl Cells<'_> {
         grid.runs(point, reach).map(run)
     }
 
-    /// Runs of sorted atoms that hold everything within `reach` of a box, whose
-    /// corners must lie in the grid.
+    /// Runs of sorted atoms that hold everything within `reach` of a box, whose corners must lie in
+    /// the grid.
     pub(super) fn runs_around(
         &self,
         grid: &Grid,

@@ -232,8 +232,8 @@ impl Twin for eigenvector::Views<'_> {
                 places[residue as usize] = place;
             }
         }
-        // A residue's contacts from its list or, where they are too many for one, from
-        // the cells, in any order.
+        // A residue's contacts from its list or, where they are too many for one, from the cells,
+        // in any order.
         let contacts = |residue: u32| -> (Cow<'_, [u32]>, bool) {
             let (own, degree) = (residue as usize, degrees[residue as usize] as usize);
             if degree <= CONTACTS_MAX {
@@ -305,8 +305,8 @@ impl Graph {
         graph
     }
 
-    /// `sum` and the values of a residue's contacts: added in their order or,
-    /// where they have none, as whole numbers, whose order is all one.
+    /// `sum` and the values of a residue's contacts: added in their order or, where they have none,
+    /// as whole numbers, whose order is all one.
     fn add_contacts(&self, sum: f64, values: &[f64], own: usize) -> f64 {
         let contacts = &self.contacts[self.starts[own]..self.starts[own + 1]];
         let values = contacts.iter().map(|&contact| values[contact as usize]);
@@ -318,8 +318,8 @@ impl Graph {
         }
     }
 
-    /// After `steps` steps of A + I; and the length of A v - (v . A v) v. NaN
-    /// where there is no C-alpha.
+    /// After `steps` steps of A + I; and the length of A v - (v . A v) v. NaN where there is no
+    /// C-alpha.
     fn eigenvector(&self, steps: u32) -> (Vec<f64>, f64) {
         let count = self.present.len();
         let one = |&present: &bool| f64::from(u8::from(present));

@@ -21,9 +21,9 @@ const CONTACT: Cutoff = Cutoff::of_angstrom(8);
 /// Settings of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
-    /// Which residues: a letter is the one-letter code (`H`), a longer word the
-    /// name of the residue or of the standard one that it is a variant of (`MSE`,
-    /// `HIS`). With none there are no columns.
+    /// Which residues: a letter is the one-letter code (`H`), a longer word the name of the residue
+    /// or of the standard one that it is a variant of (`MSE`, `HIS`). With none there are no
+    /// columns.
     pub select: Vec<String>,
 }
 

@@ -93,8 +93,8 @@ pub struct ColumnDecl {
     pub unit: &'static str,
     /// One sentence on what it is.
     pub about: String,
-    /// When a whole run may have nulls or a single value here and nothing is
-    /// wrong: `no predicted model was read`. Empty for never.
+    /// When a whole run may have nulls or a single value here and nothing is wrong: `no predicted
+    /// model was read`. Empty for never.
     pub idle_when: &'static str,
     /// How far the values may be from those of other programs.
     pub reference: Tolerance,

@@ -229,8 +229,8 @@ impl FeatureConfig {
             .try_for_each(|needed| self.check_settings(needed))
     }
 
-    /// Whether no feature was named that lacks what it is to compute. Where all are
-    /// asked for, such a one is left out.
+    /// Whether no feature was named that lacks what it is to compute. Where all are asked for, such
+    /// a one is left out.
     fn check_all_compute(&self) -> Result<()> {
         if self.features.len() == FeatureName::ALL.len() {
             return Ok(());

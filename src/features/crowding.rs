@@ -1,8 +1,8 @@
 //! The limit on how densely a structure's points lie.
 //!
-//! Features compare a point with all points in the cells around it, so points that all
-//! lie in one cell take time with the square of their number. A structure with such a
-//! cell is no molecule, and is rejected.
+//! Features compare a point with all points in the cells around it, so points that all lie in one
+//! cell take time with the square of their number. A structure with such a cell is no molecule, and
+//! is rejected.
 
 #[cfg(test)]
 use super::grid::ATOM_CELL_SHIFT;
@@ -10,12 +10,12 @@ use super::grid::Grid;
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 
-/// Points in one cell at most, twice what molecules could form. Bonded heavy atoms lie
-/// 1.2 A apart, and spheres of that distance fill an atom's cell of 4.096 A with at most 122
-/// centres: sqrt(2) / 1.2^3 for each A^3, over the cell and half a sphere around it.
-/// C-alphas lie 2.8 A apart, and spheres 2.4 A apart fill a cell of 8.192 A with as many.
-/// Proteins have about 14 atoms there; cells of a grid that wraps count together, which
-/// makes that over 100 for a long rod along its diagonal.
+/// Points in one cell at most, twice what molecules could form. Bonded heavy atoms lie 1.2 A apart,
+/// and spheres of that distance fill an atom's cell of 4.096 A with at most 122 centres: sqrt(2) /
+/// 1.2^3 for each A^3, over the cell and half a sphere around it. C-alphas lie 2.8 A apart, and
+/// spheres 2.4 A apart fill a cell of 8.192 A with as many. Proteins have about 14 atoms there;
+/// cells of a grid that wraps count together, which makes that over 100 for a long rod along its
+/// diagonal.
 pub(super) const CELL_POINTS_MAX: u16 = 256;
 
 thread_local! {

@@ -16,8 +16,7 @@ impl Cutoff {
     /// A cutoff of `angstrom`, to the nearest 0.001 A.
     ///
     /// # Errors
-    /// If it is not above 0 and at most 37 A: kernels compare squared distances
-    /// in 32 bits.
+    /// If it is not above 0 and at most 37 A: kernels compare squared distances in 32 bits.
     pub fn from_angstrom(angstrom: f64) -> Result<Self> {
         let milli = (angstrom * 1000.0).round();
         if milli >= 1.0 && milli <= f64::from(REACH) {

@@ -18,8 +18,7 @@ pub(super) trait Feature: std::any::Any {
         Vec::new()
     }
 
-    /// Changes a setting. It is given only keys and types that
-    /// [`Feature::settings`] lists.
+    /// Changes a setting. It is given only keys and types that [`Feature::settings`] lists.
     ///
     /// # Errors
     /// A value that it cannot take.
@@ -51,8 +50,8 @@ pub struct About {
     pub formula: &'static str,
     /// Where it is from.
     pub source: &'static str,
-    /// The names of features whose results it needs; they are computed with it, and their
-    /// columns are written only where they are asked for.
+    /// The names of features whose results it needs; they are computed with it, and their columns
+    /// are written only where they are asked for.
     pub needs: &'static [&'static str],
 }
 

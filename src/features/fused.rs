@@ -1,5 +1,5 @@
-//! A recording's launches as one: the fused kernel takes them as a program, and
-//! each of its blocks runs all of them for one structure.
+//! A recording's launches as one: the fused kernel takes them as a program, and each of its blocks
+//! runs all of them for one structure.
 
 use super::kernels::{self, with_code};
 use super::layout::{STRUCTURES, StructureSpan};
@@ -8,12 +8,12 @@ use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar, Twi
 use crate::workload::DeviceInfo;
 use std::sync::OnceLock;
 
-/// Whether the launches of a batch are fused into one, in which each block takes
-/// one structure through all of them. Results are the same to the last bit.
+/// Whether the launches of a batch are fused into one, in which each block takes one structure
+/// through all of them. Results are the same to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fusion {
-    /// Where that is faster by measurement: on a GPU, if no bucket holds more than a
-    /// peptide, and few of the launches are long.
+    /// Where that is faster by measurement: on a GPU, if no bucket holds more than a peptide, and
+    /// few of the launches are long.
     #[default]
     Auto,
     /// Never.
@@ -22,11 +22,11 @@ pub enum Fusion {
     On,
 }
 
-/// Buckets of more residues than this are faster as launches of their own, which
-/// share a structure's residues out over the whole card (docs/ARCHITECTURE.md).
+/// Buckets of more residues than this are faster as launches of their own, which share a
+/// structure's residues out over the whole card (docs/ARCHITECTURE.md).
 const RESIDUES_MAX: u32 = 16;
-/// Launches that look at all atoms around each, and take longest. Each loses to one
-/// multiprocessor what so many others win.
+/// Launches that look at all atoms around each, and take longest. Each loses to one multiprocessor
+/// what so many others win.
 const LONG: [&str; 5] = [
     "contact_order",
     "nearest_chain",
@@ -96,8 +96,8 @@ struct Value {
     kind: ParamKind,
 }
 
-/// Launches as a program: for each its number, and for each of its arguments the
-/// place of the value.
+/// Launches as a program: for each its number, and for each of its arguments the place of the
+/// value.
 #[derive(Default)]
 pub(super) struct Program {
     bytes: Vec<u8>,

@@ -1,9 +1,9 @@
 //! Grids of cubic cells over a structure, for finding neighbours.
 //!
-//! A structure's cells lie x fastest in the batch's list of cells, so that the
-//! cells along x within reach are one run of the sorted atoms. A structure that
-//! would need many more cells than it has atoms (a far-away chain) wraps: cells
-//! a multiple of `wrap` apart share a place, and distances tell them apart.
+//! A structure's cells lie x fastest in the batch's list of cells, so that the cells along x within
+//! reach are one run of the sorted atoms. A structure that would need many more cells than it has
+//! atoms (a far-away chain) wraps: cells a multiple of `wrap` apart share a place, and distances
+//! tell them apart.
 
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
@@ -15,8 +15,7 @@ pub(super) const RESIDUE_CELL_SHIFT: u32 = 13;
 
 /// Cells of a small structure's grid at least, so that none wraps for nothing.
 const CELLS_MIN: u32 = 64;
-/// Cells of a structure beyond one an atom: of a small one, and where the last
-/// cell ends.
+/// Cells of a structure beyond one an atom: of a small one, and where the last cell ends.
 pub(super) const SLACK: u32 = CELLS_MIN + 1;
 
 /// The cells over one structure.
@@ -37,8 +36,8 @@ pub(super) struct Grid {
 const _: () = assert!(size_of::<Grid>() == 32);
 
 impl Grid {
-    /// A grid over points, of about as many cells as `atom_count` at most; one
-    /// cell where there is no point. It starts at no place of a batch yet.
+    /// A grid over points, of about as many cells as `atom_count` at most; one cell where there is
+    /// no point. It starts at no place of a batch yet.
     pub(super) fn over(
         points: impl Iterator<Item = [i32; 3]>,
         atom_count: usize,
@@ -107,14 +106,14 @@ impl Grid {
         (cell(low).max(0) as u32, cell(high).min(last) as u32)
     }
 
-    /// Runs of the batch's cells that hold every point within `reach` of `point`,
-    /// each place once. `point` must lie in the grid.
+    /// Runs of the batch's cells that hold every point within `reach` of `point`, each place once.
+    /// `point` must lie in the grid.
     pub(super) fn runs(&self, point: [i32; 3], reach: i32) -> CellRuns {
         self.runs_between(point.map(|c| c - reach), point.map(|c| c + reach))
     }
 
-    /// Runs of the batch's cells that hold every point between two corners, each
-    /// place once. The box must touch the grid.
+    /// Runs of the batch's cells that hold every point between two corners, each place once. The
+    /// box must touch the grid.
     pub(super) fn runs_between(&self, low: [i32; 3], high: [i32; 3]) -> CellRuns {
         let wrap = self.wrap.map(u32::from);
         let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, low[axis], high[axis]));

@@ -12,8 +12,8 @@ pub const NVCC_VERSION: &str = env!("TAPELOOP_NVCC");
 /// What they were compiled for, as nvcc names it; empty if they were not.
 pub const KERNEL_TARGETS: &str = env!("TAPELOOP_KERNEL_TARGETS");
 
-/// The one image of all built-in kernels. It holds the fat binary where the
-/// build had nvcc, and always the source, which NVRTC compiles where it had not.
+/// The one image of all built-in kernels. It holds the fat binary where the build had nvcc, and
+/// always the source, which NVRTC compiles where it had not.
 pub fn image() -> Arc<Image> {
     static IMAGE: OnceLock<Arc<Image>> = OnceLock::new();
     let image = IMAGE.get_or_init(|| {

@@ -29,8 +29,8 @@ pub(super) struct Inputs {
     pub(super) b: Option<Buffer<f32>>,
     /// The B factor, or pLDDT, of each atom.
     pub(super) atom_b: Option<Buffer<f32>>,
-    /// Of each chain, where its loose atoms are: the first, and how many there are up
-    /// to the last, those of other chains among them.
+    /// Of each chain, where its loose atoms are: the first, and how many there are up to the last,
+    /// those of other chains among them.
     pub(super) loose: Option<Buffer<u32>>,
     /// Whether each residue has one of the names.
     pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,

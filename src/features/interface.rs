@@ -27,8 +27,7 @@ pub(super) const CHAIN_NEARBY: u32 = 5_000;
 /// Settings of interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// A residue nearer than this to another chain is of an interface; at most
-    /// 12 A.
+    /// A residue nearer than this to another chain is of an interface; at most 12 A.
     pub cutoff: Cutoff,
 }
 

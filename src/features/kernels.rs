@@ -1,8 +1,8 @@
 //! The built-in kernels, as the build read them from `kernels/*.cu`.
 //!
-//! Each kernel has a module of its name with two types: `Args`, the arguments of a launch by
-//! name, and `Views`, what its CPU twin sees of them. [`Twin`] is implemented for the views next to
-//! the feature that owns the kernel. So the text of a kernel alone says what it takes, and whoever
+//! Each kernel has a module of its name with two types: `Args`, the arguments of a launch by name,
+//! and `Views`, what its CPU twin sees of them. [`Twin`] is implemented for the views next to the
+//! feature that owns the kernel. So the text of a kernel alone says what it takes, and whoever
 //! launches or mirrors it otherwise does not compile.
 
 use super::Features;
@@ -23,8 +23,8 @@ pub(super) trait BuiltIn {
 }
 
 /// The CPU twin of a kernel, implemented for what it sees of a launch. It does the same arithmetic
-/// in the same order, and every operation in use is rounded correctly on both sides, so results
-/// are equal in every bit. Buffers may be longer than recorded.
+/// in the same order, and every operation in use is rounded correctly on both sides, so results are
+/// equal in every bit. Buffers may be longer than recorded.
 pub(super) trait Twin {
     /// Computes what the kernel computes.
     fn run(self);
@@ -50,10 +50,9 @@ structs!(
 
 /// Attaches the code of a built-in kernel for `recorder`.
 ///
-/// The kernels rely on the header and on the descriptors that [`super::pack`] writes.
-/// A recorder that no engine made for [`Features`] gets the kernel without its code,
-/// which then runs as its twin alone: what its batches upload could be written by
-/// other code.
+/// The kernels rely on the header and on the descriptors that [`super::pack`] writes. A recorder
+/// that no engine made for [`Features`] gets the kernel without its code, which then runs as its
+/// twin alone: what its batches upload could be written by other code.
 pub(super) fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
     if !recorder.is_for::<Features>() {
         return kernel;
@@ -61,10 +60,9 @@ pub(super) fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
     // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration was read
     // from the same text, so it names a function there with the parameters that it has. A kernel
     // takes its bounds from the header and from descriptors, never from the grid alone. The
-    // recorder is the engine's own for `Features` (checked above), so nothing else records
-    // commands around these launches or writes what they upload: the engine writes the header
-    // within the capacity, and `pack` writes descriptors that lie within the item's part of the
-    // batch, for structures whose parts `pack::extent` checked. No parameter is declared
-    // changeable.
+    // recorder is the engine's own for `Features` (checked above), so nothing else records commands
+    // around these launches or writes what they upload: the engine writes the header within the
+    // capacity, and `pack` writes descriptors that lie within the item's part of the batch, for
+    // structures whose parts `pack::extent` checked. No parameter is declared changeable.
     unsafe { kernel.code(&image::image()) }
 }

@@ -1,9 +1,8 @@
-//! What is packed for the kernels. `kernels/layout.cuh` is the other side; both
-//! assert the sizes.
+//! What is packed for the kernels. `kernels/layout.cuh` is the other side; both assert the sizes.
 //!
-//! A batch holds structures side by side. Everything in it counts from the
-//! batch's start, so that a kernel finds its way without knowing the structure;
-//! zeros, which stand for an item that was rejected late, are absent throughout.
+//! A batch holds structures side by side. Everything in it counts from the batch's start, so that a
+//! kernel finds its way without knowing the structure; zeros, which stand for an item that was
+//! rejected late, are absent throughout.
 
 use super::grid::Grid;
 use crate::structure::AtomClass;
@@ -35,8 +34,8 @@ pub(super) const MISSING: i32 = 2_000_000_000;
 pub(super) const COORDINATE_MAX: u32 = 100_000_000;
 const _: () = assert!(MISSING as i64 + (COORDINATE_MAX as i64) < i32::MAX as i64);
 
-/// Differences beyond this are taken for this, so that the sum of three squares
-/// fits 32 bits; cutoffs are at most this.
+/// Differences beyond this are taken for this, so that the sum of three squares fits 32 bits;
+/// cutoffs are at most this.
 pub(super) const REACH: u32 = 37_000;
 const _: () = assert!(3 * (REACH as u64).pow(2) <= u32::MAX as u64);
 
@@ -74,8 +73,7 @@ impl From<[i32; 3]> for Position {
     }
 }
 
-/// An atom: its position in 0.001 A, and what it is; all zeros where there is
-/// none.
+/// An atom: its position in 0.001 A, and what it is; all zeros where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Atom {
@@ -95,9 +93,8 @@ impl Atom {
     }
 }
 
-/// What an atom is, in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom),
-/// whether it is of a side chain, whether it is polar, its chain in the batch
-/// (19 bits).
+/// What an atom is, in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom), whether it is of a
+/// side chain, whether it is polar, its chain in the batch (19 bits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct AtomTag(u32);
@@ -218,8 +215,8 @@ impl ResidueSpan {
     }
 }
 
-/// One structure of the batch: its spans, and the grids over its atoms and over
-/// its C-alphas and C-betas.
+/// One structure of the batch: its spans, and the grids over its atoms and over its C-alphas and
+/// C-betas.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct StructureSpan {
@@ -302,8 +299,8 @@ impl Tile {
     }
 }
 
-/// The residues of one chain, as `members[member_start..][..count]`: residues of
-/// the batch, in the chain's order.
+/// The residues of one chain, as `members[member_start..][..count]`: residues of the batch, in the
+/// chain's order.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ChainSpan {

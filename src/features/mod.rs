@@ -1,9 +1,8 @@
 //! The built-in workload: per-residue features of protein structures.
 //!
-//! [`Features`] packs structures side by side, residues and atoms behind a
-//! descriptor each, records one or more launches a feature, and reads back one
-//! [`FeatureTable`] a structure. What a structure gets does not depend on what
-//! else is in its batch.
+//! [`Features`] packs structures side by side, residues and atoms behind a descriptor each, records
+//! one or more launches a feature, and reads back one [`FeatureTable`] a structure. What a
+//! structure gets does not depend on what else is in its batch.
 
 mod atom_residue;
 mod b_factor;
@@ -74,11 +73,9 @@ pub struct Input {
 /// The features of one structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureTable {
-    /// A column for each of [`TableName::Residues`], a value for each of the
-    /// structure's residues.
+    /// A column for each of [`TableName::Residues`], a value for each of the structure's residues.
     pub residues: Vec<Column>,
-    /// A column for each of [`TableName::Chains`], a value for each of the
-    /// structure's chains.
+    /// A column for each of [`TableName::Chains`], a value for each of the structure's chains.
     pub chains: Vec<Column>,
     /// A column for each of [`TableName::Structures`], one value each.
     pub structure: Vec<Column>,
@@ -93,8 +90,7 @@ impl Features {
     /// The workload for a configuration.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if nothing is asked for,
-    /// or something twice.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if nothing is asked for, or something twice.
     pub fn new(config: FeatureConfig) -> Result<Self> {
         config.check()?;
         Ok(Features { config })
@@ -105,8 +101,8 @@ impl Features {
         &self.config
     }
 
-    /// A capacity for batches of `residues` residues: room for as many atoms and
-    /// chains as so many residues can be expected to have at most.
+    /// A capacity for batches of `residues` residues: room for as many atoms and chains as so many
+    /// residues can be expected to have at most.
     pub fn capacity(residues: u32) -> Extent {
         let structures = (residues / 16).max(1);
         let mut lengths = [0; AXES.len()];
@@ -119,9 +115,8 @@ impl Features {
         Extent::from(lengths)
     }
 
-    /// Buckets for batches of `residues` residues and single structures of up to
-    /// `residues_max`: a small one for what is left at the end, the batch itself,
-    /// and the largest.
+    /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: a
+    /// small one for what is left at the end, the batch itself, and the largest.
     pub fn buckets(residues: u32, residues_max: u32) -> Vec<Extent> {
         let mut sizes = vec![(residues / 8).max(1), residues, residues_max.max(residues)];
         sizes.dedup();

@@ -14,9 +14,8 @@ use crate::workload::{Extent, WriteViews};
 
 /// What a structure takes of a batch.
 ///
-/// Readers give no other, but anyone may make a [`Structure`]: one whose atoms
-/// lie beyond bounds, or whose parts do not fit each other, is refused here, since
-/// kernels rely on both.
+/// Readers give no other, but anyone may make a [`Structure`]: one whose atoms lie beyond bounds,
+/// or whose parts do not fit each other, is refused here, since kernels rely on both.
 pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     if !structure.xyz.iter().all(is_within_bounds) {
         return Err(Error::input(
@@ -263,8 +262,7 @@ fn is_named(residue: &Residue, names: &[String]) -> bool {
     })
 }
 
-/// The structure's values of a channel; those that it lacks, or that are not
-/// finite, are NaN.
+/// The structure's values of a channel; those that it lacks, or that are not finite, are NaN.
 fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
     let own = |row: usize| match structure.channels.iter().find(|own| own.name == name) {
         Some(channel) => channel.values.get(row).copied(),
@@ -293,8 +291,8 @@ fn write_tiles(tiles: &mut [Tile], residue_count: u32, at: Extent) {
     }
 }
 
-/// Residues sorted by chain, each chain's in their order: the residues of a
-/// chain need not stand together in a file.
+/// Residues sorted by chain, each chain's in their order: the residues of a chain need not stand
+/// together in a file.
 fn write_chains(
     chains: &mut [ChainSpan],
     members: Option<&mut [u32]>,
@@ -326,8 +324,7 @@ fn write_chains(
     }
 }
 
-/// Of each chain the first of its loose atoms in the batch, and how many there are up
-/// to its last.
+/// Of each chain the first of its loose atoms in the batch, and how many there are up to its last.
 fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
     chains.fill([0; 2]);
     let mut next = at[ATOMS] + structure.atom_start.last().copied().unwrap_or(0);
@@ -344,9 +341,8 @@ fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
 /// A position, and whether it is of a side chain.
 type Placed = ([i32; 3], bool);
 
-/// The residue's C-beta, and whether the file has it; glycine's, and one that is
-/// missing, where its backbone says. A residue without C-alpha has none, and
-/// counts for no other.
+/// The residue's C-beta, and whether the file has it; glycine's, and one that is missing, where its
+/// backbone says. A residue without C-alpha has none, and counts for no other.
 fn c_beta(structure: &Structure, residue: &Residue) -> Option<Placed> {
     let atom = |index: u32| structure.position(index);
     let ca = atom(residue.ca)?;
@@ -367,10 +363,9 @@ fn is_within_bounds(position: &[i32; 3]) -> bool {
         .all(|coordinate| coordinate.unsigned_abs() <= COORDINATE_MAX)
 }
 
-/// Where an ideal C-beta lies: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA
-/// in A, with b = CA - N, c = C - CA and a = b x c, its distance from CA along each
-/// axis rounded to 0.001 A, halves away from zero. Arguments and result are in
-/// 0.001 A.
+/// Where an ideal C-beta lies: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA in A, with b = CA -
+/// N, c = C - CA and a = b x c, its distance from CA along each axis rounded to 0.001 A, halves
+/// away from zero. Arguments and result are in 0.001 A.
 pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
     let difference = |p: [i32; 3], q: [i32; 3]| {
         std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)

@@ -5,20 +5,19 @@ use super::kernels::{Twin, narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
 use half::{bf16, f16};
 
-/// What the real columns of residues are downloaded as. Everything is computed in
-/// f32, and so are the columns of chains and structures; what is narrower is rounded
-/// on the device at the end, to the nearest and halves to even, and halves the
-/// download. NaN, which is null, stays NaN.
+/// What the real columns of residues are downloaded as. Everything is computed in f32, and so are
+/// the columns of chains and structures; what is narrower is rounded on the device at the end, to
+/// the nearest and halves to even, and halves the download. NaN, which is null, stays NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reals {
     /// As computed.
     #[default]
     F32,
-    /// 11 significant bits, up to 65504 and infinity beyond. Relative error at most
-    /// 2^-11, below 2^-14 an absolute one of at most 2^-25.
+    /// 11 significant bits, up to 65504 and infinity beyond. Relative error at most 2^-11, below
+    /// 2^-14 an absolute one of at most 2^-25.
     F16,
-    /// 8 significant bits, over the range of f32. Relative error at most 2^-8, below
-    /// 2^-126 an absolute one of at most 2^-134.
+    /// 8 significant bits, over the range of f32. Relative error at most 2^-8, below 2^-126 an
+    /// absolute one of at most 2^-134.
     Bf16,
 }
 
@@ -77,8 +76,8 @@ impl Twin for narrow_bf16::Views<'_> {
 mod tests {
     use super::*;
 
-    /// All exponents with mantissas around every place of rounding, both signs, and
-    /// many more at random.
+    /// All exponents with mantissas around every place of rounding, both signs, and many more at
+    /// random.
     fn patterns() -> Vec<f32> {
         let edges = (0..16).flat_map(|bit| [1_u32 << bit, (1 << bit) - 1, (1 << bit) + 1]);
         let edges: Vec<u32> = edges.chain([0x7f_ffff, 0x7f_8000, 0x7f_f000]).collect();

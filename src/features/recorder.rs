@@ -100,8 +100,8 @@ impl<'a> FeatureRecorder<'a> {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the launches do not fit into one, and
     /// were to be.
     pub(super) fn finish(mut self, fusion: Fusion, device: &DeviceInfo) -> Result<FeatureBuffers> {
-        // Nothing touches such a buffer before its launch, and one launch for all of
-        // them needs all at zeros.
+        // Nothing touches such a buffer before its launch, and one launch for all of them needs all
+        // at zeros.
         for &buffer in &self.zeroed {
             self.recorder.memset(buffer, 0);
         }
@@ -232,8 +232,8 @@ impl<'a> FeatureRecorder<'a> {
             .device_buffer(name, Unit::PerAxis { axis, elements })
     }
 
-    /// A buffer that stays on the device and begins each batch at zeros, of
-    /// `elements` for each unit of `axis`.
+    /// A buffer that stays on the device and begins each batch at zeros, of `elements` for each
+    /// unit of `axis`.
     pub(super) fn zeros(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<u32> {
         let buffer = self.device(name, axis, elements);
         self.zeroed.push(buffer);
@@ -290,8 +290,8 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.ca, "ca", RESIDUES, 1)
     }
 
-    /// The C-beta of each residue, `[residues]`; glycine's, and one that is missing, where an
-    /// ideal one would be.
+    /// The C-beta of each residue, `[residues]`; glycine's, and one that is missing, where an ideal
+    /// one would be.
     pub(super) fn cb(&mut self) -> Buffer<Atom> {
         self.input(|inputs| &mut inputs.cb, "cb", RESIDUES, 1)
     }

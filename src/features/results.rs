@@ -1,6 +1,6 @@
-//! Results: the buffers that kernels write, and what the host reads of them. Reals
-//! of residues may leave the device in 16 bits: what kernels made stays there, and a
-//! copy that was narrowed at the end is downloaded.
+//! Results: the buffers that kernels write, and what the host reads of them. Reals of residues may
+//! leave the device in 16 bits: what kernels made stays there, and a copy that was narrowed at the
+//! end is downloaded.
 
 use super::columns::{Column, TableName};
 use super::kernels::{narrow_bf16, narrow_f16};

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 /// Residues of the window of `rsa_w25`.
 pub(super) const WINDOW: u32 = 25;
 
-/// Largest areas of residues X in Gly-X-Gly in A^2, the theoretical ones of Tien
-/// et al. 2013, PLoS ONE 8:e80635, table 1.
+/// Largest areas of residues X in Gly-X-Gly in A^2, the theoretical ones of Tien et al. 2013, PLoS
+/// ONE 8:e80635, table 1.
 const AREA_MAX: [(u8, f32); 20] = [
     (b'A', 129.0),
     (b'R', 274.0),
@@ -42,8 +42,7 @@ pub(super) fn area_max(aa: u8) -> Option<f32> {
     found.map(|(_, area)| *area)
 }
 
-/// Relative solvent accessibility; it has no settings but those of
-/// [`Sasa`](super::Sasa).
+/// Relative solvent accessibility; it has no settings but those of [`Sasa`](super::Sasa).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rsa {}
 
@@ -137,8 +136,8 @@ impl Twin for rsa::Views<'_> {
     }
 }
 
-/// The mean of the values that are there in the window around `at`, of a chain
-/// that is reflected at its ends as often as it takes.
+/// The mean of the values that are there in the window around `at`, of a chain that is reflected at
+/// its ends as often as it takes.
 fn mean_around(values: &[f32], at: usize) -> f32 {
     let last = values.len() - 1;
     let (mut sum, mut count) = (0f64, 0f64);

@@ -22,8 +22,8 @@ pub const B_CA: &str = "b_ca";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Smooth {
     /// Which annotations: `b_ca`, or names of
-    /// [`Structure::channels`](crate::structure::Structure::channels). With none
-    /// there are no columns.
+    /// [`Structure::channels`](crate::structure::Structure::channels). With none there are no
+    /// columns.
     pub channels: Vec<String>,
     /// C-alphas nearer than this are in contact.
     pub radius: Cutoff,
@@ -179,8 +179,8 @@ fn scale_of(value: f32) -> f64 {
     }
 }
 
-/// The mean of values, each with its squared distance, in units that follow from the
-/// largest of them.
+/// The mean of values, each with its squared distance, in units that follow from the largest of
+/// them.
 fn mean_of(near: &[(f32, u32)], weighted: bool) -> f32 {
     let magnitudes = near.iter().map(|(value, _)| value.abs());
     let mut sums = Sums::new(scale_of(magnitudes.fold(0.0, f32::max)), weighted);
@@ -188,8 +188,7 @@ fn mean_of(near: &[(f32, u32)], weighted: bool) -> f32 {
     sums.mean()
 }
 
-/// Calls `visit` with the residue and the squared distance of every C-alpha
-/// within the radius.
+/// Calls `visit` with the residue and the squared distance of every C-alpha within the radius.
 #[inline(always)]
 fn for_each_near<S: Simd>(
     simd: S,

@@ -122,9 +122,8 @@ fn simd_lanes<S: Simd>(_: S) -> usize {
     S::f32s::LEN
 }
 
-/// C-alphas that are measured from, a vector an axis: from the corner of the
-/// structure's grid in floats where the grid is so small that they are exact,
-/// else as they are.
+/// C-alphas that are measured from, a vector an axis: from the corner of the structure's grid in
+/// floats where the grid is so small that they are exact, else as they are.
 struct Places<S: Simd> {
     floats: [S::f32s; 3],
     integers: [S::i32s; 3],
@@ -172,8 +171,8 @@ fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         .mul_add_precise(better, better)
 }
 
-/// Calls `each` with the squared distances of every residue of a group that is
-/// there from each vector of places.
+/// Calls `each` with the squared distances of every residue of a group that is there from each
+/// vector of places.
 #[inline(always)]
 fn for_each_distance<S: Simd, const COMPACT: bool>(
     places: &[Places<S>; VECTORS],

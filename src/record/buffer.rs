@@ -41,8 +41,8 @@ impl StructType {
     /// The struct that kernels call `name`, of `bytes` bytes.
     ///
     /// # Panics
-    /// If the name is empty or longer than [`StructType::NAME_BYTES_MAX`], or the size is 0 or
-    /// not below 2^32.
+    /// If the name is empty or longer than [`StructType::NAME_BYTES_MAX`], or the size is 0 or not
+    /// below 2^32.
     pub const fn new(name: &str, bytes: usize) -> Self {
         let text = name.as_bytes();
         assert!(!text.is_empty() && text.len() <= Self::NAME_BYTES_MAX);
@@ -188,8 +188,8 @@ impl Scalar {
     }
 }
 
-/// Which recordings a buffer is of: all recorders of one ladder of buckets have the
-/// same, and no others.
+/// Which recordings a buffer is of: all recorders of one ladder of buckets have the same, and no
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RecordingId(u64);
 
@@ -201,8 +201,8 @@ impl RecordingId {
     }
 }
 
-/// A buffer's place in its recording. Ids of different recordings differ, but for
-/// the buckets of one ladder ([`Recorder::ladder`](super::Recorder::ladder)).
+/// A buffer's place in its recording. Ids of different recordings differ, but for the buckets of
+/// one ladder ([`Recorder::ladder`](super::Recorder::ladder)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId {
     pub(crate) of: RecordingId,
@@ -262,8 +262,8 @@ impl<T> std::fmt::Debug for Buffer<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Unit {
-    /// `elements` for each unit of an axis of the batch's extent: every item
-    /// owns the part that its own extent spans.
+    /// `elements` for each unit of an axis of the batch's extent: every item owns the part that its
+    /// own extent spans.
     PerAxis {
         /// The axis.
         axis: usize,

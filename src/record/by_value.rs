@@ -1,5 +1,4 @@
-//! Structs that kernels take by value, and where pointers are in what a launch
-//! passes.
+//! Structs that kernels take by value, and where pointers are in what a launch passes.
 
 use super::buffer::{Buffer, BufferId, DType, Element};
 use super::kernel::{Access, Kernel, ParamKind};
@@ -28,13 +27,12 @@ pub struct PointerField {
 pub enum Target {
     /// A buffer of the recording.
     Buffer(BufferId),
-    /// Memory of the embedder's, which is declared to the executor
-    /// (`Executor::declare`).
+    /// Memory of the embedder's, which is declared to the executor (`Executor::declare`).
     Address(u64),
 }
 
-/// A struct as a launch passes it: its bytes, and what its pointers are set to, in
-/// the order in which the kernel declares them.
+/// A struct as a launch passes it: its bytes, and what its pointers are set to, in the order in
+/// which the kernel declares them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StructArg {
     pub(super) bytes: Vec<u8>,
@@ -57,8 +55,7 @@ impl StructArg {
         self
     }
 
-    /// Points the next pointer at memory of the embedder's: `Block::address`, or
-    /// more.
+    /// Points the next pointer at memory of the embedder's: `Block::address`, or more.
     ///
     /// ```compile_fail,E0133
     /// use tapeloop::record::StructArg;
@@ -66,9 +63,8 @@ impl StructArg {
     /// ```
     ///
     /// # Safety
-    /// From `address` on the kernel that gets the struct touches only memory that is
-    /// declared to the executor: an address comes with no length, so no check can see
-    /// how far the kernel goes.
+    /// From `address` on the kernel that gets the struct touches only memory that is declared to
+    /// the executor: an address comes with no length, so no check can see how far the kernel goes.
     #[must_use]
     pub unsafe fn address(mut self, address: u64) -> Self {
         self.targets.push(Target::Address(address));
@@ -204,9 +200,9 @@ pub(crate) fn check_struct(
 }
 
 impl Kernel {
-    /// Adds a struct of `bytes` bytes that is passed by value, with the pointers in
-    /// it that the kernel follows: for each its offset, what the kernel does with
-    /// what it points to, and the type of the elements there.
+    /// Adds a struct of `bytes` bytes that is passed by value, with the pointers in it that the
+    /// kernel follows: for each its offset, what the kernel does with what it points to, and the
+    /// type of the elements there.
     ///
     /// # Panics
     /// After [`Kernel::code`].
@@ -221,9 +217,9 @@ impl Kernel {
         self.param(name, ParamKind::Struct { bytes, pointers })
     }
 
-    /// Says that it follows pointers that are in device memory, as in a list of
-    /// lists. No check sees those: what they point to must be in buffers that the
-    /// kernel takes, or in memory that is declared to the executor.
+    /// Says that it follows pointers that are in device memory, as in a list of lists. No check
+    /// sees those: what they point to must be in buffers that the kernel takes, or in memory that
+    /// is declared to the executor.
     ///
     /// # Panics
     /// After [`Kernel::code`].

@@ -77,9 +77,8 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
             .map_err(|error| error.within(format!("kernel {}", launch.kernel.name)))?,
         _ => {}
     }
-    // A backend may keep both sides of a buffer in one place. So that this makes
-    // no difference, an upload comes before any other write, and a download
-    // after all of them.
+    // A backend may keep both sides of a buffer in one place. So that this makes no difference, an
+    // upload comes before any other write, and a download after all of them.
     let mut misuse = None;
     command.visit_buffers(|id, reads, writes| {
         let before = state[id.index()];

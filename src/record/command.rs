@@ -51,9 +51,8 @@ pub struct Launch {
     pub(crate) kernel: Kernel,
     /// Its blocks.
     pub shape: Shape,
-    /// Arguments in the order of the kernel's parameters. Not public: an address in a
-    /// struct is vouched for with this kernel, and code that reads the recording could
-    /// pass it to another.
+    /// Arguments in the order of the kernel's parameters. Not public: an address in a struct is
+    /// vouched for with this kernel, and code that reads the recording could pass it to another.
     pub(crate) args: Vec<Arg>,
 }
 
@@ -89,9 +88,8 @@ impl Command {
         }
     }
 
-    /// Whether it writes memory that is declared to the executor;
-    /// `None` where it does not come there. A kernel that follows pointers in
-    /// device memory may.
+    /// Whether it writes memory that is declared to the executor; `None` where it does not come
+    /// there. A kernel that follows pointers in device memory may.
     pub fn writes_declared(&self) -> Option<bool> {
         let Command::Launch(launch) = self else {
             return None;

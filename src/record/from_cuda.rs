@@ -42,14 +42,14 @@ impl Kernel {
     /// The declaration of the kernel `name` in a CUDA C++ text, without its code.
     ///
     /// The text says it all: a `const T*` is a buffer that the kernel reads, a `T*` one that it
-    /// writes, and a `T*` with the comment `/* updated */` behind it one that it reads and
-    /// writes. What is no pointer is passed by value: a number, or a struct that the text
-    /// defines, whose pointers are read and written by the same rule. `__launch_bounds__` gives
-    /// the threads of a block, where it is a constant; otherwise a block has 128.
+    /// writes, and a `T*` with the comment `/* updated */` behind it one that it reads and writes.
+    /// What is no pointer is passed by value: a number, or a struct that the text defines, whose
+    /// pointers are read and written by the same rule. `__launch_bounds__` gives the threads of a
+    /// block, where it is a constant; otherwise a block has 128.
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`] with the line, if the text has no such kernel, or one whose
-    /// parameters are of other types.
+    /// [`ErrorKind::Kernel`] with the line, if the text has no such kernel, or one whose parameters
+    /// are of other types.
     pub fn declared_in(text: &str, name: &str) -> Result<Self> {
         let refused = |error: SignatureError| {
             Error::new(ErrorKind::Kernel, error.message).within(format!("line {}", error.line))

@@ -1,5 +1,5 @@
-//! Kernels as declarations: a name, a signature, a block shape, where the code
-//! comes from, and the CPU twin that computes the same.
+//! Kernels as declarations: a name, a signature, a block shape, where the code comes from, and the
+//! CPU twin that computes the same.
 
 use super::buffer::{DType, Element, Number, Scalar};
 use super::by_value::PointerField;
@@ -15,9 +15,9 @@ pub struct CudaSource {
     pub text: String,
     /// Headers that the text includes: name and text.
     pub headers: Vec<(String, String)>,
-    /// Compiler options, apart from the target architecture. With an option that names
-    /// files, such as `-I`, the code is compiled in every process and not cached: the cache
-    /// does not see when such a file changes.
+    /// Compiler options, apart from the target architecture. With an option that names files, such
+    /// as `-I`, the code is compiled in every process and not cached: the cache does not see when
+    /// such a file changes.
     pub options: Vec<String>,
 }
 
@@ -34,8 +34,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// CUDA C++ text that NVRTC compiles for the card at run time; `file` is the
-    /// name that its messages cite.
+    /// CUDA C++ text that NVRTC compiles for the card at run time; `file` is the name that its
+    /// messages cite.
     pub fn cuda(file: impl Into<String>, text: impl Into<String>) -> Arc<Image> {
         let file = file.into();
         Arc::new(Image {
@@ -119,10 +119,10 @@ pub type Twin = fn(&mut TwinLaunch<'_>);
 
 /// A kernel: its declaration, its CPU twin, and its device code.
 ///
-/// [`Kernel::new`] and the methods after it declare what the kernel is called and
-/// what it takes. A kernel with a twin then runs on the CPU and on the simulated
-/// device. [`Kernel::code`] attaches the code for a GPU, and is `unsafe`: from there
-/// on the declaration is a promise, and cannot be changed.
+/// [`Kernel::new`] and the methods after it declare what the kernel is called and what it takes. A
+/// kernel with a twin then runs on the CPU and on the simulated device. [`Kernel::code`] attaches
+/// the code for a GPU, and is `unsafe`: from there on the declaration is a promise, and cannot be
+/// changed.
 ///
 /// ```
 /// # use tapeloop::record::{Image, Kernel, TwinLaunch};
@@ -160,11 +160,10 @@ pub struct Kernel {
     pub(crate) block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub(crate) shared_bytes: u32,
-    /// Whether it may come back to what it has read or written, which is slow in
-    /// memory of the host: buffers are copied for it, whatever the policy.
+    /// Whether it may come back to what it has read or written, which is slow in memory of the
+    /// host: buffers are copied for it, whatever the policy.
     pub(crate) revisits: bool,
-    /// Whether it follows pointers that are in device memory, where no check sees
-    /// them.
+    /// Whether it follows pointers that are in device memory, where no check sees them.
     pub(crate) follows_device_pointers: bool,
     pub(crate) twin: Option<Twin>,
     /// The device code. Only [`Kernel::code`] and the worker's side of a link set it.
@@ -172,11 +171,10 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Declares a kernel named `name`, without parameters, with 128 threads a block,
-    /// without a twin and without device code.
+    /// Declares a kernel named `name`, without parameters, with 128 threads a block, without a twin
+    /// and without device code.
     ///
-    /// The name is the function's unmangled name in the image that
-    /// [`Kernel::code`] attaches.
+    /// The name is the function's unmangled name in the image that [`Kernel::code`] attaches.
     pub fn new(name: impl Into<String>) -> Self {
         Kernel {
             name: name.into(),
@@ -192,39 +190,36 @@ impl Kernel {
 
     /// Attaches the device code, which completes the declaration.
     ///
-    /// A recording of the kernel then runs on a GPU. Nothing checks there what the
-    /// code does with the addresses that it gets, so the caller vouches for it.
+    /// A recording of the kernel then runs on a GPU. Nothing checks there what the code does with
+    /// the addresses that it gets, so the caller vouches for it.
     ///
     /// # Safety
-    /// `image` is what nvcc or NVRTC made, or CUDA C++ text for NVRTC. The function in
-    /// it that has the kernel's name
-    /// - reads and writes only memory behind the pointers that the declaration names,
-    ///   each with the declared access, and within the length of the buffer that the
-    ///   recording passes there: in every bucket, and in whatever memory of at least
-    ///   that length the buffer is bound to;
-    /// - does so for the recorded grid and every smaller one, also where launches before
-    ///   it ran with a smaller grid (for
-    ///   [`Recorder::launch_over`](super::Recorder::launch_over): for every block size
-    ///   up to 1024 threads along x, and every grid that covers the elements with it);
-    /// - does so for the recorded values, and for every value of the parameters that
-    ///   the declaration calls [`changeable`](Kernel::changeable);
-    /// - does so whatever its input buffers hold that the host can write. In recordings
-    ///   of a workload, which engines, pipelines and packers fill, the header's totals
-    ///   are within the capacity, and all else is what the workload writes. In other
-    ///   recordings every program that has the handles or the device slot may write any input,
-    ///   the header too. The header's number of items is within nothing;
+    /// `image` is what nvcc or NVRTC made, or CUDA C++ text for NVRTC. The function in it that has
+    /// the kernel's name
+    /// - reads and writes only memory behind the pointers that the declaration names, each with the
+    ///   declared access, and within the length of the buffer that the recording passes there: in
+    ///   every bucket, and in whatever memory of at least that length the buffer is bound to;
+    /// - does so for the recorded grid and every smaller one, also where launches before it ran
+    ///   with a smaller grid (for [`Recorder::launch_over`](super::Recorder::launch_over): for
+    ///   every block size up to 1024 threads along x, and every grid that covers the elements with
+    ///   it);
+    /// - does so for the recorded values, and for every value of the parameters that the
+    ///   declaration calls [`changeable`](Kernel::changeable);
+    /// - does so whatever its input buffers hold that the host can write. In recordings of a
+    ///   workload, which engines, pipelines and packers fill, the header's totals are within the
+    ///   capacity, and all else is what the workload writes. In other recordings every program that
+    ///   has the handles or the device slot may write any input, the header too. The header's
+    ///   number of items is within nothing;
     /// - follows pointers that it reads from device memory only where
-    ///   [`follows_device_pointers`](Kernel::follows_device_pointers) is declared, and
-    ///   only into buffers that the launch passes, or, to read, into memory that is
-    ///   declared to the executor.
+    ///   [`follows_device_pointers`](Kernel::follows_device_pointers) is declared, and only into
+    ///   buffers that the launch passes, or, to read, into memory that is declared to the executor.
     ///
     /// Races between the threads of a launch are the author's too.
     ///
-    /// A launch can be recorded by everyone who has the `Kernel`, so the promise is
-    /// about every recording that is made of it: keep the value where only code that
-    /// records it as promised has it. A workload whose code relies on what the
-    /// workload itself writes attaches it only in recorders for its own type
-    /// ([`Recorder::is_for`](super::Recorder::is_for)).
+    /// A launch can be recorded by everyone who has the `Kernel`, so the promise is about every
+    /// recording that is made of it: keep the value where only code that records it as promised has
+    /// it. A workload whose code relies on what the workload itself writes attaches it only in
+    /// recorders for its own type ([`Recorder::is_for`](super::Recorder::is_for)).
     #[must_use]
     pub unsafe fn code(mut self, image: &Arc<Image>) -> Self {
         self.image = Some(Arc::clone(image));
@@ -309,8 +304,8 @@ impl Kernel {
         )
     }
 
-    /// Adds a parameter passed by value. A launch keeps the value that it was
-    /// recorded with, unless the parameter is [`changeable`](Kernel::changeable).
+    /// Adds a parameter passed by value. A launch keeps the value that it was recorded with, unless
+    /// the parameter is [`changeable`](Kernel::changeable).
     ///
     /// # Panics
     /// After [`Kernel::code`].
@@ -329,13 +324,12 @@ impl Kernel {
         self
     }
 
-    /// Lets a recorded launch take other values of a scalar or a struct:
-    /// `Bindings::set_scalar` and `Bindings::set_struct` refuse all other parameters.
-    /// The code then has to stay within its buffers for every value of it.
+    /// Lets a recorded launch take other values of a scalar or a struct: `Bindings::set_scalar` and
+    /// `Bindings::set_struct` refuse all other parameters. The code then has to stay within its
+    /// buffers for every value of it.
     ///
     /// # Panics
-    /// After [`Kernel::code`], and for a name that no scalar or struct declared so far
-    /// has.
+    /// After [`Kernel::code`], and for a name that no scalar or struct declared so far has.
     #[must_use]
     pub fn changeable(mut self, name: &str) -> Self {
         self.expect_open();
@@ -360,8 +354,8 @@ impl Kernel {
         self
     }
 
-    /// Sets the CPU twin. A twin must not wait for an engine, nor drop the last handle of
-    /// one: the engine waits for the twin. It may be set before and after the code.
+    /// Sets the CPU twin. A twin must not wait for an engine, nor drop the last handle of one: the
+    /// engine waits for the twin. It may be set before and after the code.
     #[must_use]
     pub fn twin(mut self, twin: Twin) -> Self {
         self.twin = Some(twin);
@@ -388,8 +382,7 @@ impl Kernel {
         self.twin
     }
 
-    /// Whether [`Kernel::code`] attached device code. Without it the kernel runs as
-    /// its twin alone.
+    /// Whether [`Kernel::code`] attached device code. Without it the kernel runs as its twin alone.
     pub fn has_code(&self) -> bool {
         self.image.is_some()
     }
@@ -403,8 +396,8 @@ pub enum TwinArg<'a> {
     Write(DType, &'a mut [u8]),
     /// A value.
     Scalar(Scalar),
-    /// A struct's bytes. What its pointers point to comes after it, in the order in
-    /// which the kernel declares them; the addresses in the bytes mean nothing.
+    /// A struct's bytes. What its pointers point to comes after it, in the order in which the
+    /// kernel declares them; the addresses in the bytes mean nothing.
     Struct(Vec<u8>),
 }
 
@@ -424,8 +417,8 @@ impl<'a> TwinLaunch<'a> {
         }
     }
 
-    /// The next argument, a buffer that the kernel reads. It may be longer than
-    /// recorded: a slot's buffer is that of its largest bucket.
+    /// The next argument, a buffer that the kernel reads. It may be longer than recorded: a slot's
+    /// buffer is that of its largest bucket.
     ///
     /// # Panics
     /// If the kernel's declaration has something else in this place.
@@ -465,12 +458,11 @@ impl<'a> TwinLaunch<'a> {
         }
     }
 
-    /// The next argument, a struct; what its declared pointers point to are the
-    /// arguments that follow. The pointers themselves mean nothing to a twin.
+    /// The next argument, a struct; what its declared pointers point to are the arguments that
+    /// follow. The pointers themselves mean nothing to a twin.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place, or a struct of
-    /// another size.
+    /// If the kernel's declaration has something else in this place, or a struct of another size.
     pub fn structure<T: bytemuck::AnyBitPattern>(&mut self) -> T {
         match self.args.next() {
             Some(TwinArg::Struct(bytes)) if bytes.len() == size_of::<T>() => {

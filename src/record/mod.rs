@@ -1,9 +1,9 @@
 //! *What* runs: a recording of uploads, launches and downloads, as plain data.
 //!
-//! A [`Recorder`] takes down the commands of one batch over named buffers, and
-//! [`Recorder::finish`] checks them once: arity, types, bounds, and that nothing
-//! is read before it is written. The [`Recording`] that comes out holds no
-//! device address and no device type; a backend gives it both later.
+//! A [`Recorder`] takes down the commands of one batch over named buffers, and [`Recorder::finish`]
+//! checks them once: arity, types, bounds, and that nothing is read before it is written. The
+//! [`Recording`] that comes out holds no device address and no device type; a backend gives it both
+//! later.
 
 mod buffer;
 mod by_value;

@@ -13,8 +13,8 @@ use std::any::TypeId;
 /// The most buffers in a recording.
 pub const BUFFERS_MAX: usize = 128;
 
-/// Elements of the header before the uniforms: the batch's total along axis `a`
-/// at index `a`, the number of items at [`HEADER_ITEMS`], zeros elsewhere.
+/// Elements of the header before the uniforms: the batch's total along axis `a` at index `a`, the
+/// number of items at [`HEADER_ITEMS`], zeros elsewhere.
 pub const HEADER_LEN: usize = 8;
 
 /// Where the header holds the number of items, whatever the number of axes.
@@ -23,8 +23,8 @@ const _: () = assert!(HEADER_ITEMS < HEADER_LEN);
 
 const HEADER_NAME: &str = "header";
 
-/// A value that travels in the header of every batch, and so may change between
-/// two batches without a change to the graph.
+/// A value that travels in the header of every batch, and so may change between two batches without
+/// a change to the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uniform {
     /// Its name, unique in the recording.
@@ -80,9 +80,9 @@ impl Recorder {
         }
     }
 
-    /// A recorder for each of several buckets, smallest first, whose handles are one
-    /// another's: the handle that one of them returns stands for the same buffer in the
-    /// recordings of the others. Each of them declares and launches the same.
+    /// A recorder for each of several buckets, smallest first, whose handles are one another's: the
+    /// handle that one of them returns stands for the same buffer in the recordings of the others.
+    /// Each of them declares and launches the same.
     pub fn ladder(capacities: &[&[u32]]) -> Vec<Recorder> {
         let id = RecordingId::new();
         let largest = capacities.last().copied().unwrap_or_default();
@@ -94,8 +94,8 @@ impl Recorder {
         capacities.iter().map(of_bucket).collect()
     }
 
-    /// A recorder for one bucket of the workload `W`, which an engine fills; the
-    /// largest bucket spans `largest`, and `id` is that of all of them.
+    /// A recorder for one bucket of the workload `W`, which an engine fills; the largest bucket
+    /// spans `largest`, and `id` is that of all of them.
     pub(crate) fn of_workload<W: 'static>(
         id: RecordingId,
         capacity: &[u32],
@@ -109,19 +109,19 @@ impl Recorder {
         }
     }
 
-    /// Whether an engine, a pipeline or a packer records its workload, and that is of
-    /// type `W`. Then nothing but that workload's `write`, and the engine, which writes
-    /// the header, writes what the batches of this recording upload.
+    /// Whether an engine, a pipeline or a packer records its workload, and that is of type `W`.
+    /// Then nothing but that workload's `write`, and the engine, which writes the header, writes
+    /// what the batches of this recording upload.
     ///
-    /// A workload whose device code relies on what the workload itself writes attaches
-    /// the code ([`Kernel::code`]) only where this is true: its `record` may also be
-    /// called by another workload, which records more, or writes something else.
+    /// A workload whose device code relies on what the workload itself writes attaches the code
+    /// ([`Kernel::code`]) only where this is true: its `record` may also be called by another
+    /// workload, which records more, or writes something else.
     pub fn is_for<W: 'static>(&self) -> bool {
         self.workload == Some(TypeId::of::<W>())
     }
 
-    /// The largest bucket's capacity along `axis`: what all buckets have to share,
-    /// which is all but sizes, may follow from it.
+    /// The largest bucket's capacity along `axis`: what all buckets have to share, which is all but
+    /// sizes, may follow from it.
     ///
     /// # Panics
     /// If there is no such axis.
@@ -162,9 +162,9 @@ impl Recorder {
         self.declare(name, unit, View::Device)
     }
 
-    /// The header that the engine fills, [`HEADER_LEN`] elements: the batch's total
-    /// along axis `a` at index `a`, the number of items at [`HEADER_ITEMS`]; the
-    /// uniforms follow. Kernels read from it how much of the capacity is live.
+    /// The header that the engine fills, [`HEADER_LEN`] elements: the batch's total along axis `a`
+    /// at index `a`, the number of items at [`HEADER_ITEMS`]; the uniforms follow. Kernels read
+    /// from it how much of the capacity is live.
     pub fn header(&mut self) -> Buffer<u32> {
         if let Some(header) = self.header {
             return header;
@@ -177,9 +177,8 @@ impl Recorder {
         header
     }
 
-    /// A value that the engine puts into the header of every batch, and that may
-    /// change while the engine runs. Kernels read its bits from the returned
-    /// index of the header.
+    /// A value that the engine puts into the header of every batch, and that may change while the
+    /// engine runs. Kernels read its bits from the returned index of the header.
     pub fn uniform<T: Number>(&mut self, name: &str, value: T) -> usize {
         self.header_value(name, value, false)
     }
@@ -239,15 +238,14 @@ impl Recorder {
         self.launch_shaped(kernel, Shape::Grid(grid), args);
     }
 
-    /// Records a launch of `kernel` over `elements` elements: the device chooses the
-    /// block that fills it best, and the blocks follow from that.
+    /// Records a launch of `kernel` over `elements` elements: the device chooses the block that
+    /// fills it best, and the blocks follow from that.
     ///
-    /// The block is along x, whatever the kernel declares: its code reads the size
-    /// from `blockDim.x`, passes over what is beyond the elements, and with
-    /// [`Cover::Strided`] goes on by `gridDim.x * blockDim.x` to the last of them.
-    /// Its dynamic shared memory is the declared one for every block. On the CPU and
-    /// on the simulated device blocks are the declared ones. No elements are one
-    /// block.
+    /// The block is along x, whatever the kernel declares: its code reads the size from
+    /// `blockDim.x`, passes over what is beyond the elements, and with [`Cover::Strided`] goes on
+    /// by `gridDim.x * blockDim.x` to the last of them. Its dynamic shared memory is the declared
+    /// one for every block. On the CPU and on the simulated device blocks are the declared ones. No
+    /// elements are one block.
     pub fn launch_over(&mut self, kernel: &Kernel, elements: u64, cover: Cover, args: &[Arg]) {
         self.launch_shaped(kernel, Shape::Over { elements, cover }, args);
     }
@@ -263,8 +261,8 @@ impl Recorder {
     /// Checks what was recorded.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), naming the command and
-    /// the buffer or parameter.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), naming the command and the buffer or
+    /// parameter.
     pub fn finish(self) -> Result<Recording> {
         if let Some(error) = self.misuse {
             return Err(error);
@@ -371,8 +369,8 @@ impl Recording {
         })
     }
 
-    /// The kernels in the order of their launches. Not public: a kernel with code
-    /// could be recorded otherwise.
+    /// The kernels in the order of their launches. Not public: a kernel with code could be recorded
+    /// otherwise.
     pub(crate) fn kernels(&self) -> impl Iterator<Item = &Kernel> {
         self.launches().map(|launch| &launch.kernel)
     }
@@ -390,8 +388,7 @@ impl Recording {
         }
     }
 
-    /// Whether an engine recorded a workload. Its batches are then written by that
-    /// workload alone.
+    /// Whether an engine recorded a workload. Its batches are then written by that workload alone.
     pub(crate) fn is_of_workload(&self) -> bool {
         self.is_of_workload
     }

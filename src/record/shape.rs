@@ -8,8 +8,7 @@ use crate::error::{Error, Result};
 pub enum Shape {
     /// So many along x, y and z, each the kernel's own block.
     Grid([u32; 3]),
-    /// As many along x as cover the elements, each a block along x that the device
-    /// chooses.
+    /// As many along x as cover the elements, each a block along x that the device chooses.
     Over {
         /// How many elements.
         elements: u64,
@@ -23,15 +22,14 @@ pub enum Shape {
 pub enum Cover {
     /// A thread for each element, and what fills the last block.
     Once,
-    /// At most as many blocks as the device runs at once: each thread takes every
-    /// so many elements, as many as there are threads in all.
+    /// At most as many blocks as the device runs at once: each thread takes every so many elements,
+    /// as many as there are threads in all.
     Strided,
 }
 
 impl Cover {
-    /// Blocks of `block_threads` threads for `elements`, of which a device runs
-    /// `resident_blocks` at once. There is always one, which finds nothing to do
-    /// among no elements.
+    /// Blocks of `block_threads` threads for `elements`, of which a device runs `resident_blocks`
+    /// at once. There is always one, which finds nothing to do among no elements.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for more than a launch has.

@@ -63,8 +63,8 @@ pub(crate) struct Parameter {
 pub(crate) struct Signature {
     pub(crate) name: String,
     pub(crate) parameters: Vec<Parameter>,
-    /// The largest block that `__launch_bounds__` allows, where the text says one that is a
-    /// product of integer constants.
+    /// The largest block that `__launch_bounds__` allows, where the text says one that is a product
+    /// of integer constants.
     pub(crate) block_threads: Option<u32>,
 }
 
@@ -134,8 +134,8 @@ pub(crate) struct Declarations {
     tokens: Vec<Token>,
     /// Macros without parameters.
     macros: BTreeMap<String, Vec<Token>>,
-    /// Macros with parameters that make a kernel of the function that follows; their first
-    /// argument is its launch bound.
+    /// Macros with parameters that make a kernel of the function that follows; their first argument
+    /// is its launch bound.
     kernel_macros: Vec<String>,
 }
 
@@ -197,8 +197,8 @@ impl Declarations {
         Ok(found)
     }
 
-    /// The kernel whose return type starts at `at`; `None` for one without a body or
-    /// semicolon after its parameters, such as a template's parameter.
+    /// The kernel whose return type starts at `at`; `None` for one without a body or semicolon
+    /// after its parameters, such as a template's parameter.
     fn kernel(&self, at: &mut usize, bounds: Option<&[Token]>) -> Result<Option<Signature>> {
         let mut bounds = bounds;
         let mut name: Option<&Token> = None;

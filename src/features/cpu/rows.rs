@@ -34,8 +34,8 @@ pub(in super::super) struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Calls `compute` with the residues of each group and its part of `out`, which is
-    /// `[groups, values]`.
+    /// Calls `compute` with the residues of each group and its part of `out`, which is `[groups,
+    /// values]`.
     pub(in super::super) fn for_each(
         self,
         out: &mut [f32],

@@ -1,5 +1,5 @@
-//! The widest vectors that the machine has, chosen when the program starts. A
-//! twin's inner loop is written once, for any width.
+//! The widest vectors that the machine has, chosen when the program starts. A twin's inner loop is
+//! written once, for any width.
 
 use super::super::layout::AtomTag;
 use fearless_simd::Level;
@@ -16,8 +16,7 @@ pub(in super::super) fn level() -> Level {
     *LEVEL.get_or_init(Level::new)
 }
 
-/// Cuts a range into vectors: where each starts, and how many lanes of it are in
-/// the range.
+/// Cuts a range into vectors: where each starts, and how many lanes of it are in the range.
 #[inline(always)]
 pub(in super::super) fn vectors<S: Simd>(
     _: S,
@@ -65,8 +64,8 @@ impl<I: Iterator<Item = Range<usize>>> Iterator for RunVectors<I> {
     }
 }
 
-/// The vector of values from `at` on, of which `count` are wanted; the others are
-/// whatever stands there.
+/// The vector of values from `at` on, of which `count` are wanted; the others are whatever stands
+/// there.
 #[inline(always)]
 pub(in super::super) fn load<S: Simd>(simd: S, values: &[i32], at: usize, count: usize) -> S::i32s {
     match values.get(at..at + S::i32s::LEN) {
@@ -85,9 +84,8 @@ pub(in super::super) fn first_lanes<S: Simd>(simd: S, count: usize) -> S::mask32
     S::mask32s::from_bitmask(simd, (1 << count) - 1)
 }
 
-/// The squared lengths of differences of positions, exact where all three are at
-/// most `reach`, and at least `reach` squared elsewhere. `reach` is at most
-/// [`REACH`](super::super::layout::REACH).
+/// The squared lengths of differences of positions, exact where all three are at most `reach`, and
+/// at least `reach` squared elsewhere. `reach` is at most [`REACH`](super::super::layout::REACH).
 #[inline(always)]
 pub(in super::super) fn squared<S: Simd>(
     x: S::i32s,

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The parts of `whole` at `ranges`, which ascend; one that does not, of an item
-/// that is not there, is empty.
+/// The parts of `whole` at `ranges`, which ascend; one that does not, of an item that is not there,
+/// is empty.
 pub(in super::super) fn parts<T: Send>(
     whole: &mut [T],
     ranges: impl Iterator<Item = Range<usize>>,
@@ -27,8 +27,8 @@ pub(in super::super) fn parts<T: Send>(
 /// Rows of a thread's task: few enough to share out, enough to pay for it.
 pub(in super::super) const TASK_ROWS: usize = 64;
 
-/// Calls `compute` with every stretch of rows and its part of `out`, which has
-/// `values` a row, in parallel.
+/// Calls `compute` with every stretch of rows and its part of `out`, which has `values` a row, in
+/// parallel.
 pub(in super::super) fn for_each_row<T: Send>(
     out: &mut [T],
     values: usize,

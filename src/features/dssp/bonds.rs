@@ -3,8 +3,7 @@
 
 use bytemuck::{Pod, Zeroable, cast_slice};
 
-/// What a residue is, in the last place of its hydrogen: one that lacks a backbone
-/// atom.
+/// What a residue is, in the last place of its hydrogen: one that lacks a backbone atom.
 pub(super) const INCOMPLETE: f32 = 0.0;
 /// The first of a stretch of linked residues that lack none.
 pub(super) const FIRST: f32 = 1.0;
@@ -23,9 +22,9 @@ pub(super) fn is_joined(hydrogens: &[Hydrogen], at: usize) -> bool {
         .is_some_and(|hydrogen| hydrogen[3] >= JOINED)
 }
 
-/// The hydrogen bonds of the batch. A residue has four partners, which count from
-/// its structure's first residue: the two best acceptors of its N-H, then the two
-/// best donors to its O; energies in kcal/mol.
+/// The hydrogen bonds of the batch. A residue has four partners, which count from its structure's
+/// first residue: the two best acceptors of its N-H, then the two best donors to its O; energies in
+/// kcal/mol.
 #[derive(Clone, Copy)]
 pub(super) struct Bonds<'a> {
     partners: &'a [[i32; 4]],
@@ -40,8 +39,7 @@ impl<'a> Bonds<'a> {
         }
     }
 
-    /// The acceptors of a residue whose structure starts at `first`, as residues of
-    /// the batch.
+    /// The acceptors of a residue whose structure starts at `first`, as residues of the batch.
     pub(super) fn acceptors(&self, donor: usize, first: usize) -> [Option<usize>; 2] {
         [0, 1].map(|which| {
             let is_bond = self.energies[donor][which] < -0.5;
@@ -55,13 +53,12 @@ impl<'a> Bonds<'a> {
     }
 }
 
-/// Bridges of a residue at most: each needs a bond of its own N-H, or the next
-/// residue's, and there are two of each, which may take part in two patterns.
+/// Bridges of a residue at most: each needs a bond of its own N-H, or the next residue's, and there
+/// are two of each, which may take part in two patterns.
 pub(super) const BRIDGES_MAX: usize = 8;
 
-/// The bridges of one residue in the order of their partners: twice the partner in
-/// the batch, plus one where the strands are antiparallel; [`NO_BRIDGE`] after the
-/// last.
+/// The bridges of one residue in the order of their partners: twice the partner in the batch, plus
+/// one where the strands are antiparallel; [`NO_BRIDGE`] after the last.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
 pub(in super::super) struct Bridges(pub(super) [u32; BRIDGES_MAX]);

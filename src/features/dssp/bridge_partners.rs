@@ -37,8 +37,7 @@ impl Twin for bridge_partners::Views<'_> {
     }
 }
 
-/// Each pattern follows from an acceptor of the residue, or of the next, and one more
-/// bond.
+/// Each pattern follows from an acceptor of the residue, or of the next, and one more bond.
 fn find(
     own: usize,
     first: usize,

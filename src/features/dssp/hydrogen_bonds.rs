@@ -18,8 +18,8 @@ const REACH: i32 = 9_000;
 const ENERGY_MIN: i32 = -9_900;
 const NO_BOND: u64 = u64::MAX;
 
-/// The two best of the bonds seen, each as its energy above the lowest possible, in
-/// cal/mol, and the partner: of bonds equally strong the lower partner is better.
+/// The two best of the bonds seen, each as its energy above the lowest possible, in cal/mol, and
+/// the partner: of bonds equally strong the lower partner is better.
 #[derive(Clone, Copy)]
 struct BestBonds([u64; 2]);
 
@@ -182,8 +182,8 @@ struct Search {
 }
 
 impl Search {
-    /// Everything but the vectors, which what is called among them would push out of
-    /// their registers.
+    /// Everything but the vectors, which what is called among them would push out of their
+    /// registers.
     fn begin(&mut self, cells: &Cells<'_>, grid: &Grid, point: [i32; 3]) {
         self.runs.clear();
         self.runs.extend(cells.runs(grid, point, REACH));
@@ -192,9 +192,8 @@ impl Search {
             .resize(self.near.len().max(candidates + LANES_MAX), 0);
     }
 
-    /// The residues whose C-alphas are within reach, but for those from `done.start`
-    /// up to the residue itself, which is `done.end`. `WHOLE` says that whole vectors
-    /// may be loaded.
+    /// The residues whose C-alphas are within reach, but for those from `done.start` up to the
+    /// residue itself, which is `done.end`. `WHOLE` says that whole vectors may be loaded.
     #[inline(always)]
     fn find<S: Simd, const WHOLE: bool>(
         &mut self,
@@ -229,9 +228,9 @@ impl Search {
     }
 }
 
-/// Adds the bonds that residue `own` gives to others or takes from them, to its own
-/// and to theirs, if they are among those that `best` is of, from residue `start`
-/// on. A residue's N-H and the O of the one before it are never bonded.
+/// Adds the bonds that residue `own` gives to others or takes from them, to its own and to theirs,
+/// if they are among those that `best` is of, from residue `start` on. A residue's N-H and the O of
+/// the one before it are never bonded.
 #[inline(always)]
 fn add_bonds<S: Simd>(
     simd: S,
@@ -303,8 +302,8 @@ fn for_each_bond<S: Simd>(
     }
 }
 
-/// Positions side by side. There are no loops over axes, as closures would not be
-/// compiled for the vectors in use.
+/// Positions side by side. There are no loops over axes, as closures would not be compiled for the
+/// vectors in use.
 #[derive(Clone, Copy)]
 struct Points<V> {
     x: V,
@@ -330,8 +329,8 @@ fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> Points<S::i32s> {
     }
 }
 
-/// Energies of hydrogen bonds in cal/mol, rounded half away from zero where they are
-/// negative: 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+/// Energies of hydrogen bonds in cal/mol, rounded half away from zero where they are negative:
+/// 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
 #[inline(always)]
 fn bond_energies<S: Simd>(
     simd: S,

@@ -13,8 +13,8 @@ use std::ops::Range;
 const GAP_MAX: usize = 6;
 /// A bulge has fewer residues than this on one strand.
 const BULGE_MAX: usize = 3;
-/// The bit of a residue's marks that says that the ladder of its bridge 0 is part of
-/// an earlier one; the others follow.
+/// The bit of a residue's marks that says that the ladder of its bridge 0 is part of an earlier
+/// one; the others follow.
 const JOINED_SHIFT: usize = 8;
 
 /// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -134,8 +134,7 @@ impl Ladders<'_> {
     }
 }
 
-/// Marks the residues of ladders: of one bridge, or of more, with the residues of
-/// its bulges.
+/// Marks the residues of ladders: of one bridge, or of more, with the residues of its bulges.
 impl Twin for ladders::Views<'_> {
     fn run(self) {
         let Self {
@@ -215,8 +214,8 @@ mod tests {
             .collect()
     }
 
-    /// Every pair of ladders in order, as in Hekkelman's programs. Returns how often
-    /// one was joined to another, too.
+    /// Every pair of ladders in order, as in Hekkelman's programs. Returns how often one was joined
+    /// to another, too.
     fn naive(hydrogens: &[Hydrogen], bridges: &[Bridges]) -> (Vec<u32>, usize) {
         let mut ladders: Vec<(bool, Vec<usize>, Vec<usize>)> = Vec::new();
         for (i, row) in bridges.iter().enumerate() {

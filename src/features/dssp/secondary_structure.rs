@@ -63,8 +63,8 @@ impl Neighbourhood<'_> {
         is_joined(self.hydrogens, at)
     }
 
-    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
-    /// and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
+    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2.
+    /// C-alphas in one place are a turn of 90 degrees, as in DSSP.
     fn is_bend(&self, at: usize) -> bool {
         const COS_70: f64 = 0.3420201433256687;
         // The first residue of all is joined to none.
@@ -144,8 +144,8 @@ impl Known {
         known
     }
 
-    /// Residues where a helix of `stride` residues a turn begins: they accept from
-    /// the residue so far ahead.
+    /// Residues where a helix of `stride` residues a turn begins: they accept from the residue so
+    /// far ahead.
     fn starts(&self, stride: u32) -> Mask {
         let bonds = self.bonds[stride as usize - 3];
         bonds >> stride & all_set(self.joined >> 1, stride)

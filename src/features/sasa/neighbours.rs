@@ -1,5 +1,4 @@
-//! The neighbours of an atom as half spaces, and the test points that they leave
-//! open.
+//! The neighbours of an atom as half spaces, and the test points that they leave open.
 
 use super::super::cpu::simd::{LANES_MAX, first_lanes, load, vectors};
 use super::super::grid::Grid;
@@ -9,19 +8,19 @@ use super::shrake_rupley::Sphere;
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
 
-/// Vectors of test points that are held against the near neighbours at once: as
-/// many as registers hold.
+/// Vectors of test points that are held against the near neighbours at once: as many as registers
+/// hold.
 pub(super) const BLOCK: usize = 4;
 
-/// A half space whose plane is nearer to the atom than this comes first: some ten
-/// neighbours of an atom, which bury nine of ten points.
+/// A half space whose plane is nearer to the atom than this comes first: some ten neighbours of an
+/// atom, which bury nine of ten points.
 const NEAR: f32 = 2_440.0;
 
 /// Half spaces between two looks at whether any point is left.
 const FEW: usize = 4;
 
-/// Searches reach this much farther than the farthest neighbour, which is more
-/// than rounding takes away.
+/// Searches reach this much farther than the farthest neighbour, which is more than rounding takes
+/// away.
 const SLACK: i32 = 1;
 
 /// Atoms one after the other that lie in a small box.
@@ -33,8 +32,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The first of `atoms`, and those after it, as long as the box has no edge
-    /// longer than `edge`.
+    /// The first of `atoms`, and those after it, as long as the box has no edge longer than `edge`.
     pub(super) fn first_of(atoms: &[Atom], edge: i32) -> Self {
         let first = atoms[0].position.into();
         let mut group = Group {
@@ -59,8 +57,7 @@ impl Group {
     }
 }
 
-/// Columns of 32-bit values that vectors are packed into, with room for a whole
-/// vector behind them.
+/// Columns of 32-bit values that vectors are packed into, with room for a whole vector behind them.
 struct Packed<const N: usize> {
     /// Columns one after the other, each of `room` values.
     values: Vec<u32>,
@@ -84,8 +81,8 @@ impl<const N: usize> Packed<N> {
         }
     }
 
-    /// The end of the first `len` values, with room for `more`. What is added
-    /// counts once the end's length is made the columns'.
+    /// The end of the first `len` values, with room for `more`. What is added counts once the end's
+    /// length is made the columns'.
     #[inline(always)]
     fn end(&mut self, len: usize, more: usize) -> End<'_, N> {
         let room = len + more + LANES_MAX;
@@ -161,11 +158,10 @@ pub(super) struct Neighbours {
     low: [i32; 3],
     /// Atoms that may be neighbours: place, squared radius, which and what they are.
     candidates: Packed<6>,
-    /// A half space u . d + t >= 0 for each candidate: vectors of x, y and z of d,
-    /// and of t, one after the other.
+    /// A half space u . d + t >= 0 for each candidate: vectors of x, y and z of d, and of t, one
+    /// after the other.
     half_spaces: Vec<f32>,
-    /// Those that bury by the place of their x: the own chain's near and far ones,
-    /// and the others'.
+    /// Those that bury by the place of their x: the own chain's near and far ones, and the others'.
     near: Packed<1>,
     far: Packed<1>,
     other: Packed<1>,
@@ -232,8 +228,8 @@ impl Neighbours {
         self.half_spaces.resize(4 * self.candidates.room, 0.0);
     }
 
-    /// Points of an atom of the group that its own chain leaves open, and that all
-    /// do. Where `BY_CHAIN` is false, all chains are one.
+    /// Points of an atom of the group that its own chain leaves open, and that all do. Where
+    /// `BY_CHAIN` is false, all chains are one.
     #[inline(always)]
     pub(super) fn open_points<S: Simd, const BY_CHAIN: bool>(
         &mut self,
@@ -299,8 +295,7 @@ impl Neighbours {
         [self.near.len, self.far.len, self.other.len] = counts;
     }
 
-    /// Holds all points against the near half spaces; those that none buries are
-    /// the living.
+    /// Holds all points against the near half spaces; those that none buries are the living.
     #[inline(always)]
     fn near_pass<S: Simd>(&mut self, simd: S, sphere: &Sphere) {
         let lanes = S::f32s::LEN;
@@ -331,8 +326,8 @@ impl Neighbours {
         self.living.len = living.len;
     }
 
-    /// How many of the living points the far half spaces of the own chain leave
-    /// open, and how many of those the other chains'.
+    /// How many of the living points the far half spaces of the own chain leave open, and how many
+    /// of those the other chains'.
     #[inline(always)]
     fn far_pass<S: Simd, const BY_CHAIN: bool>(&self, simd: S) -> [u64; 2] {
         let (mut alone, mut model) = (0, 0);

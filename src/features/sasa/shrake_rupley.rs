@@ -1,11 +1,10 @@
 //! What `sasa` and `sasa_delta` share, as `kernels/shrake_rupley.cuh`.
 //!
-//! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with
-//! t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
-//! rest is rounded operation by operation, alike on all machines; so are the
-//! counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
-//! bury nothing. Of atoms of one radius at one place the first alone has open
-//! points. Areas are sums of n R^2 in integers, which do not depend on the order.
+//! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with t = (|d|^2 + R_i^2
+//! - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the rest is rounded operation by
+//! operation, alike on all machines; so are the counts. Which atoms beyond R_i + R_j are looked at
+//! does not matter, as they bury nothing. Of atoms of one radius at one place the first alone has
+//! open points. Areas are sums of n R^2 in integers, which do not depend on the order.
 
 use super::super::cpu::simd::LANES_MAX;
 use super::super::kernels::Cells;
@@ -14,8 +13,7 @@ use super::neighbours::{BLOCK, Group, Neighbours};
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
 
-/// The longest edge of the box around atoms that search their neighbours
-/// together.
+/// The longest edge of the box around atoms that search their neighbours together.
 const GROUP_EDGE: i32 = 6_000;
 
 /// What the kernels read. Buffers may be longer than what is in the batch.

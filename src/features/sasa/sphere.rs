@@ -1,8 +1,8 @@
 //! Test points on the unit sphere.
 
-/// The golden-section spiral of `count` points, as FreeSASA generates it
-/// (`test_points` of `sasa_sr.c`, Mitternacht 2016), in another order: points that
-/// stand together in the list lie together on the sphere.
+/// The golden-section spiral of `count` points, as FreeSASA generates it (`test_points` of
+/// `sasa_sr.c`, Mitternacht 2016), in another order: points that stand together in the list lie
+/// together on the sphere.
 pub(super) fn golden_spiral(count: u32) -> Vec<[f32; 3]> {
     let turn = std::f64::consts::PI * (3.0 - 5f64.sqrt());
     let step = 2.0 / f64::from(count);
@@ -18,9 +18,8 @@ pub(super) fn golden_spiral(count: u32) -> Vec<[f32; 3]> {
     points
 }
 
-/// Sorts points so that every aligned group of a power of two is compact: the
-/// largest such group is cut off along the axis of the greatest extent, and both
-/// parts are sorted alike.
+/// Sorts points so that every aligned group of a power of two is compact: the largest such group is
+/// cut off along the axis of the greatest extent, and both parts are sorted alike.
 fn cluster(points: &mut [[f32; 3]]) {
     if points.len() < 3 {
         return;
