@@ -1,5 +1,5 @@
-//! A recording's launches as one: the fused kernel takes them as a program, and each of its blocks
-//! runs all of them for one structure.
+//! Fusion of a batch's launches into one. The fused kernel takes the launches as a program, and
+//! each of its blocks runs the whole program for one structure.
 
 use super::kernels::{self, with_code};
 use super::layout::{STRUCTURES, StructureSpan};
@@ -8,12 +8,12 @@ use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar, Twi
 use crate::workload::DeviceInfo;
 use std::sync::OnceLock;
 
-/// Whether the launches of a batch are fused into one, in which each block takes one structure
-/// through all of them. Results are the same to the last bit.
+/// Whether all launches of a batch are fused into one, in which each block computes everything for
+/// one structure. Results are bit-identical either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fusion {
-    /// Where that is faster by measurement: on a GPU, if no bucket holds more than a peptide, and
-    /// few of the launches are long.
+    /// Where measurements showed it to be faster: on a GPU, if no bucket has room for more than a
+    /// peptide, and few of the launches are long.
     #[default]
     Auto,
     /// Never.
@@ -22,11 +22,12 @@ pub enum Fusion {
     On,
 }
 
-/// Buckets of more residues than this are faster as launches of their own, which share a
-/// structure's residues out over the whole card (docs/ARCHITECTURE.md).
+/// Larger buckets are faster with one launch per kernel, which spreads a structure's residues over
+/// the whole GPU (docs/ARCHITECTURE.md).
 const RESIDUES_MAX: u32 = 16;
-/// Launches that look at all atoms around each, and take longest. Each loses to one multiprocessor
-/// what so many others win.
+/// The kernels that compare each atom with all atoms around it, and take longest. On a single
+/// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
+/// others.
 const LONG: [&str; 5] = [
     "contact_order",
     "nearest_chain",
@@ -35,7 +36,7 @@ const LONG: [&str; 5] = [
     "sasa_delta",
 ];
 const OTHERS_A_LONG: usize = 10;
-/// The oldest cards that have shared memory enough.
+/// The lowest compute capability with enough shared memory.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 impl Fusion {
@@ -46,10 +47,11 @@ impl Fusion {
         ("on", Fusion::On),
     ];
 
-    /// Whether to run a program as one launch, in buckets of up to so many residues.
+    /// Whether to run `program` as one launch, if the largest bucket has `residues_max` residues.
     ///
     /// # Errors
-    /// If that is asked for, and the kernel or the card cannot.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if fusion is on, and the GPU has too little
+    /// shared memory or the program is too large.
     pub(super) fn applies(
         self,
         program: &Program,
@@ -75,47 +77,47 @@ impl Fusion {
     }
 }
 
-/// Threads of the fused kernel's block, as `BLOCK` in `kernels/work.cuh`.
+/// Threads of the fused kernel's block: `BLOCK` in `kernels/work.cuh`.
 const BLOCK: u32 = 256;
 
-/// What can be a step of a program, by its number.
+/// The kernels that can be steps of a program. A step's number is the index.
 fn steps() -> &'static [Kernel] {
     static STEPS: OnceLock<Vec<Kernel>> = OnceLock::new();
     STEPS.get_or_init(|| kernels::ALL.iter().map(|kernel| kernel()).collect())
 }
 
-/// Values that the kernel takes, and the longest program.
+/// The largest number of values that the fused kernel takes, and the longest program.
 const VALUES: usize = 112;
 const PROGRAM_BYTES_MAX: usize = 2048;
-/// What a warp needs for areas.
+/// Shared memory of a warp: what the kernels of solvent-accessible areas need.
 const WORKSPACE_BYTES: u32 = 6656;
 
-/// A value that steps are called with: a buffer, and how they use it, or a number.
+/// A value that steps take as an argument: a buffer, and how the steps access it, or a number.
 struct Value {
     arg: Arg,
     kind: ParamKind,
 }
 
-/// Launches as a program: for each its number, and for each of its arguments the place of the
+/// A program: for each launch the number of its kernel and, for each argument, the index of its
 /// value.
 #[derive(Default)]
 pub(super) struct Program {
     bytes: Vec<u8>,
     values: Vec<Value>,
-    /// Launches that take long, and the others.
+    /// The number of launches of [`LONG_KERNELS`], and of other kernels.
     long: usize,
     others: usize,
 }
 
 impl Program {
-    /// Launches, each a kernel and its arguments.
+    /// Builds a program from launches, each a kernel and its arguments.
     pub(super) fn of<'a>(launches: impl Iterator<Item = (&'a Kernel, &'a [Arg])>) -> Self {
         let mut program = Program::default();
         launches.for_each(|(kernel, args)| program.add(kernel, args));
         program
     }
 
-    /// Whether the kernel takes so much.
+    /// Checks that the fused kernel takes the program.
     fn check(&self) -> Result<()> {
         let (values, bytes) = (self.values.len(), self.bytes.len());
         if values <= VALUES && bytes <= PROGRAM_BYTES_MAX {
@@ -135,7 +137,7 @@ impl Program {
             true => self.long += 1,
             false => self.others += 1,
         }
-        // A place is a byte, and beyond that the program is refused.
+        // `check` refuses programs with more values than a byte can index.
         self.bytes.push(number as u8);
         for (param, arg) in kernel.params.iter().zip(args) {
             let place = self.place(arg, &param.kind);
@@ -157,14 +159,15 @@ impl Program {
             && *first == Access::Read
             && access.writes()
         {
-            // What the first step writes holds nothing before.
+            // Some step reads the value before the first one writes it, so it has contents to
+            // preserve.
             *first = Access::ReadWrite;
         }
         place
     }
 }
 
-/// The fused kernel without the values that its steps are called with.
+/// The fused kernel without the parameters for values.
 pub(super) fn declaration() -> Kernel {
     Kernel::new("fused")
         .block(BLOCK)
@@ -177,7 +180,7 @@ pub(super) fn declaration() -> Kernel {
         .twin(run)
 }
 
-/// Records a program, which the kernel takes, as one launch.
+/// Records a program as one launch.
 pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], program: &Program) {
     let (bytes, values) = (&program.bytes, &program.values);
     let words = bytes.chunks(4).map(|chunk| {
@@ -219,7 +222,7 @@ fn word(bits: u64) -> (ParamKind, Arg) {
     )
 }
 
-/// The twin: runs a program step by step, each over the whole batch.
+/// The twin: runs the twins of the steps one after the other, each over the whole batch.
 fn run(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let _structures: &[StructureSpan] = launch.read();
@@ -248,7 +251,7 @@ fn run(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-/// A buffer as a step's parameter has it.
+/// Reborrows a buffer with the access that a step's parameter declares.
 fn lend<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
     let is_written = matches!(kind, ParamKind::Buffer { access, .. } if access.writes());
     match (value, is_written) {
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
     use crate::workload::Workload;
 
-    /// The number in a declaration of the kernels' sources.
+    /// The value of a constant in the kernels' sources.
     fn number(source: &str, name: &str) -> usize {
         let text = source.split(&format!("{name} = ")).nth(1).unwrap();
         text.split(';').next().unwrap().parse().unwrap()

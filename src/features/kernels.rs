@@ -1,9 +1,9 @@
-//! The built-in kernels, as the build read them from `kernels/*.cu`.
+//! The declarations of the built-in kernels, which the build script reads from `kernels/*.cu`.
 //!
 //! Each kernel has a module of its name with two types: `Args`, the arguments of a launch by name,
-//! and `Views`, what its CPU twin sees of them. [`Twin`] is implemented for the views next to the
-//! feature that owns the kernel. So the text of a kernel alone says what it takes, and whoever
-//! launches or mirrors it otherwise does not compile.
+//! and `Views`, the arguments as its CPU twin sees them. The feature that owns the kernel
+//! implements [`Twin`] for the views. The text of a kernel is thus its only declaration: a launch
+//! or a twin with other parameters does not compile.
 
 use super::Features;
 use super::dssp::Bridges;
@@ -22,9 +22,9 @@ pub(super) trait BuiltIn {
     fn args(self) -> Vec<Arg>;
 }
 
-/// The CPU twin of a kernel, implemented for what it sees of a launch. It does the same arithmetic
-/// in the same order, and every operation in use is rounded correctly on both sides, so results are
-/// equal in every bit. Buffers may be longer than recorded.
+/// The CPU twin of a kernel, implemented for the kernel's views. It does the same arithmetic in the
+/// same order, and uses only operations that are correctly rounded on both sides, so results are
+/// bit-identical. Buffers may be longer than recorded.
 pub(super) trait Twin {
     /// Computes what the kernel computes.
     fn run(self);
@@ -50,14 +50,14 @@ structs!(
 
 /// Attaches the code of a built-in kernel for `recorder`.
 ///
-/// The kernels rely on the header and on the descriptors that [`super::pack`] writes. A recorder
-/// that no engine made for [`Features`] gets the kernel without its code, which then runs as its
-/// twin alone: what its batches upload could be written by other code.
+/// The kernels rely on the header and on the descriptors that [`super::pack`] writes. Only a
+/// recorder that an engine made for [`Features`] guarantees both. Any other gets the kernel without
+/// its code, so that only the twin can run.
 pub(super) fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
     if !recorder.is_for::<Features>() {
         return kernel;
     }
-    // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration was read
+    // SAFETY: the build script compiled the image from `kernels/*.cu`, and read each declaration
     // from the same text, so it names a function there with the parameters that it has. A kernel
     // takes its bounds from the header and from descriptors, never from the grid alone. The
     // recorder is the engine's own for `Features` (checked above), so nothing else records commands

@@ -1,9 +1,9 @@
-//! *What* runs: a recording of uploads, launches and downloads, as plain data.
+//! Recordings: the uploads, launches and downloads of one batch, as plain data.
 //!
-//! A [`Recorder`] takes down the commands of one batch over named buffers, and [`Recorder::finish`]
-//! checks them once: arity, types, bounds, and that nothing is read before it is written. The
-//! [`Recording`] that comes out holds no device address and no device type; a backend gives it both
-//! later.
+//! A [`Recorder`] collects the commands of one batch over named buffers. [`Recorder::finish`]
+//! checks them once (number and types of arguments, grid limits, and that every buffer is written
+//! before it is read) and returns a [`Recording`]. A recording holds no device addresses: a backend
+//! adds them.
 
 mod buffer;
 mod by_value;
@@ -29,5 +29,5 @@ pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, Twin
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 pub use shape::{Cover, Shape};
 
-/// The most axes that an extent has.
+/// The largest number of axes of an extent.
 pub const AXES_MAX: usize = 6;
