@@ -224,36 +224,18 @@ fn rust_of(kernels: &[Signature]) -> Result<String, String> {
             name.trim_end_matches("PARAMS").to_lowercase(),
             group_type(name),
         );
-        let of_field = |of: fn(&Parameter) -> String| -> String {
-            let field = |parameter: &&Parameter| {
-                let name = parameter
-                    .name
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&parameter.name);
-                format!("    pub(in crate::features) {name}: {},\n", of(parameter))
-            };
-            parameters.iter().map(field).collect()
+        let name_of = |parameter: &Parameter| -> String {
+            let name = &parameter.name;
+            name.strip_prefix(&prefix).unwrap_or(name).to_owned()
         };
-        let members: String = parameters
-            .iter()
-            .map(|parameter| {
-                parameter
-                    .name
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&parameter.name)
-            })
-            .map(|name| format!("self.{name}.into(), "))
-            .collect();
-        let taken: String = parameters
-            .iter()
-            .map(|parameter| {
-                let name = parameter
-                    .name
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&parameter.name);
-                format!("{name}: {}, ", taken(parameter))
-            })
-            .collect();
+        let list = |line: &dyn Fn(&Parameter) -> String| -> String {
+            parameters.iter().map(|parameter| line(parameter)).collect()
+        };
+        let of_field = |of: fn(&Parameter) -> String| -> String {
+            list(&|it| format!("    pub(in crate::features) {}: {},\n", name_of(it), of(it)))
+        };
+        let members = list(&|it| format!("self.{}.into(), ", name_of(it)));
+        let taken = list(&|it| format!("{}: {}, ", name_of(it), taken(it)));
         let count = parameters.len();
         write!(
             rust,
@@ -467,7 +449,7 @@ fn run_nvcc(nvcc: &Path, source: &Path, fatbin: &Path) -> Result<Built, String> 
         .split(", V")
         .nth(1)
         .and_then(|text| text.split_whitespace().next());
-    let version = version.ok_or_else(|| format!("{} tells no version", nvcc.display()))?;
+    let version = version.ok_or_else(|| format!("{} prints no version", nvcc.display()))?;
     let known = output(nvcc, &["--list-gpu-code"])?;
     let known: BTreeSet<&str> = known.split_whitespace().collect();
     let machines = MACHINES.iter().filter(|machine| known.contains(**machine));

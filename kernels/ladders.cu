@@ -94,7 +94,7 @@ struct Ladders {
         return false;
     }
 
-    // Only this thread sets the bit; the atomic bypasses its cache.
+    // Only this thread sets the bit, but with an atomic in L2, so the read bypasses L1.
     __device__ inline bool is_joined(int i, unsigned which) const
     {
         return __ldcg(&marks[i]) >> (JOINED_SHIFT + which) & 1u;

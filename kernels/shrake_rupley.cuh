@@ -1,7 +1,7 @@
 // The Shrake-Rupley algorithm, which sasa.cu and sasa_delta.cu share.
 //
-// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where t = (|d|^2 + R_i^2
-// - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
+// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
+// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
 // the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury nothing, so
 // it does not matter which of them are tested. Of atoms of equal radius and position only the first
 // has open points. Areas are sums of n R^2 in integers, which do not depend on the order.

@@ -28,14 +28,14 @@ const RESIDUES_MAX: u32 = 16;
 /// The kernels that compare each atom with all atoms around it, and take longest. On a single
 /// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
 /// others.
-const LONG: [&str; 5] = [
+const LONG_KERNELS: [&str; 5] = [
     "contact_order",
     "nearest_chain",
     "protrusion",
     "sasa",
     "sasa_delta",
 ];
-const OTHERS_A_LONG: usize = 10;
+const SHORT_PER_LONG_MIN: usize = 10;
 /// The lowest compute capability with enough shared memory.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
@@ -71,7 +71,7 @@ impl Fusion {
             Fusion::Auto => Ok(device.compute_capability.is_some()
                 && has_memory
                 && residues_max <= RESIDUES_MAX
-                && program.others >= OTHERS_A_LONG * program.long
+                && program.short_launches >= SHORT_PER_LONG_MIN * program.long_launches
                 && program.check().is_ok()),
         }
     }
@@ -81,16 +81,16 @@ impl Fusion {
 const BLOCK: u32 = 256;
 
 /// The kernels that can be steps of a program. A step's number is the index.
-fn steps() -> &'static [Kernel] {
+fn step_kernels() -> &'static [Kernel] {
     static STEPS: OnceLock<Vec<Kernel>> = OnceLock::new();
     STEPS.get_or_init(|| kernels::ALL.iter().map(|kernel| kernel()).collect())
 }
 
 /// The largest number of values that the fused kernel takes, and the longest program.
-const VALUES: usize = 112;
+const VALUES_MAX: usize = 112;
 const PROGRAM_BYTES_MAX: usize = 2048;
 /// Shared memory of a warp: what the kernels of solvent-accessible areas need.
-const WORKSPACE_BYTES: u32 = 6656;
+const WARP_BYTES: u32 = 6656;
 
 /// A value that steps take as an argument: a buffer, and how the steps access it, or a number.
 struct Value {
@@ -105,8 +105,8 @@ pub(super) struct Program {
     bytes: Vec<u8>,
     values: Vec<Value>,
     /// The number of launches of [`LONG_KERNELS`], and of other kernels.
-    long: usize,
-    others: usize,
+    long_launches: usize,
+    short_launches: usize,
 }
 
 impl Program {
@@ -120,41 +120,43 @@ impl Program {
     /// Checks that the fused kernel takes the program.
     fn check(&self) -> Result<()> {
         let (values, bytes) = (self.values.len(), self.bytes.len());
-        if values <= VALUES && bytes <= PROGRAM_BYTES_MAX {
+        if values <= VALUES_MAX && bytes <= PROGRAM_BYTES_MAX {
             return Ok(());
         }
         Err(Error::config(format!(
-            "the features need {values} values of {VALUES} that the fused kernel takes, and \
+            "the features need {values} values of {VALUES_MAX} that the fused kernel takes, and \
              {bytes} bytes of {PROGRAM_BYTES_MAX}"
         ))
         .fix("ask for fewer features at once, or set fusion to off"))
     }
 
     fn add(&mut self, kernel: &Kernel, args: &[Arg]) {
-        let number = steps().iter().position(|step| step.name == kernel.name);
+        let number = step_kernels()
+            .iter()
+            .position(|step| step.name == kernel.name);
         let number = number.expect("every built-in kernel is a step");
-        match LONG.contains(&kernel.name.as_str()) {
-            true => self.long += 1,
-            false => self.others += 1,
+        match LONG_KERNELS.contains(&kernel.name.as_str()) {
+            true => self.long_launches += 1,
+            false => self.short_launches += 1,
         }
         // `check` refuses programs with more values than a byte can index.
         self.bytes.push(number as u8);
         for (param, arg) in kernel.params.iter().zip(args) {
-            let place = self.place(arg, &param.kind);
-            self.bytes.push(place as u8);
+            let index = self.value_index(arg, &param.kind);
+            self.bytes.push(index as u8);
         }
     }
 
-    fn place(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
+    fn value_index(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
         let known = self.values.iter().position(|value| value.arg == *arg);
-        let place = known.unwrap_or(self.values.len());
+        let index = known.unwrap_or(self.values.len());
         if known.is_none() {
             self.values.push(Value {
                 arg: arg.clone(),
                 kind: kind.clone(),
             });
         }
-        if let ParamKind::Buffer { access: first, .. } = &mut self.values[place].kind
+        if let ParamKind::Buffer { access: first, .. } = &mut self.values[index].kind
             && let ParamKind::Buffer { access, .. } = kind
             && *first == Access::Read
             && access.writes()
@@ -163,7 +165,7 @@ impl Program {
             // preserve.
             *first = Access::ReadWrite;
         }
-        place
+        index
     }
 }
 
@@ -171,7 +173,7 @@ impl Program {
 pub(super) fn declaration() -> Kernel {
     Kernel::new("fused")
         .block(BLOCK)
-        .shared_bytes(BLOCK / 32 * WORKSPACE_BYTES)
+        .shared_bytes(BLOCK / 32 * WARP_BYTES)
         .reads::<u32>("header")
         .reads::<StructureSpan>("structures")
         .scalar::<u32>("program")
@@ -188,16 +190,16 @@ pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], pr
         word[..chunk.len()].copy_from_slice(chunk);
         u32::from_le_bytes(word)
     });
-    let places = words
+    let header_indices = words
         .enumerate()
         .map(|(index, word)| recorder.constant(&format!("step_word_{index}"), word));
-    let first = places.collect::<Vec<_>>().first().copied();
+    let first = header_indices.collect::<Vec<_>>().first().copied();
 
     let mut fused = declaration();
     let mut args = vec![header, structures];
     args.push((first.unwrap_or_default() as u32).into());
     args.push((bytes.len() as u32).into());
-    for index in 0..VALUES {
+    for index in 0..VALUES_MAX {
         let (kind, arg) = match values.get(index) {
             Some(Value { arg, kind }) => match arg {
                 Arg::Scalar(scalar) => word(scalar.bits),
@@ -232,7 +234,7 @@ fn run(launch: &mut TwinLaunch<'_>) {
     let words = &header[first..][..length.div_ceil(4)];
     let mut program: &[u8] = &bytemuck::cast_slice(words)[..length];
     while let Some((&number, rest)) = program.split_first() {
-        let step = &steps()[usize::from(number)];
+        let step = &step_kernels()[usize::from(number)];
         let (operands, rest) = rest.split_at(step.params.len());
         program = rest;
         let mut lent: Vec<Option<&mut TwinArg<'_>>> = values.iter_mut().map(Some).collect();
@@ -243,7 +245,7 @@ fn run(launch: &mut TwinLaunch<'_>) {
                     let (dtype, bits) = (*dtype, *bits);
                     TwinArg::Scalar(Scalar { dtype, bits })
                 }
-                (_, kind) => lend(value.take().expect("a step takes a buffer once"), kind),
+                (_, kind) => reborrow(value.take().expect("a step takes a buffer once"), kind),
             }
         });
         let twin = step.twin.expect("every built-in kernel has a twin");
@@ -281,9 +283,9 @@ mod tests {
     fn sizes_are_as_in_the_sources() {
         let source = include_str!("../../kernels/fused.cu");
         let work = include_str!("../../kernels/work.cuh");
-        assert_eq!(number(source, "VALUES"), VALUES);
+        assert_eq!(number(source, "VALUES"), VALUES_MAX);
         assert_eq!(number(source, "PROGRAM_MAX"), PROGRAM_BYTES_MAX);
-        assert_eq!(number(work, "WARP_BYTES"), WORKSPACE_BYTES as usize);
+        assert_eq!(number(work, "WARP_BYTES"), WARP_BYTES as usize);
         assert_eq!(number(work, "BLOCK"), BLOCK as usize);
     }
 
@@ -372,10 +374,10 @@ mod tests {
         };
         let (made, given) = (buffer("made"), buffer("given"));
         let mut program = Program::default();
-        assert_eq!(program.place(&made, &kind(Access::Write)), 0);
-        assert_eq!(program.place(&given, &kind(Access::Read)), 1);
-        assert_eq!(program.place(&made, &kind(Access::Read)), 0);
-        assert_eq!(program.place(&given, &kind(Access::Write)), 1);
+        assert_eq!(program.value_index(&made, &kind(Access::Write)), 0);
+        assert_eq!(program.value_index(&given, &kind(Access::Read)), 1);
+        assert_eq!(program.value_index(&made, &kind(Access::Read)), 0);
+        assert_eq!(program.value_index(&given, &kind(Access::Write)), 1);
         let kinds: Vec<ParamKind> = program
             .values
             .iter()

@@ -1,6 +1,6 @@
 //! Packs a structure into its part of a batch.
 
-use super::crowding;
+use super::density;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::Inputs;
 use super::layout::{
@@ -124,7 +124,7 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.atoms {
         write_atoms(views.take(buffer), structure, at);
-        crowding::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
+        density::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
     }
     let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
@@ -135,7 +135,7 @@ pub(super) fn write(
         }
         let present = atoms.iter().filter(|atom| atom.is_present());
         let points = present.map(|atom| atom.position.into());
-        crowding::check(&span.residue_grid, points, "residues")
+        density::check(&span.residue_grid, points, "residues")
     };
     if let Some(buffer) = inputs.ca {
         let atoms = views.take(buffer);

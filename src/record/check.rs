@@ -2,11 +2,11 @@
 
 use super::AXES_MAX;
 use super::buffer::{BufferDecl, BufferId, DType, View};
-use super::by_value::{Target, check_struct};
 use super::command::{Arg, Command, Launch};
 use super::kernel::{Access, Kernel, ParamKind};
 use super::recorder::Recording;
 use super::shape::Shape;
+use super::struct_arg::{Target, check_struct};
 use crate::error::{Error, Result};
 
 /// CUDA's limits on blocks and grids, the same on every supported GPU.

@@ -1,9 +1,9 @@
 //! The commands of a recording.
 
 use super::buffer::{Buffer, BufferId, DType, Element, Scalar};
-use super::by_value::{StructArg, Target};
 use super::kernel::{Access, Kernel, Param, ParamKind, Twin};
 use super::shape::Shape;
+use super::struct_arg::{StructArg, Target};
 
 /// One argument of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]

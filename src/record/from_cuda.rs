@@ -1,11 +1,11 @@
 //! Kernels that are declared by their CUDA C++ text.
 
 use super::buffer::{DType, StructType};
-use super::by_value::PointerField;
 use super::kernel::{Access, Image, Kernel, ParamKind};
 use super::signature::{
     CudaType, Declarations, Number, Parameter, PointerAccess, SignatureError, vector_bytes,
 };
+use super::struct_arg::PointerField;
 use crate::error::{Error, ErrorKind, Result};
 
 impl Kernel {

@@ -2,7 +2,7 @@
 //! computes the same.
 
 use super::buffer::{DType, Element, Number, Scalar};
-use super::by_value::PointerField;
+use super::struct_arg::PointerField;
 use std::sync::Arc;
 
 /// CUDA C++ text, which NVRTC compiles at run time if there is no binary.
@@ -422,24 +422,24 @@ impl<'a> TwinLaunch<'a> {
     /// because all buckets of a slot share the buffers of the largest.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place.
+    /// If the kernel declares another parameter here.
     pub fn read<T: Element>(&mut self) -> &'a [T] {
         match self.args.next() {
             Some(TwinArg::Read(dtype, bytes)) if dtype == T::DTYPE => bytemuck::cast_slice(bytes),
-            _ => panic!("the twin reads an argument that its kernel does not declare so"),
+            _ => panic!("the twin reads a buffer, but its kernel declares another parameter here"),
         }
     }
 
     /// Takes the next argument, a buffer that the kernel writes. It may be longer than recorded.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place.
+    /// If the kernel declares another parameter here.
     pub fn write<T: Element>(&mut self) -> &'a mut [T] {
         match self.args.next() {
             Some(TwinArg::Write(dtype, bytes)) if dtype == T::DTYPE => {
                 bytemuck::cast_slice_mut(bytes)
             }
-            _ => panic!("the twin writes an argument that its kernel does not declare so"),
+            _ => panic!("the twin writes a buffer, but its kernel declares another parameter here"),
         }
     }
 
@@ -451,11 +451,11 @@ impl<'a> TwinLaunch<'a> {
     /// Takes the next argument, a number passed by value.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place.
+    /// If the kernel declares another parameter here.
     pub fn scalar<T: Number>(&mut self) -> T {
         match self.args.next() {
             Some(TwinArg::Scalar(scalar)) => scalar.get(),
-            _ => panic!("the twin takes a scalar that its kernel does not declare so"),
+            _ => panic!("the twin takes a scalar, but its kernel declares another parameter here"),
         }
     }
 
@@ -463,13 +463,13 @@ impl<'a> TwinLaunch<'a> {
     /// arguments that follow; the pointers themselves are meaningless to a twin.
     ///
     /// # Panics
-    /// If the kernel declares another kind of parameter here, or a struct of another size.
+    /// If the kernel declares another parameter here, or a struct of another size.
     pub fn structure<T: bytemuck::AnyBitPattern>(&mut self) -> T {
         match self.args.next() {
             Some(TwinArg::Struct(bytes)) if bytes.len() == size_of::<T>() => {
                 bytemuck::pod_read_unaligned(&bytes)
             }
-            _ => panic!("the twin takes a struct that its kernel does not declare so"),
+            _ => panic!("the twin takes a struct, but its kernel declares another parameter here"),
         }
     }
 }

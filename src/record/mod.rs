@@ -6,7 +6,6 @@
 //! adds them.
 
 mod buffer;
-mod by_value;
 mod check;
 mod command;
 mod from_cuda;
@@ -14,20 +13,21 @@ mod kernel;
 mod recorder;
 mod shape;
 mod signature;
+mod struct_arg;
 
 pub(crate) use buffer::RecordingId;
 pub use buffer::{
     Buffer, BufferDecl, BufferId, DType, Element, Number, Scalar, StructType, Unit, View,
-};
-pub(crate) use by_value::check_struct;
-pub use by_value::{
-    Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,
 };
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 pub use shape::{Cover, Shape};
+pub(crate) use struct_arg::check_struct;
+pub use struct_arg::{
+    Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,
+};
 
 /// The largest number of axes of an extent.
 pub const AXES_MAX: usize = 6;

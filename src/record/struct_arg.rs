@@ -181,7 +181,7 @@ pub(crate) fn check_struct(
     let refused = |message: String| Err(Error::usage(message));
     if bytes == 0 || bytes > STRUCT_BYTES_MAX {
         return refused(format!(
-            "a struct of {bytes} bytes; 1 to {STRUCT_BYTES_MAX} can be"
+            "a struct of {bytes} bytes; it must have 1 to {STRUCT_BYTES_MAX}"
         ));
     }
     for (place, field) in pointers.iter().enumerate() {
