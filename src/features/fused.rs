@@ -254,7 +254,7 @@ fn run(launch: &mut TwinLaunch<'_>) {
 }
 
 /// Reborrows a buffer with the access that a step's parameter declares.
-fn lend<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
+fn reborrow<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
     let is_written = matches!(kind, ParamKind::Buffer { access, .. } if access.writes());
     match (value, is_written) {
         (TwinArg::Write(dtype, bytes), true) => TwinArg::Write(*dtype, bytes),
