@@ -124,5 +124,5 @@ fn what_is_drawn_is_what_the_device_holds() {
         }
     });
     let dot = slot.executor.dot(&mut *slot.device_slot, 0).unwrap();
-    assert!(dot.contains("gather\\n77 x 1 x 1 allocations"), "{dot}");
+    assert!(dot.contains("gather\\n77 x 1 x 1 blocks"), "{dot}");
 }
