@@ -2,7 +2,7 @@
 //! `kernels/`, one fat binary of it where nvcc is at hand, and for each kernel a Rust module with
 //! its parameters by name (`src/features/kernels.rs` includes it).
 
-#[path = "src/record/signature.rs"]
+#[path = "src/record/signature/mod.rs"]
 #[allow(dead_code, reason = "the crate uses the rest")]
 mod signature;
 
@@ -29,7 +29,7 @@ const OPTIONS: [&str; 3] = ["-O3", "-std=c++17", "--fmad=false"];
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=kernels");
-    println!("cargo::rerun-if-changed=src/record/signature.rs");
+    println!("cargo::rerun-if-changed=src/record/signature");
     for variable in ["NVCC", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }

@@ -344,14 +344,14 @@ fn latency(histogram: &Histogram<u64>) -> Latency {
     let at = |quantile| histogram.value_at_quantile(quantile);
     let curve = (0..=CURVE).map(|power| 1.0 - 0.5_f64.powi(power));
     // Higher quantiles are not resolved by this number of latencies.
-    let told = curve.filter(|quantile| (1.0 - quantile) * histogram.len() as f64 >= 1.0);
+    let resolved = curve.filter(|quantile| (1.0 - quantile) * histogram.len() as f64 >= 1.0);
     Latency {
         count: histogram.len(),
         p50_ns: at(0.5),
         p90_ns: at(0.9),
         p99_ns: at(0.99),
         max_ns: histogram.max(),
-        curve: told.map(|quantile| (quantile, at(quantile))).collect(),
+        curve: resolved.map(|quantile| (quantile, at(quantile))).collect(),
     }
 }
 

@@ -245,7 +245,7 @@ pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
         parts.iter().any(others)
     };
     let mut places: Vec<usize> = (0..DOWNLOAD).filter(|place| differs(*place)).collect();
-    let told = |places: &[usize]| {
+    let joined = |places: &[usize]| {
         let name = |p: &Parts| -> Vec<String> {
             let named = places.iter().map(|place| p[*place].clone());
             named.filter(|part| !part.is_empty()).collect()
@@ -255,11 +255,11 @@ pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
             .map(|p| name(p).join(", "))
             .collect::<Vec<String>>()
     };
-    let names = told(&places);
+    let names = joined(&places);
     let twice = (0..names.len()).any(|i| names[..i].contains(&names[i]));
     let names = if twice && differs(DOWNLOAD) {
         places.push(DOWNLOAD);
-        told(&places)
+        joined(&places)
     } else {
         names
     };

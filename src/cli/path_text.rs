@@ -77,7 +77,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn distinct_paths_have_distinct_texts_that_lead_back_to_them() {
+    fn paths_and_their_texts_map_one_to_one() {
         let names: [&[u8]; 8] = [
             b"x/1abc.pdb",
             b"a\xff.pdb",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_shown_without_control_characters() {
+    fn control_characters_of_a_path_are_escaped() {
         let path = Path::new(OsStr::from_bytes(b"a\x1b[2J\xff"));
         assert_eq!(shown(path), r"a\u{1b}[2J\xff");
     }

@@ -210,7 +210,7 @@ fn statistics_json(statistics: &Statistics) -> Json {
         "seconds": seconds(statistics.wall_ns),
         "bound": statistics.bound.map(|stage| stage.name()),
         "sentence": statistics.sentence(),
-        "stages": times,
+        "stages": object(times),
         "slots_in_flight": statistics.slots_in_flight,
         "overlap": statistics.overlap,
         "device_overlap": statistics.device_overlap,

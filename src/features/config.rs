@@ -3,6 +3,7 @@
 use super::columns::{ColumnDecl, TableName};
 use super::feature::{About, Feature, Setting};
 use super::fused::Fusion;
+use super::kernels::WithCode;
 use super::reals::Reals;
 use super::recorder::{FeatureBuffers, FeatureRecorder};
 use crate::error::{Error, Result};
@@ -253,11 +254,12 @@ impl FeatureConfig {
         of_table.map(|column| self.reals.stored(column)).collect()
     }
 
-    /// Records all features.
+    /// Records all features; `with_code` attaches the kernels' code.
     pub(super) fn record(
         &self,
         recorder: &mut Recorder,
         device: &DeviceInfo,
+        with_code: WithCode,
     ) -> Result<FeatureBuffers> {
         let all = FeatureName::ALL
             .iter()
@@ -272,6 +274,6 @@ impl FeatureConfig {
             let declared = feature.columns().len();
             assert_eq!(recorded, declared, "a result for each column");
         }
-        recorder.finish(self.fusion, device)
+        recorder.finish(self.fusion, device, with_code)
     }
 }

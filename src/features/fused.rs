@@ -1,7 +1,7 @@
 //! A recording's launches as one: the fused kernel takes them as a program, and
 //! each of its blocks runs all of them for one structure.
 
-use super::kernels::{self, with_code};
+use super::kernels::{self, WithCode};
 use super::layout::{STRUCTURES, StructureSpan};
 use crate::error::{Error, Result};
 use crate::record::DeviceInfo;
@@ -178,7 +178,12 @@ pub(super) fn declaration() -> Kernel {
 }
 
 /// Records a program, which the kernel takes, as one launch.
-pub(super) fn record(recorder: &mut Recorder, [header, structures]: [Arg; 2], program: &Program) {
+pub(super) fn record(
+    recorder: &mut Recorder,
+    [header, structures]: [Arg; 2],
+    program: &Program,
+    with_code: WithCode,
+) {
     let (bytes, values) = (&program.bytes, &program.values);
     let words = bytes.chunks(4).map(|chunk| {
         let mut word = [0; 4];

@@ -3,6 +3,9 @@
 use super::layout::{Atom, Backbone, ChainSpan, ResidueSpan, StructureSpan, Tile};
 use crate::record::Buffer;
 
+/// The channel that every structure has: the file's B factor of the C-alpha.
+pub const B_CA: &str = "b_ca";
+
 /// The buffers that a structure is written to.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {

@@ -5,10 +5,9 @@
 //! the feature that owns the kernel. So the text of a kernel alone says what it takes, and whoever
 //! launches or mirrors it otherwise does not compile.
 
-use super::Features;
-use super::dssp::Bridges;
-use super::image;
-use super::layout::{Atom, AtomTag, Backbone, ChainSpan, ResidueSpan, StructureSpan, Tile};
+use super::layout::{
+    Atom, AtomTag, Backbone, Bridges, ChainSpan, ResidueSpan, StructureSpan, Tile,
+};
 use crate::record::{Arg, Buffer, DType, Element, Kernel, Recorder, TwinLaunch};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
@@ -30,6 +29,9 @@ pub(super) trait Twin {
     fn run(self);
 }
 
+/// Attaches the code of a built-in kernel, where the recorder may have it.
+pub(super) type WithCode = fn(Kernel, &Recorder) -> Kernel;
+
 macro_rules! structs {
     ($($name:ident),*) => {
         $(impl Element for $name {
@@ -47,24 +49,3 @@ structs!(
     StructureSpan,
     Tile
 );
-
-/// Attaches the code of a built-in kernel for `recorder`.
-///
-/// The kernels rely on the header and on the descriptors that [`super::pack`] writes.
-/// A recorder that no engine made for [`Features`] gets the kernel without its code,
-/// which then runs as its twin alone: what its batches upload could be written by
-/// other code.
-pub(super) fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
-    if !recorder.is_for::<Features>() {
-        return kernel;
-    }
-    // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration was read
-    // from the same text, so it names a function there with the parameters that it has. A kernel
-    // takes its bounds from the header and from descriptors, never from the grid alone. The
-    // recorder is the engine's own for `Features` (checked above), so nothing else records
-    // commands around these launches or writes what they upload: the engine writes the header
-    // within the capacity, and `pack` writes descriptors that lie within the item's part of the
-    // batch, for structures whose parts `pack::extent` checked. No parameter is declared
-    // changeable.
-    unsafe { kernel.code(&image::image()) }
-}

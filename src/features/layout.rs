@@ -320,3 +320,14 @@ impl ChainSpan {
         &members[self.member_start as usize..][..self.count as usize]
     }
 }
+
+/// Bridges of a residue at most: each needs a bond of its own N-H, or the next
+/// residue's, and there are two of each, which may take part in two patterns.
+pub(super) const BRIDGES_MAX: usize = 8;
+
+/// The bridges of one residue in the order of their partners: twice the partner in
+/// the batch, plus one where the strands are antiparallel; all bits set after the
+/// last.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(transparent)]
+pub(super) struct Bridges(pub(super) [u32; BRIDGES_MAX]);

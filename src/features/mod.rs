@@ -42,7 +42,7 @@ mod torsions;
 mod weighted_contact_number;
 
 use crate::error::{Error, Result};
-use crate::record::{DeviceInfo, Recorder, Twin};
+use crate::record::{DeviceInfo, Kernel, Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, RESIDUES, STRUCTURES, TILE, TILES};
@@ -55,10 +55,10 @@ pub use dssp::DsspVersion;
 pub use feature::{About, Setting};
 pub use fused::Fusion;
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
+pub use inputs::B_CA;
 pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
-pub use smooth::B_CA;
 
 /// One structure on its way through the engine, or why it could not be read.
 #[derive(Clone, Debug)]
@@ -138,6 +138,27 @@ pub fn twins() -> Vec<(String, Twin)> {
         .collect()
 }
 
+/// Attaches the code of a built-in kernel for `recorder`.
+///
+/// The kernels rely on the header and on the descriptors that [`pack`] writes.
+/// A recorder that no engine made for [`Features`] gets the kernel without its code,
+/// which then runs as its twin alone: what its batches upload could be written by
+/// other code.
+fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
+    if !recorder.is_for::<Features>() {
+        return kernel;
+    }
+    // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration was read
+    // from the same text, so it names a function there with the parameters that it has. A kernel
+    // takes its bounds from the header and from descriptors, never from the grid alone. The
+    // recorder is the engine's own for `Features` (checked above), so nothing else records
+    // commands around these launches or writes what they upload: the engine writes the header
+    // within the capacity, and `pack` writes descriptors that lie within the item's part of the
+    // batch, for structures whose parts `pack::extent` checked. No parameter is declared
+    // changeable.
+    unsafe { kernel.code(&image()) }
+}
+
 impl Workload for Features {
     type Item = Input;
     type Output = FeatureTable;
@@ -157,7 +178,7 @@ impl Workload for Features {
             let message = format!("a bucket of more than {CHAINS_MAX} chains");
             return Err(Error::config(message).fix("make the largest bucket smaller"));
         }
-        self.config.record(recorder, device)
+        self.config.record(recorder, device, with_code)
     }
 
     fn write(

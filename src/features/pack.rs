@@ -2,12 +2,11 @@
 
 use super::crowding;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
-use super::inputs::Inputs;
+use super::inputs::{B_CA, Inputs};
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
     Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
-use super::smooth::B_CA;
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{BFactorKind, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};

@@ -4,7 +4,7 @@
 use super::columns::{Column, TableName};
 use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
-use super::kernels::{BuiltIn, with_code};
+use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
     ATOMS, Atom, Backbone, CHAINS, ChainSpan, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
     TILES, Tile,
@@ -100,7 +100,12 @@ impl<'a> FeatureRecorder<'a> {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the launches do not fit into one, and
     /// were to be.
-    pub(super) fn finish(mut self, fusion: Fusion, device: &DeviceInfo) -> Result<FeatureBuffers> {
+    pub(super) fn finish(
+        mut self,
+        fusion: Fusion,
+        device: &DeviceInfo,
+        with_code: WithCode,
+    ) -> Result<FeatureBuffers> {
         // Nothing touches such a buffer before its launch, and one launch for all of
         // them needs all at zeros.
         for &buffer in &self.zeroed {
@@ -112,7 +117,7 @@ impl<'a> FeatureRecorder<'a> {
         let residues_max = self.recorder.largest_capacity(RESIDUES);
         let launches = if fusion.applies(&program, residues_max, device)? {
             let all = [self.header.into(), self.structures().into()];
-            fused::record(self.recorder, all, &program);
+            fused::record(self.recorder, all, &program, with_code);
             Vec::new()
         } else {
             self.launches

@@ -6,6 +6,7 @@ use super::cpu::simd::{first_lanes, lanes_of, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
+use super::inputs::B_CA;
 use super::kernels::Cells;
 use super::kernels::{Twin, smooth};
 use super::layout::{Atom, RESIDUES, StructureSpan};
@@ -14,9 +15,6 @@ use crate::error::{Error, Result};
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use std::ops::Range;
-
-/// The channel that every structure has: the file's B factor of the C-alpha.
-pub const B_CA: &str = "b_ca";
 
 /// Settings of smoothed annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]

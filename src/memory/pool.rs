@@ -101,8 +101,8 @@ impl Pool {
     }
 
     /// Frees the free allocations that were not reused for [`Limits::idle_trim`](super::Limits)
-    /// until `now`. Returns the bytes that were freed. Taking and dropping buffers does the same, so
-    /// only a program that does neither for a long time needs to call this.
+    /// until `now`. Returns the bytes that were freed. Taking and dropping buffers does the same,
+    /// so only a program that does neither for a long time needs to call this.
     pub fn trim(&self, now: Instant) -> u64 {
         self.stores(now).trim(now)
     }

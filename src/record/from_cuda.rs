@@ -3,9 +3,8 @@
 use super::buffer::{DType, StructType};
 use super::by_value::PointerField;
 use super::kernel::{Access, Image, Kernel, ParamKind};
-use super::signature::{
-    CudaType, Declarations, Number, Parameter, PointerAccess, SignatureError, vector_bytes,
-};
+use super::signature::struct_layout::vector_bytes;
+use super::signature::{CudaType, Declarations, Number, Parameter, PointerAccess, SignatureError};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Kernel {

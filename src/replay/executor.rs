@@ -47,8 +47,8 @@ impl Executor {
         Executor::with_choices(backend, slot, buckets, policy, &Choices::default())
     }
 
-    /// An executor that shares the choices of [`Mode::Auto`](super::Mode::Auto) with others of its device. It also
-    /// replays the recordings of workloads.
+    /// An executor that shares the choices of [`Mode::Auto`](super::Mode::Auto) with others of its
+    /// device. It also replays the recordings of workloads.
     ///
     /// # Errors
     /// As [`Executor::new`].
@@ -118,7 +118,8 @@ impl Executor {
         &self.buckets.backend
     }
 
-    /// The choices of [`Mode::Auto`](super::Mode::Auto) so far, in the order of buckets; empty for another mode.
+    /// The choices of [`Mode::Auto`](super::Mode::Auto) so far, in the order of buckets; empty for
+    /// another mode.
     pub fn chosen(&self) -> Vec<Chosen> {
         self.buckets.choices.to_vec()
     }
@@ -281,8 +282,8 @@ impl Executor {
     }
 
     /// Replays a bucket with other bindings from here on. Launches in flight keep theirs. Before
-    /// [`Mode::Auto`](super::Mode::Auto) has chosen there is no graph to change; the bucket is then measured with
-    /// these bindings.
+    /// [`Mode::Auto`](super::Mode::Auto) has chosen there is no graph to change; the bucket is then
+    /// measured with these bindings.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another recording or slot,
@@ -419,9 +420,10 @@ impl Executor {
 
     /// Draws the operations that a batch of a bucket replays, and their order, in Graphviz's DOT
     /// language: kernels are boxes, uploads and downloads trapezia, memsets ellipses. An edge is
-    /// labelled with the buffers that order its ends, and dotted where only the stream orders
-    /// them. A graph is read back from the device. Makes the bucket ready first; before
-    /// [`Mode::Auto`](super::Mode::Auto) has chosen, as the graph that it prefers, and the title says so.
+    /// labelled with the buffers that order its ends, and dotted where only the stream orders them.
+    /// A graph is read back from the device. Makes the bucket ready first; before
+    /// [`Mode::Auto`](super::Mode::Auto) has chosen, as the graph that it prefers, and the title
+    /// says so.
     ///
     /// # Errors
     /// As [`Executor::new`].

@@ -254,6 +254,11 @@ impl Scan<'_> {
                         self.skip_item();
                     }
                 }
+                // The path of a visibility imports nothing.
+                "pub" if self.token(self.at + 1) == "(" => {
+                    self.at += 1;
+                    self.skip_group();
+                }
                 "mod" if self.token(self.at + 2) == "{" => {
                     let inside = [inside, &[self.token(self.at + 1).to_owned()]].concat();
                     self.at += 3;

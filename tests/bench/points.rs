@@ -104,7 +104,7 @@ fn a_result_that_is_read_too_early_is_refused() {
 }
 
 #[test]
-fn a_result_that_comes_late_only_while_nobody_looks_is_refused() {
+fn a_result_that_is_wrong_only_in_the_timed_loop_is_refused() {
     // Right when it is checked first, wrong by the end of the timed loop.
     let tamper = Arc::new(Tamper::default());
     tamper.hurry_after(20);

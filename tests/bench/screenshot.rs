@@ -239,7 +239,7 @@ fn a_report_of_one_point_fits() {
 }
 
 #[test]
-fn what_is_wrong_with_a_page_is_seen() {
+fn defects_of_a_page_are_found() {
     let Some(chromium) = chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = html(&made_up_run::full()).unwrap();

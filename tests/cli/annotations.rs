@@ -18,7 +18,7 @@ fn column(out: &Path, name: &str) -> Vec<Option<u64>> {
     values.map(|value| value.map(f64::to_bits)).collect()
 }
 
-/// Runs with annotations, one channel and nothing but what smooths it.
+/// Runs the feature `smooth` alone, with annotations and one channel.
 fn smooth(input: &str, annotations: &Path, channel: &str, out: &Path) -> Output {
     let set = [
         format!("annotations={}", annotations.display()),
@@ -93,7 +93,7 @@ fn refuses(features: &str, settings: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn a_runs_own_table_and_the_same_as_text_smooth_alike() {
+fn parquet_text_and_csv_annotations_give_the_same_values() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let input = format!("{SAMPLES}/1gbt.cif.gz");
@@ -184,7 +184,7 @@ fn an_insertion_code_names_one_residue_and_no_other() {
 }
 
 #[test]
-fn rows_are_of_one_model_or_of_all_and_copies_in_an_assembly_have_those_of_their_chain() {
+fn rows_apply_to_one_model_or_all_and_assembly_copies_have_the_rows_of_their_chain() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(
@@ -302,7 +302,7 @@ fn a_quoted_field_of_a_csv_file_may_hold_separators_and_line_breaks() {
 }
 
 #[test]
-fn an_empty_chain_is_that_of_a_file_that_names_none() {
+fn an_empty_chain_matches_a_file_without_chain_names() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let named = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
@@ -324,7 +324,7 @@ fn an_empty_chain_is_that_of_a_file_that_names_none() {
 }
 
 #[test]
-fn a_value_again_is_told_with_rows_of_no_value_between() {
+fn a_repeated_value_is_logged_and_rows_without_a_value_do_not_count() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("x.csv");
     let rows = ["1", "NA", "2", ""].map(|x| format!("1ubi,A,5,{x}\n"));
@@ -349,7 +349,7 @@ fn text_of(output: &Output) -> String {
 }
 
 #[test]
-fn what_is_likely_wrong_is_said_with_its_line_and_the_run_goes_on() {
+fn probable_mistakes_are_logged_with_their_line_and_the_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("x.tsv");
     let out = folder.path().join("out");

@@ -3,8 +3,7 @@
 use super::*;
 use tapeloop::bench::record;
 
-/// A benchmark that takes a moment, of one workload in two modes unless `more` says
-/// otherwise.
+/// A short benchmark: one workload in two modes, unless `more` overrides that.
 fn bench(folder: &Path, more: &[&str]) -> (Output, i32) {
     let of = |option: &'static str, value: &'static str| match more.contains(&option) {
         true => vec![],
@@ -94,7 +93,7 @@ fn features_of_structures_are_measured_and_shown() {
 }
 
 #[test]
-fn tools_of_the_field_stand_beside_the_program_over_the_same_files() {
+fn other_tools_are_measured_over_the_same_files() {
     let folder = tempfile::tempdir().unwrap();
     // It reads, and does nothing else; the list has to name the file.
     let tool = "echo hello name=tools; while read line; do case $line in tools) echo ok \
@@ -203,7 +202,7 @@ fn the_points_are_shown_before_they_are_measured() {
 }
 
 #[test]
-fn what_is_wrong_with_a_benchmark_is_told_with_its_place() {
+fn mistakes_in_a_benchmark_config_name_the_key() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = |more: &[&str], said: &str| {
         let (output, code) = bench(folder.path(), more);

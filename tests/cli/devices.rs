@@ -1,4 +1,4 @@
-//! `tapeloop devices` where no device is in sight, on every machine.
+//! `tapeloop devices` with all devices hidden, which works on every machine.
 
 use super::{tapeloop, text};
 
@@ -9,7 +9,7 @@ fn devices(args: &[&str]) -> (String, Option<i32>) {
 }
 
 #[test]
-fn where_no_gpu_is_in_sight_it_says_so_and_names_the_processor() {
+fn without_a_gpu_the_reason_and_the_processor_are_printed() {
     let (said, code) = devices(&[]);
     assert_eq!(code, Some(0));
     let lines: Vec<&str> = said.lines().collect();
@@ -19,7 +19,7 @@ fn where_no_gpu_is_in_sight_it_says_so_and_names_the_processor() {
 }
 
 #[test]
-fn as_json_it_says_the_same() {
+fn the_json_has_the_same_facts() {
     let (said, code) = devices(&["--json"]);
     assert_eq!(code, Some(0));
     let json: serde_json::Value = serde_json::from_str(&said).unwrap();

@@ -1,4 +1,4 @@
-//! Inputs and output folders that harm a program that trusts them.
+//! Inputs and output folders that would harm a program that trusted them.
 #![cfg(unix)]
 
 use super::*;
@@ -21,7 +21,7 @@ fn run_into(out: &Path, inputs: &[&str], more: &[&str]) -> (Output, i32) {
 }
 
 #[test]
-fn earlier_results_stay_until_the_new_ones_are_there() {
+fn earlier_results_stay_until_the_new_ones_are_complete() {
     let out = tempfile::tempdir().unwrap();
     let out = out.path();
     assert_eq!(run_into(out, &[SAMPLE], &[]).1, 0);
@@ -50,7 +50,7 @@ fn earlier_results_stay_until_the_new_ones_are_there() {
 }
 
 #[test]
-fn a_run_first_finishes_the_replacement_that_an_earlier_one_began() {
+fn a_run_first_finishes_the_replacement_that_an_earlier_run_began() {
     let folder = tempfile::tempdir().unwrap();
     let [out, other] = ["out", "other"].map(|name| folder.path().join(name));
     let second = format!("{SAMPLES}/1a8o.pdb");
@@ -79,7 +79,7 @@ fn a_run_first_finishes_the_replacement_that_an_earlier_one_began() {
 }
 
 #[test]
-fn a_name_of_a_result_that_is_a_link_or_a_fifo_is_refused() {
+fn a_link_or_a_fifo_in_place_of_a_result_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("precious"), "precious").unwrap();
@@ -232,7 +232,7 @@ fn fifos_in_folders_are_skipped_and_counted_and_a_list_may_be_one() {
 }
 
 #[test]
-fn names_are_bytes_and_never_reach_the_terminal_as_they_are() {
+fn file_names_are_bytes_and_are_escaped_on_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("in");
     fs::create_dir(&input).unwrap();

@@ -1,5 +1,5 @@
-//! Runs that are killed at random moments. Whatever is left can be read, agrees across the
-//! tables, and says whether it is whole.
+//! Runs that are killed at random moments. The parts that `run.json` counts can be read and agree
+//! across the tables, and its state says whether the run has finished.
 #![cfg(unix)]
 
 use super::*;
@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Kills, unless the variable `TAPELOOP_KILLS` gives another number.
+/// Number of kills, unless the variable `TAPELOOP_KILLS` gives another.
 const KILLS: u64 = 12;
 
 const INPUTS: usize = 48;
@@ -122,7 +122,7 @@ fn check(folder: &Path, whole: &[(PathBuf, Vec<u8>)]) -> String {
 }
 
 #[test]
-fn a_killed_run_leaves_tables_that_agree_and_say_whether_they_are_whole() {
+fn run_json_of_a_killed_run_counts_only_complete_parts_that_agree() {
     let kills = std::env::var("TAPELOOP_KILLS").map_or(KILLS, |number| number.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let input = inputs(folder.path());

@@ -1,4 +1,4 @@
-//! What goes wrong, and what the program says of it.
+//! Mistakes and failures, and the messages about them.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn a_mistake_in_the_config_is_named_with_its_line_and_nothing_is_written() {
 }
 
 #[test]
-fn what_a_run_needs_is_asked_for() {
+fn a_missing_key_is_named_with_its_option() {
     let out = tempfile::tempdir().unwrap();
     let out = str_of(out.path());
     fails_with(&["-o", out], 2, &["`input` is not set", "--input"]);
@@ -61,7 +61,7 @@ fn what_a_run_needs_is_asked_for() {
 }
 
 #[test]
-fn a_budget_that_does_not_hold_keeps_the_run_from_starting() {
+fn a_run_beyond_memory_bytes_max_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let budget = ["--set", "memory_bytes_max=1000"];
@@ -107,7 +107,7 @@ fn bad_inputs_are_listed_with_reasons_and_change_nothing_else() {
 }
 
 #[test]
-fn a_structure_beyond_the_largest_batch_is_rejected_by_its_model() {
+fn a_structure_beyond_residues_max_is_rejected_with_its_model() {
     let out = tempfile::tempdir().unwrap();
     let small = [
         "--set",
@@ -130,7 +130,7 @@ fn a_structure_beyond_the_largest_batch_is_rejected_by_its_model() {
 }
 
 #[test]
-fn a_run_in_which_nothing_could_be_read_says_so() {
+fn a_run_without_any_structure_fails_and_writes_empty_tables() {
     let out = tempfile::tempdir().unwrap();
     let empty = tempfile::tempdir().unwrap();
     let (_, code) = run(&["-i", str_of(empty.path()), "-o", str_of(out.path())]);
@@ -150,10 +150,10 @@ fn an_output_that_cannot_be_written_is_named() {
     fails_with(&["-i", SAMPLES, "-o", str_of(&out)], 1, &[str_of(&out)]);
 }
 
-/// A limit on the size of files stands for a full disk.
+/// A limit on the size of files acts as a full disk.
 #[cfg(unix)]
 #[test]
-fn a_full_disk_fails_the_run_with_the_path_and_leaves_no_half_part() {
+fn a_full_disk_fails_the_run_and_leaves_no_incomplete_part() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let line = "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\"";
@@ -173,7 +173,7 @@ fn a_full_disk_fails_the_run_with_the_path_and_leaves_no_half_part() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_worker_that_is_none_is_told_before_anything_is_written() {
+fn a_program_that_is_no_worker_is_an_error_before_anything_is_written() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("out");
     let common = [
@@ -195,7 +195,7 @@ fn a_worker_that_is_none_is_told_before_anything_is_written() {
         assert!(text.contains(said) && text.contains("fix:"), "{text}");
         assert!(!folder.exists());
     }
-    // By hand, without the process that it is for.
+    // Started by the user, without the process that it serves.
     let output = tapeloop(["worker"])
         .stdin(std::process::Stdio::null())
         .output()

@@ -1,9 +1,9 @@
-//! The plan, the listings, and the output folder.
+//! The dry run, the lists of features, and the output folder.
 
 use super::*;
 
 #[test]
-fn a_dry_run_prints_a_config_and_the_memory_and_makes_nothing() {
+fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let plan = run_well(&[
@@ -28,7 +28,7 @@ fn a_dry_run_prints_a_config_and_the_memory_and_makes_nothing() {
 }
 
 #[test]
-fn mode_auto_is_planned_and_drawn_before_it_has_chosen() {
+fn the_plan_and_the_graph_of_mode_auto_need_no_choice() {
     let plan = |mode: &str| {
         let args = ["-i", SAMPLES, "-o", "out", "--dry-run", "--mode", mode];
         text(&run_well(&args).stdout)
@@ -59,7 +59,7 @@ fn mode_auto_is_planned_and_drawn_before_it_has_chosen() {
 }
 
 #[test]
-fn the_manual_lists_the_features_as_they_are() {
+fn the_manual_has_the_output_of_tapeloop_features() {
     let listed = tapeloop(["features", "--markdown"]).output().unwrap();
     let listed = text(&listed.stdout);
     let manual = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/CONFIG.md"));
@@ -76,7 +76,7 @@ fn the_manual_lists_the_features_as_they_are() {
 }
 
 #[test]
-fn a_listing_keeps_to_its_width_and_names_what_is_left_out() {
+fn the_list_of_features_is_wrapped_and_names_the_features_not_chosen() {
     let listed = tapeloop(["features", "--features", "exposure"])
         .output()
         .unwrap();
@@ -117,7 +117,7 @@ fn columns_and_version_are_listed() {
 }
 
 #[test]
-fn results_are_replaced_only_when_asked_and_other_files_never() {
+fn results_are_replaced_only_with_overwrite_and_other_files_never() {
     let folder = tempfile::tempdir().unwrap();
     let input = format!("{SAMPLES}/1ubi.pdb");
     let args = ["-i", &input, "-i", &input, "-o", str_of(folder.path())];
@@ -153,7 +153,7 @@ fn results_are_replaced_only_when_asked_and_other_files_never() {
 }
 
 #[test]
-fn what_a_crash_left_behind_does_not_stop_the_next_run() {
+fn temporary_files_of_a_killed_run_do_not_stop_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("residues")).unwrap();
     let left = folder.path().join("residues/.part-00000.parquet.tmp");

@@ -31,7 +31,7 @@ fn reals() -> Vec<String> {
 }
 
 #[test]
-fn residues_are_rounded_as_asked_and_all_else_is_the_same() {
+fn only_real_columns_of_residues_are_rounded() {
     let folder = tempfile::tempdir().unwrap();
     let wide = tables(&folder.path().join("f32"), "f32");
     for (name, stored, round) in [
@@ -72,7 +72,7 @@ fn residues_are_rounded_as_asked_and_all_else_is_the_same() {
 }
 
 #[test]
-fn what_f16_cannot_hold_is_infinity_and_a_table_of_f16_is_one_of_annotations() {
+fn values_beyond_f16_are_infinity_and_f16_columns_are_read_as_annotations() {
     let folder = tempfile::tempdir().unwrap();
     let written = folder.path().join("large.tsv");
     let rows = (1..=76).map(|number| format!("1ubi\tA\t{number}\t1e6\n"));

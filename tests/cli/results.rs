@@ -199,7 +199,7 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
 }
 
 #[test]
-fn a_run_under_mode_auto_says_what_it_chose_and_what_it_measured() {
+fn a_run_in_mode_auto_reports_its_choice_and_the_measurements() {
     let out = tempfile::tempdir().unwrap();
     let common = ["-i", SAMPLES, "--features", "rg"];
     let args = ["--mode", "auto", "-o", str_of(out.path())];
@@ -273,7 +273,7 @@ fn chosen_features_alone_have_columns() {
 }
 
 #[test]
-fn presets_and_names_choose_features_and_the_files_say_all_that_decided_them() {
+fn presets_and_names_choose_features_and_the_metadata_has_what_decides_the_values() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("job.toml");
     let input = format!("{SAMPLES}/1ubi.pdb");
@@ -316,7 +316,7 @@ fn presets_and_names_choose_features_and_the_files_say_all_that_decided_them() {
 }
 
 #[test]
-fn a_column_that_looks_dead_is_warned_of_and_every_column_is_audited() {
+fn suspect_columns_are_warned_of_and_every_column_has_statistics() {
     let folder = tempfile::tempdir().unwrap();
     let text_of = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
     // One B factor for all atoms: none deviates from its chain's mean.
@@ -347,7 +347,7 @@ fn a_column_that_looks_dead_is_warned_of_and_every_column_is_audited() {
 }
 
 #[test]
-fn the_assembly_is_read_where_it_is_asked_for_and_a_structure_says_what_it_is() {
+fn with_assembly_1_the_assembly_is_read_and_the_table_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = ["4cup.cif.gz", "1lcd.pdb.gz"].map(|name| format!("{SAMPLES}/{name}"));
     let out = folder.path().join("out");
@@ -378,14 +378,14 @@ fn the_assembly_is_read_where_it_is_asked_for_and_a_structure_says_what_it_is() 
         )
     };
     let (said, built, residues, chains, first) = run("deposited");
-    assert!(!said.contains("read as deposited"), "{said}");
+    assert!(!said.contains("deposited chains were read"), "{said}");
     assert_eq!(built, ["deposited", "deposited"]);
     assert_eq!(residues[0], 115);
     assert_eq!(chains, ["A", "A"]);
     assert_eq!(first["counts"]["assemblies"], 0);
     let (said, built, residues, chains, second) = run("1");
     assert!(
-        said.contains("read as deposited") && said.contains("structures=1"),
+        said.contains("deposited chains were read") && said.contains("structures=1"),
         "{said}"
     );
     assert_eq!(built, ["1", "deposited"]);
@@ -399,7 +399,7 @@ fn the_assembly_is_read_where_it_is_asked_for_and_a_structure_says_what_it_is() 
 }
 
 #[test]
-fn scaled_plddt_is_said_once_and_counted_as_are_rounded_atoms() {
+fn scaled_plddt_and_rounded_atoms_are_logged_once_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let text_of = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
     let shares = text_of.lines().map(|line| match line.split_at_checked(60) {
@@ -426,7 +426,7 @@ fn scaled_plddt_is_said_once_and_counted_as_are_rounded_atoms() {
         ];
         let output = ["-o", str_of(&out), "--features", "rg", "--overwrite"];
         let said = text(&run_well(&[&args[..], &output, more].concat()).stderr);
-        (said.matches("taken times 100").count(), record(&out))
+        (said.matches("multiplied by 100").count(), record(&out))
     };
     let (said, first) = run(&[]);
     assert_eq!(said, 1);

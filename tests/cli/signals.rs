@@ -1,5 +1,5 @@
-//! Signals, and two runs at once. The input is a pipe that a test feeds,
-//! so nothing here depends on how fast anything is.
+//! Signals, and two runs at once. The input is a pipe that the test writes to, so no test depends
+//! on timing.
 #![cfg(unix)]
 
 use super::*;
@@ -7,8 +7,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 
-/// More lines than the pipe holds and than the run has on the way: once they
-/// are written, the run is in the middle of its work.
+/// More lines than the pipe and the run in flight hold: once all are written, the run has finished
+/// some and not others.
 const LINES: usize = 5000;
 
 fn start(out: &Path) -> (Child, ChildStdin) {
@@ -32,7 +32,7 @@ fn send(signal: &str, child: &Child) {
     assert!(sent.success());
 }
 
-/// Returns once the child has said that it heard a signal.
+/// Waits until the child has printed that it received the signal.
 fn wait_until_heard(child: &mut Child) {
     let stderr = BufReader::new(child.stderr.as_mut().unwrap());
     let heard = stderr
@@ -42,7 +42,7 @@ fn wait_until_heard(child: &mut Child) {
 }
 
 #[test]
-fn an_interrupted_run_leaves_whole_tables_of_what_it_finished() {
+fn an_interrupted_run_leaves_complete_tables_of_its_finished_inputs() {
     for signal in ["-INT", "-TERM", "-HUP"] {
         let folder = tempfile::tempdir().unwrap();
         let (mut child, stdin) = start(folder.path());
@@ -64,7 +64,7 @@ fn an_interrupted_run_leaves_whole_tables_of_what_it_finished() {
 }
 
 #[test]
-fn a_run_with_a_closed_stderr_ends_in_order_too() {
+fn an_interrupted_run_with_a_closed_stderr_ends_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let (mut child, stdin) = start(folder.path());
     drop(child.stderr.take());

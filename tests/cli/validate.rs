@@ -1,5 +1,5 @@
-//! A run beside the packages that define the features. Most of these play the
-//! Python themselves; the last takes the one that is there.
+//! `tapeloop validate`. Most tests use a script in place of Python; the last one uses the installed
+//! Python.
 #![cfg(unix)]
 
 use super::*;
@@ -12,8 +12,8 @@ fn validate(args: &[&str]) -> (Output, i32) {
     (output, code)
 }
 
-/// A program that answers what is missing, and then ends a comparison with `code`,
-/// after it said what it was given.
+/// A program in place of Python: it reports `missing` packages, prints its arguments, and ends a
+/// comparison with `code`.
 fn python(folder: &Path, missing: &str, code: i32) -> PathBuf {
     let path = folder.join("python");
     let script = format!(
@@ -26,7 +26,7 @@ fn python(folder: &Path, missing: &str, code: i32) -> PathBuf {
 }
 
 #[test]
-fn a_python_that_cannot_compare_is_named_before_the_work() {
+fn a_python_that_cannot_compare_is_an_error_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("keep");
     let fails = |python: &str, parts: &[&str]| {
@@ -42,7 +42,7 @@ fn a_python_that_cannot_compare_is_named_before_the_work() {
         "no-such-python",
         &["`no-such-python` cannot be started", "--python"],
     );
-    fails("true", &["`true` is no Python", "--python"]);
+    fails("true", &["`true` is not a working Python", "--python"]);
     let lacking = python(folder.path(), "scipy pyarrow", 0);
     fails(
         str_of(&lacking),
@@ -51,7 +51,7 @@ fn a_python_that_cannot_compare_is_named_before_the_work() {
 }
 
 #[test]
-fn the_run_its_atoms_and_the_scripts_are_handed_to_python_whose_verdict_is_the_exit_code() {
+fn python_gets_the_run_the_atoms_and_the_scripts_and_decides_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("keep");
     let input = format!("{SAMPLES}/1ubi.pdb");
@@ -85,7 +85,7 @@ fn the_run_its_atoms_and_the_scripts_are_handed_to_python_whose_verdict_is_the_e
 }
 
 #[test]
-fn nothing_stays_unless_it_is_to_be_kept_and_rejected_inputs_are_told() {
+fn temporary_folders_are_removed_and_rejected_inputs_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     let python = python(folder.path(), "", 0);
     let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/broken/text.pdb");
@@ -108,7 +108,7 @@ fn nothing_stays_unless_it_is_to_be_kept_and_rejected_inputs_are_told() {
 }
 
 #[test]
-fn the_packages_that_are_here_agree_with_a_sample() {
+fn the_installed_packages_agree_with_a_sample() {
     let python = std::env::var("TAPELOOP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let input = format!("{SAMPLES}/1ubi.pdb");
     // The references hear of the selection from the run.

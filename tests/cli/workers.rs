@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A program that leaves a file next to it, which shows that it was started.
+/// A program that writes a file next to it when it starts.
 fn witness(folder: &Path) -> PathBuf {
     let program = folder.join("witness");
     fs::write(&program, "#!/bin/sh\ntouch \"$0.started\"\n").unwrap();
@@ -42,7 +42,7 @@ fn a_config_file_starts_no_program_unless_it_is_trusted() {
 }
 
 #[test]
-fn a_deadline_on_the_cpu_is_only_kept_by_a_worker() {
+fn a_deadline_on_the_cpu_needs_a_worker() {
     let deadline = ["--set", "batch.deadline_ms=600000", "--dry-run"];
     let common = ["-i", SAMPLES, "-o", "out"];
     let warned = |options: &[&str]| {

@@ -120,7 +120,7 @@ fn a_capture_that_fails_is_an_error_where_the_policy_knows_no_way_around() {
             let mut slot = slot(&program, seed, &policy, faults);
             let error = slot.batch(&program, 0).unwrap_err();
             assert_eq!(error.code(), Some(901), "{error}");
-            assert!(error.to_string().starts_with("bucket 0: end capture"));
+            assert!(error.to_string().starts_with("bucket 0: capture the graph"));
             let replay = slot.batch(&program, 0).unwrap();
             assert_eq!((replay.made, replay.as_launches), (1, 0), "tried at once");
             slot.end();

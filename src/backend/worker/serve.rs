@@ -32,7 +32,8 @@ use std::time::Instant;
 ///
 /// # Safety
 /// Standard input is the one that this program was started with, and a
-/// [`WorkerBackend`](super::WorkerBackend) started it: the other end names code that runs here, and memory.
+/// [`WorkerBackend`](super::WorkerBackend) started it: the other end names code that runs here, and
+/// memory.
 pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     let mut by_name = BTreeMap::new();
     for (name, twin) in twins {

@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-fn share_told(repetitions: usize, shift: f64, noise: f64) -> f64 {
+fn share_significant(repetitions: usize, shift: f64, noise: f64) -> f64 {
     let mut random = Random(repetitions as u64);
     let tries = 1000;
     let finding = (0..tries).filter(|_| {
@@ -58,7 +58,7 @@ fn chances_are_those_of_the_tables() {
 fn equal_runs_are_seldom_told_apart() {
     for repetitions in [3, 4, 5, 7, 8, 10, 21] {
         for noise in [0.005, 0.02, 0.05, 0.2] {
-            let share = share_told(repetitions, 1.0, noise);
+            let share = share_significant(repetitions, 1.0, noise);
             assert!(share < 0.02, "{repetitions} of {noise}: {share}");
         }
     }
@@ -66,11 +66,11 @@ fn equal_runs_are_seldom_told_apart() {
 
 #[test]
 fn a_shift_beyond_the_noise_is_told_and_one_within_is_not() {
-    assert!(share_told(10, 1.05, 0.01) > 0.95);
-    assert!(share_told(5, 1.05, 0.005) > 0.5);
-    assert!(share_told(10, 0.95, 0.01) > 0.95);
-    assert!(share_told(10, 1.05, 0.2) < 0.05);
-    assert!(share_told(21, 1.01, 0.001) < 0.02);
+    assert!(share_significant(10, 1.05, 0.01) > 0.95);
+    assert!(share_significant(5, 1.05, 0.005) > 0.5);
+    assert!(share_significant(10, 0.95, 0.01) > 0.95);
+    assert!(share_significant(10, 1.05, 0.2) < 0.05);
+    assert!(share_significant(21, 1.01, 0.001) < 0.02);
 }
 
 #[test]

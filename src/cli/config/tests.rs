@@ -10,7 +10,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn an_empty_config_has_all_defaults_and_a_written_one_all_values() {
+fn keys_that_are_not_set_have_their_defaults() {
     let config = resolve("").unwrap();
     assert_eq!((config.slots, config.threads), (3, 0));
     assert_eq!(config.features, FeatureConfig::default());
@@ -34,7 +34,7 @@ fn an_empty_config_has_all_defaults_and_a_written_one_all_values() {
 }
 
 #[test]
-fn what_the_dry_run_prints_is_a_config_that_resolves_to_the_same() {
+fn the_config_that_a_dry_run_prints_resolves_to_the_same_settings() {
     let config = resolve("input = \"a \\\"b\\\".pdb\"\nslots = 2\nhse_a.radius = 13").unwrap();
     let again = RawConfig::parse(&config.to_toml(), Path::new("again.toml")).unwrap();
     assert_eq!(Config::resolve(again).unwrap().settings, config.settings);
@@ -68,7 +68,7 @@ fn a_config_file_names_code_to_run_only_if_it_is_trusted() {
 }
 
 #[test]
-fn a_bare_name_of_code_is_a_file_of_its_folder() {
+fn a_bare_name_of_code_is_a_file_in_the_configs_folder() {
     let resolved = |file: &str| {
         let text = "worker = \"w\"\nnvrtc = \"../n.so\"";
         let mut written = RawConfig::parse(text, Path::new(file)).unwrap();
@@ -87,7 +87,7 @@ fn a_bare_name_of_code_is_a_file_of_its_folder() {
 }
 
 #[test]
-fn mistakes_name_file_line_key_and_neighbour() {
+fn mistakes_name_file_line_key_and_near_miss() {
     assert_eq!(
         message("slots = 3\n\nslot = 4"),
         "jobs/run.toml:3: unknown key `slot` (did you mean `slots`?)"
@@ -141,7 +141,7 @@ fn mistakes_name_file_line_key_and_neighbour() {
 }
 
 #[test]
-fn a_device_is_a_number_or_what_names_it() {
+fn a_device_is_an_ordinal_or_a_name() {
     let device = |text: &str| {
         let config = resolve(text).unwrap();
         let (_, noted) = config
@@ -182,14 +182,14 @@ fn a_device_is_a_number_or_what_names_it() {
 }
 
 #[test]
-fn a_key_that_is_there_twice_is_named_with_its_line() {
+fn a_duplicate_key_is_named_with_its_line() {
     let text = message("slots = 3\nmode = \"graph\"\nslots = 4");
     assert!(text.starts_with("jobs/run.toml:3: duplicate key"), "{text}");
     assert!(text.contains("slots"), "{text}");
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
+fn all_mistakes_are_reported_at_once_in_the_order_of_the_file() {
     let text = message("slots = 0\nmoed = 1\nnucleic = 3");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3);
@@ -199,7 +199,7 @@ fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn options_win_over_the_file_and_later_ones_over_earlier_ones() {
+fn options_override_the_file_and_later_options_earlier_ones() {
     let mut written = RawConfig::parse("slots = 2\nmode = \"graph\"", Path::new("a.toml")).unwrap();
     for assignment in ["slots=5", "mode=stream", "batch.residues=8192"] {
         written.set_assignment(assignment).unwrap();
@@ -213,7 +213,7 @@ fn options_win_over_the_file_and_later_ones_over_earlier_ones() {
 }
 
 #[test]
-fn mode_auto_takes_what_goes_with_one_of_its_ways() {
+fn mode_auto_accepts_settings_of_either_of_its_modes() {
     let policy = |text: &str| resolve(text).unwrap().policy;
     let auto = policy("mode = \"auto\"\nstreams = \"per_stage\"");
     assert_eq!(auto.mode, crate::replay::Mode::Auto);

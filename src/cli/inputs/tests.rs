@@ -22,7 +22,7 @@ fn folder_with(names: &[&str]) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_directory_is_walked_by_name_and_gives_structure_files_only() {
+fn a_directory_gives_its_structure_files_sorted_by_name() {
     let names = [
         "b.cif.gz",
         "a.PDB",
@@ -38,7 +38,7 @@ fn a_directory_is_walked_by_name_and_gives_structure_files_only() {
 }
 
 #[test]
-fn a_list_gives_its_lines_from_its_own_folder_and_a_named_file_needs_no_ending() {
+fn lines_of_a_list_start_from_its_folder_and_need_no_known_ending() {
     let folder = folder_with(&["odd", "x/1.pdb", "x/2.pdb"]);
     let list = folder.path().join("list.txt");
     fs::write(&list, "# which\nodd\r\n\nx\nmissing.pdb\n").unwrap();
@@ -56,7 +56,7 @@ fn a_list_gives_its_lines_from_its_own_folder_and_a_named_file_needs_no_ending()
 }
 
 #[test]
-fn globs_expand_and_what_gives_nothing_is_a_problem_in_its_place() {
+fn globs_expand_and_items_without_files_are_errors_in_order() {
     let folder = folder_with(&["1.pdb", "2.pdb", "empty/x.txt", "a[b].pdb"]);
     let at = |name: &str| folder.path().join(name);
     let items = ["?.pdb", "*.cif", "empty", "a[b].pdb"].map(at);
@@ -98,7 +98,7 @@ fn a_glob_of_any_depth_takes_each_file_once_in_the_order_of_names() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_a_problem() {
+fn an_invalid_pattern_is_an_error() {
     for glob in ["a**b.pdb", "[.pdb"] {
         let source = Sources::new(vec![glob.to_owned()]).next().unwrap();
         assert!(source.problem.unwrap().message().starts_with("not a glob"));
@@ -107,7 +107,7 @@ fn a_pattern_that_is_none_is_a_problem() {
 
 #[test]
 #[cfg(unix)]
-fn no_glob_of_any_depth_and_no_directory_follows_linked_folders() {
+fn linked_folders_are_not_followed() {
     let folder = folder_with(&["sets/1.pdb", "far/2.pdb"]);
     let at = |name: &str| folder.path().join(name);
     std::os::unix::fs::symlink(folder.path(), at("sets/up")).unwrap();
@@ -121,7 +121,7 @@ fn no_glob_of_any_depth_and_no_directory_follows_linked_folders() {
 
 #[test]
 #[cfg(unix)]
-fn fifos_are_skipped_in_walks_and_refused_by_name() {
+fn fifos_are_skipped_in_folders_and_refused_as_items() {
     let folder = folder_with(&["1.pdb"]);
     let at = |name: &str| folder.path().join(name);
     let made = std::process::Command::new("mkfifo")
@@ -159,7 +159,7 @@ fn a_list_may_have_a_byte_order_mark_blanks_and_quotes() {
 }
 
 #[test]
-fn a_list_that_is_none_is_a_problem() {
+fn a_file_that_is_no_list_is_an_error() {
     let folder = folder_with(&[]);
     let list = folder.path().join("list.txt");
     let problem = |text: &[u8]| {

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_that_is_killed_after_any_step_is_finished_by_the_next_run() {
+    fn a_replacement_killed_after_any_operation_is_finished_by_the_next_run() {
         for (earlier, new) in [(3, 2), (1, 2), (1, 0)] {
             let (folder, record) = two_results(earlier, new);
             let whole = contents(&folder.path().join(NEW));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_noted() {
+    fn unusual_number_formats_are_noted() {
         let note = |range| Writing::of(Format::Pdb, range).note(range);
         assert_eq!(note((0.0, 210.0)), None);
         assert_eq!(note((-180.0, 10.0)).unwrap(), "written with 1 decimals");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_that_of_the_values_that_are_there() {
+    fn the_range_ignores_nulls() {
         assert_eq!(range([None, Some(2.0), Some(-1.0)]), Some((-1.0, 2.0)));
         assert_eq!(range([None]), None);
         let count = Column::Count(vec![3, NULL_COUNT]);

@@ -175,7 +175,7 @@ fn read(path: &Path) -> RecordBatch {
 }
 
 #[test]
-fn parts_are_cut_at_ordinals_and_row_groups_at_rows() {
+fn parts_end_at_ordinals_and_row_groups_at_rows() {
     let folder = write(&[3, 5, 2, 1, 4, 2], SETTINGS, 2);
     let parts = ["part-00000.parquet", "part-00001.parquet"];
     for name in folders() {
@@ -206,7 +206,7 @@ fn the_bytes_do_not_depend_on_threads() {
 }
 
 #[test]
-fn what_is_missing_is_null_and_no_sentinel_is_stored() {
+fn missing_values_are_null_and_no_sentinel_is_stored() {
     let folder = write(&[4], SETTINGS, 1);
     let rows = read(&folder.path().join("residues/part-00000.parquet"));
     let text = |name: &str| -> Vec<Option<String>> {
@@ -300,7 +300,7 @@ fn every_column_has_statistics_over_all_its_row_groups_and_parts() {
 }
 
 #[test]
-fn a_file_says_what_decided_its_values_and_nothing_else() {
+fn the_metadata_of_a_file_has_what_decides_its_values_and_nothing_else() {
     let folder = write(&[1], SETTINGS, 1);
     let part = open(&folder.path().join("residues/part-00000.parquet"));
     let file = part.metadata().file_metadata();
@@ -326,7 +326,7 @@ fn no_input_gives_one_part_without_rows_and_a_dropped_part_gives_nothing() {
 }
 
 #[test]
-fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
+fn a_row_group_ends_before_its_text_exceeds_the_offsets() {
     let settings = TableSettings {
         rows_per_group: 1000,
         ..SETTINGS
@@ -374,7 +374,7 @@ fn a_row_group_ends_before_its_text_is_more_than_offsets_can_count() {
 }
 
 #[test]
-fn no_part_has_its_name_before_the_parts_of_all_tables_are_whole() {
+fn no_part_is_renamed_before_the_parts_of_all_tables_are_complete() {
     let (folder, mut tables) = start(SETTINGS, 1);
     tables.advance(0).unwrap();
     assert_eq!(tables.parts(), 0);
@@ -392,7 +392,7 @@ fn no_part_has_its_name_before_the_parts_of_all_tables_are_whole() {
 }
 
 #[test]
-fn only_our_own_names_are_parts() {
+fn only_names_of_parts_have_a_part_number() {
     for (name, number) in [
         ("part-00000.parquet", 0),
         (".part-00012.parquet.tmp", 12),

@@ -1,7 +1,7 @@
 //! Hydrogen bonds and bridges as the kernels of secondary structure hand them on:
 //! `kernels/dssp.cuh`.
 
-use bytemuck::{Pod, Zeroable, cast_slice};
+use bytemuck::cast_slice;
 
 /// What a residue is, in the last place of its hydrogen: one that lacks a backbone
 /// atom.
@@ -54,17 +54,6 @@ impl<'a> Bonds<'a> {
         self.acceptors(donor, first).contains(&Some(acceptor))
     }
 }
-
-/// Bridges of a residue at most: each needs a bond of its own N-H, or the next
-/// residue's, and there are two of each, which may take part in two patterns.
-pub(super) const BRIDGES_MAX: usize = 8;
-
-/// The bridges of one residue in the order of their partners: twice the partner in
-/// the batch, plus one where the strands are antiparallel; [`NO_BRIDGE`] after the
-/// last.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(transparent)]
-pub(in super::super) struct Bridges(pub(super) [u32; BRIDGES_MAX]);
 
 pub(super) const NO_BRIDGE: u32 = u32::MAX;
 

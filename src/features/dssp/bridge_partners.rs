@@ -2,8 +2,8 @@
 
 use super::super::cpu::split::for_each_row;
 use super::super::kernels::{Twin, bridge_partners};
-use super::super::layout::{RESIDUES, ResidueSpan, StructureSpan};
-use super::bonds::{BRIDGES_MAX, Bonds, Bridges, NO_BRIDGE, bridge_to, is_joined};
+use super::super::layout::{BRIDGES_MAX, Bridges, RESIDUES, ResidueSpan, StructureSpan};
+use super::bonds::{Bonds, NO_BRIDGE, bridge_to, is_joined};
 
 /// The residues that each residue forms a bridge with.
 impl Twin for bridge_partners::Views<'_> {

@@ -2,10 +2,8 @@
 
 use super::super::cpu::split::parts;
 use super::super::kernels::{Twin, ladders};
-use super::super::layout::{RESIDUES, StructureSpan};
-use super::bonds::{
-    BRIDGES_MAX, Bridges, Hydrogen, IN_BRIDGE, IN_STRAND, NO_BRIDGE, bridge_to, is_joined,
-};
+use super::super::layout::{BRIDGES_MAX, Bridges, RESIDUES, StructureSpan};
+use super::bonds::{Hydrogen, IN_BRIDGE, IN_STRAND, NO_BRIDGE, bridge_to, is_joined};
 use rayon::prelude::*;
 use std::ops::Range;
 

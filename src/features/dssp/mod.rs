@@ -14,7 +14,6 @@ use super::layout::RESIDUES;
 use super::recorder::FeatureRecorder;
 use super::summary;
 use crate::error::Result;
-pub(super) use bonds::Bridges;
 
 /// Which program's rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

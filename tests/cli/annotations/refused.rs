@@ -110,7 +110,7 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
 }
 
 #[test]
-fn a_parquet_column_that_cannot_be_used_is_told_with_its_row() {
+fn errors_in_parquet_annotations_name_the_row() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("x.parquet");
     let set = format!("annotations={}", table.display());

@@ -43,7 +43,7 @@ fn a_link_is_no_output() {
 }
 
 #[test]
-fn several_files_go_into_a_folder_and_a_bad_one_stops_none() {
+fn several_files_go_into_a_folder_and_a_bad_file_stops_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list.txt");
     let broken = concat!(
@@ -99,7 +99,7 @@ fn several_files_go_into_a_folder_and_a_bad_one_stops_none() {
 }
 
 #[test]
-fn two_outputs_of_a_run_that_are_one_file_are_refused() {
+fn two_outputs_with_the_same_path_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let input = format!("{SAMPLES}/1ubi.pdb");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_timeline_is_a_trace_and_a_drawing_that_say_what_bounds() {
+fn a_timeline_has_a_trace_and_a_drawing_that_names_the_bounding_stage() {
     let out = tempfile::tempdir().unwrap();
     let [results, plain, timeline] = ["results", "plain", "timeline"].map(|it| out.path().join(it));
     let args = [

@@ -1,0 +1,145 @@
+//! How CUDA C++ lays out the structs that a text defines.
+
+use super::tokens::Token;
+use super::{
+    CudaType, Declarations, NESTING_MAX, PointerAccess, Result, SignatureError, declare, number,
+    split,
+};
+
+/// A struct as CUDA C++ lays it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StructLayout {
+    pub(crate) bytes: usize,
+    pub(crate) align: usize,
+    /// Its pointers: offset in bytes, access, type of the elements.
+    pub(crate) pointers: Vec<(usize, PointerAccess, CudaType)>,
+}
+
+impl Declarations {
+    /// The layout of a struct that the text defines: numbers, pointers, other such structs, and
+    /// arrays of these.
+    ///
+    /// # Errors
+    /// A struct that the text does not define, or with other members.
+    pub(crate) fn layout(&self, name: &str) -> Result<StructLayout> {
+        self.layout_within(name, 0)
+    }
+
+    fn layout_within(&self, name: &str, depth: usize) -> Result<StructLayout> {
+        let Some((start, open)) = self.struct_named(name) else {
+            let message = format!("the text does not define struct {name}");
+            return Err(SignatureError { line: 1, message });
+        };
+        if depth == NESTING_MAX {
+            return self.tokens[start].error(format!("struct {name} is nested too deeply"));
+        }
+        let close = self.tokens[open..].iter().position(|token| token.is('}'));
+        let Some(close) = close else {
+            return self.tokens[open].error(format!("struct {name} has no end"));
+        };
+        let mut layout = StructLayout {
+            bytes: 0,
+            align: 1,
+            pointers: Vec::new(),
+        };
+        // alignas(16)
+        let head = &self.tokens[start..open];
+        if let Some(at) = head
+            .iter()
+            .position(|token| token.word() == Some("alignas"))
+            && let Some(align) = head
+                .get(at + 2)
+                .and_then(|token| self.product(std::slice::from_ref(token)))
+        {
+            layout.align = align as usize;
+        }
+        for member in split(&self.tokens[open + 1..open + close], ';') {
+            if !member.is_empty() {
+                self.add_member(member, &mut layout, depth)?;
+            }
+        }
+        layout.bytes = layout.bytes.next_multiple_of(layout.align);
+        Ok(layout)
+    }
+
+    /// Where the definition of a struct starts, and where its members do.
+    fn struct_named(&self, name: &str) -> Option<(usize, usize)> {
+        let is_struct = |&at: &usize| self.tokens[at].word() == Some("struct");
+        (0..self.tokens.len()).filter(is_struct).find_map(|start| {
+            let rest = &self.tokens[start..];
+            let ends_head = |token: &Token| "{;,*>".chars().any(|end| token.is(end));
+            let open = start + rest.iter().position(ends_head)?;
+            let mut head = self.tokens[start..open].iter();
+            let is_named =
+                self.tokens[open].is('{') && head.any(|token| token.word() == Some(name));
+            is_named.then_some((start, open))
+        })
+    }
+
+    /// Adds `T a, *b, c[3]`.
+    fn add_member(&self, tokens: &[Token], layout: &mut StructLayout, depth: usize) -> Result<()> {
+        if tokens.iter().any(|token| token.is('(')) {
+            return tokens[0].error("a struct that is passed by value has data members alone");
+        }
+        let mut parts = split(tokens, ',');
+        let first = parts.next().unwrap_or_default();
+        let words = first
+            .iter()
+            .rposition(|token| token.word().is_some())
+            .unwrap_or(0);
+        let of_type: Vec<Token> = first[..words]
+            .iter()
+            .take_while(|token| token.word().is_some())
+            .cloned()
+            .collect();
+        let rest = parts.map(|part| [&of_type[..], part].concat());
+        for declarator in std::iter::once(first.to_vec()).chain(rest) {
+            let (declarator, length) = match declarator.iter().position(|token| token.is('[')) {
+                None => (&declarator[..], 1),
+                Some(at) => match self.product(&declarator[at + 1..declarator.len() - 1]) {
+                    Some(length) => (&declarator[..at], length as usize),
+                    None => return declarator[at].error("the array's length is no constant"),
+                },
+            };
+            let declared = declare(declarator)?;
+            let (bytes, align) = match (&declared.pointer, &declared.element) {
+                (Some(_), _) => (8, 8),
+                (None, CudaType::Number(number)) => (number.bytes(), number.bytes()),
+                (None, CudaType::Struct(name)) => match vector_bytes(name) {
+                    Some((bytes, align)) => (bytes, align),
+                    None => {
+                        let inner = self.layout_within(name, depth + 1)?;
+                        if !inner.pointers.is_empty() {
+                            return declarator[0].error("a struct with pointers inside another");
+                        }
+                        (inner.bytes, inner.align)
+                    }
+                },
+            };
+            let offset = layout.bytes.next_multiple_of(align);
+            if let Some(access) = declared.pointer {
+                let pointers =
+                    (0..length).map(|at| (offset + 8 * at, access, declared.element.clone()));
+                layout.pointers.extend(pointers);
+            }
+            layout.bytes = offset + length * bytes;
+            layout.align = layout.align.max(align);
+        }
+        Ok(())
+    }
+}
+
+/// Size and alignment of CUDA's own vector types.
+pub(crate) fn vector_bytes(name: &str) -> Option<(usize, usize)> {
+    let digit = name.find(|c: char| c.is_ascii_digit())?;
+    let (number, count) = (
+        number(&[&name[..digit]])?,
+        name[digit..].parse::<usize>().ok()?,
+    );
+    let bytes = number.bytes() * count;
+    match count {
+        2 | 4 => Some((bytes, bytes.min(16))),
+        1 | 3 => Some((bytes, number.bytes())),
+        _ => None,
+    }
+}

@@ -1,0 +1,144 @@
+use super::*;
+
+fn kernels(text: &str) -> Vec<Signature> {
+    Declarations::of(text).kernels().unwrap()
+}
+
+fn described(parameter: &Parameter) -> String {
+    let access = match parameter.pointer {
+        None => "value",
+        Some(PointerAccess::Read) => "read",
+        Some(PointerAccess::Write) => "write",
+        Some(PointerAccess::Update) => "update",
+    };
+    format!("{} {:?} {access}", parameter.name, parameter.element)
+}
+
+#[test]
+fn parameters_have_the_type_and_the_access_that_the_text_gives_them() {
+    let text = r#"
+        // A kernel in a comment: __global__ void no(int a);
+        #define UNUSED __global__
+        struct Particle { float x; };
+        extern "C" __global__ void __launch_bounds__(4 * 32) step(
+            const Particle* __restrict__ from, Particle *to, /* masses */ float const * mass,
+            unsigned long long int* count /* updated */, const unsigned n, bool flag,
+            half *low, uint8_t bytes[])
+        { if (n < 3) to[0] = from[0]; }
+    "#;
+    let [kernel] = &kernels(text)[..] else {
+        panic!("one kernel")
+    };
+    assert_eq!((&*kernel.name, kernel.block_threads), ("step", Some(128)));
+    let found: Vec<String> = kernel.parameters.iter().map(described).collect();
+    assert_eq!(
+        found,
+        [
+            "from Struct(\"Particle\") read",
+            "to Struct(\"Particle\") write",
+            "mass Number(F32) read",
+            "count Number(U64) update",
+            "n Number(U32) value",
+            "flag Number(U8) value",
+            "low Number(F16) write",
+            "bytes Number(U8) write",
+        ]
+    );
+}
+
+#[test]
+fn macros_are_parameters_and_name_kernels_and_constants_give_the_block() {
+    let text = "
+        #define KERNEL(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)
+        #define CELL_PARAMS const unsigned *cell_start, \\
+            const int *cell_x
+        constexpr unsigned WARPS = 4;
+        constexpr unsigned ROWS = 2048 / WARPS;
+        namespace areas { constexpr int THREADS = 32 * WARPS; }
+        KERNEL(areas::THREADS, 2)
+        near(const unsigned* header, CELL_PARAMS, float* out) {}
+        KERNEL(ROWS) other(void) {}
+    ";
+    let kernels = kernels(text);
+    assert_eq!(kernels[0].block_threads, Some(128));
+    let names: Vec<_> = kernels[0]
+        .parameters
+        .iter()
+        .map(|it| (&*it.name, it.macro_name.as_deref()))
+        .collect();
+    let cells = Some("CELL_PARAMS");
+    assert_eq!(
+        names,
+        [
+            ("header", None),
+            ("cell_start", cells),
+            ("cell_x", cells),
+            ("out", None)
+        ]
+    );
+    assert_eq!(
+        (kernels[1].parameters.len(), kernels[1].block_threads),
+        (0, None)
+    );
+}
+
+#[test]
+fn what_a_kernel_cannot_take_is_an_error_with_its_line() {
+    let error = |parameter: &str| {
+        let text = format!("\n__global__ void k(int a,\n{parameter}) {{}}");
+        Declarations::of(&text).kernels().unwrap_err().to_string()
+    };
+    assert!(error("float** b").starts_with("line 3: a pointer to pointers"));
+    assert!(error("float& b").starts_with("line 3: a kernel takes numbers"));
+    assert!(error("long b").starts_with("line 3: the type long has no fixed size"));
+    assert!(error("float*").starts_with("line 3: the parameter has no name"));
+    assert!(error("int b /* updated */").starts_with("line 3: only what a pointer"));
+    assert!(error("const int* b /* updated */").starts_with("line 3: only what a pointer"));
+}
+
+#[test]
+fn structs_are_laid_out_as_cuda_does() {
+    let text = "
+        constexpr int N = 3;
+        struct Inner { short a, b; char c; };
+        struct alignas(16) Outer {
+            char first;
+            const float *x, *y; double z[N];
+            Inner inner; float4 vector;
+            int* counts /* updated */;
+        };
+        struct Bad { int f(); };
+        struct Endless { Endless again; };
+    ";
+    let text = Declarations::of(text);
+    let inner = text.layout("Inner").unwrap();
+    assert_eq!((inner.bytes, inner.align), (6, 2));
+    let outer = text.layout("Outer").unwrap();
+    let float = CudaType::Number(Number::F32);
+    assert_eq!(
+        outer.pointers,
+        [
+            (8, PointerAccess::Read, float.clone()),
+            (16, PointerAccess::Read, float),
+            (80, PointerAccess::Update, CudaType::Number(Number::I32)),
+        ]
+    );
+    assert_eq!((outer.bytes, outer.align), (96, 16));
+    assert!(text.layout("Bad").is_err());
+    assert!(text.layout("Endless").is_err());
+    let error = text.layout("Other").unwrap_err().to_string();
+    assert!(error.contains("does not define struct Other"), "{error}");
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    let text = "#define K(x) __global__ void\nK(1) a(const int* b[], S c) { \"\\é\" } /* é";
+    for from in 0..text.len() {
+        for to in from..=text.len() {
+            if let Some(part) = text.get(from..to) {
+                let read = Declarations::of(part);
+                let _ = (read.kernels(), read.layout("S"));
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Splits CUDA C++ text into tokens.
+
+use super::{Result, SignatureError};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Word(String),
+    Sign(char),
+    /// The comment `/* updated */`.
+    Updated,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) line: usize,
+}
+
+impl Token {
+    pub(super) fn is(&self, sign: char) -> bool {
+        self.kind == Kind::Sign(sign)
+    }
+
+    pub(super) fn word(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn error<T>(&self, message: impl Into<String>) -> Result<T> {
+        let (line, message) = (self.line, message.into());
+        Err(SignatureError { line, message })
+    }
+}
+
+pub(super) enum Lexed {
+    Token(Token),
+    /// A preprocessor line without its `#`, continued lines joined.
+    Directive(usize, String),
+}
+
+pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
+    let bytes = text.as_bytes();
+    let (mut at, mut line, mut line_start) = (0, 1, true);
+    std::iter::from_fn(move || {
+        loop {
+            let rest = &text[at..];
+            let c = rest.chars().next()?;
+            // Where what is read next ends.
+            let until = |end: &str| rest.find(end).map_or(rest.len(), |found| found + end.len());
+            let (length, found) = if c == '\n' {
+                (line, line_start) = (line + 1, true);
+                at += 1;
+                continue;
+            } else if c.is_whitespace() || c == '\\' {
+                at += c.len_utf8();
+                continue;
+            } else if rest.starts_with("//") {
+                (rest.find('\n').unwrap_or(rest.len()), None)
+            } else if rest.starts_with("/*") {
+                let length = 2 + rest[2..]
+                    .find("*/")
+                    .map_or(rest.len() - 2, |found| found + 2);
+                let is_updated = rest[..length].trim_matches(['/', '*', ' ']) == "updated";
+                (length, is_updated.then_some(Kind::Updated))
+            } else if c == '#' && line_start {
+                let mut length = until("\n");
+                while rest[..length].trim_end().ends_with('\\') && length < rest.len() {
+                    length += rest[length..]
+                        .find('\n')
+                        .map_or(rest.len() - length, |end| end + 1);
+                }
+                let directive = Lexed::Directive(line, rest[1..length].replace("\\\n", " "));
+                line += rest[..length].matches('\n').count();
+                at += length;
+                return Some(directive);
+            } else if c == '"' || c == '\'' {
+                let mut end = at + 1;
+                while end < bytes.len() && bytes[end] != c as u8 && bytes[end] != b'\n' {
+                    end += 1 + usize::from(bytes[end] == b'\\');
+                }
+                // Not inside a character of several bytes.
+                let mut length = (end + 1).min(bytes.len()) - at;
+                while !rest.is_char_boundary(length) {
+                    length += 1;
+                }
+                (length, None)
+            } else if c.is_alphanumeric() || c == '_' {
+                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+                let word = &rest[..end.unwrap_or(rest.len())];
+                (word.len(), Some(Kind::Word(word.to_owned())))
+            } else {
+                (c.len_utf8(), Some(Kind::Sign(c)))
+            };
+            let token = found.map(|kind| Lexed::Token(Token { kind, line }));
+            line += rest[..length].matches('\n').count();
+            line_start = false;
+            at += length;
+            if token.is_some() {
+                return token;
+            }
+        }
+    })
+}
