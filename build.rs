@@ -1,6 +1,6 @@
-//! Puts the kernels into the crate: one source for NVRTC, made of all files in
-//! `kernels/`, one fat binary of it where nvcc is at hand, and for each kernel a Rust module with
-//! its parameters by name (`src/features/kernels.rs` includes it).
+//! Builds the kernels: joins the files of `kernels/` into one source for NVRTC, compiles it to a
+//! fat binary if nvcc is found, and generates for each kernel a Rust module with its parameters by
+//! name (`src/features/kernels.rs` includes it).
 
 #[path = "src/record/signature/mod.rs"]
 #[allow(dead_code, reason = "the crate uses the rest")]
@@ -17,13 +17,13 @@ use std::process::Command;
 
 const CUDA_VERSIONS: [&str; 6] = ["12040", "12050", "12060", "12080", "12090", "13000"];
 
-/// Machine code goes in for these, Turing to Blackwell, as far as nvcc knows them.
+/// The fat binary has machine code for these GPUs, Turing to Blackwell, if nvcc supports them.
 const MACHINES: [&str; 7] = [
     "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120",
 ];
-/// PTX goes in for this, which the driver compiles for every newer card.
+/// The fat binary has PTX for this GPU, which the driver compiles for newer ones.
 const PTX: &str = "compute_75";
-/// The same arithmetic as the CPU twins': nothing is contracted behind their back.
+/// The CPU twins do the same arithmetic, so multiplications and additions must not be contracted.
 const OPTIONS: [&str; 3] = ["-O3", "-std=c++17", "--fmad=false"];
 
 fn main() {
@@ -95,13 +95,13 @@ fn build_kernels() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs all other kernels, which it has once more in a namespace of its own.
+/// The fused kernel, which calls all other kernels as functions.
 const FUSED: &str = "fused.cu";
 
-/// The kernels of `tapeloop bench`, which are no features'.
+/// The kernels of `tapeloop bench`, which belong to no feature.
 const BENCH: &str = "bench.cu";
 
-/// The files with kernels but for the fused one, sorted.
+/// The files with kernels, without the fused one, sorted.
 fn kernel_files(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let names = entries.flatten().map(|entry| entry.file_name());
@@ -113,8 +113,8 @@ fn kernel_files(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Sources as one, each header once, with `#line` directives so that compilers cite the files as
-/// they are in the repository.
+/// Several sources joined to one text. Each header occurs once, and `#line` directives make
+/// compilers cite the original files.
 #[derive(Default)]
 struct Unity {
     text: String,
@@ -135,7 +135,8 @@ impl Unity {
         Ok(unity)
     }
 
-    /// Adds the fused kernel: the sources of its steps once more, their list, and its own.
+    /// Adds the fused kernel: the sources of all kernels a second time, the list of them, and its
+    /// own source.
     fn add_fused(
         &mut self,
         folder: &Path,
@@ -157,7 +158,7 @@ impl Unity {
         Ok(())
     }
 
-    /// The file and the line that a line of the text is from.
+    /// The file and the line where a line of the text comes from.
     fn place(&self, line: usize) -> String {
         let before = self.text.lines().take(line).enumerate();
         let directives = before.filter_map(|(at, text)| {
@@ -206,7 +207,7 @@ impl Unity {
     }
 }
 
-/// A Rust module for each kernel, and the list of them all.
+/// Generates a Rust module for each kernel, and a list of all kernels.
 fn rust_of(kernels: &[Signature]) -> Result<String, String> {
     let mut rust = String::new();
     let mut groups: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
@@ -223,36 +224,18 @@ fn rust_of(kernels: &[Signature]) -> Result<String, String> {
             name.trim_end_matches("PARAMS").to_lowercase(),
             group_type(name),
         );
-        let of_field = |of: fn(&Parameter) -> String| -> String {
-            let field = |parameter: &&Parameter| {
-                let name = parameter
-                    .name
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&parameter.name);
-                format!("    pub(in crate::features) {name}: {},\n", of(parameter))
-            };
-            parameters.iter().map(field).collect()
+        let name_of = |parameter: &Parameter| -> String {
+            let name = &parameter.name;
+            name.strip_prefix(&prefix).unwrap_or(name).to_owned()
         };
-        let members: String = parameters
-            .iter()
-            .map(|parameter| {
-                parameter
-                    .name
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&parameter.name)
-            })
-            .map(|name| format!("self.{name}.into(), "))
-            .collect();
-        let taken: String = parameters
-            .iter()
-            .map(|parameter| {
-                let name = parameter
-                    .name
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&parameter.name);
-                format!("{name}: {}, ", taken(parameter))
-            })
-            .collect();
+        let list = |line: &dyn Fn(&Parameter) -> String| -> String {
+            parameters.iter().map(|parameter| line(parameter)).collect()
+        };
+        let of_field = |of: fn(&Parameter) -> String| -> String {
+            list(&|it| format!("    pub(in crate::features) {}: {},\n", name_of(it), of(it)))
+        };
+        let members = list(&|it| format!("self.{}.into(), ", name_of(it)));
+        let taken = list(&|it| format!("{}: {}, ", name_of(it), taken(it)));
         let count = parameters.len();
         write!(
             rust,
@@ -302,7 +285,8 @@ fn fields_of(kernel: &Signature) -> Vec<Field<'_>> {
     fields
 }
 
-/// `CELL_PARAMS` are `CellBuffers` in arguments, and `Cells` for a twin.
+/// The name that the Rust types are built from: `CELL_PARAMS` becomes `CellBuffers` in `Args`, and
+/// `Cells` in `Views`.
 fn group_type(name: &str) -> String {
     let name = name.trim_end_matches("_PARAMS").to_lowercase();
     name[..1].to_uppercase() + &name[1..]
@@ -383,7 +367,7 @@ fn view(parameter: &Parameter) -> String {
     }
 }
 
-/// How a parameter is taken from a twin's launch.
+/// The call that takes a parameter from a twin's launch.
 fn taken(parameter: &Parameter) -> &'static str {
     match parameter.pointer {
         None => "launch.scalar()",
@@ -392,7 +376,7 @@ fn taken(parameter: &Parameter) -> &'static str {
     }
 }
 
-/// The Rust type of an element. Structs have the same name on both sides.
+/// The Rust type of an element. Structs have the same name in Rust and in CUDA.
 fn rust_type(element: &CudaType) -> String {
     match element {
         CudaType::Number(number) => match number {
@@ -417,15 +401,15 @@ fn rust_type(element: &CudaType) -> String {
     }
 }
 
-/// What a fat binary was built by and for.
+/// The version of nvcc that built a fat binary, and its targets.
 #[derive(Default)]
 struct Built {
     version: String,
     targets: String,
 }
 
-/// Compiles with nvcc. `None`, with a warning, where there is none that works;
-/// an error where a kernel is at fault, or the nvcc that was asked for by name.
+/// Compiles with nvcc. Returns `None`, with a warning, if no nvcc works; an error if a kernel does
+/// not compile, or if `NVCC` names an nvcc that does not work.
 fn compile(source: &Path, fatbin: &Path) -> Result<Option<Built>, String> {
     let without = "kernels are compiled with NVRTC at run time, if it is there";
     let named = env::var("NVCC").ok();
@@ -454,7 +438,7 @@ fn compile(source: &Path, fatbin: &Path) -> Result<Option<Built>, String> {
     }
 }
 
-/// Thanks to the `#line` directives, messages on a kernel begin with its file.
+/// Because of the `#line` directives, compiler messages about a kernel begin with its file.
 fn cites_a_kernel(message: &str) -> bool {
     message.lines().any(|line| line.starts_with("kernels/"))
 }
@@ -465,7 +449,7 @@ fn run_nvcc(nvcc: &Path, source: &Path, fatbin: &Path) -> Result<Built, String> 
         .split(", V")
         .nth(1)
         .and_then(|text| text.split_whitespace().next());
-    let version = version.ok_or_else(|| format!("{} tells no version", nvcc.display()))?;
+    let version = version.ok_or_else(|| format!("{} prints no version", nvcc.display()))?;
     let known = output(nvcc, &["--list-gpu-code"])?;
     let known: BTreeSet<&str> = known.split_whitespace().collect();
     let machines = MACHINES.iter().filter(|machine| known.contains(**machine));
@@ -489,8 +473,8 @@ fn run_nvcc(nvcc: &Path, source: &Path, fatbin: &Path) -> Result<Built, String> 
     })
 }
 
-/// Standard output of a command that succeeds; both outputs as the error of one
-/// that does not.
+/// Runs a command and returns its standard output. If it fails, the error is the text of both
+/// outputs.
 fn output(program: &Path, args: &[&str]) -> Result<String, String> {
     let run = Command::new(program).args(args).output();
     let run = run.map_err(|error| format!("{}: {error}", program.display()))?;
@@ -506,8 +490,8 @@ fn output(program: &Path, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// nvcc of the toolkit that the environment names, on the path, or of NVIDIA's
-/// Python packages.
+/// Finds nvcc: in the toolkit that the environment names, on the path, or in NVIDIA's Python
+/// packages.
 fn find_nvcc() -> Option<PathBuf> {
     let toolkits = ["CUDA_HOME", "CUDA_PATH"]
         .into_iter()
@@ -536,7 +520,7 @@ fn site_packages() -> Vec<PathBuf> {
     folders
 }
 
-/// Since CUDA 13 the packages share a folder `nvidia/cu13`; before, each had its own.
+/// Since CUDA 13 the packages share the folder `nvidia/cu13`; before, each had its own.
 fn pip_nvcc(site_packages: &Path) -> Option<PathBuf> {
     let folders = fs::read_dir(site_packages.join("nvidia")).ok()?;
     let mut nvccs: Vec<PathBuf> = folders

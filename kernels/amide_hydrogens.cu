@@ -7,10 +7,10 @@ __device__ inline bool is_complete(const Backbone& backbone)
         && present(backbone.o);
 }
 
-// The hydrogen of each residue's N, one thread a residue: its offset from N, 1 A
-// along the C=O of the residue before, backwards, in 0.001 A; then what the residue
-// is. Proline has none, nor has the first of a stretch. A residue that lacks a
-// backbone atom takes no part, and is between two stretches.
+// Computes the amide hydrogen of each residue, one thread per residue: its offset from N in 0.001
+// A, which is 1 A from O to C of the residue before, and the state of the residue (dssp.cuh).
+// Proline and the first residue of a stretch have no hydrogen. A residue that lacks a backbone atom
+// ends a stretch.
 KERNEL(256)
 amide_hydrogens(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
                 float4* hydrogens)

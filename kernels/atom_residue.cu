@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// The residue of the batch that each atom is of, plus one; one thread a residue.
-// Atoms of none keep the zero that they begin with.
+// Writes each atom's residue, as its index in the batch plus one; one thread per residue. Atoms of
+// no residue keep the initial zero.
 KERNEL(256)
 atom_residue(const unsigned* header, const ResidueSpan* residues,
              unsigned* residue_of /* updated */)

@@ -1,6 +1,6 @@
 #include "work.cuh"
 
-// The mean of the values of a residue's atoms, those that it has.
+// The mean of a residue's atoms that have a value.
 __device__ inline float mean_of_atoms(const ResidueSpan& residue, const float* atom_b)
 {
     double sum = 0.0, count = 0.0;
@@ -14,9 +14,9 @@ __device__ inline float mean_of_atoms(const ResidueSpan& residue, const float* a
     return count > 0.0 ? float(sum / count) : null_real();
 }
 
-// Of each residue the B factor of its C-alpha, the mean of its atoms', and the
-// C-alpha's less the chain's mean over the chain's standard deviation, that of the
-// population; one block a chain. Null in predicted models, which have none.
+// Computes for each residue the B factor of its C-alpha, the mean over its atoms, and the C-alpha's
+// z-score in the chain, (b - mean) / population standard deviation; one block per chain. All are
+// null in predicted models.
 KERNEL(BLOCK)
 b_factors(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
           const ChainSpan* chains, const unsigned* members, const float* b, const float* atom_b,

@@ -1,21 +1,20 @@
-// The kernels that `tapeloop bench`, the engine's benches and the reference programs
-// run. All compile this text, so all run the same code; it includes nothing, since the
-// run-time compiler has no headers. Outputs are compared bit for bit: with small
-// integers in, every value on the way is exact in single precision.
+// The kernels of `tapeloop bench`, of the engine's benches and of the reference programs, which all
+// compile this text. It includes nothing, because the run-time compiler has no headers. Outputs are
+// compared bit for bit: for small integers as input, every intermediate value is exact in single
+// precision.
 
-// out = a in + 1, over every stride-th element of in; a is 2 and 0.5 in turn, and
-// fused multiply-adds or not make no difference. Next to nothing to do: what it costs is
-// the launch and the memory.
+// out = a in + 1, over every stride-th element of in; a alternates between 2 and 0.5, for which
+// fused multiply-adds change nothing. There is almost no computation: the cost is the launch and
+// the memory traffic.
 extern "C" __global__ void step(const float* in, float* out, unsigned n, unsigned stride, float a)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i * stride] * a + 1.0f;
 }
 
-// Two multiply-adds a step, each waiting for the one before: with a = 2, b = 1 and
-// c = d = 0.5 a step adds 1. As they are arguments, the loop stays a loop. A thread takes
-// up to four elements, so that there is always one whose turn it is; a grid has at
-// least a thread for each four.
+// Each step is two dependent multiply-adds, which with a = 2, b = 1 and c = d = 0.5 add 1. As these
+// are arguments, the compiler cannot remove the loop. A thread interleaves up to four elements to
+// hide latency, so the grid needs at least one thread per four elements.
 extern "C" __global__ void advance(const float* in, float* out, unsigned n, unsigned steps, float a,
                                    float b, float c, float d)
 {

@@ -1,7 +1,8 @@
 #include "dssp.cuh"
 #include "work.cuh"
 
-// Adds a bridge in the order of partners. One that is both is parallel.
+// Inserts a bridge sorted by partner. A bridge that is parallel and antiparallel counts as
+// parallel.
 __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned bridge)
 {
     unsigned place = 0;
@@ -16,13 +17,13 @@ __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned br
     bridges.of[place] = bridge;
 }
 
-// The residues that each residue forms a bridge with, one thread a residue. With
-// i and j both joined to their neighbours and three or more apart, the patterns are
+// Finds the residues that each residue forms a bridge with, one thread per residue. If i and j are
+// both joined to their neighbours, and three or more residues apart, the patterns are
 //   parallel      j accepts from i+1 and gives to i-1, or
 //                 j-1 accepts from i and j+1 gives to i,
 //   antiparallel  j accepts from i and gives to i, or
 //                 j-1 accepts from i+1 and j+1 gives to i-1,
-// and so each follows from an acceptor of i or i+1 and one more bond.
+// so each pattern consists of a bond of i's or i+1's N-H and one more bond.
 KERNEL(256)
 bridge_partners(const unsigned* header, const StructureSpan* structures,
                 const ResidueSpan* residues, const float4* hydrogens, const int* partners,

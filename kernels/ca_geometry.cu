@@ -1,9 +1,9 @@
 #include "angles.cuh"
 #include "work.cuh"
 
-// The shape of the C-alpha trace in degrees, one thread a residue: the dihedral of
-// C-alphas i-1, i, i+1, i+2, and the angle of i-1, i, i+1. Null across a break and
-// where a C-alpha is missing.
+// Computes the shape of the C-alpha trace in degrees, one thread per residue: the dihedral of
+// C-alphas i-1, i, i+1, i+2, and the angle of i-1, i, i+1. Null across a chain break, and if a
+// C-alpha is missing.
 KERNEL(256)
 ca_geometry(const unsigned* header, const ResidueSpan* residues, const Atom* ca, float* angles)
 {

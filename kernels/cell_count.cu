@@ -1,8 +1,8 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// Atoms in each cell; one thread an atom. `axis` says whether the atoms are all of
-// a structure's or one a residue. counts[] begins at zeros.
+// Counts the atoms in each cell, one thread per atom. `axis` is ATOMS for all atoms, and RESIDUES
+// for C-alphas or C-betas. counts[] starts zeroed.
 KERNEL(256)
 cell_count(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
            const Atom* atoms, unsigned* counts /* updated */, unsigned axis)

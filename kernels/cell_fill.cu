@@ -1,8 +1,8 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// Puts the atoms in the order of their cells; one thread an atom. Within a cell
-// they come in any order. counts[] counts down to zeros.
+// Sorts the atoms by cell, one thread per atom. The order within a cell is undefined. counts[]
+// counts down to zero.
 KERNEL(256)
 cell_fill(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
           const Atom* atoms, const unsigned* start, unsigned* counts /* updated */, int* x, int* y,

@@ -1,11 +1,11 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// Cells of one thread in a step.
+// Number of cells of a thread in a step.
 constexpr unsigned SCAN_CELLS = 8;
 
-// Where each cell's atoms start; one block a structure. A structure's sorted atoms
-// begin where its atoms (or residues, by `axis`) do.
+// Finds the index of each cell's first sorted atom, one block per structure. A structure's sorted
+// atoms start at the index of its first atom (or residue, by `axis`).
 KERNEL(BLOCK)
 cell_scan(const unsigned* header, const StructureSpan* structures, const unsigned* counts,
           unsigned* start, unsigned axis)

@@ -1,10 +1,10 @@
-// Cell lists: the atoms of a structure in the order of the grid's cells, x
-// fastest. src/features/grid.rs says what a grid is.
+// Cell lists: the atoms of a structure sorted by grid cell, with x varying fastest.
+// src/features/grid.rs describes the grid.
 #pragma once
 #include "layout.cuh"
 
-// Atoms of the batch sorted by cell. `start` has the first of each cell of the
-// batch, and one past a structure's last; `source` says which atom it was.
+// Atoms of the batch sorted by cell. `start` has the index of the first sorted atom of each cell,
+// and the end of each structure's last cell. `source` has the original index of each sorted atom.
 struct Cells {
     const unsigned* start;
     const int *x, *y, *z;
@@ -12,28 +12,28 @@ struct Cells {
     const unsigned* source;
 };
 
-// The batch's cell that a position of the structure lies in.
+// The cell of a position of the structure, as an index into the batch's list.
 __device__ inline unsigned cell_of(const Grid& grid, int x, int y, int z)
 {
     const unsigned cx = unsigned(x - grid.x) >> grid.shift;
     const unsigned cy = unsigned(y - grid.y) >> grid.shift;
     const unsigned cz = unsigned(z - grid.z) >> grid.shift;
-    // The grid rarely wraps, and a remainder is slow.
+    // Grids rarely wrap, and a remainder is slow.
     const unsigned wx = cx < grid.wrap[0] ? cx : cx % grid.wrap[0];
     const unsigned wy = cy < grid.wrap[1] ? cy : cy % grid.wrap[1];
     const unsigned wz = cz < grid.wrap[2] ? cz : cz % grid.wrap[2];
     return grid.first + (wz * grid.wrap[1] + wy) * grid.wrap[0] + wx;
 }
 
-// Whether cells that lie apart share a place.
+// Whether distant cells share an index.
 __device__ inline bool wraps(const Grid& grid)
 {
     return grid.wrap[0] < grid.extent[0] || grid.wrap[1] < grid.extent[1]
         || grid.wrap[2] < grid.extent[2];
 }
 
-// The runs of sorted atoms that hold everything within `reach` of a position in
-// the grid: for (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...).
+// The runs of sorted atoms that include all atoms within `reach` of a position in the grid: for
+// (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...).
 struct Runs {
     unsigned count;
 
@@ -42,7 +42,7 @@ struct Runs {
     {
     }
 
-    // Of everything between two corners; the box must touch the grid.
+    // The runs that include all atoms between two corners; the box must touch the grid.
     __device__ inline Runs(const Grid& grid, Position low_corner, Position high_corner)
     {
         unsigned low, high;
@@ -67,7 +67,7 @@ struct Runs {
         wrap_z = grid.wrap[2];
     }
 
-    // Cells of a run, both included.
+    // The first and the last cell of a run.
     __device__ inline void cells(unsigned run, unsigned& begin, unsigned& last) const
     {
         unsigned z = z_low + run / rows, y = y_low + run % rows;
@@ -91,7 +91,7 @@ struct Runs {
 private:
     unsigned first, wrap_x, wrap_y, wrap_z, from, to, y_low, z_low, rows;
 
-    // Cells along an axis between two places.
+    // The cells along an axis between two coordinates.
     __device__ static inline void range(int low_at, int high_at, unsigned shift,
                                         unsigned extent, unsigned& low, unsigned& high)
     {
@@ -100,14 +100,14 @@ private:
     }
 };
 
-// A kernel's six parameters for sorted atoms, and what they make.
+// A kernel's six parameters for sorted atoms, and the Cells of them.
 #define CELL_PARAMS                                                                          \
     const unsigned *cell_start, const int *cell_x, const int *cell_y, const int *cell_z,     \
         const AtomTag *cell_tag, const unsigned *cell_source
 #define CELLS_OF_PARAMS Cells{cell_start, cell_x, cell_y, cell_z, cell_tag, cell_source}
 
-// Calls `visit` with every sorted atom that may lie within `reach` of an atom of
-// the structure, itself among them; a warp together, half of it a run.
+// Calls `visit` with every sorted atom that may lie within `reach` of an atom of the structure,
+// including the atom itself. All threads of the warp call; each half of the warp takes a run.
 template <typename Visit>
 __device__ inline void for_each_candidate(const Cells& cells, const Grid& grid, Atom atom,
                                           int reach, Visit visit)

@@ -1,8 +1,9 @@
 #include "radius.cuh"
 #include "work.cuh"
 
-// Radius of gyration of a chain's atoms in A, those of its residues and its loose
-// ones, which are among loose[2 k + 1] atoms from loose[2 k] on; one block a chain.
+// Computes the radius of gyration of each chain's atoms in A, one block per chain: the atoms of its
+// residues and its loose ones, which for chain k are among the loose[2 k + 1] atoms from loose[2 k]
+// on.
 KERNEL(BLOCK)
 chain_radius_of_gyration(const unsigned* header, const ResidueSpan* residues,
                          const ChainSpan* chains, const unsigned* members, const unsigned* loose,

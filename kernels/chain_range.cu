@@ -1,10 +1,9 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// Which chains the atoms of each cell are of, from the lowest to the highest: the
-// lowest as CHAINS_MAX less it and the highest plus one, so that both are largest
-// and zeros are an empty cell; one thread an atom. Structures of one chain are
-// left out.
+// Finds the lowest and the highest chain among the atoms of each cell, one thread per atom. They
+// are stored as CHAINS_MAX - lowest and highest + 1, so that both are maxima and an empty cell has
+// zeros. Structures of one chain are left out.
 KERNEL(256)
 chain_range(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const Atom* atoms, unsigned* ranges /* updated */)

@@ -1,9 +1,9 @@
 #include "rows.cuh"
 #include "work.cuh"
 
-// The shares of helix, strand and coil among the rows that have a secondary
-// structure, whose class is the second of each row's two states; one block a chain
-// or a structure, as `axis` says.
+// Computes the fractions of helix, strand and coil among the residues that have a secondary
+// structure, one block per chain or per structure, by `axis`. The class is the second of a
+// residue's two states.
 KERNEL(BLOCK)
 class_fractions(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                 const unsigned* members, const int* states, float* fractions, unsigned axis)

@@ -2,8 +2,7 @@
 #include "forest.cuh"
 #include "work.cuh"
 
-// Joins the trees of residues whose C-alphas are within the radius; one warp a
-// residue.
+// Joins the trees of residues whose C-alphas are closer than the radius, one warp per residue.
 KERNEL(32 * WARPS)
 cluster_join(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
              const Atom* atoms, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius)

@@ -1,8 +1,8 @@
 #include "forest.cuh"
 #include "work.cuh"
 
-// How many threads of the block before this one set their flag; `total` is how
-// many of all.
+// The number of threads of the block before this one that set their flag. `total` is the number in
+// the whole block.
 __device__ inline unsigned flags_before(unsigned* shared, bool flag, unsigned& total)
 {
     const unsigned warp = threadIdx.x / 32;
@@ -20,8 +20,8 @@ __device__ inline unsigned flags_before(unsigned* shared, bool flag, unsigned& t
     return earlier;
 }
 
-// Numbers the trees of a structure by their roots, and counts them, and those in
-// each chain; one block a structure. stamps[] begins at zeros.
+// Numbers the trees of each structure in the order of their roots, and counts those of each
+// structure and of each chain, one block per structure. stamps[] starts zeroed.
 KERNEL(BLOCK)
 cluster_number(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                const unsigned* members, const unsigned* parents, unsigned* numbers,
@@ -48,8 +48,7 @@ cluster_number(const unsigned* header, const StructureSpan* structures, const Ch
         if (threadIdx.x == 0)
             in_structures[at] = count;
 
-        // A tree is stamped by each chain that has a residue of it, and counted by the
-        // thread that comes first.
+        // A chain counts a tree once: the first thread stamps its root.
         for (unsigned c = structure.chain_start; c < structure.chain_start + structure.chain_count;
              ++c) {
             const ChainSpan chain = chains[c];

@@ -1,8 +1,7 @@
 #include "forest.cuh"
 #include "work.cuh"
 
-// Each selected residue that has a C-alpha is a tree of its own; one thread a
-// residue.
+// Makes each selected residue with a C-alpha a tree of its own, one thread per residue.
 KERNEL(256)
 cluster_start(const unsigned* header, const unsigned char* selected, const Atom* atoms,
               unsigned* parents)

@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// Half the sum over a structure's residues, at most the largest count; one block a
-// structure.
+// Counts the coincident pairs of each structure, one block per structure: half the sum over its
+// residues, clamped to the largest count.
 KERNEL(BLOCK)
 coincident_pairs(const unsigned* header, const StructureSpan* structures,
                  const unsigned* coincident, int* pairs)

@@ -2,9 +2,8 @@
 #include "contact_list.cuh"
 #include "work.cuh"
 
-// The residues of its chain whose C-alphas are within the radius of a residue's,
-// in their order, and how many there are; one warp a residue. Of more than fit,
-// only the number counts.
+// Lists for each residue the residues of its chain whose C-alphas are within the radius, sorted,
+// and counts them; one warp per residue. If they exceed the list, only the number is valid.
 KERNEL(32 * WARPS)
 contact_list(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
              const Atom* atoms, CELL_PARAMS, unsigned* lists, unsigned* degrees, unsigned radius)

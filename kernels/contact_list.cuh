@@ -1,6 +1,6 @@
 // Lists of contacts.
 #pragma once
 
-// Contacts that a residue's list has room for. C-alphas of proteins have at most
-// about 20 others within 8 A.
+// The largest number of contacts in a residue's list. C-alphas of proteins have at most about 20
+// others within 8 A.
 constexpr unsigned CONTACTS_MAX = 32;

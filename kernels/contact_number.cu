@@ -3,8 +3,8 @@
 
 constexpr unsigned CUTOFFS_MAX = 8;
 
-// Other residues of the structure within each of `values` cutoffs, which stand in
-// the header from `first` on, of all chains or of its own; one warp a residue.
+// Counts the other residues of the structure within each of `values` cutoffs, one warp per residue:
+// those of all chains, or of the residue's chain. The header has the cutoffs from index `first` on.
 KERNEL(32 * WARPS)
 contact_number(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
                const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first,
@@ -41,7 +41,7 @@ contact_number(const unsigned* header, const StructureSpan* structures, const Re
 #pragma unroll
         for (unsigned v = 0; v < CUTOFFS_MAX; ++v) {
             const int sum = warp_sum(near[v]);
-            // The residue itself is at distance 0.
+            // Leaves out the residue itself, which is at distance 0.
             if (lane == 0 && v < values)
                 counts[own * values + v] = sum - 1;
         }

@@ -1,9 +1,8 @@
 #include "few.cuh"
 #include "work.cuh"
 
-// Over contacts of a residue's atoms with atoms of other residues of its chain:
-// the mean difference of the residues' places, and sum and number; one warp a
-// residue.
+// Computes for each residue the mean sequence separation over the contacts of its atoms with atoms
+// of other residues of its chain, and their sum and number; one warp per residue.
 KERNEL(32 * WARPS, 5)
 contact_order(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
               const Atom* atoms, CELL_PARAMS, const unsigned* residue_of, float* means,

@@ -1,27 +1,27 @@
-// Hydrogen bonds and bridges as the kernels of secondary structure hand them on.
+// Hydrogen bonds and bridges, which the kernels of secondary structure pass on in buffers.
 #pragma once
 #include "layout.cuh"
 
-// What a residue is, in the last place of its hydrogen: one that lacks a backbone
-// atom, the first of a stretch of linked residues that lack none, another, another
-// with a hydrogen. Each is also what stands before it, but for the first.
+// The state of a residue, in the last element of its hydrogen: a backbone atom is missing; the
+// first of a stretch of linked, complete residues; bonded to the residue before it; also with an
+// amide hydrogen. A state implies those before it, except for the first state.
 constexpr float INCOMPLETE = 0.0f, FIRST = 1.0f, JOINED = 2.0f, DONOR = 3.0f;
 
-// Whether residue `at` of a structure that ends at `end` continues a stretch.
+// Whether residue `at`, of a structure that ends at `end`, is bonded to the one before it.
 __device__ inline bool joined(const float4* hydrogens, unsigned end, unsigned at)
 {
     return at < end && hydrogens[at].w >= JOINED;
 }
 
-// The hydrogen bonds of the batch. A residue has four partners, which count from
-// its structure's first residue: the two best acceptors of its N-H, then the two
-// best donors to its O; energies in kcal/mol.
+// The hydrogen bonds of the batch. A residue has four partners: the two best acceptors of its N-H,
+// then the two best donors to its O. Partners are indices in the structure; energies are in
+// kcal/mol.
 struct Bonds {
     const int* partners;
     const float* energies;
 
-    // Acceptor 0 or 1 of a residue whose structure starts at `first`, as a residue
-    // of the batch; -1 where there is no bond.
+    // Acceptor 0 or 1 of a residue, as an index in the batch; -1 without a bond. The structure
+    // starts at residue `first`.
     __device__ inline int acceptor(unsigned donor, unsigned which, unsigned first) const
     {
         return energies[4 * donor + which] < -0.5f ? int(first) + partners[4 * donor + which] : -1;
@@ -34,13 +34,13 @@ struct Bonds {
     }
 };
 
-// Bridges of a residue at most: each needs a bond of its own N-H, or the next
-// residue's, and there are two of each, which may take part in two patterns.
+// The largest number of bridges of a residue: each needs a bond of its own N-H or of the next
+// residue's. Both have two bonds, and each bond may take part in two patterns.
 constexpr unsigned BRIDGES_MAX = 8;
 constexpr unsigned NO_BRIDGE = ~0u;
 
-// The bridges of one residue in the order of their partners: twice the partner in
-// the batch, plus one where the strands are antiparallel; NO_BRIDGE after the last.
+// The bridges of one residue, sorted by partner: twice the partner's index in the batch, plus one
+// if the strands are antiparallel; NO_BRIDGE after the last.
 struct alignas(16) Bridges { unsigned of[BRIDGES_MAX]; };
 static_assert(sizeof(Bridges) == 32, "two 16-byte loads");
 
@@ -49,5 +49,5 @@ __device__ inline unsigned bridge_to(unsigned partner, bool antiparallel)
     return 2 * partner + antiparallel;
 }
 
-// What a residue is of the ladders, by bits.
+// Bits of a residue's marks.
 constexpr unsigned IN_BRIDGE = 1, IN_STRAND = 2;

@@ -7,21 +7,19 @@ constexpr unsigned EIGEN_THREADS = BLOCK;
 #else
 constexpr unsigned EIGEN_THREADS = 512;
 #endif
-// Residues of a thread whose values are kept while others are still reading, and of
-// a chain whose vector fits shared memory.
+// The largest number of residues of a thread whose values fit its registers, and of a chain whose
+// vector fits shared memory.
 constexpr unsigned EIGEN_ROWS = 2048 / BLOCK, EIGEN_SHARED = EIGEN_ROWS * EIGEN_THREADS;
-// Steps from one scaling to the next, in which values of residues with lists grow by
-// less than 2^41.
+// Steps between two normalisations. In so many steps values of residues with lists grow by less
+// than 2^41.
 constexpr unsigned EIGEN_UNSCALED = 8;
 
-// Values as whole numbers: so many make 1. Where they are in use, the vector has unit
-// length, as each step is scaled; a residue has less than 2^20 contacts, and sums fit
-// 63 bits.
+// The fixed-point representation of 1. Vectors in fixed point are normalised in each step, and a
+// residue has less than 2^20 contacts, so sums fit 63 bits.
 constexpr double WHOLE = 4194304.0;
 
-// The contacts of a chain's residues, by their places in the chain, each list after
-// its length. Lists stand side by side, so that threads that take neighbouring
-// residues read together.
+// The contacts of a chain's residues, as indices into the chain. Each list follows its length.
+// Lists are interleaved, so that the reads of threads with neighbouring residues coalesce.
 struct ChainGraph {
     const Atom* atoms;
     const unsigned *members, *places;
@@ -29,8 +27,8 @@ struct ChainGraph {
     Cells cells;
     const Grid& grid;
 
-    // Lists are packed where places fit 16 bits, and so does the one of a value that
-    // is always 0: two places a word, and four words at a time.
+    // Lists are packed if indices fit 16 bits, including the index of a value that is always 0: two
+    // indices per word, read four words at a time.
     static constexpr unsigned TOGETHER = 4;
 
     template <bool PACKED>
@@ -53,7 +51,7 @@ struct ChainGraph {
         }
     }
 
-    // `sum` and the values of a residue's contacts, added in their order.
+    // `sum` plus the values of a residue's contacts, added in list order.
     template <bool PACKED>
     __device__ inline double add_contacts(double sum, const double* values, unsigned own) const
     {
@@ -79,8 +77,8 @@ struct ChainGraph {
         return sum;
     }
 
-    // The same where there are too many for a list, which proteins do not have. Whole
-    // numbers sum to the same in any order.
+    // The same for a residue with too many contacts for a list, which proteins do not have. The sum
+    // is in fixed point, so the order does not matter.
     __device__ inline double add_crowd(double sum, const double* values,
                                              unsigned own) const
     {
@@ -103,7 +101,7 @@ struct ChainGraph {
     }
 };
 
-// The sum of f(m) for all m below `count`, added as BLOCK threads would.
+// The sum of f(m) for all m below `count`, in the order of a block of BLOCK threads.
 template <typename Value>
 __device__ inline double sum_of(double* shared, unsigned count, Value value)
 {
@@ -114,8 +112,8 @@ __device__ inline double sum_of(double* shared, unsigned count, Value value)
     return block_sum(shared, sum);
 }
 
-// Where a chain's vector is: in shared memory, and values are kept until no other
-// thread reads the last ones.
+// The storage of a chain's vector: one vector in shared memory. Threads keep new values in
+// registers until no thread reads the old ones.
 struct SharedVector {
     static constexpr bool PACKED = true;
     double* values;
@@ -140,7 +138,7 @@ struct SharedVector {
     }
 };
 
-// Or two in global memory.
+// The storage of a long chain's vector: two vectors in global memory.
 struct GlobalVector {
     static constexpr bool PACKED = false;
     double *values, *next;
@@ -156,7 +154,7 @@ struct GlobalVector {
     }
 };
 
-// What to write of a chain.
+// The outputs for a chain.
 struct Centrality {
     const unsigned *lists, *degrees;
     float *vectors, *residual;
@@ -204,18 +202,18 @@ struct Centrality {
             const double rest = image[m] - eigenvalue * values[m];
             return rest * rest;
         });
-        // Without a C-alpha the factor is infinite.
+        // If no residue has a C-alpha, the factor is infinite.
         const bool any = factor < 1.0 / 0.0 && count > 0;
         if (threadIdx.x == 0)
             *residual = any ? float(sqrt(squares)) : null_real();
     }
 };
 
-// The eigenvector of the largest eigenvalue of each chain's contacts A, after
-// `steps` steps of A + I from a uniform vector, scaled to unit length in the end and
-// whenever values may have grown large; and the length of A v - (v . A v) v. One
-// block a chain. `scratch` has three doubles a residue, `neighbours` room for a list
-// and its length a residue.
+// Computes for each chain the eigenvector v of the largest eigenvalue of its contact matrix A:
+// `steps` steps of power iteration with A + I from a uniform vector, normalised at the end and
+// before values grow too large. Also computes the residual, the length of A v - (v . A v) v. One
+// block per chain. `scratch` is [residues, 3], and `neighbours` has room for a list and its length
+// per residue.
 KERNEL(EIGEN_THREADS)
 eigenvector(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,

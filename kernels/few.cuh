@@ -1,19 +1,20 @@
-// Which of the atoms around are within a radius of a few atoms of a residue. Floats
-// decide, but for those so near the radius that only integers can tell.
+// Finds the atoms within a radius of a few atoms of a residue. Float arithmetic decides, except for
+// distances so near the radius that exact integers are needed.
 #pragma once
 #include "gather.cuh"
 #include "vector.cuh"
 
-// How many those few are, and how far apart at most, unless it is one.
+// The largest number of these atoms, and the longest edge of the box around them if there are
+// several.
 constexpr unsigned FEW = 8;
 constexpr int FEW_EDGE = 16000;
-// More than rounding adds up to, with coordinates of at most REACH + FEW_EDGE.
+// An upper bound of the rounding errors, for coordinates of at most REACH + FEW_EDGE.
 constexpr float UNCERTAIN = 4096.0f;
 
-// What a warp has room for.
+// The number of candidates that a warp has room for.
 struct Around {
     static constexpr unsigned ROOM = 128;
-    // Places from the box's low corner on, and their squared lengths.
+    // Positions relative to the box's low corner, and their squared lengths.
     float4 candidates[ROOM];
     unsigned values[ROOM];
     uint2 places[32];
@@ -40,8 +41,8 @@ struct Few {
         }
     }
 
-    // Calls add(k, near) with 1 if the candidate is near atom k, else 0; then
-    // perhaps with what corrects it.
+    // Calls add(k, near) with 1 if the candidate is near atom k, else 0. A second call may correct
+    // the first.
     template <typename Add>
     __device__ inline void each(float4 candidate, unsigned radius, Add add) const
     {
@@ -68,10 +69,10 @@ struct Few {
     }
 };
 
-// Goes through a residue's atoms, a few at a time, and for each few through the atoms
-// around that want(at) wants: value(at) is kept of each. For each few, in order:
-// begin(), then visit(few, candidate, value) by each lane of the warp for some of
-// those around, then end(length). Without a candidate a lane visits one far away.
+// Goes through a residue's atoms in groups of a few, and for each group through the atoms around it
+// for which want(at) is true; value(at) is stored for each. Calls for each group begin(), then
+// visit(few, candidate, value), in which each lane of the warp takes other candidates, then
+// end(length). A lane without a candidate visits one that is far away.
 template <typename Want, typename Value, typename Begin, typename Visit, typename End>
 __device__ inline void each_few(Around& around, const Cells& cells, const Grid& grid,
                                 const ResidueSpan& residue, const Atom* atoms, unsigned radius,
@@ -105,7 +106,7 @@ __device__ inline void each_few(Around& around, const Cells& cells, const Grid& 
             return 0u;
         };
         begin();
-        // A little farther than the radius, as floats decide.
+        // A little more than the radius, because of rounding.
         empty(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places, itself,
                      want, keep, empty));
         end(length);

@@ -1,5 +1,5 @@
-// Trees of residues, one a cluster: a residue's parent comes before it, and a
-// root, the first of its tree, is its own.
+// Trees of residues, one for each cluster. A residue's parent has a lower index; the root is the
+// first residue of its tree and its own parent.
 #pragma once
 
 // The parent of a residue that is in no tree.
@@ -16,7 +16,7 @@ __device__ inline unsigned root_of(const volatile unsigned* parents, unsigned re
     return residue;
 }
 
-// Makes the trees of two residues one.
+// Joins the trees of two residues.
 __device__ inline void join(unsigned* parents, unsigned a, unsigned b)
 {
     a = root_of(parents, a);
@@ -26,7 +26,7 @@ __device__ inline void join(unsigned* parents, unsigned a, unsigned b)
         const unsigned parent = atomicCAS(&parents[last], last, first);
         if (parent == last)
             return;
-        // Another thread was there before.
+        // Another thread changed the parent first.
         a = first;
         b = root_of(parents, parent);
     }

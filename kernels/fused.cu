@@ -1,15 +1,16 @@
-// All kernels once more, as functions of one: each block of it takes one structure through all
-// steps of a batch, with no launches in between. The build puts their sources, compiled with FUSED,
-// before this text, and lists them as STEPS(STEP) in the order of their numbers.
+// The fused kernel calls all other kernels as device functions: each block runs all steps of a
+// batch for one structure, in a single launch. The build script puts the sources of the kernels,
+// with FUSED defined, before this text, and lists them as STEPS(STEP) in the order of their
+// numbers.
 enum Number {
 #define STEP(name) STEP_##name,
     STEPS(STEP)
 #undef STEP
 };
 
-// Addresses and numbers that the steps are called with.
+// The number of values: buffer addresses and numbers that steps take as arguments.
 constexpr unsigned VALUES = 112;
-// Bytes of a program.
+// The longest program in bytes.
 constexpr unsigned PROGRAM_MAX = 2048;
 
 template <typename T> __device__ inline T value_of(unsigned long long bits)
@@ -31,7 +32,7 @@ __device__ inline unsigned call(void (*)(Params...), Indices<At...>,
     return sizeof...(Params);
 }
 
-// Calls the function with a value for each operand; returns how many those are.
+// Calls the function with a value for each operand, and returns the number of operands.
 template <auto function, typename... Params>
 __device__ inline unsigned run(void (*signature)(Params...), const unsigned long long* values,
                                const unsigned char* operands)
@@ -39,7 +40,7 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
     return call<function>(signature, typename Count<sizeof...(Params)>::Type(), values, operands);
 }
 
-// Eight parameters, and their places among the values.
+// Eight parameters, and their indices among the values.
 #define EIGHT(v)                                                                          \
     unsigned long long v##0, unsigned long long v##1, unsigned long long v##2,            \
         unsigned long long v##3, unsigned long long v##4, unsigned long long v##5,        \
@@ -49,9 +50,9 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
     values[at + 3] = v##3, values[at + 4] = v##4, values[at + 5] = v##5,                  \
     values[at + 6] = v##6, values[at + 7] = v##7
 
-// Runs a program for each structure, one block each. The program stands in the header
-// as `length` bytes from `program` on: for each step its number, and an operand for
-// each parameter, which says which value to pass.
+// Runs a program for each structure, one block per structure. The header has the program as
+// `length` bytes from index `program` on: for each step its number and, for each parameter, an
+// operand, which is the index of the value to pass.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 fused(const unsigned* header, const StructureSpan* structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),

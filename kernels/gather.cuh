@@ -1,5 +1,5 @@
-// Atoms around a box, gathered by a warp: those of all runs of cells side by side, and
-// of them those that are near enough.
+// Gathers the atoms around a box with a warp: lays the runs of cells end to end, and keeps the
+// atoms that are near enough.
 #pragma once
 #include "cells.cuh"
 #include "work.cuh"
@@ -26,18 +26,18 @@ __device__ inline unsigned warp_or(unsigned value)
 #endif
 }
 
-// How far a value is out of 0 ... edge.
+// The distance of a value from the interval 0 ... edge.
 __device__ inline float outside(float value, float edge)
 {
     return value - fminf(fmaxf(value, 0.0f), edge);
 }
 
-// Sorted atoms of up to 32 runs, one a lane, laid end to end; empty runs come last.
+// The sorted atoms of up to 32 runs, one per lane, laid end to end; empty runs come last.
 struct Laid {
-    // Where the lane's run ends, and what leads from such a place to the cells.
+    // The end of the lane's run, and the offset from there to the sorted atoms.
     unsigned ends, to_cells, total;
 
-    // `places` is room for one a lane.
+    // `places` is [32].
     __device__ inline Laid(const Runs& runs, unsigned first, const unsigned* start, uint2* places)
     {
         unsigned begin = 0, end = 0;
@@ -50,7 +50,7 @@ struct Laid {
         }
         total = __shfl_sync(~0u, ends, 31);
         to_cells = end - ends;
-        // Runs that are empty would hide others that end where they do.
+        // Empty runs would hide others with the same end.
         const unsigned some = __ballot_sync(~0u, begin < end);
         if (begin < end)
             places[before(some)] = {ends, to_cells};
@@ -61,7 +61,7 @@ struct Laid {
         __syncwarp();
     }
 
-    // The sorted atom at place `step` + lane.
+    // The sorted atom at index `step` + lane of all runs.
     __device__ inline unsigned at(unsigned step) const
     {
         const unsigned passed = __popc(__ballot_sync(~0u, ends <= step));
@@ -72,7 +72,7 @@ struct Laid {
     }
 };
 
-// The box around atoms, one a lane.
+// The box around atoms, one per lane.
 struct Box {
     Position low, high;
 
@@ -89,12 +89,11 @@ struct Box {
     }
 };
 
-// Calls keep(place, atom, x, y, z) for every sorted atom that is within `reach` of the
-// box, some a little farther, and that want(atom) wants: x, y, z from the box's low
-// corner on, `place` counting up, and as atom what load(at) found of sorted atom `at`.
-// Returns how many. Whenever there are more than `room`, it calls full(count) before,
-// which returns how many to keep, or more than `room` to give up. `places` is room for
-// one a lane.
+// Calls keep(place, atom, x, y, z) for every sorted atom within `reach` of the box, or a little
+// farther, for which want(atom) is true. `atom` is the result of load(at) for sorted atom `at`; x,
+// y, z are relative to the box's low corner; `place` counts up. Returns their number. Before it
+// exceeds `room`, it calls full(count), which returns how many to keep, or more than `room` to
+// stop. `places` is [32].
 template <typename Load, typename Want, typename Keep, typename Full>
 __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Box& box, int reach,
                                   unsigned room, uint2* places, Load load, Want want, Keep keep,
@@ -116,7 +115,8 @@ __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Bo
             decltype(load(at)) atom{};
             bool wanted = false;
             if (step + lane() < laid.total) {
-                // Before it is known to be near, as the wait is longer than the work.
+                // Loads the atom before it is known to be near, because the latency is longer than
+                // the work.
                 atom = load(at);
                 x = float(cells.x[at] - low.x);
                 y = float(cells.y[at] - low.y);

@@ -1,9 +1,8 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// C-alphas within the radius on either side of the plane through the residue's
-// C-alpha that is normal to its direction, first above, then below; one warp a
-// residue.
+// Counts the C-alphas within the radius above and below the plane through the residue's C-alpha
+// that is normal to its direction, one warp per residue.
 KERNEL(32 * WARPS)
 half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
@@ -36,7 +35,7 @@ half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
         near = warp_sum(near);
         if (lane == 0) {
             counts[2 * own] = above;
-            // The residue itself is near, and not above.
+            // Leaves out the residue itself, which is near and not above.
             counts[2 * own + 1] = near - above - 1;
         }
     });

@@ -1,10 +1,9 @@
 #include "vector.cuh"
 #include "work.cuh"
 
-// The direction in which the residue's half sphere opens: the sum of the unit
-// vectors from the neighbouring C-alphas to its own, times the product of their
-// lengths; one thread a residue. A residue that is not linked to both neighbours
-// has none, which is NaN in x.
+// Computes the direction of each residue's upper half sphere, one thread per residue: the sum of
+// the unit vectors from the neighbouring C-alphas to its own, times the product of the lengths. x
+// is NaN for a residue that is not linked to both neighbours.
 KERNEL(256)
 half_sphere_normal_a(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, double* normals)

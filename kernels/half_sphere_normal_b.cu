@@ -1,10 +1,9 @@
 #include "vector.cuh"
 #include "work.cuh"
 
-// The direction in which the residue's half sphere opens, from C-alpha to C-beta;
-// one thread a residue. For glycine, N turned by -120 degrees about the axis from
-// C-alpha to C stands for C-beta (Hamelryck 2005, as in Biopython). Without one
-// the direction is NaN in x.
+// Computes the direction of each residue's upper half sphere, from C-alpha to C-beta, one thread
+// per residue. For glycine, C-beta is N rotated by -120 degrees about the axis from C-alpha to C
+// (Hamelryck 2005, as in Biopython). x is NaN without a C-beta.
 KERNEL(256)
 half_sphere_normal_b(const unsigned* header, const ResidueSpan* residues, const Backbone* backbones,
                      const Atom* betas, double* normals)
@@ -20,7 +19,7 @@ half_sphere_normal_b(const unsigned* header, const ResidueSpan* residues, const 
             return;
         Vector up{};
         if (residues[own].aa != 'G') {
-            // Of a side chain are those that the file has.
+            // A C-beta that the file has is of a side chain; a built one is not.
             if (present(beta) && tag_side(beta.tag))
                 up = difference(position(beta), backbone.ca);
         } else if (present(backbone.n) && present(backbone.c)) {

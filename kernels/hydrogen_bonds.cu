@@ -4,12 +4,12 @@
 
 // C-alphas of bonded residues are closer than this, in 0.001 A.
 constexpr int BOND_REACH = 9000;
-// Candidates that a warp looks at together: each takes two lanes.
+// The number of candidates that a warp takes at a time, with two lanes for each.
 constexpr unsigned PAIRS = 16;
 constexpr unsigned long long NO_BOND = ~0ull;
 
-// The two best of the bonds seen, each as its energy above the lowest possible, in
-// cal/mol, and the partner: of bonds equally strong the lower partner is better.
+// The two best bonds so far, each as its energy above the minimum in cal/mol (upper 32 bits) and
+// its partner (lower 32 bits). Of equally strong bonds the one with the lower partner is better.
 struct BestBonds {
     unsigned long long first = NO_BOND, second = NO_BOND;
 
@@ -23,8 +23,8 @@ struct BestBonds {
 // The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
 constexpr int ENERGY_MIN = -9900;
 
-// Energy of a hydrogen bond in cal/mol, rounded half away from zero where it is
-// negative: 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+// Energy of a hydrogen bond in cal/mol, rounded half away from zero where it is negative: 27.888
+// kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
 __device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Position o)
 {
     constexpr float COUPLING = -27888000.0f;
@@ -43,9 +43,9 @@ __device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Posit
     return max(int(energy - 0.5f), ENERGY_MIN);
 }
 
-// The best two acceptors of each residue's N-H and the best two donors to its O, one
-// warp a residue. Even lanes have it give a bond, odd lanes take one. A residue's
-// N-H and the O of the one before it are never bonded.
+// Finds the best two acceptors of each residue's N-H and the best two donors to its O, one warp per
+// residue. In even lanes the residue is the donor, in odd lanes the acceptor. A residue's N-H and
+// the O of the one before it are never bonded.
 KERNEL(32 * WARPS)
 hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
                const Atom* atoms, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,

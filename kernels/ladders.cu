@@ -1,12 +1,12 @@
 #include "dssp.cuh"
 #include "work.cuh"
 
-// Residues without a bridge, within a ladder, are fewer than this on a strand.
+// Fewer residues than this in a row have no bridge within a ladder.
 constexpr int GAP_MAX = 6;
 // A bulge has fewer residues than this on one strand.
 constexpr int BULGE_MAX = 3;
-// The bit of a residue's marks that says that the ladder of its bridge 0 is part of
-// an earlier one; the others follow.
+// The bit of a residue's marks for bridge 0: the ladder that begins with it was joined to an
+// earlier one. The bits for its other bridges follow.
 constexpr unsigned JOINED_SHIFT = 8;
 
 // Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -31,7 +31,7 @@ struct Ladders {
         return false;
     }
 
-    // Whether a ladder begins with bridge `which` of residue i, towards a later one.
+    // Whether a ladder begins with bridge `which` of residue i, and the partner is a later residue.
     __device__ inline bool begins(int i, unsigned which, Ladder& ladder) const
     {
         const unsigned bridge = bridges[i].of[which];
@@ -70,7 +70,7 @@ struct Ladders {
             && are_joined(ladder.i_end + 1, next.i) && are_joined(end + 1, begin);
     }
 
-    // Joins the first ladder that a bulge separates from this one, if there is one.
+    // Joins the first ladder that is separated by a bulge, if there is one.
     __device__ inline bool join_next(Ladder& ladder) const
     {
         const int last = min(ladder.i_end + GAP_MAX, end);
@@ -94,7 +94,7 @@ struct Ladders {
         return false;
     }
 
-    // Only this thread sets the bit, but past its own cache.
+    // Only this thread sets the bit, but with an atomic in L2, so the read bypasses L1.
     __device__ inline bool is_joined(int i, unsigned which) const
     {
         return __ldcg(&marks[i]) >> (JOINED_SHIFT + which) & 1u;
@@ -119,11 +119,10 @@ struct Ladders {
     }
 };
 
-// Marks the residues of ladders: of one bridge, or of more, with the residues of its
-// bulges. Ladders join in the order of their first residues, each with all that it
-// can. Ladders whose first strands are GAP_MAX apart have nothing to do with each
-// other; so the thread of the first residue of each such group, of which no residue
-// has a gap before it, goes through the group. marks[] begins at zeros.
+// Marks the residues of ladders of one bridge, and of ladders of more bridges with their bulges.
+// Ladders are joined in the order of their first residues, each with all ladders that it can join.
+// Ladders whose first strands are GAP_MAX apart cannot join, so they form independent groups; the
+// thread of a group's first residue processes the group. marks[] starts zeroed.
 KERNEL(128)
 ladders(const unsigned* header, const StructureSpan* structures, const float4* hydrogens,
         const Bridges* bridges, unsigned* marks /* updated */)

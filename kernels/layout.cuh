@@ -1,24 +1,24 @@
-// What the host packs and every kernel reads. src/features/layout.rs and grid.rs
-// are the other side; both assert the sizes.
+// The structs that the host packs and kernels read. src/features/layout.rs and grid.rs have the
+// same structs; all files assert the sizes.
 #pragma once
 
-// Totals of the batch along each axis, in the header.
+// Indices of the batch's totals along each axis in the header.
 enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS, AXES };
 
-// A position in 0.001 A. A missing one has MISSING in all three, which is far
-// enough from every real one (at most 100,000,000 from the origin) to be within
-// no cutoff, and near enough that differences do not overflow.
+// A position in 0.001 A. A missing position has MISSING in all three coordinates. That is farther
+// from every real position (at most 100,000,000 from the origin) than any cutoff, and near enough
+// that differences do not overflow.
 struct Position { int x, y, z; };
 static_assert(sizeof(Position) == 12, "three packed ints");
 constexpr int MISSING = 2000000000;
 
-// An atom: its position in 0.001 A, and its tag; all zeros where there is none.
+// An atom: its position and its tag; all zeros if there is none.
 using AtomTag = unsigned;
 struct alignas(16) Atom { int x, y, z; AtomTag tag; };
 static_assert(sizeof(Atom) == 16, "one 16-byte load");
 
-// A tag: radius in 0.001 A (11 bits, never 0), whether of a side chain, whether
-// polar, chain in the batch (19 bits).
+// The properties of an atom: radius in 0.001 A (11 bits, never 0), whether it is of a side chain,
+// whether it is polar, chain in the batch (19 bits).
 __device__ inline bool present(Atom atom) { return atom.tag != 0; }
 __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 constexpr unsigned TAG_SIDE = 1u << 11, TAG_POLAR = 1u << 12;
@@ -27,7 +27,7 @@ __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
 constexpr unsigned CHAINS_MAX = 1u << 19;
 __device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13 == 0; }
 
-// The backbone of a residue, each atom present or not.
+// The backbone of a residue; each atom may be missing.
 struct alignas(16) Backbone { Position n, ca, c, o; };
 static_assert(sizeof(Backbone) == 48, "three 16-byte loads");
 
@@ -40,14 +40,14 @@ struct alignas(16) ResidueSpan {
 static_assert(sizeof(ResidueSpan) == 16, "one 16-byte load");
 constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4;
 
-// Whether a residue of the batch's `count` is there and linked to the one before it.
+// Whether a residue of the batch's `count` residues exists and is linked to the one before it.
 __device__ inline bool linked(const ResidueSpan* residues, unsigned count, unsigned at)
 {
     return at > 0 && at < count && (residues[at].flags & LINKED)
         && residues[at - 1].structure == residues[at].structure;
 }
 
-// Cubic cells over one structure, of an edge of 2^shift; see grid.rs.
+// A grid of cubic cells over one structure, with an edge of 2^shift; see src/features/grid.rs.
 struct Grid {
     int x, y, z;
     unsigned first;
@@ -56,7 +56,7 @@ struct Grid {
 };
 static_assert(sizeof(Grid) == 32, "eight words");
 
-// One structure of the batch; `predicted` is not 0 where its B factors are pLDDT.
+// One structure of the batch; `predicted` is not 0 if its B factors are pLDDT.
 struct alignas(16) StructureSpan {
     unsigned residue_start, residue_count, atom_start, atom_count, chain_start, chain_count;
     unsigned predicted, tile_start;
@@ -69,8 +69,8 @@ constexpr unsigned TILE = 128;
 struct alignas(16) Tile { unsigned residue_start, residue_count, first, count; };
 static_assert(sizeof(Tile) == 16, "one 16-byte load");
 
-// The residues of one chain, as members[member_start ...]: residues of the batch
-// in the chain's order.
+// The residues of one chain, as members[member_start ...]: residues of the batch in the chain's
+// order.
 struct alignas(16) ChainSpan { unsigned structure, member_start, count, unused; };
 static_assert(sizeof(ChainSpan) == 16, "one 16-byte load");
 
@@ -81,12 +81,12 @@ __device__ inline double null_double() { return __longlong_as_double(0x7ff800000
 
 __device__ inline bool present(Position p) { return p.x != MISSING; }
 
-// Differences beyond this are taken for this, so that the sum of three squares
-// fits 32 bits; cutoffs are below it.
+// Larger differences of coordinates are clamped to this, so that the sum of three squares fits 32
+// bits; cutoffs are below it.
 constexpr int REACH = 37000;
 
-// The squared length of a difference of positions, exactly where it is less than
-// REACH^2, and larger than any cutoff's square elsewhere.
+// The squared length of a difference of positions. It is exact below REACH^2, and otherwise larger
+// than any cutoff's square.
 __device__ inline unsigned squared(int dx, int dy, int dz)
 {
     unsigned x = min(abs(dx), REACH);
@@ -103,7 +103,7 @@ template <typename T> __device__ inline T warp_sum(T value)
     return value;
 }
 
-// The largest of the warp, for all of its threads.
+// The maximum over the warp, for all of its threads.
 __device__ inline float warp_max(float value)
 {
     for (unsigned stride = 16; stride > 0; stride /= 2)

@@ -1,10 +1,10 @@
 #include "work.cuh"
 
-// The bits of a number of 16 bits; NVRTC has no header for its type.
+// The bits of a 16-bit float, because NVRTC has no header for the type.
 using nv_bfloat16 = unsigned short;
 
-// The nearest of bf16, the upper half of a float, halves to even; one NaN. The oldest
-// cards that code is made for have no instruction for it.
+// Rounds to bf16, the upper half of a float: to nearest, ties to even; every NaN becomes the same
+// one. The oldest supported GPUs have no instruction for this.
 __device__ inline unsigned short bf16_of(float value)
 {
     if (isnan(value))
@@ -13,7 +13,7 @@ __device__ inline unsigned short bf16_of(float value)
     return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// Reals of residues as bf16: `values` a residue, side by side.
+// Rounds results, [residues, values], to bf16; one thread per residue.
 KERNEL(256)
 narrow_bf16(const unsigned* header, const float* wide, nv_bfloat16* narrow, unsigned values)
 {

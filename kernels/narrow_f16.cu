@@ -1,9 +1,9 @@
 #include "work.cuh"
 
-// The bits of a number of 16 bits; NVRTC has no header for its type.
+// The bits of a 16-bit float, because NVRTC has no header for the type.
 using half = unsigned short;
 
-// The nearest of f16, halves to even, infinity beyond the largest; one NaN.
+// Rounds to f16: to nearest, ties to even; every NaN becomes the same one.
 __device__ inline unsigned short f16_of(float value)
 {
     if (isnan(value))
@@ -13,7 +13,7 @@ __device__ inline unsigned short f16_of(float value)
     return bits;
 }
 
-// Reals of residues as f16: `values` a residue, side by side.
+// Rounds results, [residues, values], to f16; one thread per residue.
 KERNEL(256)
 narrow_f16(const unsigned* header, const float* wide, half* narrow, unsigned values)
 {

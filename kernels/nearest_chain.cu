@@ -1,17 +1,18 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// Beyond this the nearest atom of another chain is not looked for, in 0.001 A. It
-// is first looked for nearby.
+// The search for the nearest atom of another chain ends at this distance, in 0.001 A. A short
+// search comes first.
 constexpr int CHAIN_REACH = 12000, CHAIN_NEARBY = 5000;
 
-// Squared distance and chain of an atom, which are compared together.
+// The squared distance of an atom and its chain as one number, so that of equal distances the lower
+// chain is less.
 typedef unsigned long long Nearest;
 constexpr Nearest NOTHING = ~0ull;
 
-// The nearest atom of another chain to any of a residue's atoms, which lie in the
-// box from low to high, by a warp; exact if it is within `reach`. Cells that hold
-// the residue's own chain alone are passed over.
+// The atom of another chain that is nearest to any of a residue's atoms, which lie in the box from
+// low to high. All threads of the warp call. Exact if the distance is within `reach`. Skips cells
+// that hold only the residue's own chain.
 __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
                                          const unsigned* ranges, const ResidueSpan& residue,
                                          const Atom* atoms, Position low, Position high,
@@ -22,7 +23,7 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
                     {high.x + reach, high.y + reach, high.z + reach});
     Nearest nearest = NOTHING;
     for (unsigned base = 0; base < runs.count; base += 32) {
-        // Each lane looks through a run for the cells that hold other chains.
+        // Each lane searches a run for the cells that hold other chains.
         unsigned first = 0, end = 0;
         if (base + lane < runs.count) {
             unsigned cell, last;
@@ -60,9 +61,8 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
     return nearest;
 }
 
-// The nearest atom of another chain to any of a residue's: its distance in A, then
-// whether that is below the cutoff, and its chain, of equally near ones the first;
-// one warp a residue.
+// Finds for each residue the nearest atom of another chain, one warp per residue. Writes its
+// distance in A, whether that is below the cutoff, and its chain; of equally near chains the first.
 KERNEL(32 * WARPS)
 nearest_chain(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
               const Atom* atoms, CELL_PARAMS, const unsigned* ranges, float* distances,

@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// The pLDDT of each residue, one thread a residue: of predicted models the B factor
-// of the C-alpha, of others null.
+// Writes the pLDDT of each residue, one thread per residue: the B factor of the C-alpha in
+// predicted models, null in others.
 KERNEL(256)
 plddt(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
       const float* b, float* values)

@@ -1,8 +1,8 @@
 #include "few.cuh"
 #include "work.cuh"
 
-// Mean and largest cx over a residue's atoms: the free over the filled volume of
-// the sphere around an atom (Pintar et al. 2002), both in A^3; one warp a residue.
+// Computes the mean and the largest cx over each residue's atoms, one warp per residue. cx is the
+// ratio of free to filled volume in the sphere around an atom (Pintar et al. 2002).
 KERNEL(32 * WARPS, 5)
 protrusion(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
            const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, double sphere_volume,

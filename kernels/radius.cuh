@@ -2,17 +2,17 @@
 #pragma once
 #include "work.cuh"
 
-// The whole number at or below sum / count.
+// sum / count, rounded down.
 __device__ inline long long floor_mean(long long sum, long long count)
 {
     return sum / count - (sum % count < 0);
 }
 
-// Root mean square distance of atoms, all of one weight, from their mean, in A.
-// `for_each` calls what it is given with each present atom of the thread.
+// The root mean square distance of atoms from their mean, in A, without weights. `for_each(f)`
+// calls f with each present atom of the thread.
 //
-// All sums are of whole numbers, about the whole number below the mean, so that
-// neither the atoms' order nor where they lie changes a bit.
+// All sums are of integers, relative to the mean rounded down, so that neither the order of atoms
+// nor a translation changes a bit.
 template <typename ForEach>
 __device__ inline float radius_of_atoms(ForEach for_each)
 {

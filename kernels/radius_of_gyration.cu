@@ -1,8 +1,8 @@
 #include "radius.cuh"
 #include "work.cuh"
 
-// Radius of gyration in A, one block a structure. `axis` says whether the atoms are
-// all of a structure's or one a residue; missing ones are skipped.
+// Computes the radius of gyration of each structure in A, one block per structure. `axis` is ATOMS
+// for all atoms, and RESIDUES for one atom per residue; missing atoms are skipped.
 KERNEL(BLOCK)
 radius_of_gyration(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
                    float* radii, unsigned axis)

@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// The mean difference over all contacts, over the number of residues; one block a
-// chain or a structure, as `axis` says.
+// Computes the mean sequence separation over all contacts, divided by the number of residues; one
+// block per chain or per structure, by `axis`.
 KERNEL(BLOCK)
 relative_contact_order(const unsigned* header, const StructureSpan* structures,
                        const ChainSpan* chains, const unsigned* members,

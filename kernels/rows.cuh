@@ -2,8 +2,8 @@
 #pragma once
 #include "work.cuh"
 
-// The rows of unit `own` of CHAINS or STRUCTURES, by `axis`:
-// for (unsigned k = 0; k < rows.count; ++k) rows[k].
+// The residues of unit `own` of CHAINS or STRUCTURES, by `axis`: for (unsigned k = 0; k <
+// rows.count; ++k) rows[k].
 struct Rows {
     unsigned start, count;
     const unsigned* members;
@@ -17,7 +17,7 @@ struct Rows {
         members = of_chain ? all_members : nullptr;
     }
 
-    // Row k as a residue of the batch.
+    // Residue k as an index in the batch.
     __device__ inline unsigned operator[](unsigned k) const
     {
         return members ? members[start + k] : start + k;

@@ -2,16 +2,16 @@
 
 constexpr int RSA_WINDOW = 25;
 
-// Largest areas by one-letter code from A in A^2 (Tien et al. 2013, theoretical);
-// 0 where there is none.
+// Theoretical largest areas in A^2, by one-letter code from A on (Tien et al. 2013); 0 for a letter
+// that is no residue.
 __device__ const float RSA_AREA_MAX[26] = {
     129, 0,   167, 193, 223, 240, 104, 224, 197, 0, 236, 201, 224,
     195, 0,   159, 225, 274, 155, 172, 0,   174, 285, 0, 263, 0,
 };
 
-// Areas relative to their maximum, and their means over a window along the chain,
-// which is reflected at its ends; one block a chain. areas[] has three values a
-// residue, of which the first counts.
+// Computes areas relative to their maximum, and their means over a window along the chain, which is
+// reflected at its ends; one block per chain. areas[] is [residues, 3]; only the first value of a
+// residue is used.
 KERNEL(BLOCK)
 rsa(const unsigned* header, const ResidueSpan* residues, const ChainSpan* chains,
     const unsigned* members, const float* areas, float* relative)

@@ -1,8 +1,8 @@
 #include "shrake_rupley.cuh"
 #include "work.cuh"
 
-// Areas of residues in the model; one warp a residue. The test points stand in
-// the header from `first` on, their x before their y and z.
+// Computes the areas of residues in the model, one warp per residue. The header has the test points
+// from index `first` on: x of all points, then y, then z.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 sasa(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
      const Atom* atoms, CELL_PARAMS, float* areas, unsigned first, unsigned points, unsigned probe)

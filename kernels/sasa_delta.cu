@@ -1,8 +1,8 @@
 #include "shrake_rupley.cuh"
 #include "work.cuh"
 
-// Areas of residues in the model, as sasa, and what other chains bury of them; one
-// warp a residue.
+// Computes the areas of residues in the model, as sasa does, and the areas that other chains bury;
+// one warp per residue.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 sasa_delta(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
            const Atom* atoms, CELL_PARAMS, float* areas, float* deltas, unsigned first,

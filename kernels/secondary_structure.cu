@@ -2,10 +2,10 @@
 #include "dssp.cuh"
 #include "work.cuh"
 
-// What is decided of a residue depends on those at most so far away.
+// A residue's state depends on residues at most this far away in the sequence.
 constexpr unsigned HALO = 10;
 
-// What is known of each residue, by bits.
+// Bits for the properties of a residue.
 enum Known { COMPLETE, IS_JOINED, BOND_3, BOND_4, BOND_5, STRAND, BRIDGE, BEND, POLYPROLINE };
 
 // States in the order of the columns' texts.
@@ -19,8 +19,8 @@ struct Neighbourhood {
 
     __device__ inline bool is_joined(unsigned at) const { return joined(hydrogens, end, at); }
 
-    // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
-    // and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
+    // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2.
+    // C-alphas in one place are a turn of 90 degrees, as in DSSP.
     __device__ inline bool is_bend(unsigned at) const
     {
         constexpr double COS_70 = 0.3420201433256687;
@@ -33,7 +33,7 @@ struct Neighbourhood {
         return dot(in, out) < COS_70 * lengths || lengths == 0.0;
     }
 
-    // Whether phi is -75 and psi 145 degrees, within 29.
+    // Whether phi is within 29 degrees of -75, and psi within 29 degrees of 145.
     __device__ inline bool is_polyproline(unsigned at) const
     {
         if (!is_joined(at) || !is_joined(at + 1))
@@ -54,7 +54,7 @@ struct Neighbourhood {
     }
 };
 
-// Bits of a mask and of the `length` - 1 residues after each.
+// The bits of a mask, and the `length` - 1 bits after each.
 __device__ inline unsigned spread(unsigned mask, unsigned length)
 {
     unsigned all = mask;
@@ -63,7 +63,7 @@ __device__ inline unsigned spread(unsigned mask, unsigned length)
     return all;
 }
 
-// Bits of those residues that are set with all `length` - 1 after them.
+// The bits of a mask that are followed by `length` - 1 set bits.
 __device__ inline unsigned all_set(unsigned mask, unsigned length)
 {
     unsigned all = mask;
@@ -72,18 +72,18 @@ __device__ inline unsigned all_set(unsigned mask, unsigned length)
     return all;
 }
 
-// The state of residue HALO, of masks over the residues around it.
+// The state of residue HALO. The masks cover the residues around it.
 __device__ inline State state_of(const unsigned (&known)[POLYPROLINE + 1])
 {
-    // Residues where a helix of `stride` residues a turn begins: they accept from
-    // the residue so far ahead.
+    // Residues where a turn of `stride` residues begins: they accept a bond from the residue
+    // `stride` after them.
     const auto starts = [&](unsigned bonds, unsigned stride) {
         return bonds >> stride & all_set(known[IS_JOINED] >> 1, stride);
     };
     const unsigned start3 = starts(known[BOND_3], 3);
     const unsigned start4 = starts(known[BOND_4], 4);
     const unsigned start5 = starts(known[BOND_5], 5);
-    // Two turns in a row make a helix of what they share.
+    // Two consecutive turns make a helix of the residues that they share.
     const unsigned helix4 = spread(start4 & start4 << 1, 4);
     const unsigned sheet = (known[STRAND] | known[BRIDGE]) & ~helix4;
     const unsigned helix3 = spread(start3 & start3 << 1 & all_set(~(helix4 | sheet), 3), 3);
@@ -107,8 +107,8 @@ __device__ inline Class class_of(State state)
         : state == LADDER || state == SINGLE_BRIDGE ? SHEET : COIL;
 }
 
-// The secondary structure of each residue, in eight or nine states and in three; one
-// thread a residue. Null where a backbone atom is missing.
+// Assigns the secondary structure of each residue, in eight or nine states and in three classes;
+// one thread per residue. Null if a backbone atom is missing.
 KERNEL(BLOCK)
 secondary_structure(const unsigned* header, const StructureSpan* structures,
                     const ResidueSpan* residues, const Backbone* backbone,

@@ -1,52 +1,51 @@
-// What sasa.cu and sasa_delta.cu share.
+// The Shrake-Rupley algorithm, which sasa.cu and sasa_delta.cu share.
 //
-// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with
-// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
-// rest is rounded operation by operation, alike on all machines; so are the
-// counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
-// bury nothing. Of atoms of one radius at one place the first alone has open
-// points. Areas are sums of n R^2 in integers, which do not depend on the order.
+// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
+// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
+// the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury nothing, so
+// it does not matter which of them are tested. Of atoms of equal radius and position only the first
+// has open points. Areas are sums of n R^2 in integers, which do not depend on the order.
 #pragma once
 #include "gather.cuh"
 
 namespace shrake_rupley {
 
-// One warp a block: none waits for the others' ends.
+// One warp per block, so that no warp waits for others to end.
 constexpr unsigned THREADS = 32;
-// Blocks of a multiprocessor: as many as there are registers without spilling.
+// Blocks per multiprocessor: as many as the registers allow without spilling.
 [[maybe_unused]] constexpr unsigned RESIDENT = 24;
 // The largest radius of an atom in 0.001 A.
 constexpr int RADIUS_MAX = 1900;
-// The longest edge of the box around atoms that search their neighbours together.
+// The longest edge of the box around a group of atoms. The neighbours of a group are searched
+// together.
 constexpr int GROUP_EDGE = 10000;
-// Searches reach this much farther than the farthest neighbour, which is more than
-// rounding takes away.
+// Searches reach this much beyond the farthest neighbour, which is more than the rounding errors.
 constexpr int SLACK = 1;
-// A half space whose plane is nearer to the atom than this comes first: some ten
-// neighbours of an atom, which bury nine of ten points.
+// A half space whose plane is nearer to the atom than this is near. An atom has about ten near
+// ones, which bury nine of ten points, so they are tested first.
 constexpr float NEAR = 2440.0f;
-// Candidates that a warp has room for, whole steps of a warp, and half spaces, a power
-// of two. In proteins, a residue of a thousand has more of the first, and no atom of the
-// second.
+// The numbers of candidates (a multiple of the warp size) and of half spaces (a power of two) that
+// a warp has room for. In proteins one residue of a thousand has more candidates, and no atom more
+// half spaces.
 constexpr unsigned CANDIDATES = 224, HALF_SPACES = 128;
-// Points of a lane that are looked at together, and of the warp.
+// The number of points that a lane tests together, and that the warp does.
 constexpr unsigned SLOTS = 4, TOGETHER = 32 * SLOTS;
 
 // A warp's shared memory.
 struct Workspace {
-    // Places from the box's low corner on, and squared radii; negative if of
-    // another chain.
+    // Positions relative to the box's low corner, and squared radii, which are negative for atoms
+    // of another chain.
     float4 candidates[CANDIDATES];
     // u . d + t >= 0: d and t; near ones from the front, far ones from the back.
     float4 half_spaces[HALF_SPACES];
-    // Which atoms the candidates are.
+    // The indices of the candidates.
     unsigned sources[CANDIDATES];
     // Points of a block that are still open.
     unsigned char living[TOGETHER];
 };
 
-// What a warp knows of the residue whose atoms it takes: among it the test points, x
-// of all before y and z, and the probe's radius.
+// A warp's inputs for its residue, among them the test points (x of all points, then y, then z) and
+// the probe's radius.
 struct Context {
     Workspace& work;
     const Cells& cells;
@@ -56,13 +55,13 @@ struct Context {
     unsigned count;
     int probe;
 
-    // How far a neighbour may be.
+    // The largest distance of a neighbour.
     __device__ inline int reach() const { return 2 * (RADIUS_MAX + probe) + SLACK; }
 };
 
-// Collects what may be a neighbour of atoms in a box, and returns how many. Whenever
-// there is no room for more, it calls full(count), which returns how many to keep, or
-// more than there is room for, to give up.
+// Collects the atoms that may be neighbours of the atoms in a box, and returns their number. If
+// there is no room for more, it calls full(count), which returns how many to keep, or more than the
+// room to stop.
 template <bool BY_CHAIN, typename Full>
 __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full full)
 {
@@ -78,8 +77,8 @@ __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full 
                   [](uint2) { return true; }, keep, full);
 }
 
-// An atom as its neighbours see it: its place from the box's low corner on, R^2, and
-// 1 / (2 R) for its radius R.
+// The atom whose points are tested: its position relative to the box's low corner, R^2, and 1 / (2
+// R), where R is its radius.
 struct Center { float x, y, z, radius2, inverse; };
 
 // Half spaces in the workspace: near ones from the front, far ones from the back.
@@ -89,7 +88,7 @@ struct Listed {
     __device__ inline bool fit() const { return near + far <= HALF_SPACES; }
 };
 
-// Fills the last step of candidates up with one that is nobody's neighbour.
+// Pads the candidates to whole steps with one that is no atom's neighbour.
 __device__ inline void fill_up(const Context& c, unsigned candidates)
 {
     const unsigned place = candidates / 32 * 32 + lane();
@@ -98,9 +97,9 @@ __device__ inline void fill_up(const Context& c, unsigned candidates)
     __syncwarp();
 }
 
-// Makes half spaces of candidates first ... < last, whole steps, for atom `own`; where
-// BY_CHAIN, of those of its own chain, or of the others. More than there is room for
-// overwrite each other.
+// Computes the half spaces of candidates first ... < last, which are whole steps, for atom `own`.
+// If BY_CHAIN, only of candidates of its own chain, or only of other chains. Half spaces beyond the
+// room overwrite each other.
 template <bool BY_CHAIN>
 __device__ inline Listed find(const Context& c, const Center& center, unsigned own, bool others,
                               unsigned first, unsigned last)
@@ -117,7 +116,7 @@ __device__ inline Listed find(const Context& c, const Center& center, unsigned o
         t = __fmaf_rn(-x, x, t);
         t = __fmaf_rn(-y, y, t);
         t = __fmaf_rn(-z, z, t) * center.inverse;
-        // Not the atom itself, nor a later one of the same radius at the same place.
+        // Leaves out the atom itself, and a later one of the same radius at the same position.
         const bool apart = (__float_as_uint(x) | __float_as_uint(y) | __float_as_uint(z)
                             | __float_as_uint(t)) != 0;
         bool wanted = (t > farthest) & (apart | (source < own));
@@ -137,8 +136,8 @@ __device__ inline Listed find(const Context& c, const Center& center, unsigned o
     return {near, HALF_SPACES - 1 - far};
 }
 
-// The bits of u . d + t, which is less than 0 outside of the half space. It is never a
-// negative zero: t begins as a positive one at least, and sums that cancel are positive.
+// The bits of u . d + t, which is negative outside of the half space. It is never a negative zero:
+// t is none, and terms that cancel give a positive zero.
 __device__ inline unsigned depth(float4 h, float x, float y, float z)
 {
     return __float_as_uint(__fmaf_rn(x, h.x, __fmaf_rn(y, h.y, __fmaf_rn(z, h.z, h.w))));
@@ -160,8 +159,8 @@ struct Points {
     }
 };
 
-// Holds a block of points against the near half spaces, and lists those that none
-// buries; returns how many.
+// Tests a block of points against the near half spaces, lists the open ones, and returns their
+// number.
 __device__ inline unsigned near_pass(const Context& c, const Points& points, unsigned block,
                                      unsigned near)
 {
@@ -191,9 +190,9 @@ __device__ inline unsigned near_pass(const Context& c, const Points& points, uns
     return living;
 }
 
-// Holds the listed points of a block against half spaces begin ... < end, several a
-// lane's point at a time where there are few points; returns how many none buries.
-// Where KEEP, they are listed then.
+// Tests the listed points of a block against half spaces begin ... < end, and returns the number of
+// open ones. If there are few points, several lanes share a point. If KEEP, it lists the open
+// points.
 template <bool KEEP>
 __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigned living,
                                        unsigned begin, unsigned end)
@@ -201,7 +200,7 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
     unsigned kept = 0;
     for (unsigned first = 0; first < living; first += 32) {
         const unsigned count = min(32u, living - first);
-        // The logarithm of the lanes from one half space to the next.
+        // The binary logarithm of the number of lanes from one half space to the next.
         const unsigned shift = 32 - __clz(count - 1), stride = 32u >> shift;
         const unsigned place = lane() & ((1u << shift) - 1);
         const unsigned point = c.work.living[first + min(place, count - 1)];
@@ -226,12 +225,12 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
     return kept;
 }
 
-// Open points of an atom: that its own chain leaves open, and that all do.
+// Numbers of an atom's points that its own chain does not bury, and that no chain buries.
 struct Open { unsigned alone, model; };
 
-// The open points of an atom whose candidates are all in the workspace; `points` are
-// those of the first block where there is no other. Returns false if the atom has too
-// many neighbours.
+// Counts the open points of an atom whose candidates are all in the workspace. `points` are the
+// points of the first block, if there is only one. Returns false if the atom has too many
+// neighbours.
 template <bool BY_CHAIN>
 __device__ inline bool open_points(const Context& c, Points& points, const Center& center,
                                    unsigned own, unsigned candidates, Open& open)
@@ -258,8 +257,7 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
     return true;
 }
 
-// The same for an atom with any number of neighbours: the workspace is filled and
-// emptied again and again.
+// The same for an atom with any number of neighbours, with several passes over the workspace.
 template <bool BY_CHAIN>
 __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                                      const Center& center, unsigned own, Position position)
@@ -292,13 +290,13 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
 // The lanes that hold the areas of a residue.
 enum Kind { ALL, SIDE, POLAR, DELTA };
 
-// The areas of one residue, each for the lane of its kind, in squared 0.001 A of a
-// point; a warp together. Where BY_CHAIN is false, all chains are one.
+// The areas of one residue, in units of 1e-6 A^2 per point; each lane of a kind of area gets that
+// area. All threads of the warp call. If BY_CHAIN is false, all chains are treated as one.
 template <bool BY_CHAIN>
 __device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
                                                    const Atom* atoms)
 {
-    // What a tag must have for this lane's kind.
+    // The bits that an atom's tag needs for this lane's kind of area.
     const unsigned needed = lane() == SIDE ? TAG_SIDE : lane() == POLAR ? TAG_POLAR : 0;
     unsigned long long area = 0;
     Points points;
@@ -341,7 +339,7 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
             if ((tag & needed) == needed)
                 area += (unsigned long long)(milli * milli) * count;
             if (is_crowded) {
-                // The group's candidates are gone.
+                // The group's candidates were overwritten.
                 ++k;
                 break;
             }
@@ -351,7 +349,7 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
     return area;
 }
 
-// An area in A^2; null where there is no atom.
+// An area in A^2; null for a residue without atoms.
 __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& residue,
                                   unsigned points)
 {
@@ -359,7 +357,7 @@ __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& re
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 
-// Writes the areas of each residue, and where BY_CHAIN what other chains bury.
+// Writes the areas of each residue and, if BY_CHAIN, the areas that other chains bury.
 template <bool BY_CHAIN>
 __device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
                                    const ResidueSpan* residues, const Atom* atoms,

@@ -1,21 +1,22 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// A sum of weights counts in units of 2^-WEIGHT_BITS.
+// Weights are added in fixed point, in units of 2^-WEIGHT_BITS.
 constexpr int WEIGHT_BITS = 42;
 
 // The power of two that makes a value less than 2^42.
 __device__ inline double scale_of(float value)
 {
-    // Every float is a normal double: its exponent stands in these bits, 1023 for 2^0.
+    // Every float other than 0 is a normal double. Its exponent is in these bits, where 1023 means
+    // 2^0.
     const long long exponent = __double_as_longlong(double(value)) >> 52;
     return exponent == 0 ? 1.0 : __longlong_as_double((1023 + 41 + 1023 - exponent) << 52);
 }
 
-// The mean of a channel over the C-alphas within the radius of a residue's, itself
-// not among them, weighted by 1/d on request; one warp a residue. Sums are whole
-// numbers, so that their order does not matter, in units that follow from the
-// largest of the values, so that no other does either.
+// Computes for each residue the mean of a channel over the other residues whose C-alphas are within
+// the radius, weighted by 1/d on request; one warp per residue. Sums are in fixed point, so that
+// they do not depend on the order. The scale follows from the largest value of these residues
+// alone.
 KERNEL(32 * WARPS)
 smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,

@@ -1,8 +1,8 @@
 #include "rows.cuh"
 #include "work.cuh"
 
-// The sum of the rows that have a value, the first of `stride` a row, or their
-// mean; one block a chain or a structure, as `axis` says.
+// Computes the sum or the mean of the residues that have a value; one block per chain or per
+// structure, by `axis`. values[] is [residues, stride]; only the first value of a residue is used.
 KERNEL(BLOCK)
 sum_of_rows(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const unsigned* members, const float* values, float* sums, unsigned axis,

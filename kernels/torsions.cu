@@ -1,9 +1,9 @@
 #include "angles.cuh"
 #include "work.cuh"
 
-// The backbone's torsions in degrees, one thread a residue: phi of C(i-1), N, CA,
-// C; psi of N, CA, C, N(i+1); omega of CA, C, N(i+1), CA(i+1). Null across a break
-// and where an atom is missing.
+// Computes the torsions of the backbone in degrees, one thread per residue: phi of C(i-1), N, CA,
+// C; psi of N, CA, C, N(i+1); omega of CA, C, N(i+1), CA(i+1). Null across a chain break, and if an
+// atom is missing.
 KERNEL(256)
 torsions(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
          float* angles)

@@ -1,5 +1,5 @@
-// Exact differences of positions, in double precision; src/features/cpu/vector.rs
-// is the other side.
+// Exact differences of positions, in double precision. The CPU version is
+// src/features/cpu/vector.rs.
 #pragma once
 #include "layout.cuh"
 

@@ -1,16 +1,16 @@
 #include "work.cuh"
 
-// Terms that are added in single precision before they go into the double sum:
-// few enough that the rounding stays below 2e-6 of the sum.
+// Number of terms that are added in single precision before they are added to the sum in double
+// precision: few enough that the rounding error stays below 2e-6 of the sum.
 constexpr unsigned GROUP = 32;
 static_assert(TILE % GROUP == 0, "groups start at the same residues in every tile");
 
-// A group's sum of 1/d^2 over distances of at least 0.001 A is below this.
+// Upper limit of a group's sum of 1/d^2, for distances of at least 0.001 A.
 constexpr float SUM_MAX = 2.0f * GROUP;
 
-// 1/x to 6e-7, in operations that a CPU does to the last bit alike: a guess from
-// the bits, and two steps of Newton's whose constants spread the error evenly.
-// What it makes of 0 is not below SUM_MAX.
+// 1/x with an error of up to 6e-7, in operations whose results are bit-identical on a CPU: a guess
+// from the bits, and two Newton steps whose constants spread the error evenly. The result for 0 is
+// not below SUM_MAX.
 __device__ inline float reciprocal(float x)
 {
     const float guess = __uint_as_float(0x7ee80000u - __float_as_uint(x));
@@ -18,9 +18,8 @@ __device__ inline float reciprocal(float x)
     return __fmaf_rn(better, __fmaf_rn(-x, better, 1.0000005f), better);
 }
 
-// A C-alpha that others are measured from: from the corner of the structure's
-// grid in floats where the grid is so small that they are exact, else as it is;
-// w is 1 where there is one.
+// The position of a C-alpha: in floats relative to the corner of the structure's grid if the grid
+// is so small that they are exact, otherwise as integers. w is 1 if the C-alpha is present.
 template <bool COMPACT> __device__ inline int4 place(Atom atom, const Grid& grid)
 {
     const int there = __float_as_int(present(atom) ? 1.0f : 0.0f);
@@ -45,7 +44,7 @@ template <bool COMPACT> __device__ inline float squared_distance(int4 a, int4 b)
     return __fmaf_rn(z, z, __fmaf_rn(y, y, x * x));
 }
 
-// A group's sum where a distance is 0, which is counted and no term.
+// A group's sum if a distance is 0: such pairs are counted instead of added.
 template <bool COMPACT>
 __device__ inline float careful_sum(int4 own, const int4* group, unsigned& coincident)
 {
@@ -62,7 +61,7 @@ __device__ inline float careful_sum(int4 own, const int4* group, unsigned& coinc
     return sum;
 }
 
-// Sum over the structure in 0.001 A, by all threads of a block.
+// The sum over the structure, with distances in 0.001 A. All threads of the block call.
 template <bool COMPACT>
 __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom* atoms,
                                       const Grid& grid, Atom atom, unsigned& coincident)
@@ -92,8 +91,8 @@ __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom
     return total;
 }
 
-// Sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread a
-// residue. Residues at distance 0 are no terms, and counted.
+// Computes the sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread per
+// residue. Residues at distance 0 are counted instead of added.
 KERNEL(TILE)
 weighted_contact_number(const unsigned* header, const StructureSpan* structures,
                         const ResidueSpan* residues, const Tile* tiles, const Atom* atoms,
@@ -118,7 +117,7 @@ weighted_contact_number(const unsigned* header, const StructureSpan* structures,
             : weighted_sum<false>(others, tile, atoms, grid, atom, at_zero);
         if (active) {
             sums[own] = present(atom) ? float(total * 1e6) : null_real();
-            // The residue itself is at distance 0.
+            // Leaves out the residue itself, which is at distance 0.
             coincident[own] = present(atom) ? at_zero - 1 : 0;
         }
     });

@@ -1,18 +1,17 @@
-// Who does what. The sources are compiled twice: as kernels, each of which goes over
-// the whole batch, and as functions of the fused kernel, of which each block takes
-// one structure through all of them (fused.cu). What kernels share out by these
-// functions is right for both.
+// Division of work among threads, warps and blocks. The sources are compiled twice: as kernels,
+// which process the whole batch, and as device functions of the fused kernel, in which each block
+// processes one structure (fused.cu). Kernels that divide their work with these functions are
+// correct as both.
 #pragma once
 #include "layout.cuh"
 
-// Threads of a block whose threads work together on one unit, and of every block of
-// the fused kernel.
+// Threads of a block that works on one unit, and of a block of the fused kernel.
 constexpr unsigned BLOCK = 256;
 
 #undef KERNEL
 #ifdef FUSED
 #define KERNEL(...) __device__ __noinline__ void
-// Warps of a block of kernels that take a warp a unit.
+// Warps of a block in kernels with a warp per unit.
 constexpr unsigned WARPS = BLOCK / 32;
 // Units of the block's structure: begin ... < end of each axis.
 __shared__ unsigned begins[AXES], ends[AXES];
@@ -23,14 +22,14 @@ constexpr unsigned WARPS = 4;
 
 __device__ inline unsigned lane() { return threadIdx.x % 32; }
 
-// How many of these lanes are before this one.
+// The number of these lanes before this one.
 __device__ inline unsigned before(unsigned lanes)
 {
     return __popc(lanes & ((1u << lane()) - 1));
 }
 
-// Room for a T of the warp's own, in a block of so many warps. Functions of the fused
-// kernel share it, of which each warp has WARP_BYTES.
+// Shared memory for one T per warp, in a block of so many warps. In the fused kernel all functions
+// share the WARP_BYTES of each warp.
 template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory()
 {
 #ifdef FUSED
@@ -44,8 +43,8 @@ template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory(
 #endif
 }
 
-// Units of an axis from begin to end, outside of which a kernel finds nothing that
-// another has made.
+// The units of an axis from begin to end. A kernel may read results of other kernels only for
+// these.
 struct Units { unsigned begin, end; };
 
 __device__ inline Units units(const unsigned* header, unsigned axis)
@@ -57,7 +56,7 @@ __device__ inline Units units(const unsigned* header, unsigned axis)
 #endif
 }
 
-// Calls take(own) for each unit of an axis, one thread a unit.
+// Calls take(own) for each unit of an axis, with a thread per unit.
 template <typename Take>
 __device__ inline void each_thread(const unsigned* header, unsigned axis, Take take)
 {
@@ -71,7 +70,7 @@ __device__ inline void each_thread(const unsigned* header, unsigned axis, Take t
 #endif
 }
 
-// The same, one warp a unit; all threads of the warp call.
+// Calls take(own) for each unit of an axis, with a warp per unit. All threads of the warp call.
 template <typename Take>
 __device__ inline void each_warp(const unsigned* header, unsigned axis, Take take)
 {
@@ -87,7 +86,7 @@ __device__ inline void each_warp(const unsigned* header, unsigned axis, Take tak
 #endif
 }
 
-// The same, one block a unit; all threads of the block call.
+// Calls take(own) for each unit of an axis, with a block per unit. All threads of the block call.
 template <typename Take>
 __device__ inline void each_block(const unsigned* header, unsigned axis, Take take)
 {
@@ -102,8 +101,8 @@ __device__ inline void each_block(const unsigned* header, unsigned axis, Take ta
 #endif
 }
 
-// Calls take(first) for every BLOCK units of an axis, one thread a unit; all threads
-// of the block call.
+// Calls take(first) for every BLOCK units of an axis, with a thread per unit. All threads of the
+// block call.
 template <typename Take>
 __device__ inline void each_tile(const unsigned* header, unsigned axis, Take take)
 {

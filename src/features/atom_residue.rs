@@ -1,4 +1,4 @@
-//! Which residue each atom is of.
+//! The residue of each atom.
 
 use super::cpu::split::parts;
 use super::kernels::{Twin, atom_residue};
@@ -11,7 +11,8 @@ use rayon::prelude::*;
 struct AtomResidue(Buffer<u32>);
 
 impl FeatureRecorder<'_> {
-    /// The residue of the batch that each atom is of, plus one; zero for none. `[atoms]`
+    /// The residue of each atom, as its index in the batch plus one; zero for an atom of no
+    /// residue. `[atoms]`
     pub(super) fn atom_residue(&mut self) -> Buffer<u32> {
         if let Some(AtomResidue(residue_of)) = self.shared() {
             return residue_of;
@@ -28,7 +29,7 @@ impl FeatureRecorder<'_> {
     }
 }
 
-/// Writes the residue that each atom is of, plus one.
+/// Writes each atom's residue, as its index in the batch plus one.
 impl Twin for atom_residue::Views<'_> {
     fn run(self) {
         let residues = &self.residues[..self.header[RESIDUES] as usize];

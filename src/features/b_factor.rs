@@ -1,4 +1,4 @@
-//! B factors, of structures by experiment, and pLDDT, of predicted models.
+//! B factors of experimental structures, and pLDDT of predicted models.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::cpu::split::for_each_row;
@@ -119,8 +119,8 @@ impl Feature for Plddt {
 /// Threads of the kernel's block, whose partial sums are added as a tree.
 const THREADS: usize = 256;
 
-/// The C-alpha's B factor, the mean of the residue's atoms', and the C-alpha's
-/// (b - mean) / sd over the chain.
+/// For each residue the B factor of its C-alpha, the mean over its atoms, and the C-alpha's z-score
+/// in the chain: (b - mean) / sd.
 impl Twin for b_factors::Views<'_> {
     fn run(self) {
         let Self {
@@ -151,7 +151,7 @@ impl Twin for b_factors::Views<'_> {
         let own = |chain: &ChainSpan| chain.members(members).iter().map(|&r| r as usize);
         let moments = |chain: &ChainSpan| moments(own(chain).map(|residue| b[residue]));
         let moments: Vec<(f64, f64)> = chains.par_iter().map(moments).collect();
-        // Chains may interleave, so their results are put in place by one thread.
+        // The residues of chains may interleave, so one thread stores the results of all chains.
         for (chain, (mean, sd)) in chains.iter().zip(moments) {
             for residue in own(chain) {
                 let value = factors[residue][0];
@@ -163,7 +163,7 @@ impl Twin for b_factors::Views<'_> {
     }
 }
 
-/// The mean of the values that are there.
+/// The mean of the values that are not NaN; NaN if all are.
 fn mean(values: &[f32]) -> f32 {
     let (mut sum, mut count) = (0.0, 0.0);
     for value in values.iter().filter(|value| !value.is_nan()) {
@@ -177,7 +177,7 @@ fn mean(values: &[f32]) -> f32 {
     }
 }
 
-/// Mean and population standard deviation of the values that are there.
+/// Mean and population standard deviation of the values that are not NaN.
 fn moments(values: impl Iterator<Item = f32> + Clone) -> (f64, f64) {
     let mut sums = [0f64; THREADS];
     let mut counts = [0f64; THREADS];

@@ -53,7 +53,7 @@ impl Feature for CaGeometry {
     }
 }
 
-/// Dihedral and angle of the C-alpha trace.
+/// For each residue the dihedral and the angle of the C-alpha trace.
 impl Twin for ca_geometry::Views<'_> {
     fn run(self) {
         let Self {

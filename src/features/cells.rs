@@ -1,4 +1,5 @@
-//! Atoms sorted by cell, so that a kernel finds what is near without looking at everything.
+//! Atoms sorted by grid cell, so that a kernel finds the neighbours of a point in the cells around
+//! it.
 
 use super::cpu::split::parts;
 use super::grid::Grid;
@@ -9,7 +10,7 @@ use crate::record::Buffer;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Sorted atoms that features share.
+/// The sorted atoms of all kinds, which features share.
 #[derive(Clone, Copy)]
 struct AtomCells(CellBuffers);
 #[derive(Clone, Copy)]
@@ -18,7 +19,7 @@ struct CaCells(CellBuffers);
 struct CbCells(CellBuffers);
 
 impl FeatureRecorder<'_> {
-    /// All atoms by cell, of the structures' `atom_grid`.
+    /// All atoms, by cell of their structure's `atom_grid`.
     pub(super) fn atom_cells(&mut self) -> CellBuffers {
         if let Some(AtomCells(cells)) = self.shared() {
             return cells;
@@ -28,7 +29,7 @@ impl FeatureRecorder<'_> {
         self.share(AtomCells(cells)).0
     }
 
-    /// C-alphas by cell, of the structures' `residue_grid`.
+    /// C-alphas, by cell of their structure's `residue_grid`.
     pub(super) fn ca_cells(&mut self) -> CellBuffers {
         if let Some(CaCells(cells)) = self.shared() {
             return cells;
@@ -38,7 +39,7 @@ impl FeatureRecorder<'_> {
         self.share(CaCells(cells)).0
     }
 
-    /// C-betas by cell, of the structures' `residue_grid`.
+    /// C-betas, by cell of their structure's `residue_grid`.
     pub(super) fn cb_cells(&mut self) -> CellBuffers {
         if let Some(CbCells(cells)) = self.shared() {
             return cells;
@@ -119,7 +120,7 @@ impl Twin for cell_count::Views<'_> {
     }
 }
 
-/// Finds where each cell's atoms start.
+/// Finds the index of each cell's first sorted atom.
 impl Twin for cell_scan::Views<'_> {
     fn run(self) {
         let axis = self.axis;
@@ -139,7 +140,7 @@ impl Twin for cell_scan::Views<'_> {
     }
 }
 
-/// Puts the atoms in the order of their cells, and of the atoms within a cell.
+/// Sorts the atoms by cell, and by index within a cell.
 impl Twin for cell_fill::Views<'_> {
     fn run(self) {
         let (axis, atoms, start) = (self.axis, self.atoms, self.start);
@@ -158,7 +159,7 @@ impl Twin for cell_fill::Views<'_> {
             |((structure, counts), (((x, y), z), (tag, source)))| {
                 let grid = structure.grid(axis);
                 let range = structure.along(axis);
-                // Indices are given out from a cell's end.
+                // A cell is filled from its end.
                 for (index, atom) in range.clone().zip(&atoms[range.clone()]).rev() {
                     if !atom.is_present() {
                         continue;
@@ -176,8 +177,8 @@ impl Twin for cell_fill::Views<'_> {
 }
 
 impl Cells<'_> {
-    /// Runs of sorted atoms that hold everything within `reach` of `point`, which
-    /// must lie in the grid.
+    /// Runs of sorted atoms that include all atoms within `reach` of `point`, which must lie in the
+    /// grid.
     pub(super) fn runs(
         &self,
         grid: &Grid,
@@ -189,8 +190,8 @@ impl Cells<'_> {
         grid.runs(point, reach).map(run)
     }
 
-    /// Runs of sorted atoms that hold everything within `reach` of a box, whose
-    /// corners must lie in the grid.
+    /// Runs of sorted atoms that include all atoms within `reach` of a box, whose corners must lie
+    /// in the grid.
     pub(super) fn runs_around(
         &self,
         grid: &Grid,

@@ -17,10 +17,10 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// C-alphas nearer than this are in contact.
+/// C-alphas closer than this are in contact.
 const CONTACT: Cutoff = Cutoff::of_angstrom(8);
 
-/// Contacts that a residue's list has room for.
+/// The largest number of contacts in a residue's list.
 pub(super) const CONTACTS_MAX: usize = 32;
 
 /// Settings of eigenvector centrality.
@@ -30,7 +30,7 @@ pub struct Centrality {
     pub steps: u32,
 }
 
-/// Steps at most.
+/// The largest number of steps.
 const STEPS_MAX: i64 = 100_000;
 
 impl Default for Centrality {
@@ -133,7 +133,7 @@ impl Feature for Centrality {
     }
 }
 
-/// Contacts of each residue within its chain, and their number.
+/// Lists the contacts of each residue in its chain, and counts them.
 impl Twin for contact_list::Views<'_> {
     fn run(self) {
         let Self {
@@ -173,7 +173,7 @@ impl Twin for contact_list::Views<'_> {
     }
 }
 
-/// Adds to `found` the others of the chain within the radius.
+/// Adds to `found` the other residues of the chain within the radius.
 #[inline(always)]
 fn find<S: Simd>(
     simd: S,
@@ -196,16 +196,16 @@ fn find<S: Simd>(
     }
 }
 
-/// Steps from one scaling to the next, where every residue has a list.
+/// Steps between two normalisations of a vector, if every residue has a list.
 const UNSCALED: u32 = 8;
 
-/// Threads of the kernel whose partial sums are added as a tree.
+/// Threads of the kernel's block; their partial sums are added as a tree.
 const THREADS: usize = 256;
 
-/// Values as whole numbers: so many make 1.
+/// The fixed-point representation of 1.
 const WHOLE: f64 = 4_194_304.0;
 
-/// The eigenvector of each chain's contacts, and what is left of it.
+/// Computes the eigenvector of each chain's contact matrix, and its residual.
 impl Twin for eigenvector::Views<'_> {
     fn run(self) {
         let Self {
@@ -232,8 +232,7 @@ impl Twin for eigenvector::Views<'_> {
                 places[residue as usize] = place;
             }
         }
-        // A residue's contacts from its list or, where they are too many for one, from
-        // the cells, in any order.
+        // A residue's contacts: from its list or, if they exceed it, from the cells in any order.
         let contacts = |residue: u32| -> (Cow<'_, [u32]>, bool) {
             let (own, degree) = (residue as usize, degrees[residue as usize] as usize);
             if degree <= CONTACTS_MAX {
@@ -262,7 +261,7 @@ impl Twin for eigenvector::Views<'_> {
             Graph::new(own, atoms, contacts, places).eigenvector(steps)
         };
         let results: Vec<(Vec<f64>, f64)> = chains.par_iter().map(compute).collect();
-        // Chains may interleave, so their results are put in place by one thread.
+        // The residues of chains may interleave, so one thread stores the results of all chains.
         for ((chain, residual), (vector, rest)) in chains.iter().zip(residuals).zip(results) {
             *residual = rest as f32;
             for (&residue, value) in chain.members(members).iter().zip(vector) {
@@ -272,12 +271,12 @@ impl Twin for eigenvector::Views<'_> {
     }
 }
 
-/// The contacts of a chain's residues, by their places in the chain.
+/// The contacts of a chain's residues, as indices into the chain.
 struct Graph {
     present: Vec<bool>,
     starts: Vec<usize>,
     contacts: Vec<u32>,
-    /// Whether a residue's contacts are in their order.
+    /// Whether a residue's contacts are sorted.
     in_order: Vec<bool>,
 }
 
@@ -305,8 +304,8 @@ impl Graph {
         graph
     }
 
-    /// `sum` and the values of a residue's contacts: added in their order or,
-    /// where they have none, as whole numbers, whose order is all one.
+    /// `sum` plus the values of a residue's contacts. Sorted contacts are added in order, others in
+    /// fixed point, whose sum does not depend on the order.
     fn add_contacts(&self, sum: f64, values: &[f64], own: usize) -> f64 {
         let contacts = &self.contacts[self.starts[own]..self.starts[own + 1]];
         let values = contacts.iter().map(|&contact| values[contact as usize]);
@@ -318,8 +317,8 @@ impl Graph {
         }
     }
 
-    /// After `steps` steps of A + I; and the length of A v - (v . A v) v. NaN
-    /// where there is no C-alpha.
+    /// The vector v after `steps` steps of the power iteration with A + I, and the residual, which
+    /// is the length of A v - (v . A v) v. NaN for a residue without C-alpha.
     fn eigenvector(&self, steps: u32) -> (Vec<f64>, f64) {
         let count = self.present.len();
         let one = |&present: &bool| f64::from(u8::from(present));
@@ -361,7 +360,7 @@ impl Graph {
     }
 }
 
-/// The sum in the order of the kernel's block.
+/// The sum, in the order in which the kernel's block adds.
 fn block_sum(values: impl Iterator<Item = f64>) -> f64 {
     let mut sums = [0.0; THREADS];
     for (lane, value) in (0..THREADS).cycle().zip(values) {

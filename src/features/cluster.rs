@@ -15,15 +15,14 @@ use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
 
-/// C-alphas nearer than this are in contact.
+/// C-alphas closer than this are in contact.
 const CONTACT: Cutoff = Cutoff::of_angstrom(8);
 
 /// Settings of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
-    /// Which residues: a letter is the one-letter code (`H`), a longer word the
-    /// name of the residue or of the standard one that it is a variant of (`MSE`,
-    /// `HIS`). With none there are no columns.
+    /// The selected residues: one-letter codes (`H`), or names of residues or of their standard
+    /// parents (`MSE`, `HIS`). If empty, the feature has no columns.
     pub select: Vec<String>,
 }
 
@@ -137,7 +136,7 @@ impl Feature for Cluster {
 /// The parent of a residue that is in no tree.
 pub(super) const NO_TREE: u32 = u32::MAX;
 
-/// Each selected residue that has a C-alpha is a tree of its own.
+/// Makes each selected residue with a C-alpha a tree of its own.
 impl Twin for cluster_start::Views<'_> {
     fn run(self) {
         let Self {
@@ -154,7 +153,7 @@ impl Twin for cluster_start::Views<'_> {
     }
 }
 
-/// Joins the trees of residues whose C-alphas are within the radius.
+/// Joins the trees of residues whose C-alphas are closer than the radius.
 impl Twin for cluster_join::Views<'_> {
     fn run(self) {
         let Self {
@@ -214,7 +213,7 @@ fn join_near<S: Simd>(
     }
 }
 
-/// The root of a residue's tree; `parents` has those from residue `start` on.
+/// The root of a residue's tree. `parents[0]` is the parent of residue `start`.
 pub(super) fn root_of(parents: &[u32], start: usize, mut residue: usize) -> usize {
     loop {
         let parent = parents[residue - start] as usize;
@@ -225,7 +224,7 @@ pub(super) fn root_of(parents: &[u32], start: usize, mut residue: usize) -> usiz
     }
 }
 
-/// Numbers the trees of a structure, and counts them, and those in each chain.
+/// Numbers the trees of each structure, and counts those of each structure and of each chain.
 impl Twin for cluster_number::Views<'_> {
     fn run(self) {
         let Self {
@@ -252,7 +251,7 @@ impl Twin for cluster_number::Views<'_> {
                         *in_structure += 1;
                         numbers[own] as i32
                     }
-                    // A root comes before the rest of its tree.
+                    // A root is the first residue of its tree.
                     parent => numbers[root_of(parents, 0, parent as usize)] as i32,
                 };
             }
@@ -261,7 +260,7 @@ impl Twin for cluster_number::Views<'_> {
                 let own = chains[chain as usize].members(members).iter();
                 let trees = own.filter(|&&residue| parents[residue as usize] != NO_TREE);
                 let roots = trees.map(|&residue| root_of(parents, 0, residue as usize));
-                // A tree is stamped by each chain that has a residue of it.
+                // A chain counts a tree once, and stamps its root.
                 let is_new =
                     |root: usize| std::mem::replace(&mut stamps[root], chain + 1) != chain + 1;
                 in_chains[chain as usize] =

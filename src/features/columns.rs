@@ -14,14 +14,14 @@ pub enum TableName {
     Structures,
 }
 
-/// What a column means.
+/// The meaning of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Counts and indices, [`NULL_COUNT`] for null.
     Count,
     /// Reals, NaN for null.
     Real,
-    /// Reals of which each is one of f16, NaN for null.
+    /// Reals that f16 represents exactly, NaN for null.
     Half,
     /// 0 for no and 1 for yes, [`NULL_COUNT`] for null.
     Flag,
@@ -38,14 +38,14 @@ impl ColumnKind {
     }
 }
 
-/// How far values of a column may differ from the same computed in another way.
+/// How far a column's values may differ from the same values computed in another way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// The largest difference, in the column's unit.
     pub absolute: f32,
-    /// The largest difference over the value; the larger of the two limits holds.
+    /// The largest difference divided by the value. The larger of the two limits applies.
     pub relative: f32,
-    /// Rows of a thousand that may differ by more.
+    /// The number of rows per thousand that may differ by more.
     pub rows_per_thousand: u32,
 }
 
@@ -73,14 +73,14 @@ impl Tolerance {
         }
     }
 
-    /// The same, but for so many rows of a thousand.
+    /// The same tolerance, but so many rows per thousand may differ by more.
     pub(super) const fn but_for(mut self, rows_per_thousand: u32) -> Self {
         self.rows_per_thousand = rows_per_thousand;
         self
     }
 }
 
-/// A column as the configuration fixes it.
+/// The declaration of a column. It follows from the configuration alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDecl {
     /// The table that it is in.
@@ -89,17 +89,17 @@ pub struct ColumnDecl {
     pub name: String,
     /// What it holds.
     pub kind: ColumnKind,
-    /// The unit, empty for none: `A`, `1/A^2`.
+    /// The unit: `A`, `1/A^2`; empty if it has none.
     pub unit: &'static str,
-    /// One sentence on what it is.
+    /// A description of one sentence.
     pub about: String,
-    /// When a whole run may have nulls or a single value here and nothing is
-    /// wrong: `no predicted model was read`. Empty for never.
+    /// When it is normal that all values of a run are null or equal: `no predicted model was read`.
+    /// Empty if it never is.
     pub idle_when: &'static str,
-    /// How far the values may be from those of other programs.
+    /// How far the values may differ from those of other programs.
     pub reference: Tolerance,
-    /// How far a rotation of the structure may move the values: rotated positions are rounded to
-    /// 0.001 A again, and test points do not turn with them.
+    /// How far a rotation of the structure may change the values: rotated positions are rounded to
+    /// 0.001 A again, and the test points of solvent-accessible areas do not rotate.
     pub rotation: Tolerance,
 }
 
@@ -123,7 +123,7 @@ impl ColumnDecl {
                 absolute: 1e-6,
                 ..Tolerance::relative(1e-4)
             },
-            // Contacts come and go.
+            // Rounded positions may change contacts near the cutoff.
             rotation: match kind.is_real() {
                 true => Tolerance::EXACT,
                 false => Tolerance::EXACT.but_for(5),
@@ -143,7 +143,7 @@ impl ColumnDecl {
         self
     }
 
-    /// The same column, of which a run may have nothing to tell.
+    /// The same column with a reason why all values of a run may be null or equal.
     pub(super) fn idle_when(mut self, reason: &'static str) -> Self {
         self.idle_when = reason;
         self
@@ -159,8 +159,8 @@ impl ColumnDecl {
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Of every kind but reals.
+    /// Values of all kinds but reals.
     Count(Vec<i32>),
-    /// Of [`ColumnKind::Real`] and [`ColumnKind::Half`].
+    /// Values of [`ColumnKind::Real`] and [`ColumnKind::Half`].
     Real(Vec<f32>),
 }

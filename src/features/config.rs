@@ -1,4 +1,4 @@
-//! Which features, with which settings.
+//! The configuration: the features to compute, and their settings.
 
 use super::columns::{ColumnDecl, TableName};
 use super::feature::{About, Feature, Setting};
@@ -38,20 +38,21 @@ macro_rules! features {
             }
         }
 
-        /// The features to compute. Columns follow from it alone, not from the data.
+        /// The features to compute. The columns of the tables follow from it alone, not from the
+        /// data.
         #[derive(Clone, Debug, PartialEq)]
         pub struct FeatureConfig {
             /// The features, each once.
             pub features: Vec<FeatureName>,
-            /// Whether their launches are fused into one.
+            /// Whether their launches are fused into one launch.
             pub fusion: Fusion,
-            /// What real columns of residues are downloaded as.
+            /// The type that real columns of residues are downloaded as.
             pub reals: Reals,
             $($(#[$doc])* pub $field: settings::$settings,)*
         }
 
         impl Default for FeatureConfig {
-            /// All features, with their usual settings.
+            /// All features with their default settings.
             fn default() -> Self {
                 FeatureConfig {
                     features: FeatureName::ALL.to_vec(),
@@ -118,7 +119,7 @@ features! {
 }
 
 impl FeatureName {
-    /// Names for several features at once.
+    /// Names of groups of features.
     pub const PRESETS: &'static [(&'static str, &'static [FeatureName])] = &[
         ("all", FeatureName::ALL),
         (
@@ -161,7 +162,7 @@ impl FeatureConfig {
         chosen.map(|name| self.feature(name))
     }
 
-    /// What a feature is.
+    /// A feature's description.
     pub fn about(&self, name: FeatureName) -> About {
         self.feature(name).about()
     }
@@ -181,7 +182,8 @@ impl FeatureConfig {
     /// Changes a feature's setting.
     ///
     /// # Errors
-    /// A key that the feature does not have, or a value that it cannot take.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that the feature does not have, or
+    /// a value that it cannot take.
     pub fn set(&mut self, name: FeatureName, key: &str, value: &Setting) -> Result<()> {
         self.feature_mut(name).set(key, value)
     }
@@ -230,8 +232,8 @@ impl FeatureConfig {
             .try_for_each(|needed| self.check_settings(needed))
     }
 
-    /// Whether no feature was named that lacks what it is to compute. Where all are
-    /// asked for, such a one is left out.
+    /// Checks that no feature was requested by name whose settings give it nothing to compute. If
+    /// all features are requested, such a feature is left out.
     fn check_all_compute(&self) -> Result<()> {
         if self.features.len() == FeatureName::ALL.len() {
             return Ok(());

@@ -15,7 +15,7 @@ use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use std::ops::Range;
 
-/// Cutoffs around one kind of atom at most: a kernel keeps a count of each.
+/// The largest number of cutoffs for one kind of atom: the kernel keeps a count for each.
 pub(super) const CUTOFFS_MAX: usize = 8;
 
 /// Settings of contact numbers.
@@ -25,11 +25,11 @@ pub struct ContactNumber {
     pub ca: Vec<Cutoff>,
     /// Cutoffs around C-betas, at most eight.
     pub cb: Vec<Cutoff>,
-    /// Whether only residues of the same chain count.
+    /// Whether only residues of the same chain are counted.
     pub own_chain: bool,
 }
 
-/// Whose residues count, as a config names it.
+/// The names in a config of the residues that are counted.
 const CHAINS: &[&str] = &["all", "own"];
 
 impl Default for ContactNumber {
@@ -149,7 +149,7 @@ impl Feature for ContactNumber {
     }
 }
 
-/// Other residues of the structure within each cutoff.
+/// Counts the other residues within each cutoff.
 impl Twin for contact_number::Views<'_> {
     fn run(self) {
         let Self {
@@ -189,7 +189,7 @@ impl Twin for contact_number::Views<'_> {
     }
 }
 
-/// `chain` is an atom's tag whose chain alone counts, if one does.
+/// `chain` is the tag of an atom if only its chain is counted.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,
@@ -217,7 +217,7 @@ fn count<S: Simd>(
         }
     }
     for (count, near) in counts.iter_mut().zip(near) {
-        // The residue itself is at distance 0.
+        // Leaves out the residue itself, which is at distance 0.
         *count = near - 1;
     }
 }

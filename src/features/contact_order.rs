@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Settings of contact order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactOrder {
-    /// Atoms nearer than this are in contact.
+    /// Atoms closer than this are in contact.
     pub cutoff: Cutoff,
 }
 
@@ -111,7 +111,7 @@ impl Feature for ContactOrder {
     }
 }
 
-/// Mean difference of places over a residue's contacts; sum and number of them.
+/// For each residue the mean sequence separation over its contacts, and their sum and number.
 impl Twin for contact_order::Views<'_> {
     fn run(self) {
         let Self {
@@ -127,7 +127,7 @@ impl Twin for contact_order::Views<'_> {
         } = self;
         let structures = StructureSpan::live(header, structures);
 
-        // The residue of each sorted atom, as `residue_of` has it.
+        // The residue of each sorted atom, in the form of `residue_of`.
         let mut numbers = vec![0; header[ATOMS] as usize];
         let own = parts(&mut numbers, structures.iter().map(StructureSpan::atoms));
         structures.par_iter().zip(own).for_each(|(structure, own)| {
@@ -155,10 +155,10 @@ impl Twin for contact_order::Views<'_> {
     }
 }
 
-/// Vectors of differences, each at most 2^20, whose sums fit 32 bits.
+/// Vectors of differences whose sums fit 32 bits; a difference is at most 2^20.
 const VECTORS_MAX: usize = 1024;
 
-/// Contacts so far.
+/// The sum of sequence separations over contacts, and their number.
 #[derive(Default)]
 struct Contacts {
     sum: u64,
@@ -173,7 +173,7 @@ impl Contacts {
         }
     }
 
-    /// Adds those of an atom, of residue `own` in `numbers`.
+    /// Adds the contacts of an atom of the residue that is `own` in `numbers`.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "an inner loop's state")]
     fn add<S: Simd>(
@@ -216,7 +216,7 @@ impl Contacts {
     }
 }
 
-/// Mean difference over all contacts, over the number of residues.
+/// Mean sequence separation over all contacts, divided by the number of residues.
 impl Twin for relative_contact_order::Views<'_> {
     fn run(self) {
         let Self {

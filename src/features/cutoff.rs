@@ -1,23 +1,24 @@
-//! Distances on the lattice of the coordinates.
+//! Distance cutoffs.
 
 use super::layout::REACH;
 use crate::error::{Error, Result};
 
-/// A distance cutoff on the 0.001 A lattice. Within means strictly less.
+/// A distance cutoff, in units of 0.001 A. A pair is within the cutoff if its distance is strictly
+/// less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cutoff {
     milli_angstrom: u32,
 }
 
 impl Cutoff {
-    /// The largest, in A.
+    /// The largest cutoff, in A.
     pub const MAX_ANGSTROM: f64 = REACH as f64 / 1000.0;
 
     /// A cutoff of `angstrom`, to the nearest 0.001 A.
     ///
     /// # Errors
-    /// If it is not above 0 and at most 37 A: kernels compare squared distances
-    /// in 32 bits.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is not above 0 and at most 37 A:
+    /// kernels compare squared distances in 32 bits.
     pub fn from_angstrom(angstrom: f64) -> Result<Self> {
         let milli = (angstrom * 1000.0).round();
         if milli >= 1.0 && milli <= f64::from(REACH) {
@@ -37,7 +38,7 @@ impl Cutoff {
         Cutoff::of_milli_angstrom(angstrom * 1000)
     }
 
-    /// A cutoff of so many 0.001 A, up to 37,000.
+    /// A cutoff in units of 0.001 A, up to 37,000.
     pub(super) const fn of_milli_angstrom(milli_angstrom: u32) -> Self {
         assert!(milli_angstrom > 0 && milli_angstrom <= REACH);
         Cutoff { milli_angstrom }
@@ -52,7 +53,7 @@ impl Cutoff {
         self.milli_angstrom
     }
 
-    /// As part of a column's name: `8`, `8_5`.
+    /// The cutoff in A as part of a column's name: `8`, `8_5`.
     pub(super) fn label(self) -> String {
         self.angstrom().to_string().replace('.', "_")
     }

@@ -1,4 +1,4 @@
-//! What every feature declares.
+//! The declaration of a feature.
 
 use super::columns::ColumnDecl;
 use super::cutoff::Cutoff;
@@ -6,23 +6,24 @@ use super::recorder::FeatureRecorder;
 use crate::error::{Error, Result};
 use std::ops::RangeInclusive;
 
-/// A feature: its settings, its columns, and its part of a recording.
+/// A feature: its settings, its columns, and its launches.
 ///
-/// A feature's file has all three and the CPU twins of its kernels, which are in `kernels/`.
+/// A feature's file has these and the CPU twins of its kernels. The kernels themselves are in
+/// `kernels/`.
 pub(super) trait Feature: std::any::Any {
-    /// What it is.
+    /// Its description.
     fn about(&self) -> About;
 
-    /// Its settings by the key that a config has for each (`sasa.probe`).
+    /// Its settings, each with its key in a config (`sasa.probe`).
     fn settings(&self) -> Vec<(&'static str, Setting)> {
         Vec::new()
     }
 
-    /// Changes a setting. It is given only keys and types that
+    /// Changes a setting. `key` and the type of the value are among those that
     /// [`Feature::settings`] lists.
     ///
     /// # Errors
-    /// A value that it cannot take.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a value that is out of range.
     fn set(&mut self, key: &str, _: &Setting) -> Result<()> {
         Err(unknown(key))
     }
@@ -33,26 +34,26 @@ pub(super) trait Feature: std::any::Any {
     /// Records its launches, and one result for each of its columns, in order.
     fn record(&self, recorder: &mut FeatureRecorder<'_>);
 
-    /// Whether its settings make sense together.
+    /// Checks that its settings fit together.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if they do not.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// A feature in words.
+/// The description of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// What it is, in one sentence.
+    /// A sentence on what it measures.
     pub summary: &'static str,
     /// The formula.
     pub formula: &'static str,
-    /// Where it is from.
+    /// The publication that defines it.
     pub source: &'static str,
-    /// The names of features whose results it needs; they are computed with it, and their
-    /// columns are written only where they are asked for.
+    /// The names of features whose results it needs. They are computed too, but their columns are
+    /// written only if they are requested.
     pub needs: &'static [&'static str],
 }
 
@@ -61,20 +62,20 @@ pub struct About {
 pub enum Setting {
     /// A distance within [`Cutoff`]'s range, in A.
     Length(Cutoff),
-    /// Several.
+    /// Several distances.
     Lengths(Vec<Cutoff>),
-    /// A whole number, and those that it may be.
+    /// An integer, and its range.
     Integer(i64, RangeInclusive<i64>),
-    /// Yes or no.
+    /// A switch.
     Flag(bool),
-    /// One of these words.
+    /// One of several words, and all of them.
     Choice(&'static str, &'static [&'static str]),
-    /// Any words.
+    /// A list of texts.
     Texts(Vec<String>),
 }
 
 impl Setting {
-    /// Refuses an integer outside of its range.
+    /// Checks that an integer is in its range.
     pub(super) fn check(&self, key: &str) -> Result<()> {
         match self {
             Setting::Integer(value, range) if !range.contains(value) => {
@@ -87,7 +88,7 @@ impl Setting {
     }
 }
 
-/// The error of a key or type that a feature does not list.
+/// The error for a key or type that a feature does not list.
 pub(super) fn unknown(key: &str) -> Error {
     Error::config(format!("there is no setting {key} of this type"))
 }

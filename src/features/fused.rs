@@ -1,5 +1,5 @@
-//! A recording's launches as one: the fused kernel takes them as a program, and
-//! each of its blocks runs all of them for one structure.
+//! Fusion of a batch's launches into one. The fused kernel takes the launches as a program, and
+//! each of its blocks runs the whole program for one structure.
 
 use super::kernels::{self, WithCode};
 use super::layout::{STRUCTURES, StructureSpan};
@@ -8,11 +8,11 @@ use crate::record::DeviceInfo;
 use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar, TwinArg, TwinLaunch};
 use std::sync::OnceLock;
 
-/// Whether the launches of a batch are fused into one, in which each block takes
-/// one structure through all of them. Results are the same to the last bit.
+/// Whether all launches of a batch are fused into one, in which each block computes everything for
+/// one structure. Results are bit-identical either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fusion {
-    /// Where that is faster by measurement: on a GPU, if no bucket holds more than a
+    /// Where measurements showed it to be faster: on a GPU, if no bucket has room for more than a
     /// peptide, and few of the launches are long.
     #[default]
     Auto,
@@ -22,20 +22,21 @@ pub enum Fusion {
     On,
 }
 
-/// Buckets of more residues than this are faster as launches of their own, which
-/// share a structure's residues out over the whole card (docs/ARCHITECTURE.md).
+/// Larger buckets are faster with one launch per kernel, which spreads a structure's residues over
+/// the whole GPU (docs/ARCHITECTURE.md).
 const RESIDUES_MAX: u32 = 16;
-/// Launches that look at all atoms around each, and take longest. Each loses to one
-/// multiprocessor what so many others win.
-const LONG: [&str; 5] = [
+/// The kernels that compare each atom with all atoms around it, and take longest. On a single
+/// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
+/// others.
+const LONG_KERNELS: [&str; 5] = [
     "contact_order",
     "nearest_chain",
     "protrusion",
     "sasa",
     "sasa_delta",
 ];
-const OTHERS_A_LONG: usize = 10;
-/// The oldest cards that have shared memory enough.
+const SHORT_PER_LONG_MIN: usize = 10;
+/// The lowest compute capability with enough shared memory.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 impl Fusion {
@@ -46,10 +47,11 @@ impl Fusion {
         ("on", Fusion::On),
     ];
 
-    /// Whether to run a program as one launch, in buckets of up to so many residues.
+    /// Whether to run `program` as one launch, if the largest bucket has `residues_max` residues.
     ///
     /// # Errors
-    /// If that is asked for, and the kernel or the card cannot.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if fusion is on, and the GPU has too little
+    /// shared memory or the program is too large.
     pub(super) fn applies(
         self,
         program: &Program,
@@ -69,106 +71,109 @@ impl Fusion {
             Fusion::Auto => Ok(device.compute_capability.is_some()
                 && has_memory
                 && residues_max <= RESIDUES_MAX
-                && program.others >= OTHERS_A_LONG * program.long
+                && program.short_launches >= SHORT_PER_LONG_MIN * program.long_launches
                 && program.check().is_ok()),
         }
     }
 }
 
-/// Threads of the fused kernel's block, as `BLOCK` in `kernels/work.cuh`.
+/// Threads of the fused kernel's block: `BLOCK` in `kernels/work.cuh`.
 const BLOCK: u32 = 256;
 
-/// What can be a step of a program, by its number.
-fn steps() -> &'static [Kernel] {
+/// The kernels that can be steps of a program. A step's number is the index.
+fn step_kernels() -> &'static [Kernel] {
     static STEPS: OnceLock<Vec<Kernel>> = OnceLock::new();
     STEPS.get_or_init(|| kernels::ALL.iter().map(|kernel| kernel()).collect())
 }
 
-/// Values that the kernel takes, and the longest program.
-const VALUES: usize = 112;
+/// The largest number of values that the fused kernel takes, and the longest program.
+const VALUES_MAX: usize = 112;
 const PROGRAM_BYTES_MAX: usize = 2048;
-/// What a warp needs for areas.
-const WORKSPACE_BYTES: u32 = 6656;
+/// Shared memory of a warp: what the kernels of solvent-accessible areas need.
+const WARP_BYTES: u32 = 6656;
 
-/// A value that steps are called with: a buffer, and how they use it, or a number.
+/// A value that steps take as an argument: a buffer, and how the steps access it, or a number.
 struct Value {
     arg: Arg,
     kind: ParamKind,
 }
 
-/// Launches as a program: for each its number, and for each of its arguments the
-/// place of the value.
+/// A program: for each launch the number of its kernel and, for each argument, the index of its
+/// value.
 #[derive(Default)]
 pub(super) struct Program {
     bytes: Vec<u8>,
     values: Vec<Value>,
-    /// Launches that take long, and the others.
-    long: usize,
-    others: usize,
+    /// The number of launches of [`LONG_KERNELS`], and of other kernels.
+    long_launches: usize,
+    short_launches: usize,
 }
 
 impl Program {
-    /// Launches, each a kernel and its arguments.
+    /// Builds a program from launches, each a kernel and its arguments.
     pub(super) fn of<'a>(launches: impl Iterator<Item = (&'a Kernel, &'a [Arg])>) -> Self {
         let mut program = Program::default();
         launches.for_each(|(kernel, args)| program.add(kernel, args));
         program
     }
 
-    /// Whether the kernel takes so much.
+    /// Checks that the fused kernel takes the program.
     fn check(&self) -> Result<()> {
         let (values, bytes) = (self.values.len(), self.bytes.len());
-        if values <= VALUES && bytes <= PROGRAM_BYTES_MAX {
+        if values <= VALUES_MAX && bytes <= PROGRAM_BYTES_MAX {
             return Ok(());
         }
         Err(Error::config(format!(
-            "the features need {values} values of {VALUES} that the fused kernel takes, and \
+            "the features need {values} values of {VALUES_MAX} that the fused kernel takes, and \
              {bytes} bytes of {PROGRAM_BYTES_MAX}"
         ))
         .fix("ask for fewer features at once, or set fusion to off"))
     }
 
     fn add(&mut self, kernel: &Kernel, args: &[Arg]) {
-        let number = steps().iter().position(|step| step.name == kernel.name);
+        let number = step_kernels()
+            .iter()
+            .position(|step| step.name == kernel.name);
         let number = number.expect("every built-in kernel is a step");
-        match LONG.contains(&kernel.name.as_str()) {
-            true => self.long += 1,
-            false => self.others += 1,
+        match LONG_KERNELS.contains(&kernel.name.as_str()) {
+            true => self.long_launches += 1,
+            false => self.short_launches += 1,
         }
-        // A place is a byte, and beyond that the program is refused.
+        // `check` refuses programs with more values than a byte can index.
         self.bytes.push(number as u8);
         for (param, arg) in kernel.params.iter().zip(args) {
-            let place = self.place(arg, &param.kind);
-            self.bytes.push(place as u8);
+            let index = self.value_index(arg, &param.kind);
+            self.bytes.push(index as u8);
         }
     }
 
-    fn place(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
+    fn value_index(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
         let known = self.values.iter().position(|value| value.arg == *arg);
-        let place = known.unwrap_or(self.values.len());
+        let index = known.unwrap_or(self.values.len());
         if known.is_none() {
             self.values.push(Value {
                 arg: arg.clone(),
                 kind: kind.clone(),
             });
         }
-        if let ParamKind::Buffer { access: first, .. } = &mut self.values[place].kind
+        if let ParamKind::Buffer { access: first, .. } = &mut self.values[index].kind
             && let ParamKind::Buffer { access, .. } = kind
             && *first == Access::Read
             && access.writes()
         {
-            // What the first step writes holds nothing before.
+            // Some step reads the value before the first one writes it, so it has contents to
+            // preserve.
             *first = Access::ReadWrite;
         }
-        place
+        index
     }
 }
 
-/// The fused kernel without the values that its steps are called with.
+/// The fused kernel without the parameters for values.
 pub(super) fn declaration() -> Kernel {
     Kernel::new("fused")
         .block(BLOCK)
-        .shared_bytes(BLOCK / 32 * WORKSPACE_BYTES)
+        .shared_bytes(BLOCK / 32 * WARP_BYTES)
         .reads::<u32>("header")
         .reads::<StructureSpan>("structures")
         .scalar::<u32>("program")
@@ -177,7 +182,7 @@ pub(super) fn declaration() -> Kernel {
         .twin(run)
 }
 
-/// Records a program, which the kernel takes, as one launch.
+/// Records a program as one launch.
 pub(super) fn record(
     recorder: &mut Recorder,
     [header, structures]: [Arg; 2],
@@ -190,16 +195,16 @@ pub(super) fn record(
         word[..chunk.len()].copy_from_slice(chunk);
         u32::from_le_bytes(word)
     });
-    let places = words
+    let header_indices = words
         .enumerate()
         .map(|(index, word)| recorder.constant(&format!("step_word_{index}"), word));
-    let first = places.collect::<Vec<_>>().first().copied();
+    let first = header_indices.collect::<Vec<_>>().first().copied();
 
     let mut fused = declaration();
     let mut args = vec![header, structures];
     args.push((first.unwrap_or_default() as u32).into());
     args.push((bytes.len() as u32).into());
-    for index in 0..VALUES {
+    for index in 0..VALUES_MAX {
         let (kind, arg) = match values.get(index) {
             Some(Value { arg, kind }) => match arg {
                 Arg::Scalar(scalar) => word(scalar.bits),
@@ -224,7 +229,7 @@ fn word(bits: u64) -> (ParamKind, Arg) {
     )
 }
 
-/// The twin: runs a program step by step, each over the whole batch.
+/// The twin: runs the twins of the steps one after the other, each over the whole batch.
 fn run(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let _structures: &[StructureSpan] = launch.read();
@@ -234,7 +239,7 @@ fn run(launch: &mut TwinLaunch<'_>) {
     let words = &header[first..][..length.div_ceil(4)];
     let mut program: &[u8] = &bytemuck::cast_slice(words)[..length];
     while let Some((&number, rest)) = program.split_first() {
-        let step = &steps()[usize::from(number)];
+        let step = &step_kernels()[usize::from(number)];
         let (operands, rest) = rest.split_at(step.params.len());
         program = rest;
         let mut lent: Vec<Option<&mut TwinArg<'_>>> = values.iter_mut().map(Some).collect();
@@ -245,7 +250,7 @@ fn run(launch: &mut TwinLaunch<'_>) {
                     let (dtype, bits) = (*dtype, *bits);
                     TwinArg::Scalar(Scalar { dtype, bits })
                 }
-                (_, kind) => lend(value.take().expect("a step takes a buffer once"), kind),
+                (_, kind) => reborrow(value.take().expect("a step takes a buffer once"), kind),
             }
         });
         let twin = step.twin.expect("every built-in kernel has a twin");
@@ -253,8 +258,8 @@ fn run(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-/// A buffer as a step's parameter has it.
-fn lend<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
+/// Reborrows a buffer with the access that a step's parameter declares.
+fn reborrow<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
     let is_written = matches!(kind, ParamKind::Buffer { access, .. } if access.writes());
     match (value, is_written) {
         (TwinArg::Write(dtype, bytes), true) => TwinArg::Write(*dtype, bytes),
@@ -273,7 +278,7 @@ mod tests {
     use super::*;
     use crate::workload::Workload;
 
-    /// The number in a declaration of the kernels' sources.
+    /// The value of a constant in the kernels' sources.
     fn number(source: &str, name: &str) -> usize {
         let text = source.split(&format!("{name} = ")).nth(1).unwrap();
         text.split(';').next().unwrap().parse().unwrap()
@@ -283,9 +288,9 @@ mod tests {
     fn sizes_are_as_in_the_sources() {
         let source = include_str!("../../kernels/fused.cu");
         let work = include_str!("../../kernels/work.cuh");
-        assert_eq!(number(source, "VALUES"), VALUES);
+        assert_eq!(number(source, "VALUES"), VALUES_MAX);
         assert_eq!(number(source, "PROGRAM_MAX"), PROGRAM_BYTES_MAX);
-        assert_eq!(number(work, "WARP_BYTES"), WORKSPACE_BYTES as usize);
+        assert_eq!(number(work, "WARP_BYTES"), WARP_BYTES as usize);
         assert_eq!(number(work, "BLOCK"), BLOCK as usize);
     }
 
@@ -374,10 +379,10 @@ mod tests {
         };
         let (made, given) = (buffer("made"), buffer("given"));
         let mut program = Program::default();
-        assert_eq!(program.place(&made, &kind(Access::Write)), 0);
-        assert_eq!(program.place(&given, &kind(Access::Read)), 1);
-        assert_eq!(program.place(&made, &kind(Access::Read)), 0);
-        assert_eq!(program.place(&given, &kind(Access::Write)), 1);
+        assert_eq!(program.value_index(&made, &kind(Access::Write)), 0);
+        assert_eq!(program.value_index(&given, &kind(Access::Read)), 1);
+        assert_eq!(program.value_index(&made, &kind(Access::Read)), 0);
+        assert_eq!(program.value_index(&given, &kind(Access::Write)), 1);
         let kinds: Vec<ParamKind> = program
             .values
             .iter()

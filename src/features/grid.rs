@@ -1,35 +1,36 @@
 //! Grids of cubic cells over a structure, for finding neighbours.
 //!
-//! A structure's cells lie x fastest in the batch's list of cells, so that the
-//! cells along x within reach are one run of the sorted atoms. A structure that
-//! would need many more cells than it has atoms (a far-away chain) wraps: cells
-//! a multiple of `wrap` apart share a place, and distances tell them apart.
+//! The batch's list of cells has a structure's cells with x varying fastest, so that cells next to
+//! each other along x are one run of the sorted atoms. The grid of a structure that would need many
+//! more cells than it has atoms (because of a far-away chain) wraps: cells a multiple of `wrap`
+//! apart share an index, and distances exclude the atoms that are not near.
 
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
-/// The edge of a cell of the atoms is 2^this, in 0.001 A: 4.096 A.
+/// The edge of a cell for atoms is 2^12 units of 0.001 A, which is 4.096 A.
 pub(super) const ATOM_CELL_SHIFT: u32 = 12;
-/// The edge of a cell of the C-alphas and C-betas: 8.192 A.
+/// The edge of a cell for C-alphas and C-betas is 2^13 units of 0.001 A, which is 8.192 A.
 pub(super) const RESIDUE_CELL_SHIFT: u32 = 13;
 
-/// Cells of a small structure's grid at least, so that none wraps for nothing.
+/// The smallest limit on the cells of a structure, so that the grids of small structures do not
+/// wrap.
 const CELLS_MIN: u32 = 64;
-/// Cells of a structure beyond one an atom: of a small one, and where the last
-/// cell ends.
+/// Entries of the list of cells that a structure may need beyond one per atom: those of a small
+/// structure, and the end of the last cell.
 pub(super) const SLACK: u32 = CELLS_MIN + 1;
 
-/// The cells over one structure.
+/// The grid over one structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Grid {
     /// The low corner in 0.001 A.
     pub(super) origin: [i32; 3],
-    /// The first cell in the batch's list.
+    /// The index of its first cell in the batch's list.
     pub(super) first: u32,
-    /// Cells from the low to the high corner.
+    /// Number of cells along each axis, from the low to the high corner.
     pub(super) extent: [u16; 3],
-    /// Cells before places repeat, at most `extent`.
+    /// Number of cells along each axis before indices repeat; at most `extent`.
     pub(super) wrap: [u16; 3],
     /// The edge of a cell is 2^shift.
     pub(super) shift: u32,
@@ -37,8 +38,8 @@ pub(super) struct Grid {
 const _: () = assert!(size_of::<Grid>() == 32);
 
 impl Grid {
-    /// A grid over points, of about as many cells as `atom_count` at most; one
-    /// cell where there is no point. It starts at no place of a batch yet.
+    /// A grid over points, with at most about `atom_count` cells; one cell if there is no point.
+    /// `first` is not set yet.
     pub(super) fn over(
         points: impl Iterator<Item = [i32; 3]>,
         atom_count: usize,
@@ -69,23 +70,24 @@ impl Grid {
         }
     }
 
-    /// Cells of a structure of so many atoms at most.
+    /// The largest number of cells for a structure of so many atoms.
     pub(super) fn cells_max(atom_count: usize) -> u32 {
         CELLS_MIN.max(u32::try_from(atom_count).unwrap_or(u32::MAX))
     }
 
-    /// How many cells there are.
+    /// The number of cells.
     pub(super) fn cell_count(&self) -> u32 {
         self.wrap.iter().map(|&n| u32::from(n)).product()
     }
 
-    /// The batch's cells of this structure, and one more, where the last ends.
+    /// The indices of this structure's cells in the batch, and one more for the end of the last
+    /// cell.
     pub(super) fn cells(&self) -> Range<usize> {
         let first = self.first as usize;
         first..first + self.cell_count() as usize + 1
     }
 
-    /// The batch's cell that a point of the structure lies in.
+    /// The cell of a point of the structure, as an index into the batch's list.
     pub(super) fn cell_of(&self, point: [i32; 3]) -> usize {
         let [x, y, z] = std::array::from_fn(|axis| {
             let cell = (point[axis] - self.origin[axis]) as u32 >> self.shift;
@@ -95,7 +97,7 @@ impl Grid {
         (self.first + (z * ny + y) * nx + x) as usize
     }
 
-    /// Whether cells that lie apart share a place.
+    /// Whether distant cells share an index.
     pub(super) fn wraps(&self) -> bool {
         self.wrap != self.extent
     }
@@ -107,14 +109,14 @@ impl Grid {
         (cell(low).max(0) as u32, cell(high).min(last) as u32)
     }
 
-    /// Runs of the batch's cells that hold every point within `reach` of `point`,
-    /// each place once. `point` must lie in the grid.
+    /// Runs of the batch's cells that include every point within `reach` of `point`; no cell occurs
+    /// twice. `point` must lie in the grid.
     pub(super) fn runs(&self, point: [i32; 3], reach: i32) -> CellRuns {
         self.runs_between(point.map(|c| c - reach), point.map(|c| c + reach))
     }
 
-    /// Runs of the batch's cells that hold every point between two corners, each
-    /// place once. The box must touch the grid.
+    /// Runs of the batch's cells that include every point between two corners; no cell occurs
+    /// twice. The box must touch the grid.
     pub(super) fn runs_between(&self, low: [i32; 3], high: [i32; 3]) -> CellRuns {
         let wrap = self.wrap.map(u32::from);
         let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, low[axis], high[axis]));
@@ -136,7 +138,7 @@ impl Grid {
     }
 }
 
-/// A cell's place along an axis. A grid rarely wraps, and a remainder is slow.
+/// A cell's index along an axis. Grids rarely wrap, and a remainder is slow.
 #[inline(always)]
 fn wrapped(cell: u32, wrap: u32) -> u32 {
     if cell < wrap { cell } else { cell % wrap }
@@ -145,14 +147,14 @@ fn wrapped(cell: u32, wrap: u32) -> u32 {
 /// Runs of cells: what [`Grid::runs`] returns.
 pub(super) struct CellRuns {
     wrap: [u32; 3],
-    /// The first cell of the first row of all, and the cells of a run.
+    /// The first cell of the first row, and the cells of a run.
     first: u32,
     length: u32,
     /// The first row and plane, and how many.
     low: [u32; 2],
     rows: u32,
     planes: u32,
-    /// Those of the next run, counted from the first.
+    /// Row and plane of the next run, counted from the first.
     row: u32,
     plane: u32,
 }
@@ -160,7 +162,7 @@ pub(super) struct CellRuns {
 impl Iterator for CellRuns {
     type Item = Range<usize>;
 
-    /// Twins' inner loops call it for every few atoms.
+    /// The inner loops of twins call this for every few atoms.
     #[inline(always)]
     fn next(&mut self) -> Option<Range<usize>> {
         if self.plane == self.planes {

@@ -31,7 +31,7 @@ pub struct HalfSphereB {
     pub radius: Cutoff,
 }
 
-/// As published.
+/// The radius in the publication.
 const RADIUS: Cutoff = Cutoff::of_angstrom(12);
 
 impl Default for HalfSphereA {
@@ -67,7 +67,7 @@ fn record_counts(r: &mut FeatureRecorder<'_>, name: &str, normals: Buffer<f64>, 
     r.column(counts, 1);
 }
 
-/// `turned` rows of a thousand may change when the structure is rotated.
+/// A rotation of the structure may change `turned` rows per thousand.
 fn columns(name: &str, radius: Cutoff, plane: &str, turned: u32) -> Vec<ColumnDecl> {
     let column = |(side, what): (&str, &str)| {
         let about = format!(
@@ -156,7 +156,8 @@ impl Feature for HalfSphereB {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        // A bond of 1.5 A decides them, which rounding to the lattice turns most.
+        // The direction of a bond of 1.5 A decides the sides, and rounding to 0.001 A changes it
+        // most.
         let plane = "the direction from C-alpha to C-beta";
         columns("hse_b", self.radius, plane, 10)
     }
@@ -175,7 +176,7 @@ impl Feature for HalfSphereB {
     }
 }
 
-/// The direction that two neighbours' C-alphas give.
+/// Computes directions from the C-alphas of the two neighbours.
 impl Twin for half_sphere_normal_a::Views<'_> {
     fn run(self) {
         let Self {
@@ -217,7 +218,7 @@ impl Twin for half_sphere_normal_a::Views<'_> {
 /// The sine of -120 degrees.
 const SINE: f64 = -0.8660254037844386;
 
-/// The direction from C-alpha to C-beta.
+/// Computes directions from C-alpha to C-beta.
 impl Twin for half_sphere_normal_b::Views<'_> {
     fn run(self) {
         let Self {
@@ -235,7 +236,7 @@ impl Twin for half_sphere_normal_b::Views<'_> {
             let up = if residues[own].aa == b'G' {
                 turned(backbone)?
             } else {
-                // Of a side chain are those that the file has.
+                // A C-beta that the file has is of a side chain; a built one is not.
                 let beta =
                     Some(&betas[own]).filter(|beta| beta.is_present() && beta.tag.is_side())?;
                 difference(beta.position, backbone.ca)
@@ -266,7 +267,7 @@ fn turned(backbone: &Backbone) -> Option<Vector> {
     (square > 0.0).then(|| std::array::from_fn(turned))
 }
 
-/// C-alphas within the radius on either side of the residue's plane.
+/// Counts the C-alphas within the radius on either side of the residue's plane.
 impl Twin for half_sphere_exposure::Views<'_> {
     fn run(self) {
         let Self {
@@ -294,7 +295,7 @@ impl Twin for half_sphere_exposure::Views<'_> {
                     let point = atoms[own].position;
                     let runs = cells.runs(grid, point.into(), radius as i32);
                     let (near, above) = count(simd, &cells, runs, point, normal, radius);
-                    // The residue itself is near, and not above.
+                    // Leaves out the residue itself, which is near and not above.
                     counts.copy_from_slice(&[above, near - above - 1]);
                 }
             });
@@ -322,7 +323,7 @@ fn count<S: Simd>(
         if within == 0 {
             continue;
         }
-        // Exact within the radius.
+        // The differences are exact within the radius.
         let [x, y, z] = [dx, dy, dz].map(|d| d.to_float::<S::f32s>().widen());
         let up = |x: S::f64s, y: S::f64s, z: S::f64s| {
             (x * nx + y * ny + z * nz).simd_gt(0.0).to_bitmask()

@@ -1,4 +1,4 @@
-//! The built-in kernels as the build made them.
+//! The image of the built-in kernels, as the build script compiled it.
 
 use crate::record::{CudaSource, Image};
 use std::sync::{Arc, OnceLock};
@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 /// SHA-256 of the source of all kernels, in hexadecimal.
 pub const KERNELS_HASH: &str = env!("TAPELOOP_KERNELS_HASH");
 
-/// The nvcc that compiled them; empty if none did.
+/// The version of the nvcc that compiled the kernels; empty if none did.
 pub const NVCC_VERSION: &str = env!("TAPELOOP_NVCC");
 
-/// What they were compiled for, as nvcc names it; empty if they were not.
+/// The targets that nvcc compiled the kernels for, by its names for them; empty if it did not.
 pub const KERNEL_TARGETS: &str = env!("TAPELOOP_KERNEL_TARGETS");
 
-/// The one image of all built-in kernels. It holds the fat binary where the
-/// build had nvcc, and always the source, which NVRTC compiles where it had not.
+/// The image of all built-in kernels. It has the source and, if the build had nvcc, a fat binary.
+/// Without the binary NVRTC compiles the source at run time.
 pub fn image() -> Arc<Image> {
     static IMAGE: OnceLock<Arc<Image>> = OnceLock::new();
     let image = IMAGE.get_or_init(|| {
@@ -25,7 +25,7 @@ pub fn image() -> Arc<Image> {
                 file: "kernels.cu".to_owned(),
                 text: include_str!(concat!(env!("OUT_DIR"), "/kernels.cu")).to_owned(),
                 headers: Vec::new(),
-                // Lambdas have no place to say where they run.
+                // The kernels' lambdas have no `__device__` annotation.
                 options: [
                     "--std=c++17",
                     "--fmad=false",

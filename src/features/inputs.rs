@@ -1,4 +1,4 @@
-//! What is uploaded: each only where a feature asked for it.
+//! The upload buffers. Each exists only if a feature asked for it.
 
 use super::layout::{Atom, Backbone, ChainSpan, ResidueSpan, StructureSpan, Tile};
 use crate::record::Buffer;
@@ -6,37 +6,37 @@ use crate::record::Buffer;
 /// The channel that every structure has: the file's B factor of the C-alpha.
 pub const B_CA: &str = "b_ca";
 
-/// The buffers that a structure is written to.
+/// The buffers that [`super::pack`] writes a structure to.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
-    /// The spans of the structures.
+    /// `[structures]`
     pub(super) structures: Option<Buffer<StructureSpan>>,
-    /// The spans of the residues.
+    /// `[residues]`
     pub(super) residues: Option<Buffer<ResidueSpan>>,
-    /// The tiles of the structures.
+    /// `[tiles]`
     pub(super) tiles: Option<Buffer<Tile>>,
-    /// The spans of the chains.
+    /// `[chains]`
     pub(super) chains: Option<Buffer<ChainSpan>>,
-    /// Residues sorted by chain.
+    /// The residues sorted by chain, `[residues]`.
     pub(super) members: Option<Buffer<u32>>,
-    /// All atoms.
+    /// All atoms, `[atoms]`.
     pub(super) atoms: Option<Buffer<Atom>>,
-    /// The C-alpha of each residue.
+    /// The C-alpha of each residue, `[residues]`.
     pub(super) ca: Option<Buffer<Atom>>,
-    /// The C-beta of each residue, built where it is missing. Its tag says that it is of a side
-    /// chain where the file has it.
+    /// The C-beta of each residue, `[residues]`, built from the backbone if it is missing. Only the
+    /// tag of one that the file has says that it is of a side chain.
     pub(super) cb: Option<Buffer<Atom>>,
-    /// The backbone of each residue.
+    /// The backbone of each residue, `[residues]`.
     pub(super) backbone: Option<Buffer<Backbone>>,
-    /// The B factor of each residue's C-alpha, or its pLDDT, NaN where there is none.
+    /// The B factor or pLDDT of each residue's C-alpha, `[residues]`; NaN if it has none.
     pub(super) b: Option<Buffer<f32>>,
-    /// The B factor, or pLDDT, of each atom.
+    /// The B factor or pLDDT of each atom, `[atoms]`.
     pub(super) atom_b: Option<Buffer<f32>>,
-    /// Of each chain, where its loose atoms are: the first, and how many there are up
-    /// to the last, those of other chains among them.
+    /// For each chain the range of its loose atoms, `[chains, 2]`: the first, and the number up to
+    /// the last, which includes loose atoms of other chains between them.
     pub(super) loose: Option<Buffer<u32>>,
-    /// Whether each residue has one of the names.
+    /// Whether each residue has one of the names, `[residues]`, and the names.
     pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,
-    /// Annotations by name: a value a residue, NaN where there is none.
+    /// Annotations by name, each `[residues]`; NaN for a missing value.
     pub(super) channels: Vec<(String, Buffer<f32>)>,
 }

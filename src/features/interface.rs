@@ -19,16 +19,15 @@ use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Beyond this the nearest atom of another chain is not looked for, in 0.001 A.
+/// The search for the nearest atom of another chain ends at this distance, in 0.001 A.
 pub(super) const CHAIN_REACH: u32 = 12_000;
-/// It is first looked for within this, in 0.001 A.
+/// The distance of the first, short search, in 0.001 A.
 pub(super) const CHAIN_NEARBY: u32 = 5_000;
 
 /// Settings of interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// A residue nearer than this to another chain is of an interface; at most
-    /// 12 A.
+    /// A residue closer than this to another chain belongs to the interface; at most 12 A.
     pub cutoff: Cutoff,
 }
 
@@ -129,7 +128,7 @@ impl Feature for Interface {
     }
 }
 
-/// Which chains the atoms of each cell are of, from the lowest to the highest.
+/// Finds the lowest and the highest chain among the atoms of each cell.
 impl Twin for chain_range::Views<'_> {
     fn run(self) {
         let Self {
@@ -162,7 +161,8 @@ impl Twin for chain_range::Views<'_> {
     }
 }
 
-/// Squared distance and chain of an atom, which are compared together.
+/// The squared distance of an atom and its chain as one number, so that of equal distances the
+/// lower chain is less.
 type Nearest = (u32, u32);
 const NOTHING: Nearest = (u32::MAX, 0);
 
@@ -215,7 +215,7 @@ impl Twin for nearest_chain::Views<'_> {
     }
 }
 
-/// The nearest atom of another chain, first looked for nearby.
+/// Finds the nearest atom of another chain: first with a short search, then with a long one.
 #[inline(always)]
 fn search<S: Simd>(
     simd: S,
@@ -259,7 +259,7 @@ fn search<S: Simd>(
     nearest
 }
 
-/// The nearest so far and among the candidates.
+/// The nearest of `nearest` and the candidates.
 #[inline(always)]
 fn nearest_of<S: Simd>(
     simd: S,

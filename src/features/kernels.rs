@@ -1,9 +1,9 @@
-//! The built-in kernels, as the build read them from `kernels/*.cu`.
+//! The declarations of the built-in kernels, which the build script reads from `kernels/*.cu`.
 //!
-//! Each kernel has a module of its name with two types: `Args`, the arguments of a launch by
-//! name, and `Views`, what its CPU twin sees of them. [`Twin`] is implemented for the views next to
-//! the feature that owns the kernel. So the text of a kernel alone says what it takes, and whoever
-//! launches or mirrors it otherwise does not compile.
+//! Each kernel has a module of its name with two types: `Args`, the arguments of a launch by name,
+//! and `Views`, the arguments as its CPU twin sees them. The feature that owns the kernel
+//! implements [`Twin`] for the views. The text of a kernel is thus its only declaration: a launch
+//! or a twin with other parameters does not compile.
 
 use super::layout::{
     Atom, AtomTag, Backbone, Bridges, ChainSpan, ResidueSpan, StructureSpan, Tile,
@@ -21,9 +21,9 @@ pub(super) trait BuiltIn {
     fn args(self) -> Vec<Arg>;
 }
 
-/// The CPU twin of a kernel, implemented for what it sees of a launch. It does the same arithmetic
-/// in the same order, and every operation in use is rounded correctly on both sides, so results
-/// are equal in every bit. Buffers may be longer than recorded.
+/// The CPU twin of a kernel, implemented for the kernel's views. It does the same arithmetic in the
+/// same order, and uses only operations that are correctly rounded on both sides, so results are
+/// bit-identical. Buffers may be longer than recorded.
 pub(super) trait Twin {
     /// Computes what the kernel computes.
     fn run(self);

@@ -1,15 +1,14 @@
-//! What is packed for the kernels. `kernels/layout.cuh` is the other side; both
-//! assert the sizes.
+//! The structs that the host packs and kernels read. `kernels/layout.cuh` has the same structs;
+//! both files assert the sizes.
 //!
-//! A batch holds structures side by side. Everything in it counts from the
-//! batch's start, so that a kernel finds its way without knowing the structure;
-//! zeros, which stand for an item that was rejected late, are absent throughout.
+//! A batch holds structures side by side. All indices count from the batch's start. The part of an
+//! item that was rejected while it was written is zeros, which every struct defines as absent.
 
 use super::grid::Grid;
 use crate::structure::AtomClass;
 use bytemuck::{Pod, Zeroable};
 
-/// Axes of a batch, in the header's order.
+/// The axes of a batch, in the header's order.
 pub(super) const RESIDUES: usize = 0;
 pub(super) const ATOMS: usize = 1;
 pub(super) const STRUCTURES: usize = 2;
@@ -25,18 +24,18 @@ pub(super) const AXES: [&str; 6] = [
     "cells",
 ];
 
-/// Residues of a tile, threads of its block.
+/// Residues of a tile, which are the threads of its block.
 pub(super) const TILE: u32 = 128;
 
-/// All three coordinates of a position that is not there.
+/// All three coordinates of a missing position.
 pub(super) const MISSING: i32 = 2_000_000_000;
 
-/// The farthest that a coordinate is from the origin, in 0.001 A.
+/// The largest absolute value of a coordinate, in 0.001 A.
 pub(super) const COORDINATE_MAX: u32 = 100_000_000;
 const _: () = assert!(MISSING as i64 + (COORDINATE_MAX as i64) < i32::MAX as i64);
 
-/// Differences beyond this are taken for this, so that the sum of three squares
-/// fits 32 bits; cutoffs are at most this.
+/// Larger differences of coordinates are clamped to this, so that the sum of three squares fits 32
+/// bits; cutoffs are at most this. In 0.001 A.
 pub(super) const REACH: u32 = 37_000;
 const _: () = assert!(3 * (REACH as u64).pow(2) <= u32::MAX as u64);
 
@@ -74,8 +73,7 @@ impl From<[i32; 3]> for Position {
     }
 }
 
-/// An atom: its position in 0.001 A, and what it is; all zeros where there is
-/// none.
+/// An atom: its position and its tag; all zeros if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Atom {
@@ -95,14 +93,13 @@ impl Atom {
     }
 }
 
-/// What an atom is, in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom),
-/// whether it is of a side chain, whether it is polar, its chain in the batch
-/// (19 bits).
+/// The properties of an atom in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom), whether it
+/// is of a side chain, whether it is polar, and its chain in the batch (19 bits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct AtomTag(u32);
 
-/// Chains that a batch has at most, as an [`AtomTag`] counts them.
+/// The largest number of chains of a batch: an [`AtomTag`] has 19 bits for the chain.
 pub(super) const CHAINS_MAX: u32 = 1 << 19;
 
 /// The largest radius of an atom, in 0.001 A.
@@ -125,7 +122,7 @@ impl AtomTag {
     const SIDE: u32 = 1 << 11;
     const POLAR: u32 = 1 << 12;
     const CHAIN_SHIFT: u32 = 13;
-    /// Tags of one chain differ in bits below this one alone.
+    /// Tags of the same chain differ only in bits below this one.
     pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
 
     pub(super) fn new(radius_milli: u32, is_side: bool, is_polar: bool, chain: u32) -> Self {
@@ -164,7 +161,7 @@ impl AtomTag {
     }
 }
 
-/// The backbone of a residue, each atom present or not.
+/// The backbone of a residue; each atom may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Backbone {
@@ -183,14 +180,14 @@ pub(super) struct ResidueSpan {
     pub(super) chain: u32,
     pub(super) atom_start: u32,
     pub(super) atom_count: u16,
-    /// One-letter code of the parent; `X` where there is none.
+    /// One-letter code of the standard parent; `X` if it has none.
     pub(super) aa: u8,
     pub(super) flags: u8,
 }
 const _: () = assert!(size_of::<ResidueSpan>() == 16);
 
 impl ResidueSpan {
-    /// The residue is there.
+    /// The residue is present.
     pub(super) const PRESENT: u8 = 1;
     /// It is linked to the residue before it.
     pub(super) const LINKED: u8 = 2;
@@ -201,7 +198,7 @@ impl ResidueSpan {
         self.flags & flag != 0
     }
 
-    /// Whether residue `at` of the batch's is there and linked to the one before it.
+    /// Whether residue `at` of the batch exists and is linked to the one before it.
     pub(super) fn is_linked(residues: &[ResidueSpan], at: usize) -> bool {
         let pair = at
             .checked_sub(1)
@@ -218,8 +215,8 @@ impl ResidueSpan {
     }
 }
 
-/// One structure of the batch: its spans, and the grids over its atoms and over
-/// its C-alphas and C-betas.
+/// One structure of the batch: its spans, and the grids over its atoms and over its C-alphas and
+/// C-betas.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct StructureSpan {
@@ -229,7 +226,7 @@ pub(super) struct StructureSpan {
     pub(super) atom_count: u32,
     pub(super) chain_start: u32,
     pub(super) chain_count: u32,
-    /// Not 0 where the B factors are pLDDT.
+    /// Not 0 if the B factors are pLDDT.
     pub(super) predicted: u32,
     pub(super) tile_start: u32,
     pub(super) atom_grid: Grid,
@@ -238,12 +235,12 @@ pub(super) struct StructureSpan {
 const _: () = assert!(size_of::<StructureSpan>() == 96);
 
 impl StructureSpan {
-    /// The structures that are in the batch, of a buffer that may be longer.
+    /// The structures in the batch; the buffer may be longer.
     pub(super) fn live<'a>(header: &[u32], all: &'a [StructureSpan]) -> &'a [StructureSpan] {
         &all[..header[STRUCTURES] as usize]
     }
 
-    /// The grid over its atoms, or over what is one a residue.
+    /// The grid over its atoms, or over its C-alphas and C-betas, by axis.
     pub(super) fn grid(&self, axis: u32) -> &Grid {
         match axis as usize {
             ATOMS => &self.atom_grid,
@@ -251,7 +248,7 @@ impl StructureSpan {
         }
     }
 
-    /// Its part of what is one an atom, or one a residue.
+    /// Its atoms or its residues in the batch, by axis.
     pub(super) fn along(&self, axis: u32) -> std::ops::Range<usize> {
         match axis as usize {
             ATOMS => self.atoms(),
@@ -284,7 +281,7 @@ pub(super) struct Tile {
 const _: () = assert!(size_of::<Tile>() == 16);
 
 impl Tile {
-    /// The tiles that are in the batch, of a buffer that may be longer.
+    /// The tiles in the batch; the buffer may be longer.
     pub(super) fn live<'a>(header: &[u32], all: &'a [Tile]) -> &'a [Tile] {
         &all[..header[TILES] as usize]
     }
@@ -302,8 +299,8 @@ impl Tile {
     }
 }
 
-/// The residues of one chain, as `members[member_start..][..count]`: residues of
-/// the batch, in the chain's order.
+/// The residues of one chain, as `members[member_start..][..count]`: residues of the batch, in the
+/// chain's order.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ChainSpan {
@@ -315,19 +312,18 @@ pub(super) struct ChainSpan {
 const _: () = assert!(size_of::<ChainSpan>() == 16);
 
 impl ChainSpan {
-    /// Its residues, of the batch's `members`.
+    /// Its residues, taken from the batch's `members`.
     pub(super) fn members<'a>(&self, members: &'a [u32]) -> &'a [u32] {
         &members[self.member_start as usize..][..self.count as usize]
     }
 }
 
-/// Bridges of a residue at most: each needs a bond of its own N-H, or the next
-/// residue's, and there are two of each, which may take part in two patterns.
+/// The largest number of bridges of a residue: each needs a bond of its own N-H or of the next
+/// residue's. Both have two bonds, and each bond may take part in two patterns.
 pub(super) const BRIDGES_MAX: usize = 8;
 
-/// The bridges of one residue in the order of their partners: twice the partner in
-/// the batch, plus one where the strands are antiparallel; all bits set after the
-/// last.
+/// The bridges of one residue, sorted by partner: twice the partner's index in the batch, plus one
+/// if the strands are antiparallel; all bits set after the last.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct Bridges(pub(super) [u32; BRIDGES_MAX]);

@@ -1,9 +1,8 @@
 //! The built-in workload: per-residue features of protein structures.
 //!
-//! [`Features`] packs structures side by side, residues and atoms behind a
-//! descriptor each, records one or more launches a feature, and reads back one
-//! [`FeatureTable`] a structure. What a structure gets does not depend on what
-//! else is in its batch.
+//! [`Features`] packs structures side by side, with a descriptor for each structure, chain and
+//! residue, records one or more launches per feature, and reads back one [`FeatureTable`] per
+//! structure. The results of a structure do not depend on the other structures of its batch.
 
 mod atom_residue;
 mod b_factor;
@@ -16,8 +15,8 @@ mod config;
 mod contact_number;
 mod contact_order;
 mod cpu;
-mod crowding;
 mod cutoff;
+mod density;
 mod dssp;
 mod feature;
 mod fused;
@@ -60,31 +59,29 @@ pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
 
-/// One structure on its way through the engine, or why it could not be read.
+/// An input of the engine: a structure, or the error why it could not be read.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Where it came from: a path.
+    /// The path that it was read from.
     pub source: String,
-    /// The place of the source in the list of inputs, from 0.
+    /// Zero-based index of the source in the list of inputs.
     pub ordinal: u64,
-    /// What was read there.
+    /// The structure, or the reader's error.
     pub structure: Result<Structure>,
 }
 
 /// The features of one structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureTable {
-    /// A column for each of [`TableName::Residues`], a value for each of the
-    /// structure's residues.
+    /// The columns of [`TableName::Residues`], each `[residues]`.
     pub residues: Vec<Column>,
-    /// A column for each of [`TableName::Chains`], a value for each of the
-    /// structure's chains.
+    /// The columns of [`TableName::Chains`], each `[chains]`.
     pub chains: Vec<Column>,
-    /// A column for each of [`TableName::Structures`], one value each.
+    /// The columns of [`TableName::Structures`], each of one value.
     pub structure: Vec<Column>,
 }
 
-/// The workload.
+/// The workload that computes features of structures.
 pub struct Features {
     config: FeatureConfig,
 }
@@ -93,8 +90,8 @@ impl Features {
     /// The workload for a configuration.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if nothing is asked for,
-    /// or something twice.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no feature is requested or one twice, or
+    /// if a setting is invalid.
     pub fn new(config: FeatureConfig) -> Result<Self> {
         config.check()?;
         Ok(Features { config })
@@ -105,8 +102,8 @@ impl Features {
         &self.config
     }
 
-    /// A capacity for batches of `residues` residues: room for as many atoms and
-    /// chains as so many residues can be expected to have at most.
+    /// A capacity for batches of `residues` residues, with room for the most atoms and chains that
+    /// so many residues are expected to have.
     pub fn capacity(residues: u32) -> Extent {
         let structures = (residues / 16).max(1);
         let mut lengths = [0; AXES.len()];
@@ -119,9 +116,8 @@ impl Features {
         Extent::from(lengths)
     }
 
-    /// Buckets for batches of `residues` residues and single structures of up to
-    /// `residues_max`: a small one for what is left at the end, the batch itself,
-    /// and the largest.
+    /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: a
+    /// small one for the remainder at the end, one for usual batches, and the largest.
     pub fn buckets(residues: u32, residues_max: u32) -> Vec<Extent> {
         let mut sizes = vec![(residues / 8).max(1), residues, residues_max.max(residues)];
         sizes.dedup();
@@ -129,8 +125,8 @@ impl Features {
     }
 }
 
-/// The CPU twins of all kernels, by the kernels' names, for a process that has to find them by
-/// those.
+/// The CPU twins of all kernels by kernel name. A worker process looks them up, as functions cannot
+/// be sent to it.
 pub fn twins() -> Vec<(String, Twin)> {
     let kernels = kernels::ALL.iter().map(|kernel| kernel());
     let all = kernels.chain([fused::declaration()]);
@@ -140,10 +136,9 @@ pub fn twins() -> Vec<(String, Twin)> {
 
 /// Attaches the code of a built-in kernel for `recorder`.
 ///
-/// The kernels rely on the header and on the descriptors that [`pack`] writes.
-/// A recorder that no engine made for [`Features`] gets the kernel without its code,
-/// which then runs as its twin alone: what its batches upload could be written by
-/// other code.
+/// The kernels rely on the header and on the descriptors that [`pack`] writes. Only a recorder that
+/// an engine made for [`Features`] guarantees both. Any other gets the kernel without its code, so
+/// that only the twin can run.
 fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
     if !recorder.is_for::<Features>() {
         return kernel;

@@ -1,6 +1,6 @@
-//! One structure into its part of a batch.
+//! Packs a structure into its part of a batch.
 
-use super::crowding;
+use super::density;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::{B_CA, Inputs};
 use super::layout::{
@@ -11,11 +11,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{BFactorKind, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
-/// What a structure takes of a batch.
+/// The extent of a structure.
 ///
-/// Readers give no other, but anyone may make a [`Structure`]: one whose atoms
-/// lie beyond bounds, or whose parts do not fit each other, is refused here, since
-/// kernels rely on both.
+/// Kernels rely on coordinates within bounds and on parts that fit each other. The readers
+/// guarantee both, but a caller may build any [`Structure`], so they are checked here.
 pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     if !structure.xyz.iter().all(is_within_bounds) {
         return Err(Error::input(
@@ -41,7 +40,7 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     Ok(Extent::from(lengths))
 }
 
-/// Whether residues have atoms and chains that are there.
+/// Whether the atoms and chains that residues refer to exist.
 fn check_parts(structure: &Structure) -> Result<()> {
     let atoms = structure.xyz.len();
     let chains = structure.chains.len();
@@ -103,7 +102,8 @@ fn check_channels(structure: &Structure) -> Result<()> {
 /// Writes the structure into all inputs that the recording has.
 ///
 /// # Errors
-/// Points that lie too densely for the neighbour search.
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if points lie too densely for the neighbour
+/// search.
 pub(super) fn write(
     inputs: &Inputs,
     structure: &Structure,
@@ -123,7 +123,7 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.atoms {
         write_atoms(views.take(buffer), structure, at);
-        crowding::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
+        density::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
     }
     let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
@@ -134,7 +134,7 @@ pub(super) fn write(
         }
         let present = atoms.iter().filter(|atom| atom.is_present());
         let points = present.map(|atom| atom.position.into());
-        crowding::check(&span.residue_grid, points, "residues")
+        density::check(&span.residue_grid, points, "residues")
     };
     if let Some(buffer) = inputs.ca {
         let atoms = views.take(buffer);
@@ -253,7 +253,7 @@ fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
     }
 }
 
-/// Whether one of `names` is the residue's letter, its name or its parent's.
+/// Whether one of `names` is the residue's one-letter code, its name or its parent's name.
 fn is_named(residue: &Residue, names: &[String]) -> bool {
     let is = |name: &[u8], id: &[u8; 8]| id.trim_ascii_end() == name;
     names.iter().any(|name| match name.as_bytes() {
@@ -262,8 +262,7 @@ fn is_named(residue: &Residue, names: &[String]) -> bool {
     })
 }
 
-/// The structure's values of a channel; those that it lacks, or that are not
-/// finite, are NaN.
+/// The structure's values of a channel; NaN for a value that is missing or not finite.
 fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
     let own = |row: usize| match structure.channels.iter().find(|own| own.name == name) {
         Some(channel) => channel.values.get(row).copied(),
@@ -292,8 +291,8 @@ fn write_tiles(tiles: &mut [Tile], residue_count: u32, at: Extent) {
     }
 }
 
-/// Residues sorted by chain, each chain's in their order: the residues of a
-/// chain need not stand together in a file.
+/// Writes the residues sorted by chain, in order within a chain: a file may list the residues of a
+/// chain in several places.
 fn write_chains(
     chains: &mut [ChainSpan],
     members: Option<&mut [u32]>,
@@ -325,8 +324,8 @@ fn write_chains(
     }
 }
 
-/// Of each chain the first of its loose atoms in the batch, and how many there are up
-/// to its last.
+/// Writes for each chain the first of its loose atoms in the batch, and the number of loose atoms
+/// up to its last.
 fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
     chains.fill([0; 2]);
     let mut next = at[ATOMS] + structure.atom_start.last().copied().unwrap_or(0);
@@ -340,19 +339,18 @@ fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
     }
 }
 
-/// A position, and whether it is of a side chain.
+/// A position, and whether it is an atom of a side chain.
 type Placed = ([i32; 3], bool);
 
-/// The residue's C-beta, and whether the file has it; glycine's, and one that is
-/// missing, where its backbone says. A residue without C-alpha has none, and
-/// counts for no other.
+/// The residue's C-beta, and whether the file has it. For glycine, and if it is missing, it is
+/// built from the backbone. A residue without C-alpha has none, so contact numbers do not count it.
 fn c_beta(structure: &Structure, residue: &Residue) -> Option<Placed> {
     let atom = |index: u32| structure.position(index);
     let ca = atom(residue.ca)?;
     let glycine = &residue.parent_comp_id == b"GLY     ";
     match atom(residue.cb).filter(|_| !glycine) {
         Some(real) => Some((real, true)),
-        // A backbone torn apart puts it beyond what differences can bear.
+        // The C-beta of a broken backbone can be beyond the bounds of coordinates.
         None => {
             let built = virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?);
             is_within_bounds(&built).then_some((built, false))
@@ -366,10 +364,9 @@ fn is_within_bounds(position: &[i32; 3]) -> bool {
         .all(|coordinate| coordinate.unsigned_abs() <= COORDINATE_MAX)
 }
 
-/// Where an ideal C-beta lies: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA
-/// in A, with b = CA - N, c = C - CA and a = b x c, its distance from CA along each
-/// axis rounded to 0.001 A, halves away from zero. Arguments and result are in
-/// 0.001 A.
+/// The position of an ideal C-beta: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA in A, with b =
+/// CA - N, c = C - CA and a = b x c, its distance from CA along each axis rounded to 0.001 A,
+/// halves away from zero. Arguments and result are in 0.001 A.
 pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
     let difference = |p: [i32; 3], q: [i32; 3]| {
         std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)

@@ -93,7 +93,7 @@ impl Feature for Protrusion {
     }
 }
 
-/// Mean and largest free over filled volume around a residue's atoms.
+/// For each residue the mean and the largest ratio of free to filled volume around its atoms.
 impl Twin for protrusion::Views<'_> {
     fn run(self) {
         let Self {
@@ -119,7 +119,7 @@ impl Twin for protrusion::Views<'_> {
                         continue;
                     }
                     let grid = &structures[own.structure as usize].atom_grid;
-                    // Else candidates are so near that no difference needs a bound.
+                    // Otherwise candidates are so near that no difference needs to be clamped.
                     let bounded = grid.wraps() || radius + (1 << grid.shift) > REACH;
                     let (mut sum, mut largest) = (0.0, f64::NEG_INFINITY);
                     for atom in &atoms[own.atoms()] {

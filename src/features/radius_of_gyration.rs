@@ -116,8 +116,8 @@ impl Twin for chain_radius_of_gyration::Views<'_> {
 
 /// Root mean square distance of atoms from their mean in A.
 ///
-/// All sums are of whole numbers, about the whole number below the mean, so that
-/// neither the atoms' order nor where they lie changes a bit.
+/// All sums are of integers, relative to the mean rounded down, so that neither the order of atoms
+/// nor a translation changes a bit.
 pub(super) fn radius_of<'a>(atoms: impl Iterator<Item = &'a Atom> + Clone) -> f32 {
     let (mut sums, mut count) = ([0i64; 3], 0i64);
     let coordinates = |atom: &Atom| <[i32; 3]>::from(atom.position).map(i64::from);

@@ -1,24 +1,23 @@
-//! In how many bits real columns of residues leave the device.
+//! The floating-point type of downloaded columns.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::kernels::{Twin, narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
 use half::{bf16, f16};
 
-/// What the real columns of residues are downloaded as. Everything is computed in
-/// f32, and so are the columns of chains and structures; what is narrower is rounded
-/// on the device at the end, to the nearest and halves to even, and halves the
-/// download. NaN, which is null, stays NaN.
+/// The floating-point type that real columns of residues are downloaded as. Everything is computed
+/// in f32. The 16-bit types halve the download: the device rounds the values at the end, to
+/// nearest, ties to even. Columns of chains and structures stay f32. NaN, which is null, stays NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reals {
-    /// As computed.
+    /// Single precision, as computed.
     #[default]
     F32,
-    /// 11 significant bits, up to 65504 and infinity beyond. Relative error at most
-    /// 2^-11, below 2^-14 an absolute one of at most 2^-25.
+    /// Half precision: 11 significant bits, up to 65504; larger values become infinity. The
+    /// relative error is at most 2^-11, and below 2^-14 the absolute error at most 2^-25.
     F16,
-    /// 8 significant bits, over the range of f32. Relative error at most 2^-8, below
-    /// 2^-126 an absolute one of at most 2^-134.
+    /// bfloat16: 8 significant bits, with the range of f32. The relative error is at most 2^-8, and
+    /// below 2^-126 the absolute error at most 2^-134.
     Bf16,
 }
 
@@ -37,7 +36,7 @@ impl Reals {
         names.next().expect("every one has a name").0
     }
 
-    /// A column as it is downloaded.
+    /// The declaration of a column as it is downloaded.
     pub(super) fn stored(self, mut column: ColumnDecl) -> ColumnDecl {
         let is_narrow = column.table == TableName::Residues && column.kind == ColumnKind::Real;
         if is_narrow && self == Reals::F16 {
@@ -47,7 +46,7 @@ impl Reals {
     }
 }
 
-/// Rounds to f16: to the nearest, halves to even, infinity beyond the largest; one NaN.
+/// Rounds to f16: to nearest, ties to even; every NaN becomes the same one.
 impl Twin for narrow_f16::Views<'_> {
     fn run(self) {
         let live = self.header[RESIDUES] as usize * self.values as usize;
@@ -60,7 +59,7 @@ impl Twin for narrow_f16::Views<'_> {
     }
 }
 
-/// Rounds to bf16: to the nearest, halves to even; one NaN.
+/// Rounds to bf16: to nearest, ties to even; every NaN becomes the same one.
 impl Twin for narrow_bf16::Views<'_> {
     fn run(self) {
         let live = self.header[RESIDUES] as usize * self.values as usize;
@@ -77,8 +76,8 @@ impl Twin for narrow_bf16::Views<'_> {
 mod tests {
     use super::*;
 
-    /// All exponents with mantissas around every place of rounding, both signs, and
-    /// many more at random.
+    /// Values of all exponents and both signs, with mantissas around every rounding boundary, and
+    /// many random values.
     fn patterns() -> Vec<f32> {
         let edges = (0..16).flat_map(|bit| [1_u32 << bit, (1 << bit) - 1, (1 << bit) + 1]);
         let edges: Vec<u32> = edges.chain([0x7f_ffff, 0x7f_8000, 0x7f_f000]).collect();
@@ -101,7 +100,7 @@ mod tests {
         signed.map(f32::from_bits).collect()
     }
 
-    /// What the twin of `$kernel` makes of `$wide`, two values a residue.
+    /// The output of the twin of `$kernel` for `$wide`, with two values per residue.
     macro_rules! narrowed {
         ($kernel:ident, $wide:expr) => {{
             let wide: &[f32] = $wide;
@@ -117,7 +116,7 @@ mod tests {
         }};
     }
 
-    /// `near` is as near as its neighbours are, and even where two are.
+    /// Asserts that `near` is the nearest value to `wide`, and the even one of two equally near.
     fn assert_nearest(wide: f32, near: f32, is_even: bool, neighbours: [f32; 2]) {
         let distance = |to: f32| (f64::from(to) - f64::from(wide)).abs();
         for other in neighbours.map(distance) {
@@ -135,7 +134,7 @@ mod tests {
                 continue;
             }
             assert_eq!(near.is_sign_negative(), wide.is_sign_negative());
-            // The largest is 65504, and half a step beyond it infinity begins.
+            // The largest f16 is 65504; values from half a step above it on round to infinity.
             if wide.abs() >= 65_520.0 {
                 assert!(near.is_infinite(), "{wide:e}");
                 continue;
@@ -143,7 +142,7 @@ mod tests {
             let bits = near.to_bits();
             let neighbours = [bits.wrapping_add(1), bits.wrapping_sub(1)];
             let neighbours = neighbours.map(|bits| f16::from_bits(bits).to_f32());
-            // Next to zero is the other zero's side, next to the largest infinity.
+            // Zero and the largest value have no two finite neighbours.
             if bits & 0x7fff != 0 && bits & 0x7fff != 0x7bff {
                 assert_nearest(wide, near.to_f32(), bits & 1 == 0, neighbours);
             }

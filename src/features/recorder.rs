@@ -1,5 +1,5 @@
-//! Records the launches of all features: inputs where a feature asks for them, what several
-//! features share once, launches, results.
+//! Records the launches of all features. Inputs are uploaded if a feature asks for them, and
+//! buffers that several features need are computed once.
 
 use super::columns::{Column, TableName};
 use super::fused::{self, Fusion, Program};
@@ -32,18 +32,18 @@ impl FeatureBuffers {
     }
 }
 
-/// A launch of a batch.
+/// A launch that is not recorded yet.
 struct Launch {
     kernel: Kernel,
     blocks: u32,
     args: Vec<Arg>,
 }
 
-/// The place of a launch among those of a batch.
+/// The index of a launch of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchIndex(usize);
 
-/// Units of an axis that a block takes: one for each of its threads or warps, or one.
+/// How many units of an axis a block takes.
 #[derive(Clone, Copy)]
 enum BlockTakes {
     ThreadEach,
@@ -51,23 +51,24 @@ enum BlockTakes {
     One,
 }
 
-/// Records the features of one bucket. Launches are kept until all features have asked for what
-/// they need, so that uploads come first.
+/// Records the features of one bucket. It collects launches until all features have asked for their
+/// inputs, so that uploads come first.
 pub(super) struct FeatureRecorder<'a> {
     pub(super) recorder: &'a mut Recorder,
-    /// The settings of all features, of which `asked` are the ones that have columns.
+    /// The settings of all features; `asked` are those of the features whose columns were
+    /// requested.
     settings: Vec<&'a dyn Any>,
     asked: Vec<&'a dyn Any>,
     pub(super) reals: Reals,
     header: Buffer<u32>,
     pub(super) buffers: FeatureBuffers,
-    /// Buffers that begin each batch at zeros.
+    /// Buffers that are zeroed at the start of each batch.
     zeroed: Vec<Buffer<u32>>,
     launches: Vec<Launch>,
-    /// Launches for results in 16 bits, after all others, which may be fused.
+    /// Launches that round results to 16 bits. They follow all others, and are never fused.
     narrowing: Vec<Launch>,
     pub(super) downloads: Vec<ResultBuffer>,
-    /// What features share, each by its type.
+    /// Values that features share, found by type.
     shared: Vec<Box<dyn Any>>,
 }
 
@@ -95,25 +96,24 @@ impl<'a> FeatureRecorder<'a> {
         }
     }
 
-    /// Records what was kept, launches one by one or as one, and the downloads.
+    /// Records the collected launches, one by one or fused, and the downloads.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the launches do not fit into one, and
-    /// were to be.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if fusion is on, and the launches cannot be
+    /// fused.
     pub(super) fn finish(
         mut self,
         fusion: Fusion,
         device: &DeviceInfo,
         with_code: WithCode,
     ) -> Result<FeatureBuffers> {
-        // Nothing touches such a buffer before its launch, and one launch for all of
-        // them needs all at zeros.
+        // Zeroed first, because a fused launch needs all of them at its start.
         for &buffer in &self.zeroed {
             self.recorder.memset(buffer, 0);
         }
         let launches = self.launches.iter();
         let program = Program::of(launches.map(|launch| (&launch.kernel, launch.args.as_slice())));
-        // The same for all buckets, as they share their launches.
+        // All buckets have the same launches, so the largest one decides for all.
         let residues_max = self.recorder.largest_capacity(RESIDUES);
         let launches = if fusion.applies(&program, residues_max, device)? {
             let all = [self.header.into(), self.structures().into()];
@@ -144,12 +144,12 @@ impl<'a> FeatureRecorder<'a> {
         found.expect("the settings of all features are known")
     }
 
-    /// Whether the columns of the feature with the settings `T` are asked for.
+    /// Whether the columns of the feature with the settings `T` were requested.
     pub(super) fn is_asked<T: Any>(&self) -> bool {
         self.asked.iter().any(|settings| settings.is::<T>())
     }
 
-    /// What was shared as a `T`.
+    /// The shared value of type `T`.
     pub(super) fn shared<T: Any + Copy>(&self) -> Option<T> {
         self.shared
             .iter()
@@ -157,7 +157,7 @@ impl<'a> FeatureRecorder<'a> {
             .copied()
     }
 
-    /// Shares what other features need too, in the place of the `T` that was shared before.
+    /// Shares a value with later features. It replaces the shared value of the same type.
     pub(super) fn share<T: Any + Copy>(&mut self, value: T) -> T {
         self.shared.retain(|shared| !shared.is::<T>());
         self.shared.push(Box::new(value));
@@ -169,7 +169,7 @@ impl<'a> FeatureRecorder<'a> {
         self.header
     }
 
-    /// Values that kernels read from the header, from the returned index on.
+    /// Adds constants to the header. Kernels read them from the returned index on.
     pub(super) fn constants<T: Number>(
         &mut self,
         name: &str,
@@ -195,7 +195,8 @@ impl<'a> FeatureRecorder<'a> {
         self.launch(axis, args, BlockTakes::One)
     }
 
-    /// Launches a kernel with a warp for each unit of `axis` instead of an earlier launch.
+    /// Replaces an earlier launch by a launch of another kernel, with a warp for each unit of
+    /// `axis`.
     pub(super) fn relaunch_warps<A: BuiltIn>(&mut self, at: LaunchIndex, axis: usize, args: A) {
         self.launches[at.0] = self.launch_of(axis, args, BlockTakes::WarpEach);
     }
@@ -238,8 +239,8 @@ impl<'a> FeatureRecorder<'a> {
             .device_buffer(name, Unit::PerAxis { axis, elements })
     }
 
-    /// A buffer that stays on the device and begins each batch at zeros, of
-    /// `elements` for each unit of `axis`.
+    /// A buffer that stays on the device and is zeroed at the start of each batch, of `elements`
+    /// for each unit of `axis`.
     pub(super) fn zeros(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<u32> {
         let buffer = self.device(name, axis, elements);
         self.zeroed.push(buffer);
@@ -296,8 +297,7 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.ca, "ca", RESIDUES, 1)
     }
 
-    /// The C-beta of each residue, `[residues]`; glycine's, and one that is missing, where an
-    /// ideal one would be.
+    /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing.
     pub(super) fn cb(&mut self) -> Buffer<Atom> {
         self.input(|inputs| &mut inputs.cb, "cb", RESIDUES, 1)
     }
@@ -317,8 +317,8 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.atom_b, "atom_b", ATOMS, 1)
     }
 
-    /// Where each chain's loose atoms are, `[chains, 2]`: the first, and how many there are up to
-    /// the last.
+    /// The range of each chain's loose atoms, `[chains, 2]`: the first, and the number up to the
+    /// last.
     pub(super) fn loose(&mut self) -> Buffer<u32> {
         self.input(|inputs| &mut inputs.loose, "loose", CHAINS, 2)
     }
@@ -331,7 +331,7 @@ impl<'a> FeatureRecorder<'a> {
         buffer
     }
 
-    /// An annotation of the residues, `[residues]`.
+    /// An annotation of the residues, `[residues]`; NaN for a missing value.
     pub(super) fn channel(&mut self, name: &str) -> Buffer<f32> {
         let values = self
             .recorder

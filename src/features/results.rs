@@ -1,6 +1,6 @@
-//! Results: the buffers that kernels write, and what the host reads of them. Reals
-//! of residues may leave the device in 16 bits: what kernels made stays there, and a
-//! copy that was narrowed at the end is downloaded.
+//! Result buffers, and the columns that the host reads from them. Reals of residues may be
+//! downloaded as 16-bit types: the kernel's results then stay on the device, and a rounded copy is
+//! downloaded.
 
 use super::columns::{Column, TableName};
 use super::kernels::{narrow_bf16, narrow_f16};
@@ -11,7 +11,7 @@ use crate::record::{Buffer, Recorder};
 use crate::workload::ReadViews;
 use half::{bf16, f16};
 
-/// A result column: every so many elements of a buffer, from a place on.
+/// A result column: every `stride`-th element of a buffer, from index `at` on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResultColumn {
     buffer: ResultBuffer,
@@ -64,22 +64,23 @@ impl ResultColumn {
     }
 }
 
-/// Results of a kernel: for each row of a table some values, side by side.
+/// Results of a kernel: `[rows of the table, values]`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Results<T> {
     pub(super) buffer: Buffer<T>,
-    /// What the host sees of it.
+    /// The buffer that the host reads: `buffer`, or its rounded copy.
     pub(super) read: ResultBuffer,
     pub(super) table: TableName,
     pub(super) values: usize,
 }
 
-/// A number that results are made of.
+/// An element type of results.
 pub(super) trait ResultNumber: crate::record::Number {
-    /// Names the type of the buffer.
+    /// The buffer with its type as a value.
     fn result(buffer: Buffer<Self>) -> ResultBuffer;
 
-    /// The buffers for reals that leave the device narrower than they were made.
+    /// For reals that are downloaded as a 16-bit type: the buffer for the kernel and the buffer for
+    /// the host.
     fn narrowed(
         recorder: &mut FeatureRecorder<'_>,
         name: &str,
@@ -145,7 +146,7 @@ impl ResultNumber for f32 {
 }
 
 impl FeatureRecorder<'_> {
-    /// A buffer for results: `values` for each row of `table`.
+    /// Declares a result buffer, `[rows of the table, values]`, and its download.
     pub(super) fn results<T: ResultNumber>(
         &mut self,
         table: TableName,
@@ -174,7 +175,7 @@ impl FeatureRecorder<'_> {
         }
     }
 
-    /// Results that stay on the device: `values` for each residue.
+    /// Declares a result buffer that stays on the device, `[residues, values]`.
     pub(super) fn kept_results<T: ResultNumber>(
         &mut self,
         name: &str,
@@ -189,7 +190,7 @@ impl FeatureRecorder<'_> {
         }
     }
 
-    /// The next column of the results' table is value `at` of each row.
+    /// Adds a column to the results' table: value `at` of each row.
     pub(super) fn column<T>(&mut self, results: Results<T>, at: usize) {
         debug_assert!(at < results.values);
         let column = ResultColumn {
@@ -200,7 +201,7 @@ impl FeatureRecorder<'_> {
         self.buffers.results.push((results.table, column));
     }
 
-    /// How many columns there are so far.
+    /// The number of columns so far.
     pub(super) fn column_count(&self) -> usize {
         self.buffers.results.len()
     }

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 /// Residues of the window of `rsa_w25`.
 pub(super) const WINDOW: u32 = 25;
 
-/// Largest areas of residues X in Gly-X-Gly in A^2, the theoretical ones of Tien
-/// et al. 2013, PLoS ONE 8:e80635, table 1.
+/// Theoretical largest areas of residues X in Gly-X-Gly, in A^2 (Tien et al. 2013, PLoS ONE
+/// 8:e80635, table 1).
 const AREA_MAX: [(u8, f32); 20] = [
     (b'A', 129.0),
     (b'R', 274.0),
@@ -36,14 +36,13 @@ const AREA_MAX: [(u8, f32); 20] = [
     (b'V', 174.0),
 ];
 
-/// The largest area of a residue of this one-letter code.
+/// The largest area of a residue by its one-letter code, in A^2.
 pub(super) fn area_max(aa: u8) -> Option<f32> {
     let found = AREA_MAX.iter().find(|(letter, _)| *letter == aa);
     found.map(|(_, area)| *area)
 }
 
-/// Relative solvent accessibility; it has no settings but those of
-/// [`Sasa`](super::Sasa).
+/// Relative solvent accessibility; it has no settings but those of [`Sasa`](super::Sasa).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rsa {}
 
@@ -95,7 +94,7 @@ impl Feature for Rsa {
     }
 }
 
-/// Areas relative to their maximum, and their means along the chain.
+/// Computes areas relative to their maximum, and their means along the chain.
 impl Twin for rsa::Views<'_> {
     fn run(self) {
         let Self {
@@ -128,7 +127,7 @@ impl Twin for rsa::Views<'_> {
         };
         let chains = &chains[..header[CHAINS] as usize];
         let values: Vec<_> = chains.par_iter().map(of_chain).collect();
-        // Chains may interleave, so their results are put in place by one thread.
+        // The residues of chains may interleave, so one thread stores the results of all chains.
         for (chain, values) in chains.iter().zip(values) {
             for (&member, value) in chain.members(members).iter().zip(values) {
                 out[member as usize] = value;
@@ -137,8 +136,8 @@ impl Twin for rsa::Views<'_> {
     }
 }
 
-/// The mean of the values that are there in the window around `at`, of a chain
-/// that is reflected at its ends as often as it takes.
+/// The mean of the values in the window around `at` that are not NaN. The chain is reflected at its
+/// ends, as often as the window needs.
 fn mean_around(values: &[f32], at: usize) -> f32 {
     let last = values.len() - 1;
     let (mut sum, mut count) = (0f64, 0f64);

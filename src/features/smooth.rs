@@ -19,18 +19,18 @@ use std::ops::Range;
 /// Settings of smoothed annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Smooth {
-    /// Which annotations: `b_ca`, or names of
-    /// [`Structure::channels`](crate::structure::Structure::channels). With none
-    /// there are no columns.
+    /// The annotations: `b_ca`, or names of
+    /// [`Structure::channels`](crate::structure::Structure::channels). If empty, the feature has no
+    /// columns.
     pub channels: Vec<String>,
-    /// C-alphas nearer than this are in contact.
+    /// C-alphas closer than this are in contact.
     pub radius: Cutoff,
-    /// Whether a contact weighs 1/d.
+    /// Whether a contact has the weight 1/d instead of 1.
     pub weighted: bool,
 }
 
 impl Default for Smooth {
-    /// B factors, over 10 A, all of one weight.
+    /// B factors, over 10 A, not weighted.
     fn default() -> Self {
         Smooth {
             channels: vec![B_CA.to_owned()],
@@ -123,10 +123,10 @@ impl Feature for Smooth {
     }
 }
 
-/// A sum of weights counts in units of one over this.
+/// The fixed-point representation of a weight of 1.
 const WEIGHT_SCALE: f64 = (1u64 << 42) as f64;
 
-/// The mean of a channel over the C-alphas within the radius.
+/// Computes the mean of a channel over the C-alphas within the radius.
 impl Twin for smooth::Views<'_> {
     fn run(self) {
         let Self {
@@ -169,7 +169,7 @@ impl Twin for smooth::Views<'_> {
 
 /// The power of two that makes a value less than 2^42.
 fn scale_of(value: f32) -> f64 {
-    // Every f32 is a normal f64: its exponent stands in these bits, 1023 for 2^0.
+    // Every f32 other than 0 is a normal f64. Its exponent is in these bits, where 1023 means 2^0.
     let exponent = f64::from(value).to_bits() >> 52;
     match exponent {
         0 => 1.0,
@@ -177,8 +177,8 @@ fn scale_of(value: f32) -> f64 {
     }
 }
 
-/// The mean of values, each with its squared distance, in units that follow from the
-/// largest of them.
+/// The mean of values, each with its squared distance. They are added in fixed point, with a scale
+/// that depends on the largest.
 fn mean_of(near: &[(f32, u32)], weighted: bool) -> f32 {
     let magnitudes = near.iter().map(|(value, _)| value.abs());
     let mut sums = Sums::new(scale_of(magnitudes.fold(0.0, f32::max)), weighted);
@@ -186,8 +186,7 @@ fn mean_of(near: &[(f32, u32)], weighted: bool) -> f32 {
     sums.mean()
 }
 
-/// Calls `visit` with the residue and the squared distance of every C-alpha
-/// within the radius.
+/// Calls `visit` with the residue and the squared distance of every C-alpha within the radius.
 #[inline(always)]
 fn for_each_near<S: Simd>(
     simd: S,
@@ -210,7 +209,7 @@ fn for_each_near<S: Simd>(
     }
 }
 
-/// Sums in whole numbers, so that their order does not matter.
+/// Sums in fixed point, which do not depend on the order.
 struct Sums {
     scale: f64,
     weighted: bool,

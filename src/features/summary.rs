@@ -1,4 +1,4 @@
-//! One value a chain and one a structure, of values of their residues.
+//! Summaries of residues' values: one value per chain, and one per structure.
 
 use super::columns::TableName;
 use super::cpu::rows::{Groups, ROW_THREADS};
@@ -9,8 +9,8 @@ use super::recorder::FeatureRecorder;
 use super::results::Results;
 use crate::record::Buffer;
 
-/// The residues of each chain, or of each structure, as arguments of a kernel of which each block
-/// takes the residues of one.
+/// The residues of each chain, or of each structure, as arguments of a kernel with a block for
+/// each.
 #[derive(Clone, Copy)]
 pub(super) struct RowArgs {
     pub(super) header: Buffer<u32>,
@@ -58,8 +58,8 @@ pub(super) fn fractions(r: &mut FeatureRecorder<'_>, name: &str, states: Results
     });
 }
 
-/// Records as columns what a kernel makes of residues: `values` of each chain, and then of each
-/// structure. `args` gets the residues and the buffer for the results.
+/// Records the launches of a kernel that computes `values` for each chain, then for each structure,
+/// and a column for each value. `args` makes the arguments from the residues and the result buffer.
 pub(super) fn summarise<A: BuiltIn>(
     r: &mut FeatureRecorder<'_>,
     name: &str,
@@ -113,7 +113,7 @@ impl Twin for class_fractions::Views<'_> {
     }
 }
 
-/// Computes the sum of the residues that have a value, or their mean.
+/// Computes the sum or the mean of the values that are not NaN.
 impl Twin for sum_of_rows::Views<'_> {
     fn run(self) {
         let groups = Groups {

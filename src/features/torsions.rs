@@ -52,7 +52,7 @@ impl Feature for Torsions {
     }
 }
 
-/// Phi, psi and omega of the backbone.
+/// Computes phi, psi and omega of the backbone.
 impl Twin for torsions::Views<'_> {
     fn run(self) {
         let Self {

@@ -64,16 +64,17 @@ impl Feature for WeightedContactNumber {
     }
 }
 
-/// Terms added in single precision before they go into the double sum.
+/// Number of terms that are added in single precision before they are added to the sum in double
+/// precision.
 const GROUP: usize = 32;
 
-/// A group's sum of 1/d^2 over distances of at least 0.001 A is below this.
+/// Upper limit of a group's sum of 1/d^2, for distances of at least 0.001 A.
 const SUM_MAX: f32 = 2.0 * GROUP as f32;
 
-/// Vectors of residues whose sums are on the way at once.
+/// Number of vectors of residues whose sums are computed together.
 const VECTORS: usize = 2;
 
-/// Sum of 1/d^2 over the other residues of the structure.
+/// Computes the sum of 1/d^2 over the other residues of the structure.
 impl Twin for weighted_contact_number::Views<'_> {
     fn run(self) {
         let Self {
@@ -117,14 +118,13 @@ impl Twin for weighted_contact_number::Views<'_> {
     }
 }
 
-/// 32-bit elements of a vector.
+/// Number of 32-bit elements of a vector.
 fn simd_lanes<S: Simd>(_: S) -> usize {
     S::f32s::LEN
 }
 
-/// C-alphas that are measured from, a vector an axis: from the corner of the
-/// structure's grid in floats where the grid is so small that they are exact,
-/// else as they are.
+/// The positions of some C-alphas, a vector for each axis: as integers, and as floats relative to
+/// the corner of the structure's grid, which are exact if the grid is small.
 struct Places<S: Simd> {
     floats: [S::f32s; 3],
     integers: [S::i32s; 3],
@@ -162,7 +162,7 @@ impl<S: Simd> Places<S> {
     }
 }
 
-/// 1/x to 6e-7, as in the kernel. What it makes of 0 is not below [`SUM_MAX`].
+/// 1/x with an error of up to 6e-7, as in the kernel. The result for 0 is not below [`SUM_MAX`].
 #[inline(always)]
 fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let bits: S::u32s = x.bitcast();
@@ -172,8 +172,8 @@ fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         .mul_add_precise(better, better)
 }
 
-/// Calls `each` with the squared distances of every residue of a group that is
-/// there from each vector of places.
+/// Calls `each` with the squared distances between each present residue of a group and each vector
+/// of positions.
 #[inline(always)]
 fn for_each_distance<S: Simd, const COMPACT: bool>(
     places: &[Places<S>; VECTORS],
@@ -190,7 +190,7 @@ fn for_each_distance<S: Simd, const COMPACT: bool>(
     }
 }
 
-/// The sums around `own`, at most so many vectors of residues, over `all`.
+/// Computes the sums over `all` for the residues `own`, at most [`VECTORS`] vectors.
 #[inline(always)]
 fn weighted_sums<S: Simd, const COMPACT: bool>(
     simd: S,
@@ -230,7 +230,7 @@ fn weighted_sums<S: Simd, const COMPACT: bool>(
         let halves = [totals[v].0, totals[v].1];
         let total = halves[lane / S::f64s::LEN][lane % S::f64s::LEN];
         (*sum, *coincident) = if atom.is_present() {
-            // The residue itself is at distance 0.
+            // Leaves out the residue itself, which is at distance 0.
             ((total * 1e6) as f32, at_zero[v][lane] - 1)
         } else {
             (f32::NAN, 0)
@@ -238,7 +238,8 @@ fn weighted_sums<S: Simd, const COMPACT: bool>(
     }
 }
 
-/// Half the sum over a structure's residues.
+/// Counts the pairs of each structure: half the sum over its residues, as both residues count a
+/// pair.
 impl Twin for coincident_pairs::Views<'_> {
     fn run(self) {
         let Self {

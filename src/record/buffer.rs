@@ -25,24 +25,24 @@ pub enum DType {
     Struct(StructType),
 }
 
-/// A struct as the type of a buffer's elements: its name in the kernels' source, and its size.
+/// A struct as element type: its name in the kernels' source, and its size.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct StructType {
-    /// Filled up with zeros, so that the type is plain data.
+    /// Padded with zeros, so that the type is plain data.
     name: [u8; StructType::NAME_BYTES_MAX],
     bytes: u32,
 }
 
 impl StructType {
-    /// The longest name.
+    /// The longest name in bytes.
     pub const NAME_BYTES_MAX: usize = 32;
 
     /// The struct that kernels call `name`, of `bytes` bytes.
     ///
     /// # Panics
-    /// If the name is empty or longer than [`StructType::NAME_BYTES_MAX`], or the size is 0 or
-    /// not below 2^32.
+    /// If the name is empty or longer than [`StructType::NAME_BYTES_MAX`], or the size is 0 or not
+    /// below 2^32.
     pub const fn new(name: &str, bytes: usize) -> Self {
         let text = name.as_bytes();
         assert!(!text.is_empty() && text.len() <= Self::NAME_BYTES_MAX);
@@ -77,7 +77,7 @@ impl DType {
     /// The struct that kernels call `name`, as Rust's `T`.
     ///
     /// # Panics
-    /// As [`StructType::new`].
+    /// If [`StructType::new`] does.
     pub const fn of_struct<T>(name: &str) -> Self {
         DType::Struct(StructType::new(name, size_of::<T>()))
     }
@@ -101,8 +101,8 @@ impl DType {
         if power < 16 { power } else { 16 }
     }
 
-    /// The oldest compute capability that computes with the type; `None` for what every card has
-    /// (CUDA C++ Programming Guide, arithmetic instructions).
+    /// The lowest compute capability with arithmetic for the type; `None` if every GPU has it (CUDA
+    /// C++ Programming Guide, arithmetic instructions).
     pub const fn capability_min(self) -> Option<(u32, u32)> {
         match self {
             DType::F16 => Some((5, 3)),
@@ -112,8 +112,8 @@ impl DType {
     }
 }
 
-/// A Rust type that a buffer can hold: a number, or a struct of the caller's, which is laid out as
-/// the kernels' struct of that name (`#[repr(C)]`).
+/// A Rust type that a buffer can hold: a number, or a struct of the caller's with the same name and
+/// layout (`#[repr(C)]`) as a struct in the kernels' source.
 ///
 /// ```
 /// use tapeloop::record::{DType, Element};
@@ -162,7 +162,7 @@ vectors!([f32; 2] => "float2", [f32; 3] => "float3", [f32; 4] => "float4",
 pub struct Scalar {
     /// Its type.
     pub dtype: DType,
-    /// Its bytes, little-endian, in the low end.
+    /// Its bytes, little-endian, in the low bytes.
     pub bits: u64,
 }
 
@@ -188,8 +188,8 @@ impl Scalar {
     }
 }
 
-/// Which recordings a buffer is of: all recorders of one ladder of buckets have the
-/// same, and no others.
+/// Identifies the recordings that share handles: all recorders of one ladder of buckets have the
+/// same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RecordingId(u64);
 
@@ -201,8 +201,8 @@ impl RecordingId {
     }
 }
 
-/// A buffer's place in its recording. Ids of different recordings differ, but for
-/// the buckets of one ladder ([`Recorder::ladder`](super::Recorder::ladder)).
+/// Identifies a buffer of a recording. Ids of different recordings differ, unless they are buckets
+/// of one ladder ([`Recorder::ladder`](super::Recorder::ladder)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId {
     pub(crate) of: RecordingId,
@@ -215,7 +215,7 @@ impl BufferId {
         usize::from(self.index)
     }
 
-    /// The id of a device slot's buffer where no recording is known.
+    /// The id of a slot's buffer in a worker process, which knows no recording.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(crate) fn of_slot(index: u16) -> Self {
         BufferId {
@@ -258,27 +258,27 @@ impl<T> std::fmt::Debug for Buffer<T> {
     }
 }
 
-/// How a buffer grows with what is in a batch.
+/// How a buffer's length depends on the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum Unit {
-    /// `elements` for each unit of an axis of the batch's extent: every item
-    /// owns the part that its own extent spans.
+    /// `elements` for each unit of an axis of the batch's extent. Every item owns the part that its
+    /// extent covers.
     PerAxis {
         /// The axis.
         axis: usize,
         /// Elements for each unit.
         elements: usize,
     },
-    /// A fixed number of elements, which belongs to the batch as a whole.
+    /// A fixed number of elements for the batch as a whole.
     PerBatch {
-        /// Elements in all.
+        /// Number of elements.
         elements: usize,
     },
 }
 
 impl Unit {
-    /// How many elements a batch uses that spans `live` along the axes.
+    /// Number of elements that a batch of extent `live` uses.
     pub fn live_len(self, live: &[u32]) -> usize {
         match self {
             Unit::PerBatch { elements } => elements,
@@ -287,7 +287,7 @@ impl Unit {
     }
 }
 
-/// Who sees a buffer.
+/// Where a buffer is visible, and how it is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub enum View {
@@ -307,9 +307,9 @@ pub struct BufferDecl {
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
-    /// How it grows.
+    /// How its length depends on the batch.
     pub unit: Unit,
-    /// Who sees it.
+    /// Where it is visible.
     pub view: View,
     /// Its length in elements at the recording's capacity.
     pub len: usize,

@@ -1,15 +1,15 @@
-//! The one validation layer: what it lets through, no later layer doubts.
+//! Validates recordings. No later layer repeats these checks.
 
 use super::AXES_MAX;
 use super::buffer::{BufferDecl, BufferId, DType, View};
-use super::by_value::{Target, check_struct};
 use super::command::{Arg, Command, Launch};
 use super::kernel::{Access, Kernel, ParamKind};
 use super::recorder::Recording;
 use super::shape::Shape;
+use super::struct_arg::{Target, check_struct};
 use crate::error::{Error, Result};
 
-/// CUDA's limits on a block, on every supported card.
+/// CUDA's limits on blocks and grids, the same on every supported GPU.
 const BLOCK_THREADS_MAX: u32 = 1024;
 const BLOCK_MAX: [u32; 3] = [1024, 1024, 64];
 pub(super) const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
@@ -34,7 +34,7 @@ pub(super) fn check(recording: &Recording) -> Result<()> {
     check_host_views(recording)
 }
 
-/// What the commands so far did to a buffer.
+/// What the commands so far have done to a buffer.
 #[derive(Clone, Copy, Default)]
 struct State {
     written: bool,
@@ -77,9 +77,8 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
             .map_err(|error| error.within(format!("kernel {}", launch.kernel.name)))?,
         _ => {}
     }
-    // A backend may keep both sides of a buffer in one place. So that this makes
-    // no difference, an upload comes before any other write, and a download
-    // after all of them.
+    // A backend may keep both sides of a buffer in one place. So that this makes no difference, an
+    // upload comes before any other write, and a download after all of them.
     let mut misuse = None;
     command.visit_buffers(|id, reads, writes| {
         let before = state[id.index()];
@@ -218,12 +217,15 @@ fn check_shape(kernel: &Kernel, shape: Shape) -> Result<()> {
     }
     match shape {
         Shape::Grid(grid) => check_grid(grid),
-        // What covers the elements is for the device to say.
+        // The device that runs the launch computes and checks the grid.
         Shape::Over { .. } => Ok(()),
     }
 }
 
-/// Refuses a grid that CUDA cannot launch.
+/// Checks a grid against CUDA's limits.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if a side is 0 or above the limit.
 pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
     if grid.iter().zip(GRID_MAX).any(|(&n, max)| n == 0 || n > max) {
         return Err(Error::usage(format!(
@@ -233,7 +235,7 @@ pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
     Ok(())
 }
 
-/// A host view that is never copied is data lost in silence.
+/// Refuses an upload or download buffer without a copy: its data would be lost without notice.
 fn check_host_views(recording: &Recording) -> Result<()> {
     for (id, buffer) in recording.buffers_by_id() {
         let (copied, verb) = match buffer.view {
@@ -391,7 +393,7 @@ mod tests {
             ),
             (
                 record(|r, x, _| {
-                    // Of the same index and type as `x`.
+                    // The foreign buffer has the index and type of `x`.
                     let foreign = Recorder::new(&[16]).upload_buffer::<f32>("x", 0, 1);
                     assert_eq!(foreign.id().index(), x.id().index());
                     r.upload(foreign);

@@ -1,9 +1,9 @@
 //! The commands of a recording.
 
 use super::buffer::{Buffer, BufferId, DType, Element, Scalar};
-use super::by_value::{StructArg, Target};
 use super::kernel::{Access, Kernel, Param, ParamKind, Twin};
 use super::shape::Shape;
+use super::struct_arg::{StructArg, Target};
 
 /// One argument of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Arg {
     Buffer(BufferId),
     /// A value.
     Scalar(Scalar),
-    /// A struct, with what its pointers are set to.
+    /// A struct, with the targets of its pointers.
     Struct(StructArg),
 }
 
@@ -23,7 +23,7 @@ impl<T: Element> From<Buffer<T>> for Arg {
 }
 
 impl<T: Element> From<T> for Arg {
-    /// A number, or a struct without pointers.
+    /// Converts a number, or a struct without pointers.
     fn from(value: T) -> Self {
         let bytes = bytemuck::bytes_of(&value);
         if let DType::Struct(_) = T::DTYPE {
@@ -47,26 +47,26 @@ impl From<StructArg> for Arg {
 /// A kernel launch.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The kernel. Not public: a kernel with code could be recorded otherwise.
+    /// The kernel. Private, because a caller could record a kernel with device code in another way
+    /// than its author promised.
     pub(crate) kernel: Kernel,
-    /// Its blocks.
+    /// The number of blocks.
     pub shape: Shape,
-    /// Arguments in the order of the kernel's parameters. Not public: an address in a
-    /// struct is vouched for with this kernel, and code that reads the recording could
-    /// pass it to another.
+    /// Arguments in the order of the kernel's parameters. Private, because a caller could pass the
+    /// address in a struct, which is promised to be valid for this kernel, to another kernel.
     pub(crate) args: Vec<Arg>,
 }
 
-/// One step of a batch, over whole buffers.
+/// One operation of a batch; each covers whole buffers.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Copies a buffer from the host to the device.
     Upload(BufferId),
-    /// Sets every byte of a device buffer.
+    /// Sets every byte of a device buffer to `byte`.
     Memset {
-        /// The buffer.
+        /// The buffer to fill.
         buffer: BufferId,
-        /// The byte.
+        /// The value of each byte.
         byte: u8,
     },
     /// Runs a kernel.
@@ -76,7 +76,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// Calls `visit(buffer, reads, writes)` for each device buffer touched.
+    /// Calls `visit(buffer, reads, writes)` for each device buffer that the command reads or
+    /// writes.
     pub fn visit_buffers(&self, mut visit: impl FnMut(BufferId, bool, bool)) {
         match self {
             Command::Upload(buffer) | Command::Memset { buffer, .. } => visit(*buffer, false, true),
@@ -89,9 +90,9 @@ impl Command {
         }
     }
 
-    /// Whether it writes memory that is declared to the executor;
-    /// `None` where it does not come there. A kernel that follows pointers in
-    /// device memory may.
+    /// Whether the command writes memory that the embedder declared to the executor; `None` if it
+    /// cannot reach such memory. A kernel that follows pointers in device memory is assumed to
+    /// write.
     pub fn writes_declared(&self) -> Option<bool> {
         let Command::Launch(launch) = self else {
             return None;
@@ -117,7 +118,7 @@ impl Launch {
         self.kernel.params()
     }
 
-    /// Threads of the kernel's own block along x, y and z.
+    /// Threads of a block along x, y and z, as the kernel declares them.
     pub fn threads(&self) -> [u32; 3] {
         self.kernel.threads()
     }
@@ -132,7 +133,7 @@ impl Launch {
         self.kernel.cpu_twin()
     }
 
-    /// Calls `visit` for each pointer that is passed, also in structs.
+    /// Calls `visit` for each pointer among the arguments, including those inside structs.
     pub fn visit_targets(&self, mut visit: impl FnMut(Target, Access)) {
         for (param, arg) in self.kernel.params.iter().zip(&self.args) {
             match (&param.kind, arg) {

@@ -1,10 +1,10 @@
 //! Kernels that are declared by their CUDA C++ text.
 
 use super::buffer::{DType, StructType};
-use super::by_value::PointerField;
 use super::kernel::{Access, Image, Kernel, ParamKind};
 use super::signature::struct_layout::vector_bytes;
 use super::signature::{CudaType, Declarations, Number, Parameter, PointerAccess, SignatureError};
+use super::struct_arg::PointerField;
 use crate::error::{Error, ErrorKind, Result};
 
 impl Kernel {
@@ -28,10 +28,11 @@ impl Kernel {
     /// ```
     ///
     /// # Safety
-    /// As [`Kernel::code`]: a text says which types a kernel takes, not how far it goes.
+    /// The conditions of [`Kernel::code`] hold: the text gives the types of the parameters, but not
+    /// how far the kernel reads and writes.
     ///
     /// # Errors
-    /// As [`Kernel::declared_in`].
+    /// [`ErrorKind::Kernel`] as in [`Kernel::declared_in`], within `file`.
     pub unsafe fn from_cuda(file: &str, text: &str, name: &str) -> Result<Self> {
         let kernel = Kernel::declared_in(text, name).map_err(|error| error.within(file))?;
         // SAFETY: the caller's promise.
@@ -40,15 +41,15 @@ impl Kernel {
 
     /// The declaration of the kernel `name` in a CUDA C++ text, without its code.
     ///
-    /// The text says it all: a `const T*` is a buffer that the kernel reads, a `T*` one that it
-    /// writes, and a `T*` with the comment `/* updated */` behind it one that it reads and
-    /// writes. What is no pointer is passed by value: a number, or a struct that the text
-    /// defines, whose pointers are read and written by the same rule. `__launch_bounds__` gives
-    /// the threads of a block, where it is a constant; otherwise a block has 128.
+    /// A `const T*` is a buffer that the kernel reads, a `T*` one that it writes, and a `T*`
+    /// followed by the comment `/* updated */` one that it reads and writes. Other parameters are
+    /// passed by value: numbers, or structs that the text defines, whose pointers follow the same
+    /// rule. `__launch_bounds__` gives the threads of a block if it is a constant; otherwise a
+    /// block has 128.
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`] with the line, if the text has no such kernel, or one whose
-    /// parameters are of other types.
+    /// [`ErrorKind::Kernel`] with the line, if the text has no such kernel, or if a parameter's
+    /// type is not supported.
     pub fn declared_in(text: &str, name: &str) -> Result<Self> {
         let refused = |error: SignatureError| {
             Error::new(ErrorKind::Kernel, error.message).within(format!("line {}", error.line))

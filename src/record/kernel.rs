@@ -1,11 +1,11 @@
-//! Kernels as declarations: a name, a signature, a block shape, where the code
-//! comes from, and the CPU twin that computes the same.
+//! Kernels as declarations: name, parameters, block shape, device code, and the CPU twin that
+//! computes the same.
 
 use super::buffer::{DType, Element, Number, Scalar};
-use super::by_value::PointerField;
+use super::struct_arg::PointerField;
 use std::sync::Arc;
 
-/// CUDA C++ text, compiled at run time where no binary is at hand.
+/// CUDA C++ text, which NVRTC compiles at run time if there is no binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct CudaSource {
@@ -15,9 +15,9 @@ pub struct CudaSource {
     pub text: String,
     /// Headers that the text includes: name and text.
     pub headers: Vec<(String, String)>,
-    /// Compiler options, apart from the target architecture. With an option that names
-    /// files, such as `-I`, the code is compiled in every process and not cached: the cache
-    /// does not see when such a file changes.
+    /// Compiler options, apart from the target architecture. With an option that names files, such
+    /// as `-I`, every process compiles the code anew, because the cache cannot see that such a file
+    /// changed.
     pub options: Vec<String>,
 }
 
@@ -34,8 +34,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// CUDA C++ text that NVRTC compiles for the card at run time; `file` is the
-    /// name that its messages cite.
+    /// CUDA C++ text that NVRTC compiles for the GPU at run time. `file` is the name that compiler
+    /// messages cite.
     pub fn cuda(file: impl Into<String>, text: impl Into<String>) -> Arc<Image> {
         let file = file.into();
         Arc::new(Image {
@@ -57,19 +57,19 @@ impl Image {
 pub enum Access {
     /// Reads it.
     Read,
-    /// Writes it; nothing is assumed of what was there.
+    /// Writes it, and does not read the previous contents.
     Write,
-    /// Reads what is there and writes.
+    /// Reads the previous contents and writes.
     ReadWrite,
 }
 
 impl Access {
-    /// Whether the buffer must hold something before.
+    /// Whether the kernel reads the buffer's previous contents.
     pub fn reads(self) -> bool {
         self != Access::Write
     }
 
-    /// Whether the buffer holds something new after.
+    /// Whether the kernel changes the buffer's contents.
     pub fn writes(self) -> bool {
         self != Access::Read
     }
@@ -79,11 +79,11 @@ impl Access {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Param {
-    /// Its name in the source.
+    /// The parameter's name in the source.
     pub name: String,
-    /// What is passed.
+    /// What the parameter takes.
     pub kind: ParamKind,
-    /// Whether a recorded launch may take another value of it.
+    /// Whether a recorded launch may get another value later ([`Kernel::changeable`]).
     pub changeable: bool,
 }
 
@@ -119,10 +119,10 @@ pub type Twin = fn(&mut TwinLaunch<'_>);
 
 /// A kernel: its declaration, its CPU twin, and its device code.
 ///
-/// [`Kernel::new`] and the methods after it declare what the kernel is called and
-/// what it takes. A kernel with a twin then runs on the CPU and on the simulated
-/// device. [`Kernel::code`] attaches the code for a GPU, and is `unsafe`: from there
-/// on the declaration is a promise, and cannot be changed.
+/// [`Kernel::new`] and the methods after it declare what the kernel is called and what it takes. A
+/// kernel with a twin runs on the CPU and on the simulated device. [`Kernel::code`] attaches the
+/// code for a GPU. That is `unsafe`, because the caller promises that the code keeps to the
+/// declaration, which cannot change afterwards.
 ///
 /// ```
 /// # use tapeloop::record::{Image, Kernel, TwinLaunch};
@@ -138,14 +138,14 @@ pub type Twin = fn(&mut TwinLaunch<'_>);
 /// let kernel = unsafe { kernel.code(&Image::cuda("square.cu", source)) };
 /// ```
 ///
-/// Safe code cannot attach code:
+/// Safe Rust cannot attach device code:
 ///
 /// ```compile_fail,E0133
 /// use tapeloop::record::{Image, Kernel};
 /// let kernel = Kernel::new("square").code(&Image::cuda("square.cu", ""));
 /// ```
 ///
-/// and it cannot change what a kernel declares:
+/// Nor can it change a kernel's declaration:
 ///
 /// ```compile_fail,E0616
 /// use tapeloop::record::Kernel;
@@ -160,23 +160,21 @@ pub struct Kernel {
     pub(crate) block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub(crate) shared_bytes: u32,
-    /// Whether it may come back to what it has read or written, which is slow in
-    /// memory of the host: buffers are copied for it, whatever the policy.
+    /// Whether it may access an element more than once. Zero-copy access to host memory would be
+    /// slow then, so buffers are always copied to the device.
     pub(crate) revisits: bool,
-    /// Whether it follows pointers that are in device memory, where no check sees
-    /// them.
+    /// Whether it follows pointers that it reads from device memory, where no check sees them.
     pub(crate) follows_device_pointers: bool,
     pub(crate) twin: Option<Twin>,
-    /// The device code. Only [`Kernel::code`] and the worker's side of a link set it.
+    /// The device code. Set by [`Kernel::code`], and in a worker process from what the parent
+    /// process sends.
     pub(crate) image: Option<Arc<Image>>,
 }
 
 impl Kernel {
-    /// Declares a kernel named `name`, without parameters, with 128 threads a block,
-    /// without a twin and without device code.
+    /// Declares a kernel without parameters, twin or device code, with 128 threads per block.
     ///
-    /// The name is the function's unmangled name in the image that
-    /// [`Kernel::code`] attaches.
+    /// `name` is the function's unmangled name in the image that [`Kernel::code`] attaches.
     pub fn new(name: impl Into<String>) -> Self {
         Kernel {
             name: name.into(),
@@ -192,38 +190,34 @@ impl Kernel {
 
     /// Attaches the device code, which completes the declaration.
     ///
-    /// A recording of the kernel then runs on a GPU. Nothing checks there what the
-    /// code does with the addresses that it gets, so the caller vouches for it.
+    /// A recording of the kernel then runs on a GPU, where nothing checks what the code does with
+    /// the addresses that it gets. The caller promises that it keeps to the declaration.
     ///
     /// # Safety
-    /// `image` is what nvcc or NVRTC made, or CUDA C++ text for NVRTC. The function in
-    /// it that has the kernel's name
-    /// - reads and writes only memory behind the pointers that the declaration names,
-    ///   each with the declared access, and within the length of the buffer that the
-    ///   recording passes there: in every bucket, and in whatever memory of at least
-    ///   that length the buffer is bound to;
-    /// - does so for the recorded grid and every smaller one, also where launches before
-    ///   it ran with a smaller grid (for
-    ///   [`Recorder::launch_over`](super::Recorder::launch_over): for every block size
-    ///   up to 1024 threads along x, and every grid that covers the elements with it);
-    /// - does so for the recorded values, and for every value of the parameters that
-    ///   the declaration calls [`changeable`](Kernel::changeable);
-    /// - does so whatever its input buffers hold that the host can write. In recordings
-    ///   of a workload, which engines, pipelines and packers fill, the header's totals
-    ///   are within the capacity, and all else is what the workload writes. In other
-    ///   recordings every program that has the handles or the device slot may write any input,
-    ///   the header too. The header's number of items is within nothing;
+    /// `image` is the output of nvcc or NVRTC, or CUDA C++ text for NVRTC. The function in it that
+    /// has the kernel's name
+    /// - reads and writes only memory behind the pointers that the declaration names, each with the
+    ///   declared access, and within the length of the buffer that the recording passes there: in
+    ///   every bucket, and in whatever memory of at least that length the buffer is bound to;
+    /// - does so for the recorded grid and every smaller one, also if earlier launches ran with a
+    ///   smaller grid (for [`Recorder::launch_over`](super::Recorder::launch_over): for every block
+    ///   size up to 1024 threads along x, and every grid that covers the elements with it);
+    /// - does so for the recorded values, and for every value of the parameters that the
+    ///   declaration calls [`changeable`](Kernel::changeable);
+    /// - does so whatever its input buffers hold that the host can write. In recordings of a
+    ///   workload, which engines, pipelines and packers fill, the header's totals are within the
+    ///   capacity, and all else is what the workload writes. In other recordings any code that has
+    ///   the handles or the slot may write any input, including the header. The header's number of
+    ///   items has no bound;
     /// - follows pointers that it reads from device memory only where
-    ///   [`follows_device_pointers`](Kernel::follows_device_pointers) is declared, and
-    ///   only into buffers that the launch passes, or, to read, into memory that is
-    ///   declared to the executor.
+    ///   [`follows_device_pointers`](Kernel::follows_device_pointers) is declared, and only into
+    ///   buffers that the launch passes, or, to read, into memory that is declared to the executor.
     ///
-    /// Races between the threads of a launch are the author's too.
+    /// The author also answers for data races between the threads of a launch.
     ///
-    /// A launch can be recorded by everyone who has the `Kernel`, so the promise is
-    /// about every recording that is made of it: keep the value where only code that
-    /// records it as promised has it. A workload whose code relies on what the
-    /// workload itself writes attaches it only in recorders for its own type
+    /// Any code that has the `Kernel` can record a launch of it, so the promise covers every such
+    /// recording: give the value only to code that records it as promised. A workload whose code
+    /// relies on what the workload itself writes attaches it only in recorders for its own type
     /// ([`Recorder::is_for`](super::Recorder::is_for)).
     #[must_use]
     pub unsafe fn code(mut self, image: &Arc<Image>) -> Self {
@@ -231,7 +225,7 @@ impl Kernel {
         self
     }
 
-    /// Refuses a change of a declaration that was vouched for.
+    /// Panics if the device code is attached: the declaration is then part of the caller's promise.
     #[track_caller]
     pub(super) fn expect_open(&self) {
         assert!(
@@ -309,8 +303,8 @@ impl Kernel {
         )
     }
 
-    /// Adds a parameter passed by value. A launch keeps the value that it was
-    /// recorded with, unless the parameter is [`changeable`](Kernel::changeable).
+    /// Adds a parameter passed by value. A launch keeps the value that it was recorded with, unless
+    /// the parameter is [`changeable`](Kernel::changeable).
     ///
     /// # Panics
     /// After [`Kernel::code`].
@@ -329,13 +323,12 @@ impl Kernel {
         self
     }
 
-    /// Lets a recorded launch take other values of a scalar or a struct:
-    /// `Bindings::set_scalar` and `Bindings::set_struct` refuse all other parameters.
-    /// The code then has to stay within its buffers for every value of it.
+    /// Allows `Bindings::set_scalar` or `Bindings::set_struct` to change this scalar or struct of a
+    /// recorded launch. All other parameters keep the values that they were recorded with. The
+    /// device code then has to stay within its buffers for every value of the parameter.
     ///
     /// # Panics
-    /// After [`Kernel::code`], and for a name that no scalar or struct declared so far
-    /// has.
+    /// After [`Kernel::code`], or if no scalar or struct of this name is declared yet.
     #[must_use]
     pub fn changeable(mut self, name: &str) -> Self {
         self.expect_open();
@@ -349,7 +342,8 @@ impl Kernel {
         self
     }
 
-    /// Says that it may come back to what it has read or written.
+    /// Declares that the kernel may access an element of a buffer more than once. Its buffers are
+    /// then copied to the device, never accessed in host memory (zero-copy), which would be slow.
     ///
     /// # Panics
     /// After [`Kernel::code`].
@@ -360,8 +354,8 @@ impl Kernel {
         self
     }
 
-    /// Sets the CPU twin. A twin must not wait for an engine, nor drop the last handle of
-    /// one: the engine waits for the twin. It may be set before and after the code.
+    /// Sets the CPU twin, before or after the code. A twin must not wait for an engine, nor drop
+    /// its last handle: the engine waits for the twin, which would be a deadlock.
     #[must_use]
     pub fn twin(mut self, twin: Twin) -> Self {
         self.twin = Some(twin);
@@ -388,8 +382,7 @@ impl Kernel {
         self.twin
     }
 
-    /// Whether [`Kernel::code`] attached device code. Without it the kernel runs as
-    /// its twin alone.
+    /// Whether [`Kernel::code`] attached device code. Without it only the twin can run.
     pub fn has_code(&self) -> bool {
         self.image.is_some()
     }
@@ -403,12 +396,13 @@ pub enum TwinArg<'a> {
     Write(DType, &'a mut [u8]),
     /// A value.
     Scalar(Scalar),
-    /// A struct's bytes. What its pointers point to comes after it, in the order in
-    /// which the kernel declares them; the addresses in the bytes mean nothing.
+    /// A struct's bytes. The buffers that its pointers point to are the arguments after it, in the
+    /// order in which the kernel declares the pointers; the pointers in the bytes themselves are
+    /// meaningless.
     Struct(Vec<u8>),
 }
 
-/// One launch as a twin sees it: the grid, and arguments taken in order.
+/// A launch as the twin sees it: the grid, and the arguments, which it takes in order.
 pub struct TwinLaunch<'a> {
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
@@ -424,59 +418,58 @@ impl<'a> TwinLaunch<'a> {
         }
     }
 
-    /// The next argument, a buffer that the kernel reads. It may be longer than
-    /// recorded: a slot's buffer is that of its largest bucket.
+    /// Takes the next argument, a buffer that the kernel reads. It may be longer than recorded,
+    /// because all buckets of a slot share the buffers of the largest.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place.
+    /// If the kernel declares another parameter here.
     pub fn read<T: Element>(&mut self) -> &'a [T] {
         match self.args.next() {
             Some(TwinArg::Read(dtype, bytes)) if dtype == T::DTYPE => bytemuck::cast_slice(bytes),
-            _ => panic!("the twin reads an argument that its kernel does not declare so"),
+            _ => panic!("the twin reads a buffer, but its kernel declares another parameter here"),
         }
     }
 
-    /// The next argument, a buffer that the kernel writes.
+    /// Takes the next argument, a buffer that the kernel writes. It may be longer than recorded.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place.
+    /// If the kernel declares another parameter here.
     pub fn write<T: Element>(&mut self) -> &'a mut [T] {
         match self.args.next() {
             Some(TwinArg::Write(dtype, bytes)) if dtype == T::DTYPE => {
                 bytemuck::cast_slice_mut(bytes)
             }
-            _ => panic!("the twin writes an argument that its kernel does not declare so"),
+            _ => panic!("the twin writes a buffer, but its kernel declares another parameter here"),
         }
     }
 
-    /// All arguments that are left, in order.
+    /// Takes all remaining arguments, in order.
     pub fn rest(&mut self) -> impl Iterator<Item = TwinArg<'a>> {
         std::mem::take(&mut self.args)
     }
 
-    /// The next argument, a value.
+    /// Takes the next argument, a number passed by value.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place.
+    /// If the kernel declares another parameter here.
     pub fn scalar<T: Number>(&mut self) -> T {
         match self.args.next() {
             Some(TwinArg::Scalar(scalar)) => scalar.get(),
-            _ => panic!("the twin takes a scalar that its kernel does not declare so"),
+            _ => panic!("the twin takes a scalar, but its kernel declares another parameter here"),
         }
     }
 
-    /// The next argument, a struct; what its declared pointers point to are the
-    /// arguments that follow. The pointers themselves mean nothing to a twin.
+    /// Takes the next argument, a struct. The buffers that its declared pointers point to are the
+    /// arguments that follow; the pointers themselves are meaningless to a twin.
     ///
     /// # Panics
-    /// If the kernel's declaration has something else in this place, or a struct of
-    /// another size.
+    /// If the kernel declares another parameter here, or a struct of another size.
     pub fn structure<T: bytemuck::AnyBitPattern>(&mut self) -> T {
         match self.args.next() {
             Some(TwinArg::Struct(bytes)) if bytes.len() == size_of::<T>() => {
                 bytemuck::pod_read_unaligned(&bytes)
             }
-            _ => panic!("the twin takes a struct that its kernel does not declare so"),
+            _ => panic!("the twin takes a struct, but its kernel declares another parameter here"),
         }
     }
 }

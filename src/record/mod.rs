@@ -1,12 +1,11 @@
-//! *What* runs: a recording of uploads, launches and downloads, as plain data.
+//! Recordings: the uploads, launches and downloads of one batch, as plain data.
 //!
-//! A [`Recorder`] takes down the commands of one batch over named buffers, and
-//! [`Recorder::finish`] checks them once: arity, types, bounds, and that nothing
-//! is read before it is written. The [`Recording`] that comes out holds no
-//! device address and no device type; a backend gives it both later.
+//! A [`Recorder`] collects the commands of one batch over named buffers. [`Recorder::finish`]
+//! checks them once (number and types of arguments, grid limits, and that every buffer is written
+//! before it is read) and returns a [`Recording`]. A recording holds no device addresses: a backend
+//! adds them.
 
 mod buffer;
-mod by_value;
 mod check;
 mod command;
 mod device_info;
@@ -15,14 +14,11 @@ mod kernel;
 mod recorder;
 mod shape;
 mod signature;
+mod struct_arg;
 
 pub(crate) use buffer::RecordingId;
 pub use buffer::{
     Buffer, BufferDecl, BufferId, DType, Element, Number, Scalar, StructType, Unit, View,
-};
-pub(crate) use by_value::check_struct;
-pub use by_value::{
-    Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,
 };
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
@@ -30,6 +26,10 @@ pub use device_info::DeviceInfo;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 pub use shape::{Cover, Shape};
+pub(crate) use struct_arg::check_struct;
+pub use struct_arg::{
+    Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,
+};
 
-/// The most axes that an extent has.
+/// The largest number of axes of an extent.
 pub const AXES_MAX: usize = 6;

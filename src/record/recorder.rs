@@ -1,4 +1,4 @@
-//! Taking down the commands of one batch.
+//! The recorder of a batch's commands.
 
 use super::buffer::{
     Buffer, BufferDecl, BufferId, DType, Element, Number, RecordingId, Scalar, Unit, View,
@@ -10,37 +10,37 @@ use super::{AXES_MAX, check};
 use crate::error::{Error, Result};
 use std::any::TypeId;
 
-/// The most buffers in a recording.
+/// The largest number of buffers in a recording.
 pub const BUFFERS_MAX: usize = 128;
 
-/// Elements of the header before the uniforms: the batch's total along axis `a`
-/// at index `a`, the number of items at [`HEADER_ITEMS`], zeros elsewhere.
+/// Number of header elements before the uniforms: the batch's total along axis `a` at index `a`,
+/// the number of items at [`HEADER_ITEMS`], zeros elsewhere.
 pub const HEADER_LEN: usize = 8;
 
-/// Where the header holds the number of items, whatever the number of axes.
+/// Index of the number of items in the header, for any number of axes.
 pub const HEADER_ITEMS: usize = AXES_MAX;
 const _: () = assert!(HEADER_ITEMS < HEADER_LEN);
 
 const HEADER_NAME: &str = "header";
 
-/// A value that travels in the header of every batch, and so may change between
-/// two batches without a change to the graph.
+/// A value that is uploaded in the header of every batch, so that it may change between batches
+/// without a graph update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uniform {
     /// Its name, unique in the recording.
     pub name: String,
-    /// Its type, of 4 bytes.
+    /// Its type, which has 4 bytes.
     pub dtype: DType,
-    /// The bits that it starts with.
+    /// The bits of its initial value.
     pub bits: u32,
-    /// Whether it stays what it is.
+    /// Whether it never changes.
     pub is_constant: bool,
 }
 
-/// Takes down buffers and commands for batches of one capacity.
+/// Records buffers and commands for batches of one capacity.
 pub struct Recorder {
     id: RecordingId,
-    /// The workload that an engine records, if one does.
+    /// The type of the workload, if an engine records one.
     workload: Option<TypeId>,
     capacity: Vec<u32>,
     largest: Vec<u32>,
@@ -48,7 +48,7 @@ pub struct Recorder {
     commands: Vec<Command>,
     header: Option<Buffer<u32>>,
     uniforms: Vec<Uniform>,
-    // The first misuse; reported by `finish`, so that recording reads straight.
+    // The first misuse, which `finish` returns, so that the recording methods need no results.
     misuse: Option<Error>,
 }
 
@@ -80,9 +80,9 @@ impl Recorder {
         }
     }
 
-    /// A recorder for each of several buckets, smallest first, whose handles are one
-    /// another's: the handle that one of them returns stands for the same buffer in the
-    /// recordings of the others. Each of them declares and launches the same.
+    /// One recorder for each of several buckets, smallest first. They share handles: a handle that
+    /// one of them returns stands for the same buffer in all their recordings. The caller has to
+    /// declare and launch the same with each of them.
     pub fn ladder(capacities: &[&[u32]]) -> Vec<Recorder> {
         let id = RecordingId::new();
         let largest = capacities.last().copied().unwrap_or_default();
@@ -94,8 +94,8 @@ impl Recorder {
         capacities.iter().map(of_bucket).collect()
     }
 
-    /// A recorder for one bucket of the workload `W`, which an engine fills; the
-    /// largest bucket spans `largest`, and `id` is that of all of them.
+    /// A recorder for one bucket of the workload `W` in an engine. `largest` is the capacity of the
+    /// largest bucket, and all buckets share `id`.
     pub(crate) fn of_workload<W: 'static>(
         id: RecordingId,
         capacity: &[u32],
@@ -109,19 +109,19 @@ impl Recorder {
         }
     }
 
-    /// Whether an engine, a pipeline or a packer records its workload, and that is of
-    /// type `W`. Then nothing but that workload's `write`, and the engine, which writes
-    /// the header, writes what the batches of this recording upload.
+    /// Whether an engine, a pipeline or a packer is recording its workload, and the workload's type
+    /// is `W`. If so, only that workload's `write` fills the upload buffers of this recording, and
+    /// only the engine fills the header.
     ///
-    /// A workload whose device code relies on what the workload itself writes attaches
-    /// the code ([`Kernel::code`]) only where this is true: its `record` may also be
-    /// called by another workload, which records more, or writes something else.
+    /// A workload whose device code relies on what the workload itself writes attaches the code
+    /// ([`Kernel::code`]) only if this is true: another workload may also call its `record`, and
+    /// then record more or write something else.
     pub fn is_for<W: 'static>(&self) -> bool {
         self.workload == Some(TypeId::of::<W>())
     }
 
-    /// The largest bucket's capacity along `axis`: what all buckets have to share,
-    /// which is all but sizes, may follow from it.
+    /// The largest bucket's capacity along `axis`. Decisions that have to be the same for all
+    /// buckets, which are all but sizes, may depend on it.
     ///
     /// # Panics
     /// If there is no such axis.
@@ -129,7 +129,7 @@ impl Recorder {
         self.largest[axis]
     }
 
-    /// The batch's capacity along `axis`.
+    /// The capacity of this bucket along `axis`.
     ///
     /// # Panics
     /// If there is no such axis.
@@ -137,7 +137,7 @@ impl Recorder {
         self.capacity[axis]
     }
 
-    /// A buffer that items write: `elements` for each unit of `axis`.
+    /// Declares a buffer that items write on the host: `[capacity of axis, elements]`.
     pub fn upload_buffer<T: Element>(
         &mut self,
         name: &str,
@@ -147,7 +147,7 @@ impl Recorder {
         self.declare(name, Unit::PerAxis { axis, elements }, View::Upload)
     }
 
-    /// A buffer that items read back: `elements` for each unit of `axis`.
+    /// Declares a buffer that items read back on the host: `[capacity of axis, elements]`.
     pub fn download_buffer<T: Element>(
         &mut self,
         name: &str,
@@ -157,14 +157,14 @@ impl Recorder {
         self.declare(name, Unit::PerAxis { axis, elements }, View::Download)
     }
 
-    /// A buffer that stays on the device.
+    /// Declares a buffer that stays on the device.
     pub fn device_buffer<T: Element>(&mut self, name: &str, unit: Unit) -> Buffer<T> {
         self.declare(name, unit, View::Device)
     }
 
-    /// The header that the engine fills, [`HEADER_LEN`] elements: the batch's total
-    /// along axis `a` at index `a`, the number of items at [`HEADER_ITEMS`]; the
-    /// uniforms follow. Kernels read from it how much of the capacity is live.
+    /// The header, which the engine fills: the batch's total along axis `a` at index `a`, the
+    /// number of items at [`HEADER_ITEMS`], and after [`HEADER_LEN`] elements the uniforms. Kernels
+    /// read from it how much of the capacity the batch uses.
     pub fn header(&mut self) -> Buffer<u32> {
         if let Some(header) = self.header {
             return header;
@@ -177,14 +177,13 @@ impl Recorder {
         header
     }
 
-    /// A value that the engine puts into the header of every batch, and that may
-    /// change while the engine runs. Kernels read its bits from the returned
-    /// index of the header.
+    /// Declares a value that the engine writes to the header of every batch, and that may change
+    /// while the engine runs. Returns the index in the header where kernels read its bits.
     pub fn uniform<T: Number>(&mut self, name: &str, value: T) -> usize {
         self.header_value(name, value, false)
     }
 
-    /// As [`Recorder::uniform`], a value that does not change.
+    /// Declares a value in the header that never changes. Otherwise like [`Recorder::uniform`].
     pub fn constant<T: Number>(&mut self, name: &str, value: T) -> usize {
         self.header_value(name, value, true)
     }
@@ -223,7 +222,7 @@ impl Recorder {
         self.commands.push(Command::Download(buffer.id()));
     }
 
-    /// Records that every byte of a buffer is set to `byte`.
+    /// Records a fill: every byte of the buffer becomes `byte`.
     pub fn memset<T: Element>(&mut self, buffer: Buffer<T>, byte: u8) {
         let buffer = buffer.id();
         self.commands.push(Command::Memset { buffer, byte });
@@ -239,15 +238,14 @@ impl Recorder {
         self.launch_shaped(kernel, Shape::Grid(grid), args);
     }
 
-    /// Records a launch of `kernel` over `elements` elements: the device chooses the
-    /// block that fills it best, and the blocks follow from that.
+    /// Records a launch of `kernel` over `elements` elements. The device chooses the number of
+    /// threads per block with the best occupancy, and the number of blocks follows from it.
     ///
-    /// The block is along x, whatever the kernel declares: its code reads the size
-    /// from `blockDim.x`, passes over what is beyond the elements, and with
-    /// [`Cover::Strided`] goes on by `gridDim.x * blockDim.x` to the last of them.
-    /// Its dynamic shared memory is the declared one for every block. On the CPU and
-    /// on the simulated device blocks are the declared ones. No elements are one
-    /// block.
+    /// The block extends along x alone, whatever shape the kernel declares. The code has to read
+    /// its size from `blockDim.x`, ignore indices beyond the elements, and with [`Cover::Strided`]
+    /// advance by `gridDim.x * blockDim.x` up to the last element. A block has the declared dynamic
+    /// shared memory, whatever its size. The CPU and the simulated device use the declared block.
+    /// For no elements one block is launched.
     pub fn launch_over(&mut self, kernel: &Kernel, elements: u64, cover: Cover, args: &[Arg]) {
         self.launch_shaped(kernel, Shape::Over { elements, cover }, args);
     }
@@ -263,8 +261,8 @@ impl Recorder {
     /// Checks what was recorded.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), naming the command and
-    /// the buffer or parameter.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), naming the command and the buffer or
+    /// parameter.
     pub fn finish(self) -> Result<Recording> {
         if let Some(error) = self.misuse {
             return Err(error);
@@ -328,12 +326,12 @@ impl Recorder {
 }
 
 impl Recording {
-    /// The most that a batch spans along each axis.
+    /// The largest extent of a batch along each axis.
     pub fn capacity(&self) -> &[u32] {
         &self.capacity
     }
 
-    /// The buffers, by [`BufferId::index`].
+    /// The declared buffers; [`BufferId::index`] is the index.
     pub fn buffers(&self) -> &[BufferDecl] {
         &self.buffers
     }
@@ -371,13 +369,13 @@ impl Recording {
         })
     }
 
-    /// The kernels in the order of their launches. Not public: a kernel with code
-    /// could be recorded otherwise.
+    /// The kernels in the order of their launches. Private, because a caller could record a kernel
+    /// with device code in another way than its author promised.
     pub(crate) fn kernels(&self) -> impl Iterator<Item = &Kernel> {
         self.launches().map(|launch| &launch.kernel)
     }
 
-    /// Which recordings share its handles.
+    /// The id that all recordings with the same handles share.
     pub(crate) fn id(&self) -> RecordingId {
         self.id
     }
@@ -390,8 +388,7 @@ impl Recording {
         }
     }
 
-    /// Whether an engine recorded a workload. Its batches are then written by that
-    /// workload alone.
+    /// Whether an engine recorded a workload. Then only that workload writes the batches.
     pub(crate) fn is_of_workload(&self) -> bool {
         self.is_of_workload
     }

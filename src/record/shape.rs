@@ -1,19 +1,18 @@
-//! How many blocks of how many threads a launch has.
+//! The grid of a launch.
 
 use super::check::GRID_MAX;
 use crate::error::{Error, Result};
 
-/// The blocks of a launch: counted when it is recorded, or by the device that runs it.
+/// The grid of a launch: fixed when it is recorded, or computed by the device that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// So many along x, y and z, each the kernel's own block.
+    /// Blocks along x, y and z, each with the threads that the kernel declares.
     Grid([u32; 3]),
-    /// As many along x as cover the elements, each a block along x that the device
-    /// chooses.
+    /// As many blocks along x as cover the elements. The device chooses the threads of a block.
     Over {
-        /// How many elements.
+        /// The number of elements.
         elements: u64,
-        /// By how many threads.
+        /// How threads share them out.
         cover: Cover,
     },
 }
@@ -21,20 +20,20 @@ pub enum Shape {
 /// How threads share out elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// A thread for each element, and what fills the last block.
+    /// One thread for each element, rounded up to whole blocks.
     Once,
-    /// At most as many blocks as the device runs at once: each thread takes every
-    /// so many elements, as many as there are threads in all.
+    /// A grid-stride loop: at most as many blocks as the device runs at once. Each thread takes
+    /// every n-th element, where n is the number of threads of the grid.
     Strided,
 }
 
 impl Cover {
-    /// Blocks of `block_threads` threads for `elements`, of which a device runs
-    /// `resident_blocks` at once. There is always one, which finds nothing to do
-    /// among no elements.
+    /// The number of blocks of `block_threads` threads for `elements` elements on a device that
+    /// runs `resident_blocks` blocks at once. At least 1, also for no elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for more than a launch has.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if that is above CUDA's limit of 2^31 - 1
+    /// blocks.
     pub fn blocks(self, elements: u64, block_threads: u32, resident_blocks: u32) -> Result<u32> {
         let once = elements.div_ceil(u64::from(block_threads.max(1))).max(1);
         let blocks = match self {

@@ -1,13 +1,12 @@
-//! Angles between exact differences of positions: `kernels/angles.cuh`. No
-//! function of a maths library is in use, so that results are the same on every
-//! machine.
+//! Angles between exact differences of positions, as in `kernels/angles.cuh`. The code calls no
+//! maths library, so that results are the same on every machine.
 
 use super::super::layout::Position;
 use super::vector::cross;
 pub(in super::super) use super::vector::{Vector, difference, dot};
 
-/// An angle as its sine and cosine, both times one positive factor; zeros where
-/// there is none.
+/// An angle as its sine and cosine, both times the same positive factor; both are 0 if there is no
+/// angle.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Angle {
     pub(in super::super) sin: f64,
@@ -15,8 +14,8 @@ pub(in super::super) struct Angle {
 }
 
 impl Angle {
-    /// The dihedral of four points about the axis from the second to the third,
-    /// positive clockwise along it (IUPAC-IUB 1970).
+    /// The dihedral of four points about the axis from the second to the third, positive clockwise
+    /// along it (IUPAC-IUB 1970).
     pub(in super::super) fn dihedral([p1, p2, p3, p4]: [Position; 4]) -> Self {
         let (b1, b2, b3) = (difference(p2, p1), difference(p3, p2), difference(p4, p3));
         let (n1, n2) = (cross(b1, b2), cross(b2, b3));
@@ -34,8 +33,8 @@ impl Angle {
         }
     }
 
-    /// In (-180, 180], to 1e-9 before it is rounded to single precision; NaN where
-    /// there is no angle.
+    /// The angle in degrees, in (-180, 180], with an error of up to 1e-9 before it is rounded to
+    /// single precision; NaN if there is no angle.
     pub(in super::super) fn degrees(self) -> f32 {
         const TAN_15: f64 = 0.2679491924311227;
         const TAN_30: f64 = 0.5773502691896257;
@@ -46,8 +45,8 @@ impl Angle {
         if large.is_nan() || large <= 0.0 {
             return f32::NAN;
         }
-        // atan(t) = 30 degrees + atan((t - tan 30) / (1 + t tan 30)), so that eight
-        // terms of the series do.
+        // atan(t) = 30 degrees + atan((t - tan 30) / (1 + t tan 30)), so that eight terms of the
+        // series are enough.
         let (mut t, mut base) = (small / large, 0.0);
         if t > TAN_15 {
             t = (t - TAN_30) / (1.0 + t * TAN_30);

@@ -1,4 +1,4 @@
-//! What the kernels' CPU twins share: vectors, and shares of the work for threads.
+//! Code that the CPU twins share: SIMD vectors, geometry, and the division of work among threads.
 
 pub(super) mod angles;
 pub(super) mod rows;
@@ -6,7 +6,7 @@ pub(super) mod simd;
 pub(super) mod split;
 pub(super) mod vector;
 
-/// The sum in the order of the kernels' `block_sum`.
+/// The sum of partial sums, in the order of the kernels' `block_sum`.
 pub(super) fn tree_sum<const N: usize>(partial: &mut [f64; N]) -> f64 {
     let mut stride = N / 2;
     while stride > 0 {

@@ -1,9 +1,9 @@
-//! The residues of a chain or of a structure: `kernels/rows.cuh`.
+//! The residues of a chain or of a structure, as in `kernels/rows.cuh`.
 
 use super::super::layout::{CHAINS, ChainSpan, StructureSpan};
 use rayon::prelude::*;
 
-/// Threads of a kernel's block, whose partial sums are added as a tree.
+/// Threads of the kernel's block; their partial sums are added as a tree.
 pub(in super::super) const ROW_THREADS: usize = 256;
 
 /// The residues of one chain or structure.
@@ -15,27 +15,26 @@ pub(in super::super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// As residues of the batch.
+    /// The residues as indices in the batch.
     pub(in super::super) fn iter(self) -> impl Iterator<Item = usize> + 'a {
         let row = move |at: usize| self.members.map_or(at, |members| members[at] as usize);
         (self.start..self.start + self.count).map(row)
     }
 }
 
-/// The residues of each chain of a batch, or of each structure, as a kernel of a block each takes
-/// them.
+/// The chains or the structures of a batch, each with its residues.
 pub(in super::super) struct Groups<'a> {
     pub(in super::super) header: &'a [u32],
     pub(in super::super) structures: &'a [StructureSpan],
     pub(in super::super) chains: &'a [ChainSpan],
     pub(in super::super) members: &'a [u32],
-    /// [`CHAINS`], or that of the structures.
+    /// [`CHAINS`], or else structures.
     pub(in super::super) axis: u32,
 }
 
 impl Groups<'_> {
-    /// Calls `compute` with the residues of each group and its part of `out`, which is
-    /// `[groups, values]`.
+    /// Calls `compute` with the residues of each group and its part of `out`, which is `[groups,
+    /// values]`.
     pub(in super::super) fn for_each(
         self,
         out: &mut [f32],

@@ -1,5 +1,5 @@
-//! The widest vectors that the machine has, chosen when the program starts. A
-//! twin's inner loop is written once, for any width.
+//! SIMD vectors of the widest kind that the machine has, detected at run time. A twin's inner loop
+//! is written once, for any width.
 
 use super::super::layout::AtomTag;
 use fearless_simd::Level;
@@ -10,14 +10,13 @@ use std::sync::OnceLock;
 /// Lanes of the widest vector of 32-bit elements.
 pub(in super::super) const LANES_MAX: usize = 16;
 
-/// What the machine has.
+/// The widest kind of vectors that the machine has.
 pub(in super::super) fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(Level::new)
 }
 
-/// Cuts a range into vectors: where each starts, and how many lanes of it are in
-/// the range.
+/// Cuts a range into vectors: the start of each, and the number of its lanes in the range.
 #[inline(always)]
 pub(in super::super) fn vectors<S: Simd>(
     _: S,
@@ -43,10 +42,10 @@ pub(in super::super) fn vectors_of<S: Simd, I: Iterator<Item = Range<usize>>>(
     }
 }
 
-/// What [`vectors_of`] returns.
+/// The iterator that [`vectors_of`] returns.
 pub(in super::super) struct RunVectors<I> {
     runs: I,
-    /// Of the run that is being cut.
+    /// The rest of the run that is being cut.
     left: Range<usize>,
     lanes: usize,
 }
@@ -65,8 +64,7 @@ impl<I: Iterator<Item = Range<usize>>> Iterator for RunVectors<I> {
     }
 }
 
-/// The vector of values from `at` on, of which `count` are wanted; the others are
-/// whatever stands there.
+/// The vector of values from `at` on. Only the first `count` lanes are defined.
 #[inline(always)]
 pub(in super::super) fn load<S: Simd>(simd: S, values: &[i32], at: usize, count: usize) -> S::i32s {
     match values.get(at..at + S::i32s::LEN) {
@@ -79,15 +77,14 @@ pub(in super::super) fn load<S: Simd>(simd: S, values: &[i32], at: usize, count:
     }
 }
 
-/// The first `count` lanes.
+/// A mask of the first `count` lanes.
 #[inline(always)]
 pub(in super::super) fn first_lanes<S: Simd>(simd: S, count: usize) -> S::mask32s {
     S::mask32s::from_bitmask(simd, (1 << count) - 1)
 }
 
-/// The squared lengths of differences of positions, exact where all three are at
-/// most `reach`, and at least `reach` squared elsewhere. `reach` is at most
-/// [`REACH`](super::super::layout::REACH).
+/// The squared lengths of differences of positions, exact where all three are at most `reach`, and
+/// at least `reach` squared elsewhere. `reach` is at most [`REACH`](super::super::layout::REACH).
 #[inline(always)]
 pub(in super::super) fn squared<S: Simd>(
     x: S::i32s,
@@ -102,7 +99,7 @@ pub(in super::super) fn squared<S: Simd>(
     (square(x) + square(y) + square(z)).bitcast()
 }
 
-/// Which of the atoms from `at` on are of the chain of `own`.
+/// A mask of the atoms from `at` on that are of the same chain as `own`.
 #[inline(always)]
 pub(in super::super) fn of_chain<S: Simd>(
     simd: S,
@@ -115,7 +112,7 @@ pub(in super::super) fn of_chain<S: Simd>(
     (tags ^ own.bits()).simd_lt(AtomTag::FIRST_CHAIN_BIT)
 }
 
-/// The lanes whose bits are set.
+/// The indices of the set bits, which are lanes.
 #[inline(always)]
 pub(in super::super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -125,7 +122,7 @@ pub(in super::super) fn lanes_of(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// All that the machine has, for tests.
+/// All kinds of vectors that the machine has, for tests.
 #[cfg(test)]
 pub(in super::super) fn levels() -> Vec<Level> {
     let best = Level::new();

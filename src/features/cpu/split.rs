@@ -1,10 +1,10 @@
-//! Cutting what a twin writes into parts that threads may write at once.
+//! Division of a twin's output into parts that threads write in parallel.
 
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The parts of `whole` at `ranges`, which ascend; one that does not, of an item
-/// that is not there, is empty.
+/// The parts of `whole` at `ranges`, which ascend. A range that does not ascend belongs to a
+/// rejected item, and its part is empty.
 pub(in super::super) fn parts<T: Send>(
     whole: &mut [T],
     ranges: impl Iterator<Item = Range<usize>>,
@@ -24,11 +24,12 @@ pub(in super::super) fn parts<T: Send>(
     parts.into_par_iter()
 }
 
-/// Rows of a thread's task: few enough to share out, enough to pay for it.
+/// Rows of a thread's task: few enough to keep all threads busy, and enough to outweigh the cost of
+/// a task.
 pub(in super::super) const TASK_ROWS: usize = 64;
 
-/// Calls `compute` with every stretch of rows and its part of `out`, which has
-/// `values` a row, in parallel.
+/// Calls `compute` in parallel with ranges of rows and their parts of `out`, which is `[rows,
+/// values]`.
 pub(in super::super) fn for_each_row<T: Send>(
     out: &mut [T],
     values: usize,
@@ -41,7 +42,7 @@ pub(in super::super) fn for_each_row<T: Send>(
     });
 }
 
-/// As [`for_each_row`], with two outputs.
+/// Like [`for_each_row`], with two outputs.
 pub(in super::super) fn for_each_row_of_two<T: Send, U: Send>(
     (one, one_values): (&mut [T], usize),
     (two, two_values): (&mut [U], usize),

@@ -1,4 +1,4 @@
-//! Exact differences of positions, in double precision: `kernels/vector.cuh`.
+//! Exact differences of positions in double precision, as in `kernels/vector.cuh`.
 
 use super::super::layout::Position;
 

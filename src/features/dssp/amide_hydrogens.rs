@@ -5,7 +5,7 @@ use super::super::kernels::{Twin, amide_hydrogens};
 use super::super::layout::{Backbone, RESIDUES, ResidueSpan};
 use super::bonds::{DONOR, FIRST, Hydrogen, INCOMPLETE, JOINED};
 
-/// The hydrogen of each residue's N.
+/// Computes the amide hydrogen of each residue.
 impl Twin for amide_hydrogens::Views<'_> {
     fn run(self) {
         let Self {

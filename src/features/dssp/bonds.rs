@@ -1,31 +1,30 @@
-//! Hydrogen bonds and bridges as the kernels of secondary structure hand them on:
+//! Hydrogen bonds and bridges, which the kernels of secondary structure pass on in buffers, as in
 //! `kernels/dssp.cuh`.
 
 use bytemuck::cast_slice;
 
-/// What a residue is, in the last place of its hydrogen: one that lacks a backbone
-/// atom.
+/// The state of a residue, in the last element of its [`Hydrogen`]: a backbone atom is missing.
 pub(super) const INCOMPLETE: f32 = 0.0;
-/// The first of a stretch of linked residues that lack none.
+/// The first of a stretch of linked, complete residues.
 pub(super) const FIRST: f32 = 1.0;
-/// Another.
+/// A residue that is bonded to the one before it.
 pub(super) const JOINED: f32 = 2.0;
-/// Another, with a hydrogen.
+/// A residue that is bonded to the one before it, and has an amide hydrogen.
 pub(super) const DONOR: f32 = 3.0;
 
-/// A residue's hydrogen: its offset from N in 0.001 A, and what the residue is.
+/// A residue's amide hydrogen: its offset from N in 0.001 A, and the state of the residue.
 pub(super) type Hydrogen = [f32; 4];
 
-/// Whether residue `at` is there and continues a stretch.
+/// Whether residue `at` exists and is bonded to the one before it.
 pub(super) fn is_joined(hydrogens: &[Hydrogen], at: usize) -> bool {
     hydrogens
         .get(at)
         .is_some_and(|hydrogen| hydrogen[3] >= JOINED)
 }
 
-/// The hydrogen bonds of the batch. A residue has four partners, which count from
-/// its structure's first residue: the two best acceptors of its N-H, then the two
-/// best donors to its O; energies in kcal/mol.
+/// The hydrogen bonds of the batch. A residue has four partners: the two best acceptors of its N-H,
+/// then the two best donors to its O. Partners are indices in the structure; energies are in
+/// kcal/mol.
 #[derive(Clone, Copy)]
 pub(super) struct Bonds<'a> {
     partners: &'a [[i32; 4]],
@@ -40,8 +39,8 @@ impl<'a> Bonds<'a> {
         }
     }
 
-    /// The acceptors of a residue whose structure starts at `first`, as residues of
-    /// the batch.
+    /// The acceptors of a residue, as indices in the batch. Its structure starts at residue
+    /// `first`.
     pub(super) fn acceptors(&self, donor: usize, first: usize) -> [Option<usize>; 2] {
         [0, 1].map(|which| {
             let is_bond = self.energies[donor][which] < -0.5;
@@ -61,6 +60,6 @@ pub(super) fn bridge_to(partner: usize, antiparallel: bool) -> u32 {
     2 * partner as u32 + u32::from(antiparallel)
 }
 
-/// What a residue is of the ladders, by bits.
+/// Bits of a residue's marks.
 pub(super) const IN_BRIDGE: u32 = 1;
 pub(super) const IN_STRAND: u32 = 2;

@@ -5,7 +5,7 @@ use super::super::kernels::{Twin, bridge_partners};
 use super::super::layout::{BRIDGES_MAX, Bridges, RESIDUES, ResidueSpan, StructureSpan};
 use super::bonds::{Bonds, NO_BRIDGE, bridge_to, is_joined};
 
-/// The residues that each residue forms a bridge with.
+/// Finds the residues that each residue forms a bridge with.
 impl Twin for bridge_partners::Views<'_> {
     fn run(self) {
         let Self {
@@ -37,8 +37,7 @@ impl Twin for bridge_partners::Views<'_> {
     }
 }
 
-/// Each pattern follows from an acceptor of the residue, or of the next, and one more
-/// bond.
+/// Each pattern consists of a bond of the residue's or the next residue's N-H, and one more bond.
 fn find(
     own: usize,
     first: usize,
@@ -65,7 +64,8 @@ fn find(
     }
 }
 
-/// Adds a bridge in the order of partners. One that is both is parallel.
+/// Inserts a bridge sorted by partner. A bridge that is parallel and antiparallel counts as
+/// parallel.
 fn add(bridges: &mut Bridges, count: &mut usize, bridge: u32) {
     let Bridges(bridges) = bridges;
     let place = bridges[..*count].partition_point(|other| other / 2 < bridge / 2);

@@ -18,8 +18,8 @@ const REACH: i32 = 9_000;
 const ENERGY_MIN: i32 = -9_900;
 const NO_BOND: u64 = u64::MAX;
 
-/// The two best of the bonds seen, each as its energy above the lowest possible, in
-/// cal/mol, and the partner: of bonds equally strong the lower partner is better.
+/// The two best bonds so far, each as its energy above the minimum in cal/mol (upper 32 bits) and
+/// its partner (lower 32 bits). Of equally strong bonds the one with the lower partner is better.
 #[derive(Clone, Copy)]
 struct BestBonds([u64; 2]);
 
@@ -32,7 +32,7 @@ impl BestBonds {
         self.0 = [first.min(bond), second.min(first.max(bond))];
     }
 
-    /// Partner and energy of each; the partner counts from `first`.
+    /// Partner, counted from `first`, and energy in kcal/mol of each.
     fn results(self, first: u32) -> [(i32, f32); 2] {
         self.0.map(|bond| {
             if bond == NO_BOND {
@@ -44,7 +44,7 @@ impl BestBonds {
     }
 }
 
-/// What a residue's bonds are computed from.
+/// The atoms that take part in hydrogen bonds.
 #[derive(Clone, Copy)]
 struct Peptides<'a> {
     backbone: &'a [Backbone],
@@ -54,7 +54,7 @@ struct Peptides<'a> {
 /// One coordinate of several residues.
 type Lanes<T> = [T; LANES_MAX];
 
-/// Some residues side by side: N, C and O by axis, and the hydrogens' offsets.
+/// Several residues as lanes: N, C and O by axis, and the hydrogens' offsets.
 #[derive(Default)]
 struct Side {
     n: [Lanes<i32>; 3],
@@ -79,10 +79,10 @@ impl Side {
     }
 }
 
-/// Rows of a task. A pair of residues of one task is computed once, for both.
+/// Rows of a task. The bonds of two residues of one task are computed together.
 const ROWS: usize = 512;
 
-/// The best two acceptors of each residue's N-H and the best two donors to its O.
+/// Finds the best two acceptors of each residue's N-H and the best two donors to its O.
 impl Twin for hydrogen_bonds::Views<'_> {
     fn run(self) {
         let Self {
@@ -127,7 +127,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
     }
 }
 
-/// What the kernel reads.
+/// The kernel's inputs.
 struct Inputs<'a> {
     structures: &'a [StructureSpan],
     residues: &'a [ResidueSpan],
@@ -141,7 +141,7 @@ impl Inputs<'_> {
         &self.structures[self.residues[residue].structure as usize]
     }
 
-    /// The bonds that each of a task's rows gives, and those that it takes.
+    /// The best bonds of each of a task's rows, as donor and as acceptor.
     fn best_bonds(&self, rows: Range<usize>) -> Vec<[BestBonds; 2]> {
         let mut best = vec![[BestBonds::NONE; 2]; rows.len()];
         dispatch!(simd::level(), simd => {
@@ -165,7 +165,7 @@ impl Inputs<'_> {
     }
 }
 
-/// Whether a vector may begin at any of the structure's sorted atoms.
+/// Whether a whole vector may be loaded from any of the structure's sorted atoms on.
 #[inline(always)]
 fn is_followed<S: Simd>(_: S, cells: &Cells<'_>, structure: &StructureSpan) -> bool {
     let end = structure.residue_start + structure.residue_count;
@@ -177,13 +177,13 @@ fn is_followed<S: Simd>(_: S, cells: &Cells<'_>, structure: &StructureSpan) -> b
 struct Search {
     /// The sorted C-alphas to look at.
     runs: Vec<Range<usize>>,
-    /// Room for what is found.
+    /// The residues that were found, with room for more.
     near: Vec<i32>,
 }
 
 impl Search {
-    /// Everything but the vectors, which what is called among them would push out of
-    /// their registers.
+    /// Prepares the search. This is not part of `find`, because calls between its vector operations
+    /// would spill registers.
     fn begin(&mut self, cells: &Cells<'_>, grid: &Grid, point: [i32; 3]) {
         self.runs.clear();
         self.runs.extend(cells.runs(grid, point, REACH));
@@ -192,9 +192,8 @@ impl Search {
             .resize(self.near.len().max(candidates + LANES_MAX), 0);
     }
 
-    /// The residues whose C-alphas are within reach, but for those from `done.start`
-    /// up to the residue itself, which is `done.end`. `WHOLE` says that whole vectors
-    /// may be loaded.
+    /// The residues whose C-alphas are within reach, without the residue itself, `done.end`, and
+    /// those in `done`. `WHOLE` says that whole vectors may be loaded.
     #[inline(always)]
     fn find<S: Simd, const WHOLE: bool>(
         &mut self,
@@ -229,9 +228,9 @@ impl Search {
     }
 }
 
-/// Adds the bonds that residue `own` gives to others or takes from them, to its own
-/// and to theirs, if they are among those that `best` is of, from residue `start`
-/// on. A residue's N-H and the O of the one before it are never bonded.
+/// Adds the bonds between residue `own` and the residues `near` to the best bonds of both. `best`
+/// starts at residue `start`; partners outside of it are left out. A residue's N-H and the O of the
+/// one before it are never bonded.
 #[inline(always)]
 fn add_bonds<S: Simd>(
     simd: S,
@@ -285,7 +284,7 @@ fn add_bonds<S: Simd>(
     }
 }
 
-/// Calls `add` with each wanted lane whose energy is negative.
+/// Calls `add` for each wanted lane with a negative energy.
 #[inline(always)]
 fn for_each_bond<S: Simd>(
     _: S,
@@ -303,8 +302,8 @@ fn for_each_bond<S: Simd>(
     }
 }
 
-/// Positions side by side. There are no loops over axes, as closures would not be
-/// compiled for the vectors in use.
+/// Positions as vectors. The axes are written out, because closures would not be compiled for the
+/// vectors in use.
 #[derive(Clone, Copy)]
 struct Points<V> {
     x: V,
@@ -330,8 +329,8 @@ fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> Points<S::i32s> {
     }
 }
 
-/// Energies of hydrogen bonds in cal/mol, rounded half away from zero where they are
-/// negative: 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+/// Energies of hydrogen bonds in cal/mol, rounded half away from zero where they are negative:
+/// 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
 #[inline(always)]
 fn bond_energies<S: Simd>(
     simd: S,

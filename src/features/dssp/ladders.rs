@@ -7,12 +7,12 @@ use super::bonds::{Hydrogen, IN_BRIDGE, IN_STRAND, NO_BRIDGE, bridge_to, is_join
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Residues without a bridge, within a ladder, are fewer than this on a strand.
+/// Fewer residues than this in a row have no bridge within a ladder.
 const GAP_MAX: usize = 6;
 /// A bulge has fewer residues than this on one strand.
 const BULGE_MAX: usize = 3;
-/// The bit of a residue's marks that says that the ladder of its bridge 0 is part of
-/// an earlier one; the others follow.
+/// The bit of a residue's marks for bridge 0: the ladder that begins with it was joined to an
+/// earlier one. The bits for its other bridges follow.
 const JOINED_SHIFT: usize = 8;
 
 /// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -25,11 +25,11 @@ struct Ladder {
     j_end: usize,
 }
 
-/// The ladders of one structure, whose residues of the batch are `own`.
+/// The ladders of one structure, whose residues are `own`.
 struct Ladders<'a> {
     hydrogens: &'a [Hydrogen],
     bridges: &'a [Bridges],
-    /// Of the structure's residues alone.
+    /// Marks of the structure's residues.
     marks: &'a mut [u32],
     own: Range<usize>,
 }
@@ -42,7 +42,7 @@ impl Ladders<'_> {
                 .contains(&bridge_to(partner, antiparallel))
     }
 
-    /// The ladder that begins with bridge `which` of residue i, towards a later one.
+    /// The ladder that begins with bridge `which` of residue i, if its partner is a later residue.
     fn beginning(&self, i: usize, which: usize) -> Option<Ladder> {
         let bridge = self.bridges[i].0[which];
         let (j, antiparallel) = ((bridge / 2) as usize, bridge % 2 == 1);
@@ -91,7 +91,7 @@ impl Ladders<'_> {
             && self.are_joined(end + 1..begin + 1)
     }
 
-    /// Joins the first ladder that a bulge separates from this one, if there is one.
+    /// Joins the first ladder that is separated by a bulge, if there is one.
     fn join_next(&mut self, ladder: &mut Ladder) -> bool {
         let near = ladder.i_end + 1..self.own.end.min(ladder.i_end + GAP_MAX);
         let bridges = near.flat_map(|i| (0..BRIDGES_MAX).map(move |which| (i, which)));
@@ -109,7 +109,7 @@ impl Ladders<'_> {
         found.is_some()
     }
 
-    /// Joins ladders in the order of their first residues, each with all that it can.
+    /// Joins ladders in the order of their first residues, each with all ladders that it can join.
     fn mark_all(&mut self) {
         for i in self.own.clone() {
             if self.bridges[i].0[0] == NO_BRIDGE {
@@ -132,8 +132,7 @@ impl Ladders<'_> {
     }
 }
 
-/// Marks the residues of ladders: of one bridge, or of more, with the residues of
-/// its bulges.
+/// Marks the residues of ladders of one bridge, and of ladders of more bridges with their bulges.
 impl Twin for ladders::Views<'_> {
     fn run(self) {
         let Self {
@@ -213,8 +212,8 @@ mod tests {
             .collect()
     }
 
-    /// Every pair of ladders in order, as in Hekkelman's programs. Returns how often
-    /// one was joined to another, too.
+    /// Compares all pairs of ladders in order, as Hekkelman's programs do. Returns also the number
+    /// of joins.
     fn naive(hydrogens: &[Hydrogen], bridges: &[Bridges]) -> (Vec<u32>, usize) {
         let mut ladders: Vec<(bool, Vec<usize>, Vec<usize>)> = Vec::new();
         for (i, row) in bridges.iter().enumerate() {
@@ -303,7 +302,7 @@ mod tests {
                     } else {
                         j + step
                     };
-                    // As for every bridge, both residues are linked to their neighbours.
+                    // Both residues of a bridge are linked to their neighbours.
                     let inner =
                         |at: usize| is_joined(&hydrogens, at) && is_joined(&hydrogens, at + 1);
                     if j >= i + step + 3 && inner(i + step) && inner(j) {
@@ -344,7 +343,7 @@ mod tests {
                 [(5, 25, false), (10, 27, false)],
                 vec![5, 6, 7, 8, 9, 10, 25, 26, 27],
             ),
-            // Too far on both, on the first, on the second, and of two kinds.
+            // Too far apart on both strands, on the first, on the second; and ladders of two kinds.
             ([(5, 30, true), (8, 27, true)], vec![]),
             ([(5, 30, true), (11, 29, true)], vec![]),
             ([(5, 25, false), (7, 31, false)], vec![]),

@@ -15,24 +15,24 @@ use super::recorder::FeatureRecorder;
 use super::summary;
 use crate::error::Result;
 
-/// Which program's rules.
+/// The program whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DsspVersion {
     /// DSSP 2.2.
     #[default]
     V2,
-    /// DSSP 4, which tells polyproline helices from loops.
+    /// DSSP 4, which also assigns polyproline helices.
     V4,
 }
 
 /// Settings of secondary structure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dssp {
-    /// Which program's rules.
+    /// The program whose rules apply.
     pub version: DsspVersion,
 }
 
-/// The words for the version in a config.
+/// The names of the versions in a config.
 const VERSIONS: &[&str] = &["2", "4"];
 
 /// The texts of `ss8`, in the kernel's order.
@@ -71,8 +71,8 @@ impl Feature for Dssp {
 
     fn columns(&self) -> Vec<ColumnDecl> {
         let text = |name: &str, texts, about: &str| {
-            // MDTraj does not round energies before it compares them with -0.5 kcal/mol; 1.2 of a
-            // thousand in the file where that shows.
+            // MDTraj does not round energies before it compares them with -0.5 kcal/mol, which
+            // changes at most 1.2 rows per thousand of a file.
             ColumnDecl::residue(name, ColumnKind::Text(texts), "", about)
                 .reference(Tolerance::EXACT.but_for(2))
         };
@@ -96,8 +96,8 @@ impl Feature for Dssp {
             ("hb_ohn2", "second best donor to the residue's O"),
         ] {
             let about = format!("The {what}, by its res_index.");
-            // Of two partners whose energies round to the same the lower is first, and there is
-            // none where they round to nothing.
+            // Of two partners with equal rounded energies the lower index is first; a bond whose
+            // energy rounds to 0 is none.
             columns.push(
                 ColumnDecl::residue(name, ColumnKind::Count, "", about)
                     .reference(Tolerance::EXACT.but_for(25)),
@@ -117,7 +117,7 @@ impl Feature for Dssp {
             for (name, class) in [("helix", "H"), ("strand", "E"), ("coil", "C")] {
                 let about = format!("Share of {class} in the {of}'s ss3.");
                 let name = format!("{name}_fraction");
-                // One residue's state, in the shortest chain.
+                // The state of one residue in the shortest chain.
                 let column = ColumnDecl::residue(name, ColumnKind::Real, "", about)
                     .reference(Tolerance::absolute(0.02))
                     .rotation(Tolerance::absolute(0.02));

@@ -9,10 +9,10 @@ use super::bonds::{Bonds, Hydrogen, IN_BRIDGE, IN_STRAND, INCOMPLETE, is_joined}
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
-/// What is decided of a residue depends on those at most so far away.
+/// A residue's state depends on residues at most this far away in the sequence.
 const HALO: usize = 10;
 
-/// A bit for each of a task's residues and those around them.
+/// A bit for each of a task's residues, and for the residues around them.
 type Mask = u128;
 const _: () = assert!(TASK_ROWS + 2 * HALO <= Mask::BITS as usize);
 
@@ -30,7 +30,7 @@ enum State {
     Loop,
 }
 
-/// The three states that the others are classed in.
+/// The three classes of states.
 #[derive(Clone, Copy)]
 enum Class {
     Helix,
@@ -63,11 +63,11 @@ impl Neighbourhood<'_> {
         is_joined(self.hydrogens, at)
     }
 
-    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i
-    /// and i+2. C-alphas in one place are a turn of 90 degrees, as in DSSP.
+    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2.
+    /// C-alphas in one place are a turn of 90 degrees, as in DSSP.
     fn is_bend(&self, at: usize) -> bool {
         const COS_70: f64 = 0.3420201433256687;
-        // The first residue of all is joined to none.
+        // The first residue of the batch is not joined to another.
         if !(at.saturating_sub(1)..at + 3).all(|at| self.is_joined(at)) {
             return false;
         }
@@ -78,7 +78,7 @@ impl Neighbourhood<'_> {
         dot(before, after) < COS_70 * lengths || lengths == 0.0
     }
 
-    /// Whether phi is -75 and psi 145 degrees, within 29.
+    /// Whether phi is within 29 degrees of -75, and psi within 29 degrees of 145.
     fn is_polyproline(&self, at: usize) -> bool {
         if !self.has_polyproline || !self.is_joined(at) || !self.is_joined(at + 1) {
             return false;
@@ -98,22 +98,22 @@ fn is_within(angle: Angle, cos: f64, sin: f64) -> bool {
     length > 0.0 && angle.cos * cos + angle.sin * sin >= COS_29 * length
 }
 
-/// Bits of a mask and of the `length` - 1 residues after each.
+/// The bits of a mask, and the `length` - 1 bits after each.
 fn spread(mask: Mask, length: u32) -> Mask {
     (1..length).fold(mask, |all, k| all | mask << k)
 }
 
-/// Bits of those residues that are set with all `length` - 1 after them.
+/// The bits of a mask that are followed by `length` - 1 set bits.
 fn all_set(mask: Mask, length: u32) -> Mask {
     (1..length).fold(mask, |all, k| all & mask >> k)
 }
 
-/// What is known of residues in a row, a bit for each.
+/// Properties of consecutive residues, a bit for each.
 #[derive(Default)]
 struct Known {
     complete: Mask,
     joined: Mask,
-    /// Those that bond to the residue 3, 4, 5 before.
+    /// Residues whose N-H bonds to the O of the residue 3, 4 or 5 before.
     bonds: [Mask; 3],
     strand: Mask,
     bridge: Mask,
@@ -144,17 +144,17 @@ impl Known {
         known
     }
 
-    /// Residues where a helix of `stride` residues a turn begins: they accept from
-    /// the residue so far ahead.
+    /// Residues where a turn of `stride` residues begins: they accept a bond from the residue
+    /// `stride` after them.
     fn starts(&self, stride: u32) -> Mask {
         let bonds = self.bonds[stride as usize - 3];
         bonds >> stride & all_set(self.joined >> 1, stride)
     }
 
-    /// The state of every residue but the outermost [`HALO`].
+    /// The state of each residue. It is valid for all but the outermost [`HALO`] residues.
     fn states(&self) -> impl Fn(usize) -> State {
         let [start3, start4, start5] = [3, 4, 5].map(|stride| self.starts(stride));
-        // Two turns in a row make a helix of what they share.
+        // Two consecutive turns make a helix of the residues that they share.
         let helix4 = spread(start4 & start4 << 1, 4);
         let sheet = (self.strand | self.bridge) & !helix4;
         let helix3 = spread(start3 & start3 << 1 & all_set(!(helix4 | sheet), 3), 3);
@@ -178,7 +178,7 @@ impl Known {
     }
 }
 
-/// The secondary structure of each residue, in eight or nine states and in three.
+/// Assigns the secondary structure of each residue, in eight or nine states and in three classes.
 impl Twin for secondary_structure::Views<'_> {
     fn run(self) {
         let Self {

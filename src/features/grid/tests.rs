@@ -1,6 +1,6 @@
 use super::*;
 
-/// Numbers that do not repeat, not good ones.
+/// Pseudo-random numbers of low quality.
 fn numbers(seed: u64) -> impl FnMut(i32) -> i32 {
     let mut state = seed;
     move |below| {

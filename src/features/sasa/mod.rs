@@ -20,20 +20,20 @@ use neighbours::Neighbours;
 use shrake_rupley::{Areas, Inputs, Sphere, areas_of};
 use std::ops::RangeInclusive;
 
-/// Test points that an atom may have.
+/// The allowed numbers of test points per atom.
 const POINTS: RangeInclusive<i64> = 1..=1024;
-/// The largest probe: neighbours are then still within reach of exact distances.
+/// The largest radius of the probe; distances of neighbours are exact up to it.
 const PROBE_MAX_MILLI: u32 = 16_000;
 
-/// A test point an atom, at 100 of them.
+/// One test point of 100 on each atom.
 pub(super) const AREA_TOLERANCE: Tolerance = Tolerance::absolute(1.5);
-/// Ten test points, for the smallest atom.
+/// Ten test points of the smallest atom.
 pub(super) const AREA_ROTATION: Tolerance = Tolerance::absolute(15.0).but_for(5);
 
 /// Settings of solvent-accessible areas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sasa {
-    /// Test points of an atom, 1 to 1024.
+    /// Number of test points per atom, 1 to 1024.
     pub points: u32,
     /// Radius of the probe, at most 16 A.
     pub probe: Cutoff,
@@ -130,24 +130,25 @@ impl Feature for Sasa {
     }
 }
 
-/// The areas that features share.
+/// The buffers of areas, which features share.
 #[derive(Clone, Copy)]
 struct SharedAreas {
     model: Results<f32>,
     delta: Option<Results<f32>>,
-    /// Where the header has the test points.
+    /// Index of the test points in the header.
     points: usize,
     launch: LaunchIndex,
 }
 
-/// Areas in the model, `[residues, 3]` in A^2: all atoms', the side chain's, the polar atoms'; NaN
-/// without an atom. They stay on the device unless the columns of [`Sasa`] are asked for.
+/// Areas in the model, `[residues, 3]` in A^2: of all atoms, of the side chain and of the polar
+/// atoms; NaN for a residue without atoms. They stay on the device unless the columns of [`Sasa`]
+/// were requested.
 pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     shared_areas(r).model
 }
 
-/// What other chains bury, `[residues]` in A^2: the area with nothing but its own chain less that
-/// in the model; NaN without an atom.
+/// The area that other chains bury, `[residues]` in A^2: the area in the residue's chain alone less
+/// the area in the model; NaN for a residue without atoms.
 pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let areas = shared_areas(r);
     if let Some(delta) = areas.delta {
@@ -155,7 +156,7 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     }
     let delta = r.results(TableName::Residues, "area_deltas", 1);
     let settings: &Sasa = r.settings();
-    // One launch makes both, in the place of the one that made the areas alone.
+    // One launch computes both. It replaces the launch that computes only the areas.
     let args = sasa_delta::Args {
         header: r.header(),
         structures: r.structures(),
@@ -187,7 +188,7 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         true => r.results(TableName::Residues, "areas", 3),
         false => r.kept_results("areas", 3),
     };
-    // The cells' launches come first.
+    // Records the launches for the cells first.
     let cells = r.atom_cells();
     let points = r.constants("sasa_point", axes);
     let args = sasa::Args {
@@ -233,7 +234,7 @@ impl Twin for sasa::Views<'_> {
     }
 }
 
-/// Computes the areas of residues in the model, and what other chains bury of them.
+/// Computes the areas of residues in the model, and the areas that other chains bury.
 impl Twin for sasa_delta::Views<'_> {
     fn run(self) {
         let inputs = Inputs {

@@ -1,5 +1,4 @@
-//! The neighbours of an atom as half spaces, and the test points that they leave
-//! open.
+//! The neighbours of an atom as half spaces, and the test points that they do not bury.
 
 use super::super::cpu::simd::{LANES_MAX, first_lanes, load, vectors};
 use super::super::grid::Grid;
@@ -9,32 +8,29 @@ use super::shrake_rupley::Sphere;
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
 
-/// Vectors of test points that are held against the near neighbours at once: as
-/// many as registers hold.
+/// Number of vectors of test points that are tested together; they fit the registers.
 pub(super) const BLOCK: usize = 4;
 
-/// A half space whose plane is nearer to the atom than this comes first: some ten
-/// neighbours of an atom, which bury nine of ten points.
+/// A half space whose plane is nearer to the atom than this is near. An atom has about ten near
+/// ones, which bury nine of ten points, so they are tested first.
 const NEAR: f32 = 2_440.0;
 
-/// Half spaces between two looks at whether any point is left.
+/// Number of half spaces between two checks whether any point is left.
 const FEW: usize = 4;
 
-/// Searches reach this much farther than the farthest neighbour, which is more
-/// than rounding takes away.
+/// Searches reach this much beyond the farthest neighbour, which is more than the rounding errors.
 const SLACK: i32 = 1;
 
-/// Atoms one after the other that lie in a small box.
+/// A group of consecutive atoms that lie in a small box.
 pub(super) struct Group {
-    /// How many.
+    /// The number of atoms.
     pub(super) len: usize,
     low: [i32; 3],
     high: [i32; 3],
 }
 
 impl Group {
-    /// The first of `atoms`, and those after it, as long as the box has no edge
-    /// longer than `edge`.
+    /// The first of `atoms`, and those after it as long as no edge of the box exceeds `edge`.
     pub(super) fn first_of(atoms: &[Atom], edge: i32) -> Self {
         let first = atoms[0].position.into();
         let mut group = Group {
@@ -59,8 +55,7 @@ impl Group {
     }
 }
 
-/// Columns of 32-bit values that vectors are packed into, with room for a whole
-/// vector behind them.
+/// Columns of 32-bit values that vectors are packed into, with room for a whole vector behind them.
 struct Packed<const N: usize> {
     /// Columns one after the other, each of `room` values.
     values: Vec<u32>,
@@ -68,7 +63,7 @@ struct Packed<const N: usize> {
     len: usize,
 }
 
-/// The end of [`Packed`] columns, where values are added.
+/// The end of [`Packed`] columns, for adding values.
 struct End<'a, const N: usize> {
     values: &'a mut [u32],
     room: usize,
@@ -84,8 +79,8 @@ impl<const N: usize> Packed<N> {
         }
     }
 
-    /// The end of the first `len` values, with room for `more`. What is added
-    /// counts once the end's length is made the columns'.
+    /// The end of the first `len` values, with room for `more`. Added values count once the columns
+    /// take over the length of the end.
     #[inline(always)]
     fn end(&mut self, len: usize, more: usize) -> End<'_, N> {
         let room = len + more + LANES_MAX;
@@ -124,7 +119,7 @@ impl Packed<1> {
 }
 
 impl<const N: usize> End<'_, N> {
-    /// Adds the lanes that are wanted, a vector to each column.
+    /// Adds the wanted lanes of a vector to each column.
     #[inline(always)]
     fn push<S: Simd>(&mut self, vectors: [S::u32s; N], wanted: S::mask32s) {
         for (column, vector) in vectors.into_iter().enumerate() {
@@ -137,7 +132,7 @@ impl<const N: usize> End<'_, N> {
 }
 
 impl End<'_, 1> {
-    /// Repeats the last value up to a whole number of [`FEW`]; the length then.
+    /// Repeats the last value up to a multiple of [`FEW`], and returns the length.
     #[inline(always)]
     fn round(self) -> usize {
         let end = self.len.next_multiple_of(FEW);
@@ -155,21 +150,21 @@ const RADIUS2: usize = 3;
 const SOURCE: usize = 4;
 const TAG: usize = 5;
 
-/// The neighbours of a group of atoms, then of one of them; a task's memory.
+/// The buffers of a task: the neighbours of a group of atoms, and of one of its atoms.
 pub(super) struct Neighbours {
-    /// Where the group's box begins, from which candidates count.
+    /// The low corner of the group's box; candidates' positions are relative to it.
     low: [i32; 3],
-    /// Atoms that may be neighbours: place, squared radius, which and what they are.
+    /// Atoms that may be neighbours: position, squared radius, index and tag.
     candidates: Packed<6>,
-    /// A half space u . d + t >= 0 for each candidate: vectors of x, y and z of d,
-    /// and of t, one after the other.
+    /// A half space u . d + t >= 0 for each candidate: vectors of x, y and z of d, and of t, one
+    /// after the other.
     half_spaces: Vec<f32>,
-    /// Those that bury by the place of their x: the own chain's near and far ones,
-    /// and the others'.
+    /// The half spaces that can bury points, as indices of their x: near and far ones of the own
+    /// chain, and those of other chains.
     near: Packed<1>,
     far: Packed<1>,
     other: Packed<1>,
-    /// Test points that the near ones leave open.
+    /// Test points that the near half spaces do not bury.
     living: Packed<3>,
 }
 
@@ -186,7 +181,7 @@ impl Neighbours {
         }
     }
 
-    /// Finds all that may be neighbours of the group's atoms.
+    /// Finds all atoms that may be neighbours of the group's atoms.
     #[inline(always)]
     pub(super) fn gather<S: Simd>(
         &mut self,
@@ -209,7 +204,7 @@ impl Neighbours {
                     (load(simd, values, at, lanes) - low[axis]).to_float()
                 };
                 let (x, y, z) = (place(0, cells.x), place(1, cells.y), place(2, cells.z));
-                // How far out of the box.
+                // The distance from the box.
                 let out = |axis: usize, v: S::f32s| v - v.max(0.0).min(edges[axis]);
                 let (dx, dy, dz) = (out(0, x), out(1, y), out(2, z));
                 let d2 = dx * dx + dy * dy + dz * dz;
@@ -232,8 +227,8 @@ impl Neighbours {
         self.half_spaces.resize(4 * self.candidates.room, 0.0);
     }
 
-    /// Points of an atom of the group that its own chain leaves open, and that all
-    /// do. Where `BY_CHAIN` is false, all chains are one.
+    /// Numbers of an atom's points that its own chain does not bury, and that no chain buries. If
+    /// `BY_CHAIN` is false, all chains are treated as one.
     #[inline(always)]
     pub(super) fn open_points<S: Simd, const BY_CHAIN: bool>(
         &mut self,
@@ -247,7 +242,7 @@ impl Neighbours {
         self.far_pass::<S, BY_CHAIN>(simd)
     }
 
-    /// Makes the half spaces of an atom, and the lists of those that bury.
+    /// Computes the half spaces of an atom, and lists those that can bury points.
     #[inline(always)]
     fn find<S: Simd, const BY_CHAIN: bool>(
         &mut self,
@@ -280,7 +275,7 @@ impl Neighbours {
             for (place, values) in vectors.zip([dx, dy, dz, t]) {
                 values.store_slice(place);
             }
-            // The atom itself, or one of the same radius at the same place.
+            // The atom itself, or one of the same radius at the same position.
             let [dx, dy, dz, bits] = [dx, dy, dz, t].map(|v| v.bitcast::<S::u32s>());
             let counts = (dx | dy | dz | bits).simd_ne(0) | column(SOURCE).simd_lt(own as u32);
             let mut buries = t.simd_gt(farthest) & counts & first_lanes(simd, lanes);
@@ -299,8 +294,7 @@ impl Neighbours {
         [self.near.len, self.far.len, self.other.len] = counts;
     }
 
-    /// Holds all points against the near half spaces; those that none buries are
-    /// the living.
+    /// Tests all points against the near half spaces, and keeps the open ones.
     #[inline(always)]
     fn near_pass<S: Simd>(&mut self, simd: S, sphere: &Sphere) {
         let lanes = S::f32s::LEN;
@@ -331,8 +325,8 @@ impl Neighbours {
         self.living.len = living.len;
     }
 
-    /// How many of the living points the far half spaces of the own chain leave
-    /// open, and how many of those the other chains'.
+    /// The number of open points that the far half spaces of the own chain do not bury, and the
+    /// number of those that the other chains do not bury either.
     #[inline(always)]
     fn far_pass<S: Simd, const BY_CHAIN: bool>(&self, simd: S) -> [u64; 2] {
         let (mut alone, mut model) = (0, 0);
@@ -350,7 +344,7 @@ impl Neighbours {
         [alone, model]
     }
 
-    /// Which of the points `open` none of the listed half spaces buries.
+    /// The points of `open` that none of the listed half spaces buries.
     #[inline(always)]
     fn outside<S: Simd>(
         &self,
@@ -373,7 +367,7 @@ impl Neighbours {
     }
 }
 
-/// The half space whose x stands at `place`.
+/// The half space whose x is at index `place`.
 #[inline(always)]
 fn half_space<S: Simd>(half_spaces: &[f32], place: u32) -> [f32; 4] {
     let lanes = S::f32s::LEN;
@@ -386,8 +380,8 @@ fn half_space<S: Simd>(half_spaces: &[f32], place: u32) -> [f32; 4] {
     ]
 }
 
-/// The bits of u . d + t, which has its sign bit set outside of the half space, and not on its
-/// plane: t begins as a positive zero at least, and sums that cancel are positive.
+/// The bits of u . d + t, whose sign bit is set outside of the half space. On its plane the sum is
+/// a positive zero: t is never a negative zero, and terms that cancel give a positive one.
 #[inline(always)]
 fn depth<S: Simd>([dx, dy, dz, t]: [f32; 4], [x, y, z]: &[S::f32s; 3]) -> S::i32s {
     let depth = z.mul_add_precise(dz, t);

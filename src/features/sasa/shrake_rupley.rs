@@ -1,11 +1,12 @@
-//! What `sasa` and `sasa_delta` share, as `kernels/shrake_rupley.cuh`.
+//! The Shrake-Rupley algorithm, which the twins of `sasa` and `sasa_delta` share, as in
+//! `kernels/shrake_rupley.cuh`.
 //!
-//! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, with
-//! t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), lengths in 0.001 A. d is exact, and the
-//! rest is rounded operation by operation, alike on all machines; so are the
-//! counts. Which atoms beyond R_i + R_j are looked at does not matter, as they
-//! bury nothing. Of atoms of one radius at one place the first alone has open
-//! points. Areas are sums of n R^2 in integers, which do not depend on the order.
+//! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where t = (|d|^2 +
+//! R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is
+//! rounded in the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury
+//! nothing, so it does not matter which of them are tested. Of atoms of equal radius and position
+//! only the first has open points. Areas are sums of n R^2 in integers, which do not depend on the
+//! order.
 
 use super::super::cpu::simd::LANES_MAX;
 use super::super::kernels::Cells;
@@ -14,11 +15,11 @@ use super::neighbours::{BLOCK, Group, Neighbours};
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
 
-/// The longest edge of the box around atoms that search their neighbours
-/// together.
+/// The longest edge of the box around a group of atoms, in 0.001 A. The neighbours of a group are
+/// searched together.
 const GROUP_EDGE: i32 = 6_000;
 
-/// What the kernels read. Buffers may be longer than what is in the batch.
+/// The kernels' inputs. Buffers may be longer than the batch.
 pub(super) struct Inputs<'a> {
     pub(super) structures: &'a [StructureSpan],
     pub(super) residues: &'a [ResidueSpan],
@@ -28,24 +29,24 @@ pub(super) struct Inputs<'a> {
 
 /// The test points of an atom, and the probe.
 pub(super) struct Sphere {
-    /// The points by axis, and zeros up to a whole number of blocks.
+    /// The points by axis, padded with zeros to a whole number of blocks.
     pub(super) axes: [Vec<f32>; 3],
-    /// How many points there are.
+    /// Number of points.
     pub(super) count: usize,
     /// The probe's radius in 0.001 A.
     pub(super) probe: u32,
-    /// Square A for each squared 0.001 A of a point.
+    /// Area in A^2 for each point and each squared unit of 0.001 A.
     scale: f64,
 }
 
 impl Sphere {
-    /// The `count` points that the header has from `first` on; the probe's radius in 0.001 A.
+    /// The `count` points in the header from index `first` on; the probe's radius in 0.001 A.
     pub(super) fn in_header(header: &[u32], first: u32, count: u32, probe: u32) -> Self {
         let points = &header[first as usize..][..3 * count as usize];
         Sphere::new(cast_slice(points), probe)
     }
 
-    /// Points as x of all, y of all, z of all; the probe's radius in 0.001 A.
+    /// Points as `[3, count]`, one axis after the other; the probe's radius in 0.001 A.
     fn new(points: &[f32], probe: u32) -> Self {
         let count = points.len() / 3;
         let axis = |axis: usize| {
@@ -61,7 +62,7 @@ impl Sphere {
         }
     }
 
-    /// The largest radius of an atom's sphere.
+    /// The largest radius of an atom plus the probe.
     pub(super) fn radius_max(&self) -> u32 {
         RADIUS_MAX + self.probe
     }
@@ -71,16 +72,16 @@ impl Sphere {
     }
 }
 
-/// A residue's areas in A^2; all NaN if it has no atom.
+/// A residue's areas in A^2; NaN if it has no atoms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Areas {
-    /// All atoms', the side chain's, the polar atoms'.
+    /// Of all atoms, of the side chain and of the polar atoms.
     pub(super) model: [f32; 3],
-    /// What other chains bury.
+    /// The area that other chains bury.
     pub(super) delta: f32,
 }
 
-/// The areas of one residue. Where `BY_CHAIN` is false, all chains are one.
+/// The areas of one residue. If `BY_CHAIN` is false, all chains are treated as one.
 #[inline(always)]
 pub(super) fn areas_of<S: Simd, const BY_CHAIN: bool>(
     simd: S,

@@ -1,8 +1,8 @@
 //! Test points on the unit sphere.
 
-/// The golden-section spiral of `count` points, as FreeSASA generates it
-/// (`test_points` of `sasa_sr.c`, Mitternacht 2016), in another order: points that
-/// stand together in the list lie together on the sphere.
+/// The golden-section spiral of `count` points, as FreeSASA generates it (`test_points` of
+/// `sasa_sr.c`, Mitternacht 2016), in another order: points next to each other in the list are
+/// close on the sphere.
 pub(super) fn golden_spiral(count: u32) -> Vec<[f32; 3]> {
     let turn = std::f64::consts::PI * (3.0 - 5f64.sqrt());
     let step = 2.0 / f64::from(count);
@@ -18,9 +18,8 @@ pub(super) fn golden_spiral(count: u32) -> Vec<[f32; 3]> {
     points
 }
 
-/// Sorts points so that every aligned group of a power of two is compact: the
-/// largest such group is cut off along the axis of the greatest extent, and both
-/// parts are sorted alike.
+/// Sorts points so that every aligned group of a power of two is compact: it cuts off the largest
+/// such group along the axis of the greatest extent, and sorts both parts in the same way.
 fn cluster(points: &mut [[f32; 3]]) {
     if points.len() < 3 {
         return;
@@ -61,7 +60,7 @@ mod tests {
         for group in points.chunks_exact(16) {
             let sum = |axis: usize| group.iter().map(|point| point[axis]).sum::<f32>();
             let length = (0..3).map(|axis| sum(axis).powi(2)).sum::<f32>().sqrt();
-            // Of a sixth of the sphere, a cap, it would be 0.83.
+            // For a cap of a sixth of the sphere it would be 0.83.
             assert!(length / 16.0 > 0.7, "{}", length / 16.0);
         }
     }

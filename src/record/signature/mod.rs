@@ -1,12 +1,13 @@
-//! Reads what kernels take from CUDA C++ text.
+//! Reads the parameters of kernels from CUDA C++ text.
 //!
 //! The text of a kernel is its declaration: `const T*` is a buffer that the kernel reads, `T*` one
 //! that it writes, `T* /* updated */` one that it reads and writes, and everything else is passed
-//! by value. This is no C++ front end: it sees comments, macros without parameters, structs of
-//! plain fields, integer constants and the parameter lists of kernels, and skips the rest.
+//! by value. This is not a C++ front end: it understands comments, macros without parameters,
+//! structs of plain fields, integer constants and the parameter lists of kernels, and skips the
+//! rest.
 //!
-//! The build script reads the built-in kernels with this file, so it uses the standard library
-//! alone.
+//! The build script includes this file to read the built-in kernels, so it uses only the standard
+//! library.
 
 pub(crate) mod struct_layout;
 mod tokens;
@@ -26,8 +27,8 @@ pub(crate) enum PointerAccess {
     Update,
 }
 
-/// A type by its name in CUDA C++: a number in its one spelling (`unsigned int` and `uint32_t` are
-/// both `unsigned`), or the name of a struct.
+/// A CUDA C++ type: a number, whatever its spelling (`unsigned int` and `uint32_t` are the same),
+/// or a struct by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CudaType {
     Number(Number),
@@ -58,7 +59,7 @@ pub(crate) struct Parameter {
     pub(crate) element: CudaType,
     /// `None` for a value.
     pub(crate) pointer: Option<PointerAccess>,
-    /// The macro of several parameters that it comes from.
+    /// The name of the macro that the parameter comes from.
     pub(crate) macro_name: Option<String>,
 }
 
@@ -67,12 +68,12 @@ pub(crate) struct Parameter {
 pub(crate) struct Signature {
     pub(crate) name: String,
     pub(crate) parameters: Vec<Parameter>,
-    /// The largest block that `__launch_bounds__` allows, where the text says one that is a
+    /// The largest block that `__launch_bounds__` allows; `None` without it, or if it is not a
     /// product of integer constants.
     pub(crate) block_threads: Option<u32>,
 }
 
-/// Why a text cannot be read.
+/// Why a text cannot be read, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SignatureError {
     /// The line of the text, from 1.
@@ -91,14 +92,14 @@ const NESTING_MAX: usize = 8;
 
 type Result<T> = std::result::Result<T, SignatureError>;
 
-/// What a text declares.
+/// The declarations in a text.
 #[derive(Debug)]
 pub(crate) struct Declarations {
     tokens: Vec<Token>,
     /// Macros without parameters.
     macros: BTreeMap<String, Vec<Token>>,
-    /// Macros with parameters that make a kernel of the function that follows; their first
-    /// argument is its launch bound.
+    /// Macros with parameters that turn the function after them into a kernel; their first argument
+    /// is its launch bound.
     kernel_macros: Vec<String>,
 }
 
@@ -144,7 +145,7 @@ impl Declarations {
     /// The kernels, in the order of the text.
     ///
     /// # Errors
-    /// A parameter that cannot be passed.
+    /// For a parameter of a type that cannot be passed.
     pub(crate) fn kernels(&self) -> Result<Vec<Signature>> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -160,8 +161,7 @@ impl Declarations {
         Ok(found)
     }
 
-    /// The kernel whose return type starts at `at`; `None` for one without a body or
-    /// semicolon after its parameters, such as a template's parameter.
+    /// Reads the kernel whose return type starts at `at`; `None` if no parameter list follows.
     fn kernel(&self, at: &mut usize, bounds: Option<&[Token]>) -> Result<Option<Signature>> {
         let mut bounds = bounds;
         let mut name: Option<&Token> = None;
@@ -195,7 +195,7 @@ impl Declarations {
         }))
     }
 
-    /// The tokens between the parentheses that open at `at`, which moves behind them.
+    /// The tokens between the parentheses that open at `at`. Moves `at` behind them.
     fn group(&self, at: &mut usize) -> Option<&[Token]> {
         let (start, mut depth) = (*at + 1, 0);
         while let Some(token) = self.tokens.get(*at) {
@@ -241,7 +241,7 @@ impl Declarations {
         Ok(())
     }
 
-    /// The value of integer constants that are multiplied, by their names or as literals.
+    /// The product of integer constants and literals; `None` for any other expression.
     fn product(&self, tokens: &[Token]) -> Option<u32> {
         self.product_within(tokens, 0)
     }
@@ -249,7 +249,7 @@ impl Declarations {
     fn product_within(&self, tokens: &[Token], depth: usize) -> Option<u32> {
         let mut product: u32 = 1;
         for factor in split(tokens, '*') {
-            // Of a name with its namespaces the last part counts.
+            // `a::b::NAME` is looked up as NAME.
             let is_path = |(at, token): (usize, &Token)| match at % 3 {
                 0 => token.word().is_some(),
                 _ => token.is(':'),
@@ -267,7 +267,7 @@ impl Declarations {
         Some(product)
     }
 
-    /// The value of `constexpr ... name = value;`, the last one of this name.
+    /// The value of `constexpr ... name = value;`. The last definition counts.
     fn constant(&self, name: &str, depth: usize) -> Option<u32> {
         if depth == NESTING_MAX {
             return None;
@@ -330,7 +330,7 @@ fn declare(tokens: &[Token]) -> Result<Declared> {
         .filter_map(Token::word)
         .filter(|word| !is_qualifier(word))
         .collect();
-    // The name is the last word, unless that is part of the type.
+    // The name is the last word, unless that word is part of the type.
     let name = match words.len() {
         0 | 1 => None,
         _ if is_number_word(words[words.len() - 1]) => None,
@@ -380,7 +380,8 @@ impl Number {
     }
 }
 
-/// The number type that these words name. `long` alone is none: its size is the platform's.
+/// The number type that these words name. `long` alone is none, because its size depends on the
+/// platform.
 fn number(words: &[&str]) -> Option<Number> {
     let count = |word: &str| words.iter().filter(|other| **other == word).count();
     let (short, long) = (count("short"), count("long"));
@@ -414,7 +415,7 @@ fn number(words: &[&str]) -> Option<Number> {
     })
 }
 
-/// The parts between `sign`s that stand outside of brackets.
+/// Splits at each `sign` outside of brackets.
 fn split(tokens: &[Token], sign: char) -> impl Iterator<Item = &[Token]> {
     let mut depth = 0;
     tokens.split(move |token| {

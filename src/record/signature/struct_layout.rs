@@ -11,7 +11,7 @@ use super::{
 pub(crate) struct StructLayout {
     pub(crate) bytes: usize,
     pub(crate) align: usize,
-    /// Its pointers: offset in bytes, access, type of the elements.
+    /// Its pointers: offset in bytes, access, element type.
     pub(crate) pointers: Vec<(usize, PointerAccess, CudaType)>,
 }
 
@@ -20,7 +20,7 @@ impl Declarations {
     /// arrays of these.
     ///
     /// # Errors
-    /// A struct that the text does not define, or with other members.
+    /// If the text does not define the struct, or it has other members.
     pub(crate) fn layout(&self, name: &str) -> Result<StructLayout> {
         self.layout_within(name, 0)
     }
@@ -62,7 +62,7 @@ impl Declarations {
         Ok(layout)
     }
 
-    /// Where the definition of a struct starts, and where its members do.
+    /// The indices of a struct's definition and of its opening brace.
     fn struct_named(&self, name: &str) -> Option<(usize, usize)> {
         let is_struct = |&at: &usize| self.tokens[at].word() == Some("struct");
         (0..self.tokens.len()).filter(is_struct).find_map(|start| {
@@ -76,7 +76,7 @@ impl Declarations {
         })
     }
 
-    /// Adds `T a, *b, c[3]`.
+    /// Adds the members of a declaration such as `T a, *b, c[3]`.
     fn add_member(&self, tokens: &[Token], layout: &mut StructLayout, depth: usize) -> Result<()> {
         if tokens.iter().any(|token| token.is('(')) {
             return tokens[0].error("a struct that is passed by value has data members alone");

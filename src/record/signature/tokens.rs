@@ -47,7 +47,7 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
         loop {
             let rest = &text[at..];
             let c = rest.chars().next()?;
-            // Where what is read next ends.
+            // The length of the token that ends with `end`.
             let until = |end: &str| rest.find(end).map_or(rest.len(), |found| found + end.len());
             let (length, found) = if c == '\n' {
                 (line, line_start) = (line + 1, true);
@@ -80,7 +80,7 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
                 while end < bytes.len() && bytes[end] != c as u8 && bytes[end] != b'\n' {
                     end += 1 + usize::from(bytes[end] == b'\\');
                 }
-                // Not inside a character of several bytes.
+                // Do not cut a character of several bytes.
                 let mut length = (end + 1).min(bytes.len()) - at;
                 while !rest.is_char_boundary(length) {
                     length += 1;

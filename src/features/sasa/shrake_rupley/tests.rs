@@ -5,7 +5,7 @@ use crate::features::layout::AtomTag;
 use crate::features::sasa::sphere::golden_spiral;
 use fearless_simd::dispatch;
 
-/// Atoms that lie as in a protein, in residues of up to 14 and three chains.
+/// Random atoms with a protein's density, in residues of up to 14 atoms and three chains.
 struct Packed {
     structures: Vec<StructureSpan>,
     residues: Vec<ResidueSpan>,
@@ -24,7 +24,7 @@ fn packed(atom_count: usize) -> Packed {
             .wrapping_add(1);
         (state >> 33) % n
     };
-    // 20 A^3 an atom.
+    // 20 A^3 per atom.
     let edge = (atom_count as f64 * 20.0).cbrt() * 1000.0;
     let mut atoms = Vec::new();
     for _ in 0..atom_count {

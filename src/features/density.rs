@@ -1,8 +1,8 @@
 //! The limit on how densely a structure's points lie.
 //!
-//! Features compare a point with all points in the cells around it, so points that all
-//! lie in one cell take time with the square of their number. A structure with such a
-//! cell is no molecule, and is rejected.
+//! Features compare a point with all points in the cells around it, so the time grows with the
+//! square of the number of points in one cell. A structure with too many points in a cell is no
+//! molecule, and is rejected.
 
 #[cfg(test)]
 use super::grid::ATOM_CELL_SHIFT;
@@ -10,23 +10,23 @@ use super::grid::Grid;
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 
-/// Points in one cell at most, twice what molecules could form. Bonded heavy atoms lie
-/// 1.2 A apart, and spheres of that distance fill an atom's cell of 4.096 A with at most 122
-/// centres: sqrt(2) / 1.2^3 for each A^3, over the cell and half a sphere around it.
-/// C-alphas lie 2.8 A apart, and spheres 2.4 A apart fill a cell of 8.192 A with as many.
-/// Proteins have about 14 atoms there; cells of a grid that wraps count together, which
-/// makes that over 100 for a long rod along its diagonal.
+/// The largest number of points in one cell: twice what molecules could form. Bonded heavy atoms
+/// are 1.2 A apart, and the densest packing of spheres of that diameter, sqrt(2) / 1.2^3 per A^3,
+/// has at most 122 centres in a cell of 4.096 A and half a sphere around it. C-alphas are 2.8 A
+/// apart, and spheres 2.4 A apart have as many centres in a cell of 8.192 A. Proteins have about 14
+/// atoms in a cell. Cells that share an index in a grid that wraps count together, which gives over
+/// 100 atoms for a long rod along its diagonal.
 pub(super) const CELL_POINTS_MAX: u16 = 256;
 
 thread_local! {
-    /// Points in each cell of the structure at hand.
+    /// The number of points in each cell of the structure that this thread checks.
     static COUNTS: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Refuses points of which too many lie in one cell of `grid`; `what` names them.
+/// Checks that no cell of `grid` holds too many of `points`; `what` names them in the message.
 ///
 /// # Errors
-/// [`ErrorKind::Input`](crate::ErrorKind::Input) for more than [`CELL_POINTS_MAX`].
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if a cell holds more than [`CELL_POINTS_MAX`].
 pub(super) fn check(grid: &Grid, points: impl Iterator<Item = [i32; 3]>, what: &str) -> Result<()> {
     COUNTS.with_borrow_mut(|counts| {
         let cells = grid.cell_count() as usize;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn cells_far_apart_that_share_a_place_count_together() {
-        // A lattice so wide that its grid wraps, with its points a whole wrap apart.
+        // A lattice so wide that its grid wraps, with points a multiple of the wrap apart.
         let wide = |n: i32| [n % 20, n / 20 % 20, n / 400];
         let corners = [[0; 3], [90_000_000; 3]];
         let count = 8_000;

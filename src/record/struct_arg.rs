@@ -1,40 +1,40 @@
-//! Structs that kernels take by value, and where pointers are in what a launch
-//! passes.
+//! Structs that kernels take by value, and the places of pointers in a launch's arguments.
 
 use super::buffer::{Buffer, BufferId, DType, Element};
 use super::kernel::{Access, Kernel, ParamKind};
 use crate::error::{Error, Result};
 
-/// Bytes of a word, in which a launch passes its parameters: each starts a new one.
+/// Size of a parameter word in bytes. A launch passes its arguments as words, and each argument
+/// starts a new word.
 pub const WORD_BYTES: usize = size_of::<u64>();
 
-/// The largest struct in bytes: what all parameters of a kernel may take together.
+/// The largest struct in bytes, which is CUDA's limit on all parameters of a kernel together.
 pub const STRUCT_BYTES_MAX: usize = 32_764;
 
 /// A pointer inside a struct that a kernel takes by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct PointerField {
-    /// Where it starts, in bytes; a multiple of [`WORD_BYTES`].
+    /// Its offset in the struct, in bytes; a multiple of [`WORD_BYTES`].
     pub offset: usize,
-    /// What the kernel does with what it points to.
+    /// What the kernel does with the memory that it points to.
     pub access: Access,
-    /// The type of the elements there.
+    /// The type of the elements that it points to.
     pub dtype: DType,
 }
 
-/// What a pointer in a struct is set to.
+/// What a pointer in a struct points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A buffer of the recording.
     Buffer(BufferId),
-    /// Memory of the embedder's, which is declared to the executor
+    /// A device address in the embedder's memory, which the embedder declared to the executor
     /// (`Executor::declare`).
     Address(u64),
 }
 
-/// A struct as a launch passes it: its bytes, and what its pointers are set to, in
-/// the order in which the kernel declares them.
+/// A struct as a launch passes it: its bytes, and the targets of its pointers in the order in which
+/// the kernel declares the pointers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StructArg {
     pub(super) bytes: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct StructArg {
 }
 
 impl StructArg {
-    /// A struct of these bytes; what is in the places of its pointers is replaced.
+    /// A struct of these bytes. The bytes at the offsets of its pointers are replaced by addresses.
     pub fn new(bytes: &[u8]) -> Self {
         StructArg {
             bytes: bytes.to_vec(),
@@ -57,8 +57,8 @@ impl StructArg {
         self
     }
 
-    /// Points the next pointer at memory of the embedder's: `Block::address`, or
-    /// more.
+    /// Points the next pointer at an address in the embedder's memory: `Allocation::address`, or an
+    /// address behind it.
     ///
     /// ```compile_fail,E0133
     /// use tapeloop::record::StructArg;
@@ -66,16 +66,15 @@ impl StructArg {
     /// ```
     ///
     /// # Safety
-    /// From `address` on the kernel that gets the struct touches only memory that is
-    /// declared to the executor: an address comes with no length, so no check can see
-    /// how far the kernel goes.
+    /// The kernel that gets the struct accesses, from `address` on, only memory that is declared to
+    /// the executor. An address has no length, so no check can see how far the kernel goes.
     #[must_use]
     pub unsafe fn address(mut self, address: u64) -> Self {
         self.targets.push(Target::Address(address));
         self
     }
 
-    /// A struct of one pointer, to memory of the embedder's.
+    /// A struct that consists of one pointer into the embedder's memory.
     #[cfg(test)]
     pub(crate) fn of_address(address: u64) -> Self {
         StructArg {
@@ -84,12 +83,12 @@ impl StructArg {
         }
     }
 
-    /// What its pointers are set to.
+    /// The targets of its pointers.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// The bytes as words, the last filled up with zeros.
+    /// The bytes as words; the last word is padded with zeros.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
         self.bytes.chunks(WORD_BYTES).map(|chunk| {
             let mut word = [0; WORD_BYTES];
@@ -99,23 +98,23 @@ impl StructArg {
     }
 }
 
-/// An address among the words that a launch passes.
+/// The place of an address among the words that a launch passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer {
-    /// The parameter's place.
+    /// Index of the parameter.
     pub param: usize,
-    /// Where in the parameter it is, if that is a struct.
+    /// Offset in bytes inside the parameter, if that is a struct.
     pub offset: Option<usize>,
-    /// The word that it is in.
+    /// Index of the word.
     pub word: usize,
-    /// What the kernel does with what it points to.
+    /// What the kernel does with the memory that it points to.
     pub access: Access,
-    /// The type of the elements there.
+    /// The type of the elements that it points to.
     pub dtype: DType,
 }
 
 impl ParamKind {
-    /// The bytes that the kernel's code takes.
+    /// Size in bytes as the kernel's code sees it.
     pub fn size_bytes(&self) -> usize {
         match self {
             ParamKind::Buffer { .. } => size_of::<u64>(),
@@ -124,18 +123,18 @@ impl ParamKind {
         }
     }
 
-    /// The words that a launch passes it in.
+    /// The number of words in which a launch passes it.
     pub fn words(&self) -> usize {
         self.size_bytes().div_ceil(WORD_BYTES)
     }
 }
 
-/// The words that a launch passes all of `kinds` in.
+/// The number of words in which a launch passes parameters of these kinds.
 pub fn words_of<'a>(kinds: impl IntoIterator<Item = &'a ParamKind>) -> usize {
     kinds.into_iter().map(ParamKind::words).sum()
 }
 
-/// The pointers among those words, in the order of their declaration.
+/// The pointers among the words of parameters of these kinds, in declaration order.
 pub fn pointers_of<'a>(
     kinds: impl IntoIterator<Item = &'a ParamKind>,
 ) -> impl Iterator<Item = Pointer> {
@@ -169,7 +168,11 @@ pub fn pointers_of<'a>(
     kinds.into_iter().enumerate().flat_map(of_param)
 }
 
-/// Refuses a struct that is not as declared.
+/// Checks a struct argument against its declaration.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a size that is 0 or too large, a pointer that
+/// is misplaced or declared twice, or another size or number of pointers than declared.
 pub(crate) fn check_struct(
     bytes: usize,
     pointers: &[PointerField],
@@ -178,7 +181,7 @@ pub(crate) fn check_struct(
     let refused = |message: String| Err(Error::usage(message));
     if bytes == 0 || bytes > STRUCT_BYTES_MAX {
         return refused(format!(
-            "a struct of {bytes} bytes; 1 to {STRUCT_BYTES_MAX} can be"
+            "a struct of {bytes} bytes; it must have 1 to {STRUCT_BYTES_MAX}"
         ));
     }
     for (place, field) in pointers.iter().enumerate() {
@@ -204,9 +207,9 @@ pub(crate) fn check_struct(
 }
 
 impl Kernel {
-    /// Adds a struct of `bytes` bytes that is passed by value, with the pointers in
-    /// it that the kernel follows: for each its offset, what the kernel does with
-    /// what it points to, and the type of the elements there.
+    /// Adds a struct of `bytes` bytes that is passed by value, with the pointers in it that the
+    /// kernel follows: for each its offset in bytes, how the kernel accesses the memory behind it,
+    /// and the type of the elements there.
     ///
     /// # Panics
     /// After [`Kernel::code`].
@@ -221,9 +224,9 @@ impl Kernel {
         self.param(name, ParamKind::Struct { bytes, pointers })
     }
 
-    /// Says that it follows pointers that are in device memory, as in a list of
-    /// lists. No check sees those: what they point to must be in buffers that the
-    /// kernel takes, or in memory that is declared to the executor.
+    /// Declares that the kernel reads pointers from device memory and follows them, as in a list of
+    /// lists. No check sees these pointers: they must point into buffers that the launch passes, or
+    /// into memory that is declared to the executor.
     ///
     /// # Panics
     /// After [`Kernel::code`].
@@ -234,12 +237,12 @@ impl Kernel {
         self
     }
 
-    /// The pointers among the words of its launches.
+    /// The places of the pointers among the words of a launch.
     pub fn pointers(&self) -> impl Iterator<Item = Pointer> {
         pointers_of(self.params.iter().map(|param| &param.kind))
     }
 
-    /// The words that its launches pass.
+    /// The number of words that a launch passes.
     pub fn words(&self) -> usize {
         words_of(self.params.iter().map(|param| &param.kind))
     }
