@@ -307,13 +307,13 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
                 parameter.name.clone(),
                 handle(parameter),
                 view(parameter),
-                format!("args.push(self.{}.into());", parameter.name),
+                format!("[self.{}.into()]", parameter.name),
                 taken(parameter).to_owned(),
             ),
             Field::Group(of, _) => {
                 let group = group_type(of);
                 let field = group.to_lowercase() + "s";
-                let list = format!("args.extend(self.{field}.args());");
+                let list = format!("self.{field}.args()");
                 let (buffers, take) =
                     (format!("{group}Buffers"), format!("{group}s::take(launch)"));
                 (field, buffers, format!("{group}s<'a>"), list, take)
@@ -321,7 +321,7 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
         };
         args += &format!("    pub(in crate::features) {field}: {handle_type},\n");
         views += &format!("    pub(in crate::features) {field}: {view_type},\n");
-        listed += &format!("        {list}\n");
+        listed += &format!("            .chain({list})\n");
         taken_fields += &format!("            {field}: {take},\n");
     }
     for parameter in &kernel.parameters {
@@ -343,7 +343,7 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
          pub(in crate::features) struct Views<'a> {{\n{views}}}\n\
          impl BuiltIn for Args {{\n    fn kernel() -> Kernel {{\n        \
          Kernel::new(\"{name}\")\n            .block({threads})\n{declared}            .twin(twin)\n    }}\n    \
-         fn args(self) -> Vec<Arg> {{\n        let mut args = Vec::new();\n{listed}        args\n    }}\n}}\n\
+         fn args(self) -> Vec<Arg> {{\n        std::iter::empty()\n{listed}            .collect()\n    }}\n}}\n\
          fn twin(launch: &mut TwinLaunch<'_>) {{\n        Twin::run(Views {{\n{taken_fields}        }});\n    }}\n}}\n"
     ))
 }

@@ -277,7 +277,7 @@ impl Drop for CudaSlot {
             self.share.leak();
             self.allocations.leak();
             self.timestamps.leak();
-            std::mem::forget(std::mem::replace(&mut self.graphs, Graphs::default()));
+            std::mem::forget(std::mem::take(&mut self.graphs));
             std::mem::forget(Arc::clone(&self.functions));
             tracing::warn!(%error, "a slot's memory is leaked: its work could not be waited for");
         }

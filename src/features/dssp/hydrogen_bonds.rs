@@ -99,12 +99,12 @@ impl Twin for hydrogen_bonds::Views<'_> {
         let count = header[RESIDUES] as usize;
         let inputs = Inputs {
             structures: StructureSpan::live(header, structures),
-            residues: residues,
-            atoms: atoms,
-            cells: cells,
+            residues,
+            atoms,
+            cells,
             peptides: Peptides {
-                backbone: backbone,
-                hydrogens: hydrogens,
+                backbone,
+                hydrogens,
             },
         };
         let partners: &mut [[i32; 4]] = cast_slice_mut(partners);

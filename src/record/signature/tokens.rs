@@ -58,10 +58,8 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
                 continue;
             } else if rest.starts_with("//") {
                 (rest.find('\n').unwrap_or(rest.len()), None)
-            } else if rest.starts_with("/*") {
-                let length = 2 + rest[2..]
-                    .find("*/")
-                    .map_or(rest.len() - 2, |found| found + 2);
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                let length = 2 + comment.find("*/").map_or(comment.len(), |end| end + 2);
                 let is_updated = rest[..length].trim_matches(['/', '*', ' ']) == "updated";
                 (length, is_updated.then_some(Kind::Updated))
             } else if c == '#' && line_start {

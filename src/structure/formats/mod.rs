@@ -106,7 +106,7 @@ impl Format {
         let name = gzip::unpacked_name(name).unwrap_or(name);
         let ending = Path::new(name).extension().and_then(OsStr::to_str)?;
         let is = |known: &&str| known.eq_ignore_ascii_case(ending);
-        Self::find(|format| format.endings().iter().any(|known| is(&known)))
+        Self::find(|format| format.endings().iter().any(&is))
     }
 
     /// The format that text has by its first line that is neither blank nor a comment (`#`).
