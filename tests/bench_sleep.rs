@@ -25,10 +25,7 @@ fn an_engine_that_sleeps_is_flagged() {
         let records = measure(&mut session, &[Point { front, ..small() }]);
         let asleep = figures(&records[0]);
         assert!(asleep.busy < 0.5 * awake, "{} of {awake}", asleep.busy);
-        let said = asleep
-            .flags
-            .iter()
-            .any(|flag| flag.contains("something sleeps"));
+        let said = asleep.flags.iter().any(|flag| flag.contains("it slept"));
         assert!(said, "{:?}", asleep.flags);
     }
 }

@@ -19,9 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("replay", &["error", "record", "workload", "backend"]),
     (
         "pipeline",
-        &[
-            "error", "record", "workload", "backend", "memory", "replay", "svg",
-        ],
+        &["error", "record", "workload", "backend", "replay", "svg"],
     ),
     ("svg", &[]),
     ("structure", &["error"]),

@@ -103,13 +103,13 @@ fn a_header_counts_no_more_than_the_capacity_and_than_the_batch() {
     let text = panic_of(|| slot.write_header(Extent::from([LEN + 1]), 1));
     assert_eq!(
         text,
-        "the header counts [17], and the largest bucket holds [16]"
+        "the largest bucket [16] does not hold the header's extent [17]"
     );
     slot.write_header(Extent::from([8]), 1);
     let failed = ring.submit(slot, Extent::from([7]), ()).unwrap_err();
     is_usage(
         &failed.error,
-        "the header counts [8], and the batch spans [7]",
+        "the header was written for [8], which the submitted extent [7] does not hold",
     );
     ring.release(Err(failed));
     let slot = ring.acquire().unwrap();
@@ -131,7 +131,7 @@ fn what_an_engine_records_of_a_workload_is_replayed_by_engines_alone() {
         let mut bound = slot.bindings(0).unwrap();
         is_usage(&bound.set_grid(0, [1, 1, 1]).unwrap_err(), whose);
         let text = panic_of(|| slot.write_header(Extent::from([1, 1]), 1));
-        assert!(text.contains("its packer's to write"), "{text}");
+        assert!(text.contains("the packer writes the header"), "{text}");
         let recording = bound.recording();
         let mut device_slot = device_slot(&backend, recording);
         let made = Bindings::new(recording, &*backend, &*device_slot, &policy);
@@ -151,7 +151,7 @@ fn what_an_engine_records_of_a_workload_is_replayed_by_engines_alone() {
         let failed = ring.submit(slot, Extent::from([4, 1]), packed).unwrap_err();
         is_usage(
             &failed.error,
-            "the header counts [5, 1], and the batch spans [4, 1]",
+            "the header was written for [5, 1], which the submitted extent [4, 1] does not hold",
         );
     }
 }
