@@ -47,7 +47,7 @@ fn priced(inner: Arc<dyn Backend>, price: Price) -> (Arc<Tamper>, Arc<dyn Backen
 /// Launches of graphs are slow.
 fn slow_graphs(call: Call<'_>) -> Duration {
     match call {
-        Call::Graph(_) => Duration::from_millis(3),
+        Call::Graph(_) => Duration::from_millis(10),
         Call::Op(_) => Duration::ZERO,
     }
 }
