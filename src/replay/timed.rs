@@ -39,20 +39,20 @@ pub(super) fn enqueue_body(
     body: &[Lowered],
     has_timestamps: bool,
 ) -> Result<usize> {
-    let line: Vec<_> = match has_timestamps {
-        true => timed_line(body),
-        false => body.iter().map(NodeSource::Command).collect(),
+    let mut give = |source: NodeSource<'_>| match source {
+        NodeSource::Command(lowered) => submit::enqueue(slot, lowered.queue(), lowered)
+            .within(|| format!("command {}", lowered.command())),
+        NodeSource::Timestamp(timestamp) => enqueue_timestamp(slot, Queue::Compute, timestamp),
     };
-    for source in &line {
-        match *source {
-            NodeSource::Command(lowered) => submit::enqueue(slot, lowered.queue(), lowered)
-                .within(|| format!("command {}", lowered.command()))?,
-            NodeSource::Timestamp(timestamp) => {
-                enqueue_timestamp(slot, Queue::Compute, timestamp)?;
-            }
-        }
+    if has_timestamps {
+        let line = timed_line(body);
+        line.iter().try_for_each(|source| give(*source))?;
+        return Ok(line.len());
     }
-    Ok(line.len())
+    // Without a list of the commands, so that a batch allocates nothing.
+    let mut commands = body.iter().map(NodeSource::Command);
+    commands.try_for_each(give)?;
+    Ok(body.len())
 }
 
 /// Commands in their order, with [`UPLOADED`] after the last upload, if there is one, and
