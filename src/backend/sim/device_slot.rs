@@ -359,7 +359,7 @@ mod tests {
     use super::super::{Live, SimBackend, SimOptions, ViolationKind};
     use super::*;
     use crate::backend::{Backend, Space};
-    use crate::record::{Recorder, Unit};
+    use crate::record::{Kernel, Recorder, Unit};
 
     #[test]
     fn an_allocation_ends_a_capture_of_its_own_thread_and_no_other() {
@@ -368,6 +368,8 @@ mod tests {
         let elements = 64;
         let buffer = recorder.device_buffer::<u8>("b", Unit::PerBatch { elements });
         recorder.memset(buffer, 0);
+        let kernel = Kernel::new("nothing").updates::<u8>("b").twin(|_| {});
+        recorder.launch(&kernel, 1, &[buffer.into()]);
         let recording = recorder.finish().unwrap();
         let opened = sim.open_slots(recording.buffers(), 1, Streams::PerSlot);
         let mut opened = opened.unwrap();

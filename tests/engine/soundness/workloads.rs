@@ -145,7 +145,7 @@ fn what_an_engine_records_of_a_workload_is_replayed_by_engines_alone() {
         is_usage(&taken.unwrap_err(), whose);
         // The other packer's slots have other buffers.
         let (error, items) = second.pack(&mut slot, vec![vec![1.0]]).err().unwrap();
-        is_usage(&error, "of a ring over other buckets");
+        is_usage(&error, "does not use this packer's buckets");
         assert_eq!(items, [[1.0]]);
         let packed = first.pack(&mut slot, vec![vec![1.0; 5]]).ok().unwrap();
         let failed = ring.submit(slot, Extent::from([4, 1]), packed).unwrap_err();
