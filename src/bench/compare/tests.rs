@@ -136,7 +136,7 @@ fn a_machine_that_changed_is_told_from_a_program_that_did() {
     assert_eq!(both.count(Verdict::Slower), 2);
     let program = compare(&old, &of(1.2e4, 7.2e4, 2e4), Machines::Same).unwrap();
     assert!(!program.words().contains("the machine changed"));
-    assert!(program.words().contains("took the same time (+0.0%)"));
+    assert!(program.words().contains("stayed the same (+0.0%)"));
     let one = compare(&old, &of(1.2e4, 6e4, 2.4e4), Machines::Same).unwrap();
     assert!(one.words().contains("changed by +20.0%"));
 }
