@@ -7,6 +7,7 @@
 mod signature;
 
 use sha2::{Digest, Sha256};
+use signature::struct_layout::vector;
 use signature::{CudaType, Declarations, Number, Parameter, PointerAccess, Signature};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -394,9 +395,9 @@ fn rust_type(element: &CudaType) -> String {
             Number::F64 => "f64",
         }
         .to_owned(),
-        CudaType::Struct(name) => match name.as_str() {
-            "float4" => "[f32; 4]".to_owned(),
-            name => name.to_owned(),
+        CudaType::Struct(name) => match vector(name) {
+            Some((number, count)) => format!("[{}; {count}]", rust_type(&CudaType::Number(number))),
+            None => name.clone(),
         },
     }
 }

@@ -155,11 +155,15 @@ impl FeatureName {
 }
 
 impl FeatureConfig {
+    /// The names of the features asked for, in the order of their columns.
+    fn chosen_names(&self) -> impl Iterator<Item = FeatureName> {
+        let names = FeatureName::ALL.iter().copied();
+        names.filter(|name| self.features.contains(name))
+    }
+
     /// The features asked for, in the order of their columns.
     fn chosen(&self) -> impl Iterator<Item = &dyn Feature> {
-        let names = FeatureName::ALL.iter().copied();
-        let chosen = names.filter(|name| self.features.contains(name));
-        chosen.map(|name| self.feature(name))
+        self.chosen_names().map(|name| self.feature(name))
     }
 
     /// A feature's description.
@@ -215,9 +219,8 @@ impl FeatureConfig {
         if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }
-        self.features
-            .iter()
-            .try_for_each(|name| self.check_settings(*name))?;
+        self.chosen_names()
+            .try_for_each(|name| self.check_settings(name))?;
         self.check_all_compute()
     }
 

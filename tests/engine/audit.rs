@@ -194,7 +194,7 @@ fn a_struct_with_a_foreign_pointer_is_refused_before_anything_is_given() {
     let gather = Gather::new();
     for backend in devices() {
         for policy in ways() {
-            // Of the device, and of nobody that this slot knows.
+            // An allocation of the device that no recording of this slot declares.
             let undeclared = gather.table(&*backend, 1.0);
             let mut slot = gather.slot(&backend, &policy);
             let (recording, ..) = gather.recording(undeclared.address());

@@ -138,7 +138,7 @@ fn without_timed_batches_nothing_is_timed() {
             assert_eq!(after.graph_edits, before.graph_edits, "{policy:?}");
             assert_eq!(after.submissions - before.submissions, calls, "{policy:?}");
             assert_eq!(device_slot.timestamps().unwrap(), [None; TIMESTAMPS]);
-            // What a timed batch takes beside is counted with its calls.
+            // The extra calls of a timed batch are counted with the replay's.
             let before = backend.driver_calls();
             let replay = replay_timed(&program, &mut *device_slot, &mut executor, &input);
             let given = backend.driver_calls().submissions - before.submissions;

@@ -197,7 +197,7 @@ pub(crate) fn a_pool_keeps_count_and_gives_memory_back(target: &Target) {
         (bytes, bytes)
     );
 
-    // An allocation that somebody still holds is parked, and not given back.
+    // An allocation that a view still holds is parked: the driver keeps it.
     let buffer = pool.device::<u32>(len, "viewed").unwrap();
     let view = buffer.view();
     drop(buffer);

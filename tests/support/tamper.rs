@@ -19,7 +19,7 @@ pub(crate) enum Call<'a> {
     Graph(&'a [Op]),
 }
 
-/// How long a call takes, beside what it takes anyway.
+/// How much longer a call takes.
 pub(crate) type Price = fn(Call<'_>) -> Duration;
 
 /// What is wrong with the device, and what it was asked. [`BackendHooks::around`] puts it around

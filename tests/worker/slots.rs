@@ -256,7 +256,7 @@ fn a_loss_is_reported_when_the_process_has_ended() {
         let process = worker.process_id().unwrap();
         signal(process, name);
         if name == "-STOP" {
-            // As a deadline does; the other slot is told.
+            // As a deadline does: the other slot must learn of it too.
             slots[1]
                 .0
                 .abandon(&Error::new(ErrorKind::Deadline, "given up"));

@@ -2,8 +2,8 @@
 
 use super::tokens::Token;
 use super::{
-    CudaType, Declarations, NESTING_MAX, PointerAccess, Result, SignatureError, declare, number,
-    split,
+    CudaType, Declarations, NESTING_MAX, Number, PointerAccess, Result, SignatureError, declare,
+    number, split,
 };
 
 /// A struct as CUDA C++ lays it out.
@@ -129,17 +129,21 @@ impl Declarations {
     }
 }
 
-/// Size and alignment of CUDA's own vector types.
-pub(crate) fn vector_bytes(name: &str) -> Option<(usize, usize)> {
+/// The numbers of one of CUDA's own vector types: their type and count.
+pub(crate) fn vector(name: &str) -> Option<(Number, usize)> {
     let digit = name.find(|c: char| c.is_ascii_digit())?;
-    let (number, count) = (
-        number(&[&name[..digit]])?,
-        name[digit..].parse::<usize>().ok()?,
-    );
+    let count = name[digit..].parse().ok()?;
+    let number = number(&[&name[..digit]])?;
+    (1..=4).contains(&count).then_some((number, count))
+}
+
+/// Size and alignment of one of CUDA's own vector types.
+pub(crate) fn vector_bytes(name: &str) -> Option<(usize, usize)> {
+    let (number, count) = vector(name)?;
     let bytes = number.bytes() * count;
-    match count {
-        2 | 4 => Some((bytes, bytes.min(16))),
-        1 | 3 => Some((bytes, number.bytes())),
-        _ => None,
-    }
+    let align = match count {
+        2 | 4 => bytes.min(16),
+        _ => number.bytes(),
+    };
+    Some((bytes, align))
 }

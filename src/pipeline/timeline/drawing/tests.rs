@@ -1,7 +1,7 @@
 use super::*;
 
-/// A device that computes one batch at a time, 60 us each, and copies beside that; batches `range`
-/// of `batches`, through three slots.
+/// The timeline of a device that computes one batch at a time, 60 us each, and copies others at the
+/// same time: batches `range` of `batches`, through three slots.
 fn on_a_device(range: Range<u64>, batches: u64) -> Timeline {
     const US: u64 = 1000;
     let slots = 3;
