@@ -1,4 +1,4 @@
-//! Lists the visible GPUs, and names one of them.
+//! The description of a visible GPU, and how a caller names one.
 
 use crate::error::{Error, Result};
 use std::fmt;
@@ -53,23 +53,6 @@ impl fmt::Display for PcieLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} GT/s x{}", self.gigatransfers_per_s, self.lanes)
     }
-}
-
-/// The visible GPUs in the driver's order. The inner error says why there is none: no driver, or
-/// no visible device. Makes a short-lived context on each device to read its free memory.
-///
-/// # Errors
-/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a driver that cannot be used.
-pub fn devices() -> Result<Result<Vec<DeviceEntry>, String>> {
-    list()
-}
-
-#[cfg(feature = "cuda")]
-use super::cuda::list_devices as list;
-
-#[cfg(not(feature = "cuda"))]
-fn list() -> Result<Result<Vec<DeviceEntry>, String>> {
-    Ok(Err(super::select::WITHOUT_CUDA.to_owned()))
 }
 
 /// Names one of the visible GPUs.

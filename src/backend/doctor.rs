@@ -1,6 +1,7 @@
 //! Checks this machine for what a run needs.
 
-use super::select::{Choice, CudaOptions, select_with};
+use super::CudaOptions;
+use super::select::{Choice, select_with};
 use crate::error::Error;
 use rayon::ThreadPool;
 use std::fmt;

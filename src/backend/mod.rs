@@ -54,6 +54,7 @@ pub mod cpu;
 pub(crate) mod crate_threads;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod cuda_options;
 mod devices;
 pub mod doctor;
 mod graphs;
@@ -82,11 +83,12 @@ pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use backoff::receive_within;
 pub use call_counters::{Call, CallCounters};
-pub use devices::{DeviceChoice, DeviceEntry, PcieLink, devices, visible_variable};
+pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
+pub use devices::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
 pub use ids::{BackendId, DeviceSlotId};
 pub use layout::{ALIGN_BYTES, BufferRange, Layout};
 pub use op::{GraphSource, Node, Op, Queue};
-pub use select::{Choice, CudaOptions, KernelCache, NvrtcLibrary, Selected, select, select_with};
+pub use select::{Choice, Selected, devices, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};

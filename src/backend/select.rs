@@ -1,18 +1,17 @@
-//! Selects the backend, once, when the engine is built.
+//! Selects the backend, once, when the engine is built, and lists the visible GPUs.
 
 use super::cpu::CpuBackend;
 #[cfg(feature = "cuda")]
-use super::cuda::CudaBackend;
+use super::cuda::{CudaBackend, list_devices as list};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use super::worker::Arena;
-use super::{Backend, DeviceChoice};
+use super::{Backend, CudaOptions, DeviceEntry};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use super::{DeviceSlot, Streams};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::record::BufferDecl;
 use rayon::ThreadPool;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The backend that the user requests.
@@ -26,76 +25,6 @@ pub enum Choice {
     Cuda,
     /// The CPU.
     Cpu,
-}
-
-/// The file of a trusted NVRTC library.
-///
-/// Opening a library runs code in it, so safe code cannot name one:
-///
-/// ```compile_fail,E0133
-/// let nvrtc = tapeloop::backend::NvrtcLibrary::at("/tmp/libanything.so");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NvrtcLibrary(PathBuf);
-
-impl NvrtcLibrary {
-    /// The library in this file, which need not exist.
-    ///
-    /// # Safety
-    /// A library that can be opened at `path` must be NVRTC: its functions are those of NVIDIA's
-    /// header, and opening it does nothing else to the process.
-    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
-        NvrtcLibrary(path.into())
-    }
-
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-/// A trusted folder of compiled kernels.
-///
-/// Device code is loaded from the folder, so safe code cannot name one:
-///
-/// ```compile_fail,E0133
-/// let cache = tapeloop::backend::KernelCache::at("/tmp/anything");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelCache(PathBuf);
-
-impl KernelCache {
-    /// The folder at this path, which is created when it is first needed.
-    ///
-    /// # Safety
-    /// Only this crate may write files to the folder, now and later.
-    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
-        KernelCache(path.into())
-    }
-
-    /// The folder.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-/// Settings of the CUDA backend; other backends ignore them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub struct CudaOptions {
-    /// Which of the visible devices.
-    pub device: DeviceChoice,
-    /// Whether waits sleep instead of spinning: that frees the core, and each wait takes about
-    /// 30 us longer.
-    pub blocking_wait: bool,
-    /// The NVRTC library, in preference to `TAPELOOP_NVRTC` and the usual names.
-    // Not deserialized: code that reads options has to vouch for the paths itself.
-    #[cfg_attr(feature = "supervise", serde(skip))]
-    pub nvrtc: Option<NvrtcLibrary>,
-    /// The folder for compiled kernels, in preference to `TAPELOOP_CACHE_DIR` and the user's
-    /// cache folder.
-    #[cfg_attr(feature = "supervise", serde(skip))]
-    pub kernel_cache: Option<KernelCache>,
 }
 
 /// A backend and the reason for its choice.
@@ -232,4 +161,18 @@ fn open_gpu(_: &CudaOptions) -> Result<Result<Builtin, Absent>> {
         reason: WITHOUT_CUDA.to_owned(),
         fix: "build with the feature cuda-12040 or a later one, or set backend = \"cpu\"",
     }))
+}
+
+/// The visible GPUs in the driver's order. The inner error says why there is none: no driver, or
+/// no visible device. Makes a short-lived context on each device to read its free memory.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] for a driver that cannot be used.
+pub fn devices() -> Result<Result<Vec<DeviceEntry>, String>> {
+    list()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn list() -> Result<Result<Vec<DeviceEntry>, String>> {
+    Ok(Err(WITHOUT_CUDA.to_owned()))
 }

@@ -16,6 +16,37 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Settings of a simulated device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimOptions {
+    /// Chooses the order of work, and poison.
+    pub seed: u64,
+    /// The planned faults.
+    pub faults: Vec<Fault>,
+    /// Whether a call that breaks a rule fails without effect. Otherwise the violation is only
+    /// recorded.
+    pub refuses: bool,
+    /// Whether memory starts poisoned, instead of zeroed as the contract has it: for programs that
+    /// must not depend on zeros.
+    pub poisoned: bool,
+    /// Whether a lost device can be revived.
+    pub supervised: bool,
+}
+
+impl SimOptions {
+    /// A device without faults that refuses calls which break a rule.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        SimOptions {
+            seed,
+            faults: Vec::new(),
+            refuses: true,
+            poisoned: false,
+            supervised: false,
+        }
+    }
+}
+
 pub(super) struct Device {
     pub(super) memory: Memory,
     pub(super) schedule: Schedule,
@@ -42,7 +73,7 @@ pub(super) struct Device {
 
 impl Device {
     pub(super) fn new(
-        options: super::SimOptions,
+        options: SimOptions,
         functions: Arc<Functions>,
         calls: Arc<CallCounters>,
         graveyard: Graveyard,

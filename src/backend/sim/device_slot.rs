@@ -1,18 +1,30 @@
 //! A slot of the simulated device.
 
-use super::Shared;
 use super::device::Device;
 use super::graph::{Graph, Order};
 use super::host_views::Views;
+use super::memory::Graveyard;
 use super::slot_state::Capture;
 use crate::backend::graphs::check_same_build;
+use crate::backend::twin_launch::Functions;
 use crate::backend::{
-    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
-    Op, Queue, Streams, Timestamps,
+    Addresses, Allocation, AllocationKey, BackendId, Built, Call, CallCounters, DeviceSlot,
+    DeviceSlotId, GraphId, GraphSource, HostViews, Op, Queue, Streams, Timestamps,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
+use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// The state that the backend and its slots share.
+pub(super) struct Shared {
+    pub(super) id: BackendId,
+    pub(super) allocation_key: AllocationKey,
+    pub(super) functions: Arc<Functions>,
+    pub(super) calls: Arc<CallCounters>,
+    pub(super) graveyard: Graveyard,
+    pub(super) device: Mutex<Device>,
+}
 
 pub(super) struct SimSlot {
     id: u32,

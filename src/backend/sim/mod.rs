@@ -38,6 +38,7 @@ mod graph;
 mod host_views;
 mod memory;
 mod random;
+mod resolve;
 mod schedule;
 mod slot_state;
 mod violation;
@@ -50,7 +51,8 @@ use super::{
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
 use device::Device;
-use device_slot::SimSlot;
+pub use device::SimOptions;
+use device_slot::{Shared, SimSlot};
 pub use fault::Fault;
 use host_views::Views;
 use memory::{AllocationRegion, Graveyard, Memory};
@@ -58,37 +60,6 @@ use parking_lot::{Mutex, MutexGuard};
 use slot_state::SlotState;
 use std::sync::Arc;
 pub use violation::{Accessed, Violation, ViolationKind};
-
-/// Settings of a simulated device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimOptions {
-    /// Chooses the order of work, and poison.
-    pub seed: u64,
-    /// The planned faults.
-    pub faults: Vec<Fault>,
-    /// Whether a call that breaks a rule fails without effect. Otherwise the violation is only
-    /// recorded.
-    pub refuses: bool,
-    /// Whether memory starts poisoned, instead of zeroed as the contract has it: for programs that
-    /// must not depend on zeros.
-    pub poisoned: bool,
-    /// Whether a lost device can be revived.
-    pub supervised: bool,
-}
-
-impl SimOptions {
-    /// A device without faults that refuses calls which break a rule.
-    #[must_use]
-    pub fn seeded(seed: u64) -> Self {
-        SimOptions {
-            seed,
-            faults: Vec::new(),
-            refuses: true,
-            poisoned: false,
-            supervised: false,
-        }
-    }
-}
 
 /// The resources of a device that are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,16 +82,6 @@ pub struct Live {
 pub struct SimBackend {
     info: DeviceInfo,
     shared: Arc<Shared>,
-}
-
-/// The state that the backend and its slots share.
-struct Shared {
-    id: BackendId,
-    allocation_key: AllocationKey,
-    functions: Arc<Functions>,
-    calls: Arc<CallCounters>,
-    graveyard: Graveyard,
-    device: Mutex<Device>,
 }
 
 impl SimBackend {
