@@ -63,7 +63,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("src/backend", 25),
     ("src/structure", 11),
     ("src/pipeline", 10),
-    ("src/bench/report", 9),
     ("src/backend/sim", 8),
     ("src/structure", 7),
 ];
