@@ -1,4 +1,4 @@
-//! Formats numbers with their units and three digits.
+//! Formats numbers with their units and three digits, and capitalizes sentences.
 
 /// Shown in place of a missing number.
 pub(crate) const NONE: &str = "\u{2013}";
@@ -167,6 +167,15 @@ pub(crate) fn change(ratio: f64) -> String {
     match ratio.is_finite() {
         true => format!("{:+.1}%", (ratio - 1.0) * 100.0),
         false => NONE.to_owned(),
+    }
+}
+
+/// The text with a capital first letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
     }
 }
 

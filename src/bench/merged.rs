@@ -46,6 +46,22 @@ pub(crate) fn merge(records: &[&Record]) -> Vec<MergedPoint> {
     points
 }
 
+/// The base point of each workload, or its first point if none is marked.
+pub(crate) fn bases(points: &[MergedPoint]) -> Vec<&MergedPoint> {
+    let mut bases: Vec<&MergedPoint> = Vec::new();
+    for point in points {
+        let workload = &point.facts.workload;
+        let marked = points
+            .iter()
+            .any(|point| point.facts.workload == *workload && point.is_base());
+        let first = !bases.iter().any(|base| base.facts.workload == *workload);
+        if point.is_base() || (!marked && first) {
+            bases.push(point);
+        }
+    }
+    bases
+}
+
 /// Whether two points are the same: all settings but the axis are equal.
 pub(crate) fn same(one: &PointFacts, other: &PointFacts) -> bool {
     let axis = other.axis.clone();
@@ -228,6 +244,23 @@ pub(crate) fn title(facts: &PointFacts) -> String {
     let short = short.iter().filter(|part| !part.trim().is_empty());
     let short: Vec<&str> = short.map(String::as_str).collect();
     format!("{}, {}", facts.workload.replace('_', " "), short.join(", "))
+}
+
+/// The name of a workload, in words.
+pub(crate) fn workload(name: &str) -> String {
+    match name {
+        "read" => "reading files".to_owned(),
+        "sasa_kernel" => "areas, kernel alone".to_owned(),
+        "sasa_files" => "areas, files to results".to_owned(),
+        "all_files" => "all features, files to results".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// Whether a point is work on files.
+pub(crate) fn is_of_files(facts: &PointFacts) -> bool {
+    let of_files = ["read", "contacts", "sasa_kernel", "sasa_files", "all_files"];
+    of_files.contains(&facts.workload.as_str())
 }
 
 /// Names for points that are shown together: the settings in which they differ, or `none` for a

@@ -10,7 +10,7 @@
 pub mod benchmark;
 pub mod compare;
 pub(crate) mod diagnosis;
-mod format;
+pub(crate) mod format;
 pub mod limits;
 pub mod machine;
 pub mod measure;

@@ -1,6 +1,7 @@
 //! `tapeloop devices`.
 
-use super::{GOOD, say};
+use super::exit_codes::GOOD;
+use super::terminal::say;
 use crate::backend::cpu::CpuBackend;
 use crate::backend::{Backend, DeviceEntry, PcieLink, devices as list, visible_variable};
 use crate::error::{Error, Result};

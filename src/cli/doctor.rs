@@ -1,8 +1,9 @@
 //! `tapeloop doctor`.
 
 use super::config::Config;
+use super::exit_codes::{FAILED, GOOD};
 use super::plan::{cuda_options, thread_pool};
-use super::{FAILED, GOOD, say};
+use super::terminal::say;
 use crate::backend::doctor::{KernelBuild, Status, examine};
 use crate::error::Result;
 use crate::features::{KERNEL_TARGETS, NVCC_VERSION};

@@ -1,8 +1,9 @@
 //! `tapeloop graph`.
 
 use super::config::Config;
+use super::exit_codes::GOOD;
 use super::plan::{cuda_options, engine_config, thread_pool};
-use super::{GOOD, say};
+use super::terminal::say;
 use crate::backend::select_with;
 use crate::error::Result;
 use crate::features::Features;

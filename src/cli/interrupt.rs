@@ -1,13 +1,11 @@
 //! Ctrl-C and the termination signals.
 
-use super::complain;
+use super::exit_codes::INTERRUPTED;
+use super::terminal::complain;
 use crate::error::{Error, ErrorKind, Result};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// The exit code of a run that was interrupted, as shells count it.
-pub(super) const EXIT_CODE: u8 = 130;
 
 /// Whether a signal has asked the run to end. Clones share the state.
 #[derive(Clone, Debug)]
@@ -41,7 +39,7 @@ impl Interrupt {
         let mut sender = Some(sender);
         ctrlc::set_handler(move || {
             if asked.swap(true, Relaxed) {
-                std::process::exit(i32::from(EXIT_CODE));
+                std::process::exit(i32::from(INTERRUPTED));
             }
             drop(sender.take());
             // Printing to a full pipe blocks, and must not hold up the second signal.

@@ -44,7 +44,7 @@ fn ranges<S>() -> Option<impl Layer<S>>
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
-    use super::complain;
+    use super::terminal::complain;
     use crate::backend::cuda::NvtxLayer;
     use tracing_subscriber::filter::filter_fn;
 

@@ -5,7 +5,7 @@
 //! structures (`reading`) with their `annotations`, the engine computes, and `result_writer` puts
 //! the results into the tables (`tables`) of the output folder (`output`). `run_counters` counts,
 //! `progress` shows the counts, `summary` describes the run at its end, and `run_json` writes that
-//! as JSON.
+//! as JSON. All commands print through `terminal` and end with one of the `exit_codes`.
 
 mod annotations;
 mod args;
@@ -13,6 +13,7 @@ mod bench;
 mod config;
 mod devices;
 mod doctor;
+mod exit_codes;
 mod feature_list;
 mod files;
 mod graph;
@@ -33,23 +34,17 @@ mod run_json;
 mod source_thread;
 mod summary;
 mod tables;
+mod terminal;
 mod timeline;
 mod trusted_code;
 mod validate;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use args::{Cli, Command, FeaturesArgs, GraphArgs};
 use clap::Parser;
-use std::io::Write;
+use exit_codes::GOOD;
 use std::process::ExitCode;
-
-const GOOD: u8 = 0;
-/// Exit code: nothing could run, or the run failed.
-const FAILED: u8 = 1;
-/// Exit code: the config or the command line is wrong.
-const MISUSED: u8 = 2;
-/// Exit code: the run finished, and rejected some inputs.
-const REJECTED: u8 = 3;
+use terminal::{complain, say};
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
@@ -75,7 +70,7 @@ pub fn main() -> ExitCode {
     };
     let code = outcome.unwrap_or_else(|error| {
         complain(&format!("error: {error}"));
-        error_code(&error)
+        exit_codes::of_error(&error)
     });
     ExitCode::from(code)
 }
@@ -97,21 +92,4 @@ fn worker() -> Result<u8> {
     let twins = crate::features::twins();
     trusted_code::serve(&twins)?;
     Ok(GOOD)
-}
-
-/// Prints to standard output. An error of printing is ignored: `| head` closes the pipe early.
-fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
-/// Prints a line to standard error, which may be closed; an error of printing is ignored.
-fn complain(line: &str) {
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
-}
-
-fn error_code(error: &Error) -> u8 {
-    match error.kind() {
-        ErrorKind::Config | ErrorKind::Usage => MISUSED,
-        _ => FAILED,
-    }
 }

@@ -1,9 +1,9 @@
 //! Progress: a bar on a terminal, a line every few seconds elsewhere.
 
-use super::complain;
 use super::inputs::Sources;
 use super::run_counters::{RunCounters, RunCounts};
-use super::summary::{grouped, short};
+use super::terminal::{complain, short};
+use crate::bench::format;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -112,14 +112,14 @@ impl Display {
                 bar.set_position(counts.inputs);
             }
             Display::Lines(started) => {
-                let of = counts
-                    .inputs_total
-                    .map_or(String::new(), |total| format!(" of {}", grouped(total)));
+                let of = counts.inputs_total.map_or(String::new(), |total| {
+                    format!(" of {}", format::whole(total))
+                });
                 let elapsed = started.elapsed();
                 complain(&format!(
                     "{:>6} s: {}{of} inputs, {}{}",
                     elapsed.as_secs(),
-                    grouped(counts.inputs),
+                    format::whole(counts.inputs),
                     rates(counts, elapsed),
                     remaining(counts, elapsed)
                 ));
@@ -142,7 +142,7 @@ fn rates(counts: &RunCounts, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rejected = match counts.rejected {
         0 => String::new(),
-        rejected => format!(", {} rejected", grouped(rejected)),
+        rejected => format!(", {} rejected", format::whole(rejected)),
     };
     format!(
         "{} structures/s, {} residues/s{rejected}",

@@ -2,7 +2,7 @@
 
 use super::inputs::structure_name;
 use super::output::OutputFolder;
-use super::run_counters::{RunCounters, RunCounts};
+use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
 use super::tables::{ColumnStatistics, StructureRows, Tables};
 use crate::error::{Result, printable};
@@ -23,14 +23,6 @@ pub(super) struct ResultWriter {
     written: WrittenParts,
     /// The first rejected inputs, each with its reason.
     rejected: Vec<String>,
-}
-
-/// The parts that every table has, which a killed run leaves behind.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WrittenParts {
-    pub(super) parts: u64,
-    /// The run's counts at the end of the last part.
-    pub(super) counts: RunCounts,
 }
 
 /// A [`ResultWriter`] after the last result.

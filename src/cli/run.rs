@@ -2,6 +2,7 @@
 
 use super::args::RunArgs;
 use super::config::Config;
+use super::exit_codes::GOOD;
 use super::files::FileId;
 use super::inputs::{Source, Sources};
 use super::interrupt::Interrupt;
@@ -14,8 +15,8 @@ use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
 use super::summary::Outcome;
 use super::tables::Tables;
+use super::terminal::say;
 use super::timeline::TimelineFolder;
-use super::{GOOD, say};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::structure::Assembly;

@@ -56,6 +56,14 @@ pub(super) struct RunCounts {
     pub(super) write: Duration,
 }
 
+/// The parts that every table has, which a killed run leaves behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WrittenParts {
+    pub(super) parts: u64,
+    /// The run's counts at the end of the last part.
+    pub(super) counts: RunCounts,
+}
+
 impl RunCounters {
     pub(super) fn set_total(&self, inputs: u64) {
         self.inputs_total.store(inputs, Relaxed);

@@ -2,7 +2,7 @@
 
 use super::path_text::text_of;
 use super::plan::Plan;
-use super::result_writer::WrittenParts;
+use super::run_counters::WrittenParts;
 use super::summary::Outcome;
 use super::tables::ColumnStatistics;
 use crate::error::Error;

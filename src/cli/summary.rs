@@ -1,12 +1,12 @@
 //! How a run went: its exit code, and the summary that it prints.
 
-use super::interrupt;
+use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::path_text::shown;
 use super::plan::Plan;
-use super::result_writer::WrittenParts;
-use super::run_counters::RunCounts;
+use super::run_counters::{RunCounts, WrittenParts};
 use super::tables::{ColumnStatistics, warnings};
-use super::{FAILED, GOOD, REJECTED};
+use super::terminal::short;
+use crate::bench::format;
 use crate::error::{Error, Result};
 use crate::pipeline::{Counters, MemoryPlan, Shrunk, Statistics};
 use crate::replay::Chosen;
@@ -50,11 +50,9 @@ impl Outcome {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
-        Ok(match (self.counts.structures, self.counts.rejected) {
-            _ if self.interrupted => interrupt::EXIT_CODE,
-            (_, 0) => GOOD,
-            (0, _) => FAILED,
-            _ => REJECTED,
+        Ok(match self.interrupted {
+            true => INTERRUPTED,
+            false => exit_codes::of_inputs(self.counts.structures, self.counts.rejected),
         })
     }
 
@@ -127,7 +125,7 @@ impl Outcome {
         for (name, count) in lines {
             let rate = short(self.per_second(count));
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{:>16} {name:<11} {rate:>8} /s", grouped(count));
+            let _ = writeln!(text, "{:>16} {name:<11} {rate:>8} /s", format::whole(count));
         }
         let stages = self.stages();
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
@@ -158,7 +156,7 @@ impl Outcome {
         }
         text.push_str(&warnings(&self.columns, counts.structures));
         if counts.rejected > 0 {
-            let rejected = grouped(counts.rejected);
+            let rejected = format::whole(counts.rejected);
             let _ = writeln!(
                 text,
                 "rejected: {rejected}, listed in {folder}/rejected.jsonl"
@@ -178,49 +176,5 @@ impl Outcome {
             text.push_str("  ...\n");
         }
         text
-    }
-}
-
-/// `1234567` as `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1234567.0` as `1.23 M`.
-pub(super) fn short(number: f64) -> String {
-    let (scaled, unit) = match number {
-        n if n >= 1e9 => (n / 1e9, " G"),
-        n if n >= 1e6 => (n / 1e6, " M"),
-        n if n >= 1e4 => (n / 1e3, " k"),
-        n => (n, ""),
-    };
-    let decimals = match scaled {
-        s if s < 10.0 => 2,
-        s if s < 100.0 => 1,
-        _ => 0,
-    };
-    format!("{scaled:.decimals$}{unit}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{grouped, short};
-
-    #[test]
-    fn numbers_are_grouped_and_shortened() {
-        assert_eq!(grouped(7), "7");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(grouped(123_456), "123,456");
-        assert_eq!(short(1_234_567.0), "1.23 M");
-        assert_eq!(short(123.4), "123");
-        assert_eq!(short(12_345.0), "12.3 k");
     }
 }

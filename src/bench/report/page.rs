@@ -1,9 +1,9 @@
 //! The HTML page.
 
-use super::charts::{Section, capital};
+use super::charts::Section;
 use super::style;
 use super::verdict::Words;
-use crate::bench::format;
+use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, full_title};
 use crate::bench::record::{Limits, Outcome, Record, Run};
 use maud::{DOCTYPE, Markup, PreEscaped, html};

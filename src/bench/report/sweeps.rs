@@ -1,7 +1,8 @@
-//! Sweeps: points that differ in one setting, which make a line of a chart.
+//! Sweeps: points that differ in one setting, which make a line of a chart; the slopes of such lines.
 
 use crate::bench::merged::MergedPoint;
 use crate::bench::record::{Figures, PointFacts, Reference};
+use crate::bench::statistics::Change;
 
 /// Points that differ in one setting only, sorted by it.
 pub(super) struct Sweep<'a> {
@@ -96,6 +97,45 @@ pub(super) fn alike_but_for_mode(one: &PointFacts, other: &PointFacts) -> bool {
     } == *other
 }
 
+/// Whether `stream` launches what `graph` replays, at two or more numbers of kernels.
+pub(super) fn goes_with(graph: &Sweep<'_>, stream: &Sweep<'_>) -> bool {
+    let both: Vec<MergedPoint> = [graph, stream]
+        .iter()
+        .flat_map(|sweep| sweep.points.iter().map(|(_, point, _)| (*point).clone()))
+        .collect();
+    stream.facts.mode == "stream" && pairs(&both).len() > 1
+}
+
+/// Medians in nanoseconds by the number of kernels.
+pub(super) fn medians(sweep: &Sweep<'_>) -> Vec<(f64, f64)> {
+    let points = sweep.points.iter();
+    points
+        .filter_map(|(kernels, point, _)| Some((*kernels as f64, point.period()?.median)))
+        .collect()
+}
+
+/// The median of the slopes between any two points (Theil-Sen), which one outlier does not move.
+pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let pairs = points.iter().enumerate();
+    let slopes = pairs.flat_map(|(at, (x0, y0))| {
+        let after = points[at + 1..].iter();
+        after.map(move |(x1, y1)| (y1 - y0) / (x1 - x0))
+    });
+    let mut slopes: Vec<f64> = slopes.filter(|slope| slope.is_finite()).collect();
+    slopes.sort_by(f64::total_cmp);
+    slopes.get(slopes.len() / 2).copied()
+}
+
+/// Nanoseconds that each additional kernel costs with graph replay and with stream launches.
+pub(super) fn launch_slopes(points: &[MergedPoint]) -> Option<(f64, f64)> {
+    let sweeps = by_kernels(points);
+    let graph = sweeps
+        .iter()
+        .find(|sweep| sweep.facts.mode == "graph" && sweep.facts.workload == "launch")?;
+    let stream = sweeps.iter().find(|stream| goes_with(graph, stream))?;
+    Some((slope(&medians(graph))?, slope(&medians(stream))?))
+}
+
 /// The names of the other programs in these figures, each once.
 pub(super) fn programs<'a>(figures: impl Iterator<Item = &'a Figures>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
@@ -110,4 +150,23 @@ pub(super) fn programs<'a>(figures: impl Iterator<Item = &'a Figures>) -> Vec<&'
 /// A program's figures at a point.
 pub(super) fn program<'a>(figures: &'a Figures, name: &str) -> Option<&'a Reference> {
     figures.references.iter().find(|r| r.name == name)
+}
+
+/// How many times as fast the engine is as another program; more than 1 is faster.
+pub(super) fn against(own: &Figures, other: &Reference) -> Option<Change> {
+    Change::of(&own.period_ns, &other.period_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slope;
+
+    #[test]
+    fn one_bad_point_does_not_tilt_a_slope() {
+        let mut points: Vec<(f64, f64)> = (0..9).map(|x| (x.into(), 2.0 * f64::from(x))).collect();
+        points[4].1 = 100.0;
+        assert_eq!(slope(&points), Some(2.0));
+        assert_eq!(slope(&points[..1]), None);
+        assert_eq!(slope(&[(1.0, 1.0), (1.0, 2.0)]), None);
+    }
 }

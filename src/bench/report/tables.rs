@@ -1,9 +1,8 @@
 //! All points in tables, by workload and by the setting that is varied.
 
-use super::charts::{capital, workload};
-use super::verdict::against;
-use crate::bench::format;
-use crate::bench::merged::names;
+use super::sweeps::against;
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{names, workload};
 use crate::bench::record::{Figures, Latency, Outcome, PointFacts, Record};
 use crate::bench::statistics::{Spread, median};
 use maud::{Markup, html};

@@ -1,8 +1,8 @@
 //! The run in a terminal: its headline, a line for each point, and what the figures say.
 
-use super::charts::capital;
-use super::verdict::{against, words};
-use crate::bench::format;
+use super::sweeps::against;
+use super::verdict::words;
+use crate::bench::format::{self, capital};
 use crate::bench::merged::{difference, full_title, last_run, merge, title};
 use crate::bench::record::{Figures, Outcome, PointFacts, Record};
 use crate::bench::statistics::Spread;

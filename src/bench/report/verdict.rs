@@ -1,10 +1,9 @@
 //! The run's results in sentences: only what its figures support.
 
-use super::charts::{bases, capital, is_of_files, launch_slopes, workload};
-use super::sweeps::{Sweep, by_size, pairs};
-use crate::bench::format;
-use crate::bench::merged::{MergedPoint, size, title};
-use crate::bench::record::{Figures, PointFacts, Reference, Run, Share};
+use super::sweeps::{Sweep, against, by_size, launch_slopes, pairs};
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, bases, is_of_files, size, title, workload};
+use crate::bench::record::{Figures, PointFacts, Run, Share};
 use crate::bench::statistics::{Change, Finding, median};
 
 pub(super) struct Words {
@@ -14,11 +13,6 @@ pub(super) struct Words {
 
 /// The smallest share of a limit that bounds a point.
 const BOUND: f64 = 0.5;
-
-/// How many times as fast the engine is as another program; more than 1 is faster.
-pub(super) fn against(own: &Figures, other: &Reference) -> Option<Change> {
-    Change::of(&own.period_ns, &other.period_ns)
-}
 
 pub(super) fn words(run: &Run, points: &[MergedPoint]) -> Words {
     let sweeps = by_size(points);

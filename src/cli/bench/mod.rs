@@ -5,12 +5,13 @@ mod tools;
 
 use super::args::BenchArgs;
 use super::config::BenchConfig;
+use super::exit_codes::{FAILED, GOOD, INTERRUPTED};
 use super::files;
 use super::inputs::Sources;
-use super::interrupt::{EXIT_CODE, Interrupt};
+use super::interrupt::Interrupt;
 use super::path_text::shown;
 use super::plan::thread_pool;
-use super::{FAILED, GOOD, REJECTED, say};
+use super::terminal::say;
 use crate::backend::select_with;
 use crate::bench::compare::{Machines, compare};
 use crate::bench::measure::Session;
@@ -25,7 +26,7 @@ use crate::structure::{Reader, Structure};
 use indicatif::{ProgressBar, ProgressStyle};
 use references::References;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tools::ToolComparison;
 
@@ -82,7 +83,7 @@ fn measure(
     plan: &[(Work, Vec<Point>)],
     quiet: bool,
 ) -> Result<u8> {
-    make_folder(&config.output)?;
+    fs::create_dir_all(&config.output).within(|| shown(&config.output))?;
     let interrupt = Interrupt::listen()?;
     let References {
         programs,
@@ -145,17 +146,17 @@ fn measure(
         }
     }
     if records.is_empty() {
-        return Ok(EXIT_CODE);
+        return Ok(INTERRUPTED);
     }
     let page = config.output.join(REPORT);
-    write(&page, &report::html(&records)?)?;
+    files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
     if !quiet {
         say(&report::text(&records)?);
         say(&format!("\n{}\n", shown(&page)));
     }
     let refused = records.iter().filter(|record| record.figures().is_none());
     Ok(match (refused.count(), interrupt.has_stopped()) {
-        (_, true) => EXIT_CODE,
+        (_, true) => INTERRUPTED,
         (0, false) => GOOD,
         _ => FAILED,
     })
@@ -164,14 +165,6 @@ fn measure(
 fn synthetic(point: &Point) -> Arc<Synthetic> {
     let benchmark = Synthetic::of(point);
     Arc::new(benchmark.unwrap_or_else(|| unreachable!("work of structures has its own")))
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    files::replace(path, text.as_bytes()).within(|| shown(path))
-}
-
-fn make_folder(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).within(|| shown(path))
 }
 
 fn progress(what: &'static str, quiet: bool) -> ProgressBar {

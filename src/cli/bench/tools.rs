@@ -1,8 +1,9 @@
 //! Compares reading, features and whole runs with other programs, on the CPU: the same files and
 //! settings, on one thread and on all.
 
+use super::super::exit_codes::{GOOD, REJECTED};
+use super::super::files;
 use super::super::path_text::shown;
-use super::{make_folder, write};
 use crate::bench::diagnosis::spread_warning;
 use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};
 use crate::bench::reference::{Answer, ReferenceProgram};
@@ -12,6 +13,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{FeatureConfig, FeatureName};
 use crate::structure::{ReadOptions, Reader, Structure};
 use rayon::prelude::*;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -106,13 +108,14 @@ impl ToolComparison<'_> {
         run: &Run,
         mut go_on: impl FnMut(&str) -> bool,
     ) -> Result<Vec<Record>> {
-        make_folder(&self.folder)?;
+        fs::create_dir_all(&self.folder).within(|| shown(&self.folder))?;
         let list = self.folder.join("files.txt");
         let lines = self
             .paths
             .iter()
             .map(|path| format!("{}\n", path.display()));
-        write(&list, &lines.collect::<String>())?;
+        let lines = lines.collect::<String>();
+        files::replace(&list, lines.as_bytes()).within(|| shown(&list))?;
         let list = list.canonicalize().within(|| shown(&list))?;
         let Answer::Done(tools) = program.ask("tools") else {
             return Ok(Vec::new());
@@ -269,7 +272,7 @@ impl ToolComparison<'_> {
         };
         let seconds = start.elapsed().as_secs_f64();
         let code = ended?.code();
-        let good = [super::GOOD, super::REJECTED].map(i32::from);
+        let good = [GOOD, REJECTED].map(i32::from);
         if !code.is_some_and(|code| good.contains(&code)) {
             let text = format!("`tapeloop run` over the files ended with exit code {code:?}");
             return Err(Error::new(ErrorKind::Io, text));

@@ -16,7 +16,8 @@ use super::inputs::{Source, Sources, structure_name};
 use super::path_text::{path_of, shown};
 use super::plan::Plan;
 use super::run_counters::RunCounters;
-use super::{FAILED, GOOD, REJECTED, complain, reading, say};
+use super::terminal::{complain, say};
+use super::{exit_codes, reading};
 use crate::error::{Error, Result, printable};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
@@ -89,11 +90,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     if let Some(annotations) = &plan.annotations {
         annotations.matches().log();
     }
-    Ok(match (painter.painted, painter.rejected) {
-        (_, 0) => GOOD,
-        (0, _) => FAILED,
-        _ => REJECTED,
-    })
+    Ok(exit_codes::of_inputs(painter.painted, painter.rejected))
 }
 
 /// Finds the feature that has the residue column `name`, and chooses it: in addition to the other
@@ -132,8 +129,8 @@ struct Painter {
     limits: ReadLimits,
     null: f64,
     open: Option<Open>,
-    painted: usize,
-    rejected: usize,
+    painted: u64,
+    rejected: u64,
 }
 
 /// A file with the models that have arrived so far.

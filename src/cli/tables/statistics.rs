@@ -1,7 +1,7 @@
 //! Statistics of the columns over a whole run: nulls, range, and which columns hold nothing or a
 //! single value.
 
-use super::super::summary::grouped;
+use crate::bench::format;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
@@ -133,9 +133,9 @@ pub(crate) fn warnings(columns: &[ColumnStatistics], structures: u64) -> String 
             continue;
         }
         let what = match suspect {
-            Suspect::Null(rows) => format!("null in all {} rows", grouped(rows)),
+            Suspect::Null(rows) => format!("null in all {} rows", format::whole(rows)),
             Suspect::Constant(rows, value) => {
-                format!("{value} in all {} rows with a value", grouped(rows))
+                format!("{value} in all {} rows with a value", format::whole(rows))
             }
         };
         // Writing to a string cannot fail.

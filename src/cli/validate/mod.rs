@@ -5,11 +5,12 @@ mod scripts;
 
 use super::args::ValidateArgs;
 use super::config::Config;
+use super::exit_codes::{FAILED, GOOD, REJECTED};
 use super::path_text::shown;
 use super::plan::Plan;
 use super::run::{Destination, compute};
-use super::summary::grouped;
-use super::{FAILED, GOOD, REJECTED, say};
+use super::terminal::say;
+use crate::bench::format;
 use crate::error::Result;
 use dump::Dump;
 use scripts::Python;
@@ -51,14 +52,17 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let device = plan.selected.backend.device();
     say(&format!(
         "{} structures, {} residues on {} ({})\n",
-        grouped(counts.structures),
-        grouped(counts.residues),
+        format::whole(counts.structures),
+        format::whole(counts.residues),
         device.backend,
         device.name
     ));
     if counts.rejected > 0 {
         let listed = outcome.first_rejected();
-        say(&format!("rejected: {}\n{listed}", grouped(counts.rejected)));
+        say(&format!(
+            "rejected: {}\n{listed}",
+            format::whole(counts.rejected)
+        ));
     }
     if !matches!(code, GOOD | REJECTED) {
         return Ok(code);

@@ -4,9 +4,8 @@ use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
-use super::{capital, is_of_files, workload};
-use crate::bench::format;
-use crate::bench::merged::MergedPoint;
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, is_of_files, workload};
 use crate::bench::statistics::Spread;
 
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {

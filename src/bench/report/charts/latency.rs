@@ -5,9 +5,8 @@ use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::{Look, Shape};
 use super::super::sweeps::alike_but_for_mode;
-use super::{bases, capital, workload};
-use crate::bench::format;
-use crate::bench::merged::{MergedPoint, names, title};
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, bases, names, title, workload};
 use crate::bench::record::{Figures, Latency, PointFacts};
 
 const TIME: Axis = Axis {

@@ -4,11 +4,9 @@ use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
-use super::super::verdict::against;
-use super::is_of_files;
-use super::{bases, capital};
-use crate::bench::format;
-use crate::bench::merged::{MergedPoint, title};
+use super::super::sweeps::against;
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, bases, is_of_files, title};
 use crate::bench::statistics::Finding;
 
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {

@@ -4,9 +4,8 @@ use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
-use super::{bases, capital, workload};
-use crate::bench::format;
-use crate::bench::merged::{MergedPoint, title};
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, bases, title, workload};
 use crate::bench::record::Share;
 use crate::svg::Ink;
 

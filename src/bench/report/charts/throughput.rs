@@ -5,9 +5,8 @@ use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
 use super::super::sweeps::{Sweep, by_size, program, programs, workloads};
-use super::{capital, workload};
-use crate::bench::format;
-use crate::bench::merged::{MergedPoint, names, size};
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, names, size, workload};
 use crate::bench::record::{Figures, Limits, PointFacts};
 use crate::bench::statistics::Spread;
 

@@ -2,9 +2,8 @@
 
 use super::super::figure::{Drawing, Figure};
 use super::super::slots::Slots;
-use super::{capital, workload};
-use crate::bench::format;
-use crate::bench::merged::{MergedPoint, title};
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, title, workload};
 use crate::bench::record::Figures;
 
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
