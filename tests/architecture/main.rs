@@ -62,11 +62,8 @@ const CIRCLE_FILES_MAX: usize = 4;
 const CIRCLES: &[(&str, usize)] = &[
     ("src/backend", 25),
     ("src/cli", 22),
-    ("src/structure", 11),
-    ("src/pipeline", 10),
     ("src/bench/report", 9),
     ("src/backend/sim", 8),
-    ("src/structure", 7),
 ];
 
 /// The only file that may start pipeline threads.
