@@ -1,8 +1,9 @@
-//! Forms batches from the extents of items. The caller passes the time in.
+//! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in;
+//! [`RunBatch`] holds the completions of one.
 
-use super::driver::RunSender;
+use super::sync::Sender;
 use super::ticket::Reply;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
 use std::time::{Duration, Instant};
@@ -86,6 +87,35 @@ impl<W: Workload> Batch<W> {
             settled: Vec::new(),
         }
     }
+}
+
+/// Sends a run the completions of a batch, or the error that ended the run.
+pub(super) type RunSender<W> = Sender<Result<RunBatch<W>>>;
+
+/// The completions of a batch of a run, last item first. Items are dropped one by one, since
+/// dropping one runs the embedder's code and may panic.
+pub(super) struct RunBatch<W: Workload>(pub(super) Vec<Completion<W>>);
+
+impl<W: Workload> RunBatch<W> {
+    /// The next completion, in the order of the items.
+    pub(super) fn pop(&mut self) -> Option<Completion<W>> {
+        self.0.pop()
+    }
+}
+
+impl<W: Workload> Drop for RunBatch<W> {
+    fn drop(&mut self) {
+        while let Some(Completion { item, result }) = self.pop() {
+            unwinding(|| drop(item));
+            unwinding(|| drop(result));
+        }
+    }
+}
+
+/// Calls `work`, which may drop items and so run the embedder's code. `None` if it panicked.
+pub(super) fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let report = |panic| tracing::error!("an item panicked when it was dropped: {panic}");
+    catch(work).map_err(report).ok()
 }
 
 /// Collects entries until the next one does not fit, or until the oldest has waited long enough.

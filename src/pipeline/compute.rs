@@ -1,8 +1,7 @@
 //! Stage two: waits for the slots in flight on one device, in the order in which they finish.
 
 use super::ring::{Finished, InFlightSet, Wait};
-use super::slot::{Failed, Free, Slot};
-use super::stages::Flight;
+use super::slot::{Failed, Flight, Free, Slot};
 use super::sync::{Receiver, receive_within, yield_now};
 use crate::backend::Backoff;
 use std::time::Instant;

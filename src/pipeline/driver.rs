@@ -1,7 +1,7 @@
 //! Runs the stages on threads, with bounded channels between them. The only file that starts
 //! pipeline threads.
 
-use super::batch::{Batch, Batcher, Ordered};
+use super::batch::{Batch, Batcher, Ordered, RunBatch, RunSender, unwinding};
 use super::compute::{Completions, Next, ToDevice};
 use super::counters::add_since;
 use super::reentrancy::InsideEngine;
@@ -13,7 +13,7 @@ use super::sync::{
 };
 use super::ticket::Reply;
 use crate::backend::crate_threads;
-use crate::error::{Error, ErrorKind, Result, catch};
+use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -31,9 +31,6 @@ pub(super) struct Intake<W: Workload> {
     normal: Sender<Message<W>>,
     urgent: Sender<Message<W>>,
 }
-
-/// Sends a run the completions of a batch, or the error that ended the run.
-pub(super) type RunSender<W> = Sender<Result<RunBatch<W>>>;
 
 enum Message<W: Workload> {
     Item {
@@ -390,32 +387,6 @@ fn deliver_one<W: Workload>(
         }
     }
     shared.entries.give_back(entries);
-}
-
-/// Calls `work`, which may drop items and so run the embedder's code. `None` if it panicked.
-fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let report = |panic| tracing::error!("an item panicked when it was dropped: {panic}");
-    catch(work).map_err(report).ok()
-}
-
-/// The completions of a batch of a run, last item first. Items are dropped one by one, since
-/// dropping one runs the embedder's code and may panic.
-pub(super) struct RunBatch<W: Workload>(Vec<Completion<W>>);
-
-impl<W: Workload> RunBatch<W> {
-    /// The next completion, in the order of the items.
-    pub(super) fn pop(&mut self) -> Option<Completion<W>> {
-        self.0.pop()
-    }
-}
-
-impl<W: Workload> Drop for RunBatch<W> {
-    fn drop(&mut self) {
-        while let Some(Completion { item, result }) = self.pop() {
-            unwinding(|| drop(item));
-            unwinding(|| drop(result));
-        }
-    }
 }
 
 /// Stops a run's producer when it is dropped, even if the consumer panics.

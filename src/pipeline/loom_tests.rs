@@ -3,7 +3,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --lib --release --no-default-features loom_`
 
-use super::driver::RunBatch;
+use super::batch::RunBatch;
 use super::sync::{Builder, bounded};
 use super::ticket::Reply;
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};

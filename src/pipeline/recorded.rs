@@ -1,8 +1,7 @@
 //! A workload with its recordings, one for each bucket.
 
 use super::reentrancy::{EngineId, InsideEngine};
-use super::upload::guarded;
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{AXES_MAX, BufferId, DeviceInfo, Recorder, RecordingId, Scalar, Uniform, View};
 use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{Extent, ViewLayout, Workload};
@@ -128,6 +127,14 @@ impl<W: Workload> RecordedWorkload<W> {
     pub(crate) fn buckets(&self) -> Arc<Buckets> {
         Arc::clone(&self.buckets.read())
     }
+}
+
+/// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch(work).unwrap_or_else(|panic| {
+        let message = format!("the workload panicked: {panic}");
+        Err(Error::new(ErrorKind::Input, message))
+    })
 }
 
 /// Records the workload for each bucket, smallest first.

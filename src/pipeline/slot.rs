@@ -6,10 +6,9 @@
 
 mod in_flight;
 
-use super::upload::write_header;
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, HostViews, Timestamps};
 use crate::error::{Context, Error, Result};
-use crate::record::{Buffer, BufferId, Element, RecordingId, View};
+use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
 use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use std::fmt;
@@ -83,6 +82,9 @@ impl<B> fmt::Debug for Failed<B> {
 
 /// A submitted slot and how it was replayed, or the failed batch.
 pub(crate) type Submitted<B> = Result<(Slot<InFlight<B>>, Replay), Box<Failed<B>>>;
+
+/// A slot in flight, or a batch that its device was lost with.
+pub(crate) type Flight<B> = Result<Slot<InFlight<B>>, Box<Failed<B>>>;
 
 /// The state of a slot in flight after a poll or a wait.
 pub(crate) enum Progress<B> {
@@ -433,5 +435,22 @@ impl<B> Slot<Done<B>> {
             state: Free(()),
         };
         (slot, batch)
+    }
+}
+
+/// Writes the totals of a batch, the number of its items and the values of the uniforms.
+pub(super) fn write_header(
+    header: &mut [u32],
+    total: Extent,
+    items: u32,
+    values: impl Iterator<Item = u32>,
+) {
+    let totals = total.as_slice();
+    let (counts, uniforms) = header.split_at_mut(HEADER_LEN);
+    counts.fill(0);
+    counts[..totals.len()].copy_from_slice(totals);
+    counts[HEADER_ITEMS] = items;
+    for (bits, value) in uniforms.iter_mut().zip(values) {
+        *bits = value;
     }
 }

@@ -9,7 +9,7 @@ use super::fit_buckets::{RecentSizes, fit_buckets};
 use super::recorded::RecordedWorkload;
 use super::reentrancy::EngineId;
 use super::ring::Finished;
-use super::slot::{Done, Failed, Free, InFlight, Slot};
+use super::slot::{Done, Failed, Flight, Free, Slot};
 use super::statistics::{Meter, Statistics, Threads};
 use super::sync::Mutex;
 use super::ticket::Cells;
@@ -75,9 +75,6 @@ pub(super) struct Shared<W: Workload> {
     /// The largest number of restarts of supervised devices.
     pub(super) restarts_max: u64,
 }
-
-/// A slot in flight, or a batch that its device was lost with.
-pub(super) type Flight<B> = Result<Slot<InFlight<B>>, Box<Failed<B>>>;
 
 /// The result of submitting a batch.
 pub(super) enum Given<W: Workload> {

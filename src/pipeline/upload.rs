@@ -3,9 +3,8 @@
 
 use super::batch::{Batch, Entry};
 use super::recorded::RecordedWorkload;
-use super::slot::{Filled, Filling, Free, Slot};
-use crate::error::{Context, Error, ErrorKind, Result, catch};
-use crate::record::{HEADER_ITEMS, HEADER_LEN};
+use super::slot::{Filled, Filling, Free, Slot, write_header};
+use crate::error::Context;
 use crate::workload::{Extent, Workload, WriteViews};
 use rayon::ThreadPool;
 
@@ -47,22 +46,6 @@ pub(super) fn write<W: Workload>(
         write_in_turn(program, entries, views);
     } else {
         pool.install(|| write_entries(program, entries, views));
-    }
-}
-
-pub(super) fn write_header(
-    header: &mut [u32],
-    total: Extent,
-    items: u32,
-    values: impl Iterator<Item = u32>,
-) {
-    let totals = total.as_slice();
-    let (counts, uniforms) = header.split_at_mut(HEADER_LEN);
-    counts.fill(0);
-    counts[..totals.len()].copy_from_slice(totals);
-    counts[HEADER_ITEMS] = items;
-    for (bits, value) in uniforms.iter_mut().zip(values) {
-        *bits = value;
     }
 }
 
@@ -123,12 +106,4 @@ fn write_entry<W: Workload>(
         own.zero();
         entry.location = Err(error);
     }
-}
-
-/// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
-pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch(work).unwrap_or_else(|panic| {
-        let message = format!("the workload panicked: {panic}");
-        Err(Error::new(ErrorKind::Input, message))
-    })
 }

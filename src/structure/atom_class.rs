@@ -3,8 +3,7 @@
 //! The radii are ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol. 290, 253) by residue
 //! and atom name; see [`super::residue_template`].
 
-use super::atom_table::Text8;
-use super::residue_template::ResidueTemplates;
+use super::text8::Text8;
 
 /// What the solvent-accessible surface needs to know of an atom, in one byte: its radius, whether it
 /// is of the side chain, and whether it is polar.
@@ -24,20 +23,6 @@ impl AtomClass {
     pub const RADII_MILLI_ANGSTROM: [u32; 16] = [
         0, 1420, 1460, 1500, 1610, 1640, 1760, 1770, 1800, 1880, 1900, 0, 0, 0, 0, 0,
     ];
-
-    /// The class of the atom `name` of a component. `comp_id` is the id of the component's parent
-    /// ([`Residue::parent_comp_id`]), or its own id if it has no parent. Both texts are padded with
-    /// spaces; `element` is the atomic number, 0 if unknown.
-    ///
-    /// The radius is ProtOr's if ProtOr has an atom of that name in the component, else the
-    /// element's: C 1.88, N 1.64, O 1.46, P 1.80, S 1.77, Se 1.90, any other 1.80 A. Side-chain
-    /// atoms have any name but N, CA, C, O and OXT; N, O, P, S and Se are polar.
-    ///
-    /// [`Residue::parent_comp_id`]: super::Residue::parent_comp_id
-    pub fn of(comp_id: [u8; 8], name: [u8; 8], element: u8) -> Self {
-        let templates = ResidueTemplates::table();
-        templates.of(templates.id_of(comp_id)).class(name, element)
-    }
 
     /// The class of an atom of this radius.
     pub(super) fn known(milli_angstrom: u32, name: Text8, element: u8) -> Self {
@@ -102,7 +87,7 @@ fn radius_index(milli_angstrom: u32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::atom_table::text8;
+    use crate::structure::text8::text8;
 
     fn of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
         let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);

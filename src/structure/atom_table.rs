@@ -9,25 +9,12 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::assembly::Generators;
-use super::components::Kind;
 use super::decimal::OCCUPANCY_ONE;
 use super::element::HYDROGEN;
 use super::model::{Chain, Truncation};
 use super::read_limits::{ReadLimits, check, exceeded, reserve};
+use super::text8::{Text8, text8};
 use crate::Result;
-
-/// Short text, padded with spaces: names of atoms and components.
-pub(super) type Text8 = [u8; 8];
-
-/// Pads `text` to eight bytes. Longer text is cut: no polymer component of the wwPDB
-/// dictionary, and no atom of one, has such a name.
-#[inline]
-pub(super) fn text8(text: &[u8]) -> Text8 {
-    let mut out = *b"        ";
-    let len = text.len().min(8);
-    out[..len].copy_from_slice(&text[..len]);
-    out
-}
 
 /// One atom line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,6 +74,17 @@ pub(super) struct Run {
     /// Whether no atom is a hydrogen or has an altloc, so that all atoms are kept. The table
     /// sets it when the run ends.
     pub plain: bool,
+}
+
+/// The kind of a polymer component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Has a row in the output.
+    Amino,
+    /// Atoms only; dropped if nucleic acids are not wanted.
+    Nucleotide,
+    /// Blocks an end of a peptide (ACE, NH2): atoms only.
+    Cap,
 }
 
 /// What the file states about an entity.
@@ -350,6 +348,23 @@ impl AtomTable {
     pub(super) fn atoms_of(&self, run: &Run) -> &[Atom] {
         &self.atoms[run.atoms.start as usize..run.atoms.end as usize]
     }
+}
+
+/// Where the B factor of an atom is, or is to be inserted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BFactorField {
+    /// Bytes of the text; empty if the atom has no B factor.
+    pub bytes: Range<usize>,
+    /// Blanks to insert before a new value, because the line is too short or to separate values.
+    pub blanks_before: usize,
+}
+
+/// Where the B factors are in the text of a file: a field for each atom, in file order.
+#[derive(Default)]
+pub(super) struct FieldsOfAtoms {
+    pub atoms: Vec<BFactorField>,
+    /// As [`BFactorFields::items_missing_at`](super::BFactorFields::items_missing_at).
+    pub items_missing_at: Vec<usize>,
 }
 
 /// Doubles the memory of `items`, up to the limit `max` of the field `field`. The limit is

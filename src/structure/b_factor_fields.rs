@@ -1,13 +1,11 @@
 //! Where the text of a file holds its B factors, for programs that replace them and keep the rest
 //! of the file.
 
-use std::ops::Range;
-
-use super::ReadLimits;
-use super::atom_table::AtomTable;
+use super::atom_table::{AtomTable, BFactorField};
 use super::formats::Format;
 use super::model::Chain;
-use super::reader::{Models, ReadOptions};
+use super::read_limits::ReadLimits;
+use super::read_options::{Models, ReadOptions};
 use super::residue_runs::{ModelRuns, ResidueRuns};
 use crate::{Error, Result};
 
@@ -37,23 +35,6 @@ pub struct ResidueBFactors {
     pub comp_id: [u8; 8],
     /// The field of each atom, in file order.
     pub atoms: Vec<BFactorField>,
-}
-
-/// Where the B factor of an atom is, or is to be inserted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BFactorField {
-    /// Bytes of the text; empty if the atom has no B factor.
-    pub bytes: Range<usize>,
-    /// Blanks to insert before a new value, because the line is too short or to separate values.
-    pub blanks_before: usize,
-}
-
-/// What a format finds: a field for each atom, in file order.
-#[derive(Default)]
-pub(super) struct FieldsOfAtoms {
-    pub atoms: Vec<BFactorField>,
-    /// As [`BFactorFields::items_missing_at`].
-    pub items_missing_at: Vec<usize>,
 }
 
 impl BFactorFields {

@@ -5,19 +5,9 @@
 
 use std::sync::OnceLock;
 
-use super::atom_table::{Text8, text8};
+use super::atom_table::Kind;
 use super::residue_template::{ResidueTemplates, TemplateId};
-
-/// The kind of a polymer component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Has a row in the output.
-    Amino,
-    /// Atoms only; dropped if nucleic acids are not wanted.
-    Nucleotide,
-    /// Blocks an end of a peptide (ACE, NH2): atoms only.
-    Cap,
-}
+use super::text8::{Text8, text8};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 //! once: from the atoms without an altloc, else from the chosen conformer, else from the conformer
 //! of the next highest occupancy that has it.
 
-use super::atom_table::{Atom, Text8};
+use super::atom_table::Atom;
 use super::element::HYDROGEN;
+use super::text8::Text8;
 
 /// Chooses conformers. The memory is for reuse.
 #[derive(Default)]
@@ -116,7 +117,7 @@ impl Conformers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::atom_table::text8;
+    use crate::structure::text8::text8;
 
     fn atom(name: &str, altloc: u8, occupancy: f64, element: u8) -> Atom {
         Atom {

@@ -1,6 +1,6 @@
 //! Atomic numbers from element symbols, and from atom names if a file has no symbols.
 
-use super::atom_table::Text8;
+use super::text8::Text8;
 
 /// Symbols by atomic number, from 1.
 const SYMBOLS: [&str; 118] = [

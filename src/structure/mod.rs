@@ -27,15 +27,18 @@ mod model;
 mod polymer;
 mod read_budget;
 mod read_limits;
+mod read_options;
 mod reader;
 mod references;
 mod residue_runs;
 mod residue_template;
 mod structure_builder;
 mod text;
+mod text8;
 
 pub use atom_class::AtomClass;
-pub use b_factor_fields::{BFactorField, BFactorFields, ResidueBFactors};
+pub use atom_table::BFactorField;
+pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub use formats::Format;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Truncation,
@@ -43,4 +46,5 @@ pub use model::{
 };
 pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
-pub use reader::{Models, ReadOptions, Reader, text_of};
+pub use read_options::{Models, ReadOptions};
+pub use reader::{Reader, text_of};

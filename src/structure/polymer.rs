@@ -19,19 +19,17 @@
 use std::ops::Range;
 
 use super::ReadOptions;
-use super::atom_table::{AtomTable, Entity, Run, Text8};
-use super::components::{self, Component, Kind};
+use super::atom_table::{AtomTable, Entity, Kind, Run};
+use super::components::{self, Component};
 use super::conformer::Conformers;
 use super::element::HYDROGEN;
 use super::model::Structure;
 use super::references::References;
 use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
-use super::structure_builder::StructureBuilder;
+use super::structure_builder::{LINK, StructureBuilder, is_within};
 use super::text::at_line;
+use super::text8::Text8;
 use crate::{Error, Result};
-
-/// Atoms closer than this are linked, in 0.001 A.
-pub(super) const LINK: i64 = 2_000;
 
 /// The most residues in a row that are compared because they have the same number.
 const SITE_RESIDUES_MAX: usize = 8;
@@ -267,10 +265,4 @@ fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
         component,
         needs_link,
     })
-}
-
-/// Whether two positions are closer than `distance`, all in 0.001 A. Exact.
-pub(super) fn is_within(a: [i32; 3], b: [i32; 3], distance: i64) -> bool {
-    let square = |axis: usize| (i64::from(a[axis]) - i64::from(b[axis])).pow(2);
-    square(0) + square(1) + square(2) < distance * distance
 }

@@ -5,53 +5,13 @@ use std::sync::Arc;
 
 use super::atom_table::AtomTable;
 use super::formats::Format;
-use super::model::{Assembly, BFactorKind, Structure};
+use super::model::Structure;
 use super::polymer::PolymerSelector;
 use super::read_budget::{BudgetShare, ReadBudget};
 use super::read_limits::ReadLimits;
+use super::read_options::ReadOptions;
 use super::{assembly, gzip};
 use crate::{Error, Result};
-
-/// Which models of a file are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Models {
-    /// The first.
-    #[default]
-    First,
-    /// All, one [`Structure`] each.
-    All,
-}
-
-/// What a [`Reader`] takes from a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ReadOptions {
-    /// Which models.
-    pub models: Models,
-    /// Whether the atoms of nucleotides are kept.
-    pub nucleic: bool,
-    /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or a
-    /// PDB file's TITLE contains ALPHAFOLD, else temperature factors.
-    pub b_factor_kind: Option<BFactorKind>,
-    /// Whether to build biological assembly 1, if the file defines it.
-    pub assembly: Assembly,
-    /// Whether a file that may be cut short ([`Structure::truncation`]) is rejected.
-    pub strict: bool,
-    /// How much a file may hold.
-    pub limits: ReadLimits,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        ReadOptions {
-            models: Models::First,
-            nucleic: true,
-            b_factor_kind: None,
-            assembly: Assembly::Deposited,
-            strict: false,
-            limits: ReadLimits::default(),
-        }
-    }
-}
 
 /// Reads structures, one file after the other, and keeps its buffers from file to file.
 ///

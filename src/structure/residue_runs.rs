@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::atom_table::{Atom, AtomTable, Run, Text8};
+use super::atom_table::{Atom, AtomTable, Run};
+use super::text8::Text8;
 
 /// The most atoms of a residue; a run that would exceed it starts another residue. No residue of
 /// the wwPDB is that large, and searches for atoms of a residue take bounded time.

@@ -8,9 +8,10 @@
 use std::sync::OnceLock;
 
 use super::atom_class::AtomClass;
-use super::atom_table::{Atom, Text8, text8};
+use super::atom_table::Atom;
 use super::element;
 use super::model::MISSING;
+use super::text8::{Text8, text8};
 
 const TSV: &str = include_str!("protor.tsv");
 
@@ -108,6 +109,22 @@ impl ResidueTemplate {
             Some(at) => AtomClass::known(self.classes[at].radius_milli_angstrom(), name, element),
             None => AtomClass::unknown(name, element),
         }
+    }
+}
+
+impl AtomClass {
+    /// The class of the atom `name` of a component. `comp_id` is the id of the component's parent
+    /// ([`Residue::parent_comp_id`]), or its own id if it has no parent. Both texts are padded with
+    /// spaces; `element` is the atomic number, 0 if unknown.
+    ///
+    /// The radius is ProtOr's if ProtOr has an atom of that name in the component, else the
+    /// element's: C 1.88, N 1.64, O 1.46, P 1.80, S 1.77, Se 1.90, any other 1.80 A. Side-chain
+    /// atoms have any name but N, CA, C, O and OXT; N, O, P, S and Se are polar.
+    ///
+    /// [`Residue::parent_comp_id`]: super::Residue::parent_comp_id
+    pub fn of(comp_id: [u8; 8], name: [u8; 8], element: u8) -> Self {
+        let templates = ResidueTemplates::table();
+        templates.of(templates.id_of(comp_id)).class(name, element)
     }
 }
 

@@ -3,12 +3,14 @@
 use super::atom_table::{Atom, AtomTable, Run};
 use super::components::Component;
 use super::model::{BFactorKind, LooseSpan, MISSING, Residue, Structure, Uniprot};
-use super::polymer::{LINK, is_within};
 use super::read_limits::reserve;
 use super::references::{ChainReferences, References};
 use super::residue_runs::PerModel;
 use super::residue_template::ResidueTemplates;
 use crate::Result;
+
+/// Atoms closer than this are linked, in 0.001 A.
+pub(super) const LINK: i64 = 2_000;
 
 /// Residues without both C and N are linked if their alpha carbons are closer than this, in
 /// 0.001 A.
@@ -211,4 +213,10 @@ impl<'a> StructureBuilder<'a> {
             position,
         })
     }
+}
+
+/// Whether two positions are closer than `distance`, all in 0.001 A. Exact.
+pub(super) fn is_within(a: [i32; 3], b: [i32; 3], distance: i64) -> bool {
+    let square = |axis: usize| (i64::from(a[axis]) - i64::from(b[axis])).pow(2);
+    square(0) + square(1) + square(2) < distance * distance
 }

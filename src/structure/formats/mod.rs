@@ -7,8 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::ReadOptions;
-use super::atom_table::AtomTable;
-use super::b_factor_fields::FieldsOfAtoms;
+use super::atom_table::{AtomTable, FieldsOfAtoms};
 use super::gzip;
 use crate::Result;
 

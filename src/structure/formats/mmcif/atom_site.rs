@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use super::rows::Rows;
-use super::{not_null, strip_prefix};
-use crate::structure::atom_table::{Atom, AtomTable, Run, Text8};
+use super::lexer::strip_prefix;
+use super::rows::{Rows, not_null};
+use crate::structure::atom_table::{Atom, AtomTable, Run};
 use crate::structure::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use crate::structure::text::{at_line, on_line, quoted};
+use crate::structure::text8::Text8;
 use crate::structure::{Models, element};
 use crate::{Error, Result};
 

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
+use super::atom_site;
 use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
-use super::rows::Rows;
-use super::{atom_site, not_null};
+use super::rows::{Rows, not_null};
 use crate::Result;
 use crate::structure::assembly::Generators;
-use crate::structure::atom_table::{AtomTable, Entity, NO_NAME, text8};
-use crate::structure::components::{self, Kind};
+use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME};
+use crate::structure::components;
 use crate::structure::decimal::int;
 use crate::structure::read_limits::{ReadLimits, check};
 use crate::structure::text::on_line;
+use crate::structure::text8::text8;
 
 /// The categories that are kept, with their items.
 const CATEGORIES: [(&str, &[&str]); 10] = [

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::strip_prefix;
 use crate::structure::text::{at_line, quoted};
 use crate::{Error, Result};
 
@@ -170,7 +169,7 @@ pub(super) fn word(word: &[u8]) -> Token<'_> {
     match word[0] {
         b'_' => Token::Tag(word),
         b'?' | b'.' if word.len() == 1 => Token::Value(b""),
-        b'd' | b'D' if super::starts_data_block(word) => Token::Data(&word[5..]),
+        b'd' | b'D' if strip_prefix(word, b"data_").is_some() => Token::Data(&word[5..]),
         b'l' | b'L' if word.eq_ignore_ascii_case(b"loop_") => Token::Loop,
         b's' | b'S'
             if strip_prefix(word, b"save_").is_some() || word.eq_ignore_ascii_case(b"stop_") =>
@@ -180,6 +179,12 @@ pub(super) fn word(word: &[u8]) -> Token<'_> {
         b'g' | b'G' if word.eq_ignore_ascii_case(b"global_") => Token::Other,
         _ => Token::Value(word),
     }
+}
+
+/// `text` after `prefix`, which matches in either case.
+pub(super) fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 #[cfg(test)]

@@ -14,11 +14,10 @@ use std::ops::Range;
 
 use self::atom_site::AtomSite;
 use self::data_block::DataBlock;
-use self::lexer::{Lexer, Token};
+use self::lexer::{Lexer, Token, strip_prefix};
 use self::rows::Rows;
 use crate::structure::ReadOptions;
-use crate::structure::atom_table::AtomTable;
-use crate::structure::b_factor_fields::{BFactorField, FieldsOfAtoms};
+use crate::structure::atom_table::{AtomTable, BFactorField, FieldsOfAtoms};
 use crate::structure::model::Assembly;
 use crate::structure::text::{at_line, on_line};
 use crate::{Error, Result};
@@ -178,19 +177,4 @@ impl OtherContent {
             error
         }
     }
-}
-
-/// `value`, or nothing for the nulls `?` and `.`.
-#[inline]
-fn not_null(value: &[u8]) -> &[u8] {
-    match value {
-        b"?" | b"." => b"",
-        _ => value,
-    }
-}
-
-/// `text` after `prefix`, which matches in either case.
-fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
-    let (start, rest) = text.split_at_checked(prefix.len())?;
-    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }

@@ -155,6 +155,15 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// `value`, or nothing for the nulls `?` and `.`.
+#[inline]
+pub(super) fn not_null(value: &[u8]) -> &[u8] {
+    match value {
+        b"?" | b"." => b"",
+        _ => value,
+    }
+}
+
 /// Finds where words start and end.
 struct Words<'a> {
     text: &'a [u8],
@@ -262,10 +271,7 @@ mod tests {
         let mut out = Vec::new();
         while rows.next().ok()? {
             let spans = rows.edges()[..2 * columns].chunks_exact(2);
-            let value = |span: &[u32]| match &text[span[0] as usize..span[1] as usize] {
-                b"?" | b"." => b"",
-                value => value,
-            };
+            let value = |span: &[u32]| not_null(&text[span[0] as usize..span[1] as usize]);
             out.push(spans.map(value).collect());
         }
         Some((out, rows.pos()))

@@ -12,11 +12,13 @@ use std::ops::Range;
 use memchr::{memchr, memmem};
 
 use self::remark350::Remark350;
-use crate::structure::atom_table::{Atom, AtomTable, NO_NAME, NameId, Run, Text8, text8};
-use crate::structure::b_factor_fields::{BFactorField, FieldsOfAtoms};
+use crate::structure::atom_table::{
+    Atom, AtomTable, BFactorField, FieldsOfAtoms, NO_NAME, NameId, Run,
+};
 use crate::structure::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use crate::structure::model::{Assembly, Truncation};
 use crate::structure::text::{at_line, quoted};
+use crate::structure::text8::{Text8, text8};
 use crate::structure::{Models, ReadOptions, components, element};
 use crate::{Error, Result};
 
