@@ -98,8 +98,8 @@ __device__ inline void fill_up(const Context& c, unsigned candidates)
 }
 
 // Computes the half spaces of candidates first ... < last, which are whole steps, for atom `own`.
-// If BY_CHAIN, only of candidates of its own chain, or only of other chains. Half spaces beyond the
-// room overwrite each other.
+// If BY_CHAIN, only of candidates of its own chain, or only of other chains. If a step's half spaces
+// exceed the room, none from there on is written.
 template <bool BY_CHAIN>
 __device__ inline Listed find(const Context& c, const Center& center, unsigned own, bool others,
                               unsigned first, unsigned last)
@@ -127,10 +127,11 @@ __device__ inline Listed find(const Context& c, const Center& center, unsigned o
         const unsigned fars = __ballot_sync(~0u, wanted & !is_near);
         const unsigned rank = before(is_near ? nears : fars);
         const unsigned place = is_near ? near + rank : far - rank;
-        if (wanted)
-            c.work.half_spaces[place % HALF_SPACES] = {x, y, z, t};
         near += __popc(nears);
         far -= __popc(fars);
+        // Once they exceed the room, `near` has passed `far` for good.
+        if (wanted & (int(far - near) >= -1))
+            c.work.half_spaces[place] = {x, y, z, t};
     }
     __syncwarp();
     return {near, HALF_SPACES - 1 - far};

@@ -4,7 +4,7 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::Backend;
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input, TableName};
 use tapeloop::pipeline::{Finished, Packed, Packer, Ring, Wait};
 use tapeloop::replay::Policy;
 
@@ -75,14 +75,20 @@ impl Run {
     }
 }
 
+/// The columns of all tables.
+fn columns(table: &FeatureTable) -> impl Iterator<Item = Column<'_>> {
+    let all = [
+        TableName::Residues,
+        TableName::Chains,
+        TableName::Structures,
+    ];
+    all.into_iter().flat_map(|of| table.columns(of))
+}
+
 pub(crate) fn assert_agree(found: &[FeatureTable], expected: &[FeatureTable]) {
-    let columns = |table: &FeatureTable| -> Vec<Column> {
-        let all = [&table.residues, &table.chains, &table.structure];
-        all.into_iter().flatten().cloned().collect()
-    };
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {
-        for (found, expected) in columns(found).iter().zip(&columns(expected)) {
+        for (found, expected) in columns(found).zip(columns(expected)) {
             let (Column::Real(found), Column::Real(expected)) = (found, expected) else {
                 assert_eq!(found, expected);
                 continue;

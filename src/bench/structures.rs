@@ -5,7 +5,7 @@ use super::record::Amounts;
 use super::runner::slot_missing;
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::features::{Column, FeatureConfig, FeatureTable, Features, Input};
+use crate::features::{Column, FeatureConfig, FeatureTable, Features, Input, TableName};
 use crate::pipeline::{Packer, Ring, Wait};
 use crate::replay::{Mode, Policy};
 use crate::structure::Structure;
@@ -239,16 +239,17 @@ impl Benchmark for StructureBatches {
 
     fn check(&self, item: &Input, output: &FeatureTable) -> Result<()> {
         let expected = &self.set.expected[item.ordinal as usize];
-        let compared = [
-            ("residue", &output.residues, &expected.residues),
-            ("chain", &output.chains, &expected.chains),
-            ("structure", &output.structure, &expected.structure),
+        let tables = [
+            ("residue", TableName::Residues),
+            ("chain", TableName::Chains),
+            ("structure", TableName::Structures),
         ];
-        for (row, found, expected) in compared {
+        for (row, table) in tables {
+            let (found, expected) = (output.columns(table), expected.columns(table));
             if found.len() != expected.len() {
                 return Err(mismatch(item, format!("{} columns a {row}", found.len())));
             }
-            for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+            for (index, (found, expected)) in found.zip(expected).enumerate() {
                 if !agree(found, expected) {
                     return Err(mismatch(item, format!("column {index} a {row} differs")));
                 }
@@ -273,7 +274,7 @@ fn mismatch(item: &Input, message: String) -> Error {
 }
 
 /// Compares counts exactly, and real numbers with a tolerance.
-fn agree(found: &Column, expected: &Column) -> bool {
+fn agree(found: Column<'_>, expected: Column<'_>) -> bool {
     let (Column::Real(found), Column::Real(expected)) = (found, expected) else {
         return found == expected;
     };

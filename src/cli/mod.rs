@@ -48,7 +48,7 @@ use terminal::{complain, say};
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    memory::return_large_allocations();
+    memory::set_up_allocator();
     let cli = Cli::parse();
     log::start();
     let outcome = match cli.command {

@@ -2,6 +2,7 @@
 
 use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
+use super::tables::rows_bytes;
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::error::{Error, ErrorKind, Result};
@@ -17,10 +18,17 @@ use std::sync::Arc;
 /// The keys that decide what is read from a file.
 const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
+/// The most threads that fill and unpack batches for a GPU.
+const BATCH_THREADS_MAX: usize = 4;
+
 /// A config with everything that a run needs to start.
 pub(super) struct Plan {
     pub(super) config: Config,
+    /// Reads files and encodes tables, and computes on the CPU backend.
     pub(super) pool: Arc<ThreadPool>,
+    /// Fills and unpacks batches. Beside a GPU it has threads of its own, so that no batch waits
+    /// until files are read; on the CPU backend it is `pool`.
+    batch_pool: Arc<ThreadPool>,
     pub(super) selected: Selected,
     pub(super) engine: EngineConfig,
     /// `None` if no feature reads annotations.
@@ -43,6 +51,10 @@ impl Plan {
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
         let device = selected.backend.device();
+        let batch_pool = match device.backend {
+            "cpu" => Arc::clone(&pool),
+            _ => thread_pool(pool.current_num_threads().min(BATCH_THREADS_MAX))?,
+        };
         tracing::info!(
             backend = device.backend,
             device = device.name,
@@ -59,6 +71,7 @@ impl Plan {
         Ok(Plan {
             config,
             pool,
+            batch_pool,
             selected,
             engine,
             annotations,
@@ -90,7 +103,12 @@ impl Plan {
     pub(super) fn start(&self) -> Result<Engine<Features>> {
         let workload = Features::new(self.config.features.clone())?;
         let backends = [Arc::clone(&self.selected.backend)];
-        Engine::new(workload, &backends, Arc::clone(&self.pool), &self.engine)
+        Engine::new(
+            workload,
+            &backends,
+            Arc::clone(&self.batch_pool),
+            &self.engine,
+        )
     }
 
     /// Everything that decides the values of a run besides its input, for the tables' metadata.
@@ -130,6 +148,7 @@ impl Plan {
             TableName::Chains,
             TableName::Structures,
         ];
+        let of_residues = self.config.features.columns(TableName::Residues).len();
         let columns: Vec<String> = tables
             .into_iter()
             .flat_map(|table| self.config.features.columns(table))
@@ -141,13 +160,15 @@ impl Plan {
         };
         Ok(format!(
             "# The config as resolved.\n{}\n# Backend {} ({}): {}.\n# {} threads.\n{mode}\
-             # Feature columns: {}.\n# Memory of the engine:\n# {memory_lines}\n",
+             # Feature columns: {}.\n# Memory of the engine:\n# {memory_lines}\n\
+             # Rows that wait for the tables: up to {} B.\n",
             self.config.to_toml(),
             device.backend,
             device.name,
             self.selected.reason,
             self.pool.current_num_threads(),
             columns.join(", "),
+            rows_bytes(self.config.tables, of_residues),
         ))
     }
 }

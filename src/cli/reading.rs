@@ -15,11 +15,11 @@ use std::time::Instant;
 
 /// Files that are read ahead of the engine, for each thread of the pool, so that the other threads
 /// have work while one reads a large file.
-const FILES_AHEAD: usize = 4;
+const FILES_AHEAD: usize = 8;
 
 /// Threads drop the buffers of larger files. Otherwise a series of large files would leave every
 /// thread with buffers for the largest; new buffers cost little compared with reading such a file.
-const KEEP_FILE_BYTES_MAX: u64 = 256 << 10;
+const KEEP_FILE_BYTES_MAX: u64 = 4 << 20;
 
 thread_local! {
     // Each thread keeps its reader's buffers from file to file.

@@ -1,6 +1,5 @@
 //! Writes results in order: good ones into the tables, others into `rejected.jsonl`.
 
-use super::inputs::structure_name;
 use super::output::OutputFolder;
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
@@ -92,29 +91,28 @@ impl ResultWriter {
         Ok(())
     }
 
-    fn take(&mut self, completion: &Completion<Features>) -> Result<()> {
+    fn take(&mut self, completion: Completion<Features>) -> Result<()> {
         let Input {
             source,
             ordinal,
             structure,
-        } = &completion.item;
-        self.advance(*ordinal)?;
-        match (structure, &completion.result) {
+        } = completion.item;
+        self.advance(ordinal)?;
+        match (structure, completion.result) {
             (Ok(structure), Ok(features)) => {
-                let name = structure_name(source);
+                self.counters.add_structure(&source, &structure);
                 self.tables
-                    .append(&StructureRows::new(source, name, structure, features))?;
-                self.counters.add_structure(source, structure);
+                    .append(StructureRows::new(source, structure, features))?;
             }
             (structure, Err(error)) => {
-                let model = structure.as_ref().ok().map(|structure| structure.model);
+                let model = structure.ok().map(|structure| structure.model);
                 let line = format!("{source}: {error}");
                 let line = printable(&line);
                 tracing::debug!("rejected {line}");
                 if self.rejected.len() < REJECTED_LISTED_MAX {
                     self.rejected.push(line.into_owned());
                 }
-                self.folder.reject(source, *ordinal, model, error)?;
+                self.folder.reject(&source, ordinal, model, &error)?;
                 self.counters.add_rejected();
             }
             (Err(_), Ok(_)) => unreachable!("the workload has no result without a structure"),
@@ -127,7 +125,7 @@ impl ResultWriter {
 impl Sink<Features> for ResultWriter {
     fn accept(&mut self, completion: Completion<Features>) -> Result<()> {
         let start = Instant::now();
-        let taken = self.take(&completion);
+        let taken = self.take(completion);
         self.counters.add_write(start.elapsed());
         taken
     }

@@ -1,6 +1,6 @@
 //! Columns of results.
 
-/// The count that stands for null in a [`Column::Count`].
+/// The count that stands for null in a [`Column::Count`](super::Column::Count).
 pub const NULL_COUNT: i32 = -1;
 
 /// A table of results.
@@ -32,7 +32,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// Whether values are [`Column::Real`]; all others are [`Column::Count`].
+    /// Whether values are [`Column::Real`](super::Column::Real); all others are [`Column::Count`](super::Column::Count).
     pub fn is_real(self) -> bool {
         matches!(self, ColumnKind::Real | ColumnKind::Half)
     }
@@ -154,13 +154,4 @@ impl ColumnDecl {
         self.table = table;
         self
     }
-}
-
-/// The values of a column.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Column {
-    /// Values of all kinds but reals.
-    Count(Vec<i32>),
-    /// Values of [`ColumnKind::Real`] and [`ColumnKind::Half`].
-    Real(Vec<f32>),
 }

@@ -37,16 +37,19 @@ mod rsa;
 mod sasa;
 mod smooth;
 mod summary;
+mod table;
 mod torsions;
 mod weighted_contact_number;
 
 use crate::error::{Error, Result};
 use crate::record::{DeviceInfo, Kernel, Recorder, Twin};
 use crate::structure::Structure;
-use crate::workload::{Extent, ReadViews, Workload, WriteViews};
+use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, RESIDUES, STRUCTURES, TILE, TILES};
+use rayon::ThreadPool;
+use std::sync::Arc;
 
-pub use columns::{Column, ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
+pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
 pub use cutoff::Cutoff;
@@ -58,6 +61,9 @@ pub use inputs::B_CA;
 pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
+pub use table::{Column, FeatureTable};
+#[cfg(all(test, feature = "cli"))]
+pub(crate) use table::{SharedColumns, Values};
 
 /// An input of the engine: a structure, or the error why it could not be read.
 #[derive(Clone, Debug)]
@@ -68,17 +74,6 @@ pub struct Input {
     pub ordinal: u64,
     /// The structure, or the reader's error.
     pub structure: Result<Structure>,
-}
-
-/// The features of one structure.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FeatureTable {
-    /// The columns of [`TableName::Residues`], each `[residues]`.
-    pub residues: Vec<Column>,
-    /// The columns of [`TableName::Chains`], each `[chains]`.
-    pub chains: Vec<Column>,
-    /// The columns of [`TableName::Structures`], each of one value.
-    pub structure: Vec<Column>,
 }
 
 /// The workload that computes features of structures.
@@ -194,10 +189,20 @@ impl Workload for Features {
         _: Extent,
         views: &ReadViews<'_>,
     ) -> Result<FeatureTable> {
-        Ok(FeatureTable {
-            residues: buffers.read(TableName::Residues, views),
-            chains: buffers.read(TableName::Chains, views),
-            structure: buffers.read(TableName::Structures, views),
-        })
+        Ok(FeatureTable::alone(buffers.read(views, None)))
+    }
+
+    fn read_batch(
+        &self,
+        buffers: &FeatureBuffers,
+        items: &mut dyn Iterator<Item = BatchItem<'_, Input>>,
+        views: &ReadViews<'_>,
+        pool: Option<&ThreadPool>,
+    ) -> Option<Result<Vec<FeatureTable>>> {
+        let columns = Arc::new(buffers.read(views, pool));
+        let table = |BatchItem { at, extent, .. }: BatchItem<'_, Input>| {
+            FeatureTable::new(Arc::clone(&columns), at, extent)
+        };
+        Some(Ok(items.map(table).collect()))
     }
 }

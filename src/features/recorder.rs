@@ -1,7 +1,7 @@
 //! Records the launches of all features. Inputs are uploaded if a feature asks for them, and
 //! buffers that several features need are computed once.
 
-use super::columns::{Column, TableName};
+use super::columns::TableName;
 use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::kernels::{BuiltIn, WithCode};
@@ -11,10 +11,13 @@ use super::layout::{
 };
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
+use super::table::SharedColumns;
 use crate::error::Result;
 use crate::record::DeviceInfo;
 use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
 use crate::workload::ReadViews;
+use rayon::ThreadPool;
+use rayon::prelude::*;
 use std::any::Any;
 
 /// The workload's buffers.
@@ -25,10 +28,18 @@ pub struct FeatureBuffers {
 }
 
 impl FeatureBuffers {
-    /// One item's columns of a table, in order.
-    pub(super) fn read(&self, table: TableName, views: &ReadViews<'_>) -> Vec<Column> {
-        let of_table = self.results.iter().filter(|(of, _)| *of == table);
-        of_table.map(|(_, column)| column.read(views)).collect()
+    /// The columns of all rows that the views span.
+    pub(super) fn read(&self, views: &ReadViews<'_>, pool: Option<&ThreadPool>) -> SharedColumns {
+        let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
+        let columns: Vec<_> = match pool {
+            Some(pool) => pool.install(|| self.results.par_iter().map(read).collect()),
+            None => self.results.iter().map(read).collect(),
+        };
+        let mut shared = SharedColumns::default();
+        for (table, values) in columns {
+            shared.0[table as usize].push(values);
+        }
+        shared
     }
 }
 

@@ -2,11 +2,12 @@
 //! downloaded as 16-bit types: the kernel's results then stay on the device, and a rounded copy is
 //! downloaded.
 
-use super::columns::{Column, TableName};
+use super::columns::TableName;
 use super::kernels::{narrow_bf16, narrow_f16};
-use super::layout::{CHAINS, RESIDUES, STRUCTURES};
+use super::layout::RESIDUES;
 use super::reals::Reals;
 use super::recorder::FeatureRecorder;
+use super::table::Values;
 use crate::record::{Buffer, Recorder};
 use crate::workload::ReadViews;
 use half::{bf16, f16};
@@ -41,26 +42,19 @@ impl ResultBuffer {
 }
 
 impl ResultColumn {
-    pub(super) fn read(&self, views: &ReadViews<'_>) -> Column {
+    /// The column's values of all rows that the views span.
+    pub(super) fn read(&self, views: &ReadViews<'_>) -> Values {
         match self.buffer {
-            ResultBuffer::Count(buffer) => Column::Count(self.pick(views.get(buffer))),
-            ResultBuffer::Real(buffer) => Column::Real(self.pick(views.get(buffer))),
-            ResultBuffer::F16(buffer) => {
-                Column::Real(self.picked(views.get(buffer)).map(f16::to_f32).collect())
-            }
-            ResultBuffer::Bf16(buffer) => {
-                Column::Real(self.picked(views.get(buffer)).map(bf16::to_f32).collect())
-            }
+            ResultBuffer::Count(buffer) => Values::Count(self.pick(views.get(buffer), |it| it)),
+            ResultBuffer::Real(buffer) => Values::Real(self.pick(views.get(buffer), |it| it)),
+            ResultBuffer::F16(buffer) => Values::Real(self.pick(views.get(buffer), f16::to_f32)),
+            ResultBuffer::Bf16(buffer) => Values::Real(self.pick(views.get(buffer), bf16::to_f32)),
         }
     }
 
-    fn pick<T: Copy>(&self, values: &[T]) -> Vec<T> {
-        self.picked(values).collect()
-    }
-
-    fn picked<T: Copy>(&self, values: &[T]) -> impl Iterator<Item = T> {
-        let own = values.get(self.at..).unwrap_or_default();
-        own.iter().step_by(self.stride).copied()
+    fn pick<T: Copy, U>(&self, values: &[T], of: impl Fn(T) -> U) -> Vec<U> {
+        let rows = values.chunks_exact(self.stride);
+        rows.map(|row| of(row[self.at])).collect()
     }
 }
 
@@ -153,11 +147,7 @@ impl FeatureRecorder<'_> {
         name: &str,
         values: usize,
     ) -> Results<T> {
-        let axis = match table {
-            TableName::Residues => RESIDUES,
-            TableName::Chains => CHAINS,
-            TableName::Structures => STRUCTURES,
-        };
+        let axis = table.axis();
         let narrowed = match table {
             TableName::Residues => T::narrowed(self, name, values),
             TableName::Chains | TableName::Structures => None,

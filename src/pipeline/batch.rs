@@ -43,7 +43,7 @@ impl<W: Workload> Entry<W> {
 pub(crate) struct Batch<W: Workload> {
     pub(crate) entries: Vec<Entry<W>>,
     pub(crate) total: Extent,
-    /// Entries with a location.
+    /// Entries that had a location when the batch was closed.
     pub(crate) items: u32,
     /// Entries that take no room.
     empty_entries: u32,

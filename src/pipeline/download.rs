@@ -6,7 +6,7 @@ use super::slot::{Done, Slot};
 use super::upload::PARALLEL_BYTES_MIN;
 use crate::error::{Context, Result};
 use crate::record::BUFFERS_MAX;
-use crate::workload::{ReadViews, Workload};
+use crate::workload::{BatchItem, Extent, ReadViews, Workload};
 use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -25,6 +25,37 @@ pub(crate) fn unpack<W: Workload, B>(
         .iter()
         .map(|&id| slot.host(id))
         .collect();
+    let parallel = program.downloads.bytes(batch.total) >= PARALLEL_BYTES_MIN;
+    let views = ReadViews::new(&program.downloads, &buffers, Extent::default(), batch.total);
+    let mut located = batch.entries.iter().filter_map(|entry| {
+        let location = entry.location.as_ref().ok()?;
+        Some(BatchItem {
+            item: &entry.item,
+            at: location.at,
+            extent: location.extent,
+        })
+    });
+    let read_batch = || -> Result<Option<Vec<W::Output>>> {
+        let (workload, buffers) = (&program.workload, &program.buffers);
+        let read = workload.read_batch(buffers, &mut located, &views, parallel.then_some(pool));
+        let results = read.transpose()?;
+        if let Some(results) = &results {
+            // `batch.items` counts items whose write failed too.
+            let located = batch.entries.iter().filter(|it| it.location.is_ok());
+            assert_eq!(results.len(), located.count(), "a result for each item");
+        }
+        Ok(results)
+    };
+    let results = program.guarded(read_batch).within(|| "read").transpose();
+    if let Some(results) = results {
+        let mut results = results.map(Vec::into_iter);
+        outputs.extend(batch.entries.iter().map(|entry| {
+            entry.location.as_ref().map_err(Clone::clone)?;
+            let results = results.as_mut().map_err(|error| error.clone())?;
+            Ok(results.next().expect("the number of results was checked"))
+        }));
+        return;
+    }
     let read = |entry: &Entry<W>| -> Result<W::Output> {
         let location = entry.location.clone()?;
         let views = ReadViews::new(&program.downloads, &buffers, location.at, location.extent);
@@ -36,10 +67,10 @@ pub(crate) fn unpack<W: Workload, B>(
             })
             .within(|| "read")
     };
-    if program.downloads.bytes(batch.total) < PARALLEL_BYTES_MIN {
-        outputs.extend(batch.entries.iter().map(read));
-    } else {
+    if parallel {
         let entries = &batch.entries;
         pool.install(|| outputs.par_extend(entries.par_iter().map(read)));
+    } else {
+        outputs.extend(batch.entries.iter().map(read));
     }
 }

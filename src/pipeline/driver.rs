@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-/// The largest number of items that wait for the upload stage in each of its two channels.
-const INTAKE_ITEMS_MAX: usize = 8;
+/// The largest number of items that wait for the upload stage in each of its two channels: enough
+/// that the next batch's items arrive while it fills a slot.
+const INTAKE_ITEMS_MAX: usize = 64;
 
 /// The largest number of urgent items in a row before one other item is taken.
 const URGENT_ITEMS_MAX: usize = 8;

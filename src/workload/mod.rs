@@ -9,6 +9,7 @@ mod views;
 
 use crate::error::Result;
 use crate::record::{DeviceInfo, Recorder};
+use rayon::ThreadPool;
 
 pub use extent::Extent;
 pub(crate) use views::ViewLayout;
@@ -68,6 +69,41 @@ pub trait Workload: Send + Sync + 'static {
         at: Extent,
         views: &ReadViews<'_>,
     ) -> Result<Self::Output>;
+
+    /// Reads the results of all items of a batch at once, one for each item in order, or returns
+    /// `None` without looking at the items, as the default does: then the engine calls
+    /// [`Workload::read`] for each of them.
+    ///
+    /// The parts of a batch's items lie side by side in each buffer, so one copy of a buffer can
+    /// serve all items. `views` span all of them. `pool` is the engine's pool, if the batch is large
+    /// enough that several threads are worth it.
+    ///
+    /// # Errors
+    /// An error or a panic rejects all items of the batch.
+    ///
+    /// # Panics
+    /// The engine rejects the items if their results are more or fewer than they are.
+    fn read_batch(
+        &self,
+        buffers: &Self::Buffers,
+        items: &mut dyn Iterator<Item = BatchItem<'_, Self::Item>>,
+        views: &ReadViews<'_>,
+        pool: Option<&ThreadPool>,
+    ) -> Option<Result<Vec<Self::Output>>> {
+        let _ = (buffers, items, views, pool);
+        None
+    }
+}
+
+/// An item of a batch, and its part of it.
+#[derive(Debug)]
+pub struct BatchItem<'a, T> {
+    /// The item as it was submitted.
+    pub item: &'a T,
+    /// The start of its part along each axis.
+    pub at: Extent,
+    /// The length of its part along each axis.
+    pub extent: Extent,
 }
 
 /// An item with its result.

@@ -134,7 +134,7 @@ impl<'a> WriteViews<'a> {
     }
 }
 
-/// One item's parts of the download buffers.
+/// The download buffers' parts of one item, or of all items of a batch.
 pub struct ReadViews<'a> {
     layout: &'a ViewLayout,
     buffers: &'a [&'a [u8]],

@@ -19,7 +19,11 @@ fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
     let plan = text(&plan);
     assert!(!out.exists());
     assert!(plan.contains("\nhse_a.radius = 12.0\n"), "{plan}");
-    for line in ["slots = 4", "mode = \"graph\"", "Backend cpu", "4 slots: "] {
+    let lines = ["slots = 4", "mode = \"graph\"", "Backend cpu", "4 slots: "];
+    for line in lines
+        .into_iter()
+        .chain(["Rows that wait for the tables: up to "])
+    {
         assert!(plan.contains(line), "{plan}");
     }
     let again = folder.path().join("again.toml");

@@ -23,7 +23,7 @@ fn compute(structures: &[Structure]) -> Vec<FeatureTable> {
 fn column<'a>(name: &str, table: &'a FeatureTable) -> &'a [f32] {
     let decls = config().columns(TableName::Residues);
     let at = decls.iter().position(|decl| decl.name == name).unwrap();
-    match &table.residues[at] {
+    match table.column(TableName::Residues, at) {
         Column::Real(values) => values,
         Column::Count(_) => panic!("{name} is real"),
     }

@@ -52,16 +52,11 @@ impl Computed {
         Computed::new(asking_for(features), structures)
     }
 
-    fn column(&self, structure: usize, table: TableName, name: &str) -> &Column {
+    fn column(&self, structure: usize, table: TableName, name: &str) -> Column<'_> {
         let columns = self.config.columns(table);
         let at = columns.iter().position(|column| column.name == name);
         let at = at.unwrap_or_else(|| panic!("no column {name}"));
-        let results = &self.tables[structure];
-        match table {
-            TableName::Residues => &results.residues[at],
-            TableName::Chains => &results.chains[at],
-            TableName::Structures => &results.structure[at],
-        }
+        self.tables[structure].column(table, at)
     }
 
     fn counts(&self, structure: usize, table: TableName, name: &str) -> &[i32] {
@@ -353,17 +348,14 @@ fn a_far_away_chain_changes_only_what_sums_over_the_model() {
     config.cluster.select = vec!["A".to_owned()];
     let computed = Computed::new(config, &[alone.clone(), with_far]);
     let rows = alone.residues.len();
-    let bits = |column: &Column| -> Vec<u32> {
-        match column {
-            Column::Count(values) => values[..rows].iter().map(|v| *v as u32).collect(),
-            Column::Real(values) => values[..rows].iter().map(|v| v.to_bits()).collect(),
-        }
-    };
     let columns = computed.config.columns(TableName::Residues);
     let mut changed = Vec::new();
-    for (column, values) in columns.iter().zip(&computed.tables[0].residues) {
+    for (column, values) in columns
+        .iter()
+        .zip(computed.tables[0].columns(TableName::Residues))
+    {
         let with_far = computed.column(1, TableName::Residues, &column.name);
-        if bits(values) != bits(with_far) {
+        if tables::bits(values)[..rows] != tables::bits(with_far)[..rows] {
             changed.push(column.name.as_str());
         }
     }

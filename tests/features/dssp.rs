@@ -51,7 +51,7 @@ impl Found {
         let decls = config(DsspVersion::V2).columns(TableName::Residues);
         let column = |name: &str| {
             let at = decls.iter().position(|decl| decl.name == name).unwrap();
-            (decls[at].kind, &table.residues[at])
+            (decls[at].kind, table.column(TableName::Residues, at))
         };
         let text = |name: &str| -> String {
             let (ColumnKind::Text(texts), Column::Count(values)) = column(name) else {

@@ -98,7 +98,7 @@ fn compute(samples: &[(String, Structure)]) -> Vec<FeatureTable> {
 }
 
 /// A column's values as the golden tables write them; empty is null.
-fn texts(kind: ColumnKind, column: &Column, structure: &Structure) -> Vec<String> {
+fn texts(kind: ColumnKind, column: Column<'_>, structure: &Structure) -> Vec<String> {
     let count = |&value: &i32| match kind {
         _ if value == NULL_COUNT => String::new(),
         ColumnKind::Text(texts) => texts[value as usize].to_owned(),
@@ -189,12 +189,7 @@ fn the_samples_match_the_golden_tables() {
         let known: Vec<&str> = names.filter(|name| !UNCHECKED.contains(name)).collect();
         for ((source, structure), features) in samples.iter().zip(&computed) {
             let own = rows.get(source.as_str()).map_or(&[][..], Vec::as_slice);
-            let columns = match table {
-                TableName::Residues => &features.residues,
-                TableName::Chains => &features.chains,
-                TableName::Structures => &features.structure,
-            };
-            for (decl, column) in decls.iter().zip(columns) {
+            for (decl, column) in decls.iter().zip(features.columns(*table)) {
                 if !known.contains(&decl.name.as_str()) {
                     continue;
                 }

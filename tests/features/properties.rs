@@ -4,7 +4,7 @@
 mod chain_order;
 
 use crate::samples::{sample, samples};
-use crate::tables;
+use crate::tables::{self, TABLES, bits};
 use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +14,6 @@ use tapeloop::features::{
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{Channel, MISSING, Structure};
-
-const TABLES: [TableName; 3] = [
-    TableName::Residues,
-    TableName::Chains,
-    TableName::Structures,
-];
 
 /// Columns that name a residue by its `res_index`.
 const PARTNERS: [&str; 4] = ["hb_nho1", "hb_nho2", "hb_ohn1", "hb_ohn2"];
@@ -64,28 +58,16 @@ fn compute<'a>(structures: impl IntoIterator<Item = &'a Structure>) -> Vec<Featu
 }
 
 /// The columns of a table, with what they are.
-fn columns(of: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, &Column)> {
-    let values = match of {
-        TableName::Residues => &table.residues,
-        TableName::Chains => &table.chains,
-        TableName::Structures => &table.structure,
-    };
+fn columns(of: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, Column<'_>)> {
     let decls = config().columns(of);
-    assert_eq!(decls.len(), values.len());
-    decls.into_iter().zip(values).collect()
-}
-
-/// Values as bits, so that nulls are alike and zeros are not.
-fn bits(column: &Column) -> Vec<u32> {
-    match column {
-        Column::Count(values) => values.iter().map(|&value| value as u32).collect(),
-        Column::Real(values) => values.iter().map(|value| value.to_bits()).collect(),
-    }
+    assert_eq!(decls.len(), table.columns(of).len());
+    decls.into_iter().zip(table.columns(of)).collect()
 }
 
 fn assert_same_bits(context: &str, found: &FeatureTable, expected: &FeatureTable) {
     for of in TABLES {
-        for ((decl, found), (_, expected)) in columns(of, found).iter().zip(columns(of, expected)) {
+        let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+        for ((decl, found), (_, expected)) in pairs {
             let at = bits(found)
                 .iter()
                 .zip(bits(expected))
@@ -162,7 +144,7 @@ struct Moved {
 }
 
 impl Moved {
-    fn add(&mut self, decl: &ColumnDecl, found: &Column, expected: &Column) {
+    fn add(&mut self, decl: &ColumnDecl, found: Column<'_>, expected: Column<'_>) {
         let changed = bits(found).into_iter().zip(bits(expected));
         self.any += changed.clone().filter(|(a, b)| a != b).count();
         self.rows += changed.len();

@@ -40,7 +40,7 @@ fn bound(reals: Reals, wide: f64) -> f64 {
 }
 
 /// Checks a column of residues; returns how many of its values are not as in f32.
-fn assert_within(reals: Reals, name: &str, narrow: &Column, wide: &Column) -> usize {
+fn assert_within(reals: Reals, name: &str, narrow: Column<'_>, wide: Column<'_>) -> usize {
     let (Column::Real(narrow), Column::Real(wide)) = (narrow, wide) else {
         assert_eq!(narrow, wide, "{name}");
         return 0;
@@ -81,14 +81,17 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
         let narrow = computed(reals, Fusion::Off, &samples);
         let mut rounded = vec![0; names.len()];
         for (narrow, wide) in narrow.iter().zip(&wide) {
-            assert_eq!(narrow.residues.len(), names.len());
-            let columns = narrow.residues.iter().zip(&wide.residues).zip(&names);
+            let of_residues = [narrow, wide].map(|table| table.columns(TableName::Residues));
+            let [narrow_columns, wide_columns] = of_residues;
+            assert_eq!(narrow_columns.len(), names.len());
+            let columns = narrow_columns.zip(wide_columns).zip(&names);
             for (index, ((narrow, wide), decl)) in columns.enumerate() {
                 rounded[index] += assert_within(reals, &decl.name, narrow, wide);
             }
             // Made of reals in f32, and reals in f32 themselves.
-            assert_eq!(bits(&narrow.chains), bits(&wide.chains));
-            assert_eq!(bits(&narrow.structure), bits(&wide.structure));
+            for of in [TableName::Chains, TableName::Structures] {
+                assert_eq!(bits(narrow, of), bits(wide, of));
+            }
         }
         for (decl, rounded) in names.iter().zip(rounded) {
             assert_eq!(decl.kind.is_real(), rounded > 0, "{} {reals:?}", decl.name);
@@ -96,12 +99,8 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
     }
 }
 
-fn bits(columns: &[Column]) -> Vec<Vec<u32>> {
-    let bits = |column: &Column| match column {
-        Column::Count(values) => values.iter().map(|value| *value as u32).collect(),
-        Column::Real(values) => values.iter().map(|value| value.to_bits()).collect(),
-    };
-    columns.iter().map(bits).collect()
+fn bits(table: &FeatureTable, of: TableName) -> Vec<Vec<u32>> {
+    table.columns(of).map(tables::bits).collect()
 }
 
 #[test]
@@ -114,7 +113,7 @@ fn fused_launches_narrow_the_same() {
         let [off, on] = [Fusion::Off, Fusion::On].map(|fusion| {
             let tables = computed(reals, fusion, &structures).into_iter();
             tables
-                .map(|table| bits(&table.residues))
+                .map(|table| bits(&table, TableName::Residues))
                 .collect::<Vec<_>>()
         });
         assert_eq!(off, on, "{reals:?}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Sasa,
+    Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Sasa, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::record::{Recorder, View};
@@ -80,7 +80,7 @@ fn only(features: &[FeatureName], sasa: Sasa) -> FeatureConfig {
     }
 }
 
-fn real(column: &Column) -> &[f32] {
+fn real(column: Column<'_>) -> &[f32] {
     match column {
         Column::Real(values) => values,
         Column::Count(_) => panic!("a real column"),
@@ -88,7 +88,7 @@ fn real(column: &Column) -> &[f32] {
 }
 
 fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
-    let columns = tables.iter().flat_map(|table| &table.residues);
+    let columns = tables.iter().flat_map(|t| t.columns(TableName::Residues));
     let bits = |column| real(column).iter().map(|value| value.to_bits()).collect();
     columns.map(bits).collect()
 }
@@ -105,7 +105,7 @@ fn assert_matches(s: &Structure, table: &FeatureTable, sasa: &Sasa) {
             [&|_| true, &|class| class.is_side(), &|class| {
                 class.is_polar()
             }];
-        for (column, kind) in table.residues.iter().zip(kinds) {
+        for (column, kind) in table.columns(TableName::Residues).zip(kinds) {
             let of_kind = areas.iter().filter(|(class, _)| kind(*class));
             let expected: f64 = of_kind.map(|(_, area)| area).sum();
             let found = f64::from(real(column)[residue]);
@@ -174,7 +174,7 @@ fn an_atom_buries_no_point_of_its_own_and_of_two_at_one_place_the_first_shows() 
         slice::from_ref(&s),
     );
     assert_matches(&s, &alone[0], &Sasa::default());
-    assert!(real(&alone[0].residues[0])[1] > 300.0);
+    assert!(real(alone[0].column(TableName::Residues, 0))[1] > 300.0);
     // Every atom of the second residue at one place: the first of the largest shows.
     let atoms = atoms_of(&s, 1);
     s.xyz[atoms].fill([0, 90_000, 0]);
@@ -184,7 +184,7 @@ fn an_atom_buries_no_point_of_its_own_and_of_two_at_one_place_the_first_shows() 
     );
     assert_matches(&s, &same[0], &Sasa::default());
     let largest = 4.0 * std::f32::consts::PI * (1.88 + 1.4f32).powi(2);
-    assert!((real(&same[0].residues[0])[1] - largest).abs() < 1e-3);
+    assert!((real(same[0].column(TableName::Residues, 0))[1] - largest).abs() < 1e-3);
 }
 
 #[test]
@@ -195,8 +195,9 @@ fn a_residue_without_atoms_has_no_area() {
     (s.residues[7].c, s.residues[7].cb) = (MISSING, MISSING);
     let features = [FeatureName::Sasa, FeatureName::Rsa];
     let table = &compute(only(&features, Sasa::default()), slice::from_ref(&s))[0];
-    for column in &table.residues[..4] {
-        assert!(real(column)[7].is_nan() && !real(column)[8].is_nan());
+    for index in 0..4 {
+        let column = real(table.column(TableName::Residues, index));
+        assert!(column[7].is_nan() && !column[8].is_nan());
     }
 }
 
@@ -249,7 +250,12 @@ fn many_more_neighbours_than_any_protein_has_are_all_looked_at() {
         slice::from_ref(&s),
     );
     assert_matches(&s, &tables[0], &sasa);
-    assert!(real(&tables[0].residues[0]).iter().sum::<f32>() > 0.0);
+    assert!(
+        real(tables[0].column(TableName::Residues, 0))
+            .iter()
+            .sum::<f32>()
+            > 0.0
+    );
 }
 
 /// Theoretical maxima of Tien et al. 2013, in the order of this alphabet.
@@ -303,7 +309,8 @@ fn relative_areas_and_their_means_match_the_definition() {
         off < 1e-6 * expected.abs().max(1.0) || found.is_nan() && expected.is_nan()
     };
     for (s, table) in structures.iter().zip(&tables) {
-        let [sasa, .., rsa, mean] = &table.residues[..] else {
+        let columns: Vec<_> = table.columns(TableName::Residues).map(real).collect();
+        let [sasa, _, _, rsa, mean] = columns[..] else {
             panic!("five columns")
         };
         let relative = |index: usize| {
@@ -311,7 +318,7 @@ fn relative_areas_and_their_means_match_the_definition() {
             let place = LETTERS.iter().position(|letter| *letter == residue.aa);
             let max = place.map_or(f64::NAN, |place| AREA_MAX[place]);
             let standard = &residue.comp_id != b"SEP     ";
-            f64::from(real(sasa)[index]) / if standard { max } else { f64::NAN }
+            f64::from(sasa[index]) / if standard { max } else { f64::NAN }
         };
         for chain in 0..3 {
             let of_chain = |index: &usize| s.residues[*index].chain == chain;
@@ -319,14 +326,10 @@ fn relative_areas_and_their_means_match_the_definition() {
             let values: Vec<f64> = members.iter().map(|&index| relative(index)).collect();
             let windows = padded(&values);
             for (&index, window) in members.iter().zip(windows.windows(25)) {
-                assert!(close(real(rsa)[index], relative(index)));
+                assert!(close(rsa[index], relative(index)));
                 let there: Vec<f64> = window.iter().copied().filter(|x| !x.is_nan()).collect();
                 let expected = there.iter().sum::<f64>() / there.len() as f64;
-                assert!(
-                    close(real(mean)[index], expected),
-                    "{} {expected}",
-                    real(mean)[index]
-                );
+                assert!(close(mean[index], expected), "{} {expected}", mean[index]);
             }
         }
     }

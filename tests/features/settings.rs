@@ -112,7 +112,7 @@ fn rg(points: &[[i32; 3]]) -> f64 {
     (squares.sum::<f64>() / n).sqrt() / 1000.0
 }
 
-fn assert_column_close(name: &str, found: &Column, expected: &[f64]) {
+fn assert_column_close(name: &str, found: Column<'_>, expected: &[f64]) {
     match found {
         Column::Real(found) => assert_close(name, found, expected, 1e-5),
         Column::Count(_) => panic!("{name} is real"),
@@ -120,34 +120,36 @@ fn assert_column_close(name: &str, found: &Column, expected: &[f64]) {
 }
 
 /// A column of the residues, with all features.
-fn of_residues<'a>(table: &'a FeatureTable, name: &str) -> &'a Column {
+fn of_residues<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
     let columns = FeatureConfig::default().columns(TableName::Residues);
     let at = columns.iter().position(|column| column.name == name);
-    &table.residues[at.unwrap()]
+    table.column(TableName::Residues, at.unwrap())
 }
 
 /// A column of the structures, with all features.
-fn of_structure<'a>(table: &'a FeatureTable, name: &str) -> &'a Column {
+fn of_structure<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
     let columns = FeatureConfig::default().columns(TableName::Structures);
     let at = columns.iter().position(|column| column.name == name);
-    &table.structure[at.unwrap()]
+    table.column(TableName::Structures, at.unwrap())
 }
 
 fn assert_matches(s: &Structure, table: &FeatureTable) {
     let ca = c_alphas(s);
     let cb = c_betas(s);
     for angstrom in [8, 10, 12] {
-        let expected = Column::Count(contact_numbers(&ca, 1000 * angstrom));
-        assert_eq!(of_residues(table, &format!("cn_ca_{angstrom}")), &expected);
+        let expected = contact_numbers(&ca, 1000 * angstrom);
+        let found = of_residues(table, &format!("cn_ca_{angstrom}"));
+        assert_eq!(found, Column::Count(&expected));
     }
     for angstrom in [8, 10] {
-        let expected = Column::Count(contact_numbers(&cb, 1000 * angstrom));
-        assert_eq!(of_residues(table, &format!("cn_cb_{angstrom}")), &expected);
+        let expected = contact_numbers(&cb, 1000 * angstrom);
+        let found = of_residues(table, &format!("cn_cb_{angstrom}"));
+        assert_eq!(found, Column::Count(&expected));
     }
     assert_column_close("wcn", of_residues(table, "wcn"), &wcn(s).0);
-    let (up, down) = half_spheres(s, 12_000).into_iter().unzip();
-    assert_eq!(of_residues(table, "hse_a_up"), &Column::Count(up));
-    assert_eq!(of_residues(table, "hse_a_down"), &Column::Count(down));
+    let (up, down): (Vec<i32>, Vec<i32>) = half_spheres(s, 12_000).into_iter().unzip();
+    assert_eq!(of_residues(table, "hse_a_up"), Column::Count(&up));
+    assert_eq!(of_residues(table, "hse_a_down"), Column::Count(&down));
     assert_column_close("b_z", of_residues(table, "b_z"), &b_z(s));
     assert_column_close("rg", of_structure(table, "rg"), &[rg(&s.xyz)]);
     let ca: Vec<_> = ca.into_iter().flatten().collect();
@@ -182,15 +184,11 @@ fn compute_with(
 
 /// Tables compare by bits, so that null is equal to null.
 fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
-    let column = |column: &Column| match column {
-        Column::Count(values) => values.iter().map(|value| *value as u32).collect(),
-        Column::Real(values) => values.iter().map(|value| value.to_bits()).collect(),
-    };
-    tables
+    let of = [TableName::Residues, TableName::Structures];
+    let columns = tables
         .iter()
-        .flat_map(|t| t.residues.iter().chain(&t.structure))
-        .map(column)
-        .collect()
+        .flat_map(|table| of.into_iter().flat_map(|of| table.columns(of)));
+    columns.map(tables::bits).collect()
 }
 
 #[test]
@@ -274,11 +272,8 @@ fn a_translation_on_the_lattice_changes_nothing() {
         compute(&translated, &config, 1),
     );
     let residues = |tables: &[FeatureTable]| -> Vec<_> {
-        let strip = |t: &FeatureTable| FeatureTable {
-            structure: Vec::new(),
-            ..t.clone()
-        };
-        bits(&tables.iter().map(strip).collect::<Vec<_>>())
+        let columns = tables.iter().flat_map(|t| t.columns(TableName::Residues));
+        columns.map(tables::bits).collect()
     };
     // Built C-betas are rounded after the translation, so those columns may flip.
     let columns = FeatureConfig::default().columns(TableName::Residues);

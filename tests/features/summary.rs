@@ -24,14 +24,10 @@ fn compute(structures: &[Structure]) -> Vec<FeatureTable> {
     tables::compute(config(), structures)
 }
 
-fn column<'a>(of: TableName, name: &str, table: &'a FeatureTable) -> &'a Column {
+fn column<'a>(of: TableName, name: &str, table: &'a FeatureTable) -> Column<'a> {
     let decls = config().columns(of);
     let at = decls.iter().position(|decl| decl.name == name).unwrap();
-    match of {
-        TableName::Residues => &table.residues[at],
-        TableName::Chains => &table.chains[at],
-        TableName::Structures => &table.structure[at],
-    }
+    table.column(of, at)
 }
 
 fn reals(of: TableName, name: &str, table: &FeatureTable) -> Vec<Option<f64>> {

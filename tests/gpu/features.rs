@@ -5,7 +5,7 @@
 
 use crate::gpu;
 use crate::made_up::structure;
-use crate::tables;
+use crate::tables::{self, TABLES, bits};
 use half::{bf16, f16};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
-    TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};
@@ -68,20 +67,12 @@ fn features() -> FeatureConfig {
 }
 
 /// Every column of every table, with its name.
-fn columns<'a>(features: &FeatureConfig, tables: &'a [FeatureTable]) -> Vec<(String, &'a Column)> {
-    let names: Vec<String> = [
-        TableName::Residues,
-        TableName::Chains,
-        TableName::Structures,
-    ]
-    .into_iter()
-    .flat_map(|table| features.columns(table))
-    .map(|column| column.name)
-    .collect();
+fn columns<'a>(features: &FeatureConfig, tables: &'a [FeatureTable]) -> Vec<(String, Column<'a>)> {
+    let decls = TABLES.into_iter().flat_map(|of| features.columns(of));
+    let names: Vec<String> = decls.map(|column| column.name).collect();
     let columns = tables
         .iter()
-        .flat_map(|table| [&table.residues, &table.chains, &table.structure])
-        .flatten();
+        .flat_map(|table| TABLES.into_iter().flat_map(|of| table.columns(of)));
     names.iter().cloned().cycle().zip(columns).collect()
 }
 
@@ -90,13 +81,6 @@ fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
     assert_eq!(found.len(), expected.len(), "{of}");
     for ((name, found), (_, expected)) in found.into_iter().zip(expected) {
         assert_eq!(bits(found), bits(expected), "{name}, {of}");
-    }
-}
-
-fn bits(column: &Column) -> Vec<u32> {
-    match column {
-        Column::Count(values) => values.iter().map(|value| *value as u32).collect(),
-        Column::Real(values) => values.iter().map(|value| value.to_bits()).collect(),
     }
 }
 

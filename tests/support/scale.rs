@@ -13,7 +13,7 @@ pub(crate) struct Scale {
 
 pub(crate) struct Buffers {
     x: Buffer<f32>,
-    y: Buffer<f32>,
+    pub(crate) y: Buffer<f32>,
     starts: Buffer<u32>,
 }
 

@@ -199,7 +199,7 @@ impl Painter {
             let tracks: Vec<Track> = self
                 .columns
                 .iter()
-                .zip(&table.residues)
+                .zip(table.columns(TableName::Residues))
                 .map(|(decl, column)| Track::new(decl, column, structure))
                 .collect();
             // `1abc.pdb` and `1abc.cif` have the same stem.
@@ -221,7 +221,7 @@ impl Painter {
             let at = self.columns.iter().position(|column| column.name == *name);
             let at = at.expect("the column is one of the computed ones");
             let values = |(structure, table): (Structure, FeatureTable)| Model {
-                values: values::numbers(&table.residues[at]),
+                values: values::numbers(table.column(TableName::Residues, at)),
                 structure,
             };
             let models: Vec<Model> = models.into_iter().map(values).collect();

@@ -50,7 +50,7 @@ pub(super) struct Track {
 }
 
 impl Track {
-    pub(super) fn new(decl: &ColumnDecl, column: &Column, structure: &Structure) -> Self {
+    pub(super) fn new(decl: &ColumnDecl, column: Column<'_>, structure: &Structure) -> Self {
         let words = match decl.kind {
             ColumnKind::Chain => {
                 let chains = structure.chains.iter();

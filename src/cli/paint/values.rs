@@ -4,7 +4,7 @@ use crate::features::{Column, ColumnKind, NULL_COUNT};
 use crate::structure::Format;
 
 /// A column's values as numbers: flags are 0 and 1, words and chains their index.
-pub(super) fn numbers(column: &Column) -> Vec<Option<f64>> {
+pub(super) fn numbers(column: Column<'_>) -> Vec<Option<f64>> {
     match column {
         Column::Count(values) => values
             .iter()
@@ -154,9 +154,9 @@ mod tests {
     fn the_range_ignores_nulls() {
         assert_eq!(range([None, Some(2.0), Some(-1.0)]), Some((-1.0, 2.0)));
         assert_eq!(range([None]), None);
-        let count = Column::Count(vec![3, NULL_COUNT]);
-        assert_eq!(numbers(&count), [Some(3.0), None]);
-        let real = Column::Real(vec![f32::NAN, 0.5]);
-        assert_eq!(numbers(&real), [None, Some(0.5)]);
+        let count = Column::Count(&[3, NULL_COUNT]);
+        assert_eq!(numbers(count), [Some(3.0), None]);
+        let real = Column::Real(&[f32::NAN, 0.5]);
+        assert_eq!(numbers(real), [None, Some(0.5)]);
     }
 }

@@ -1,95 +1,91 @@
-//! Builds a column: where its values come from, and the rows so far.
+//! Makes the Arrow array of a column from the rows of a row group.
 
+use super::dictionary::Dictionary;
 use super::schema::{ColumnSpec, Kind};
-use super::statistics::{ColumnStatistics, ValueStatistics};
-use super::structure_rows::StructureRows;
-use crate::features::{
-    Column as Values, ColumnDecl, ColumnKind, FeatureTable, NULL_COUNT, TableName,
-};
-use arrow_array::ArrayRef;
-use arrow_array::builder::{
-    ArrayBuilder, BooleanBuilder, Float16Builder, Float32Builder, Int32Builder,
-    StringDictionaryBuilder,
-};
-use arrow_array::types::Int32Type;
+use super::structure_rows::{RowRange, StructureRows};
+use crate::features::{Column as Values, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Int32Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use half::f16;
-use std::ops::Range;
-
-type TextBuilder = StringDictionaryBuilder<Int32Type>;
+use std::sync::Arc;
 
 /// Returns a value of a structure's row, by the row's index in the structure.
-type OfRow<T> = fn(&StructureRows<'_>, usize) -> T;
-type TextOfRow = for<'a> fn(&'a StructureRows<'_>, usize) -> Option<&'a str>;
+type OfRow<T> = fn(&StructureRows, usize) -> T;
+type TextOfRow = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
+type PaddedOfRow = for<'a> fn(&'a StructureRows, usize) -> &'a [u8; 8];
 
 /// A column of a table.
 pub(super) struct Column {
     pub(super) spec: ColumnSpec,
     source: Source,
-    statistics: ValueStatistics,
     /// The declaration, if the column is a feature's.
-    decl: Option<ColumnDecl>,
+    pub(super) decl: Option<ColumnDecl>,
 }
 
-/// Where the values come from, and the builder that takes them.
+/// Where the values come from.
 enum Source {
-    Text(TextBuilder, TextOfRow),
-    Integer(Int32Builder, OfRow<Option<i32>>),
-    Flag(BooleanBuilder, OfRow<bool>),
-    Feature(FeatureBuilder, FeatureIndex),
+    Text(TextOfRow),
+    Padded(PaddedOfRow),
+    Code(OfRow<u8>, Option<u8>),
+    Integer(OfRow<Option<i32>>),
+    Flag(OfRow<bool>),
+    Feature(FeatureColumn),
 }
 
-/// The index of a column among a table's columns of features.
+/// A feature's column, by its index among those of its table.
 #[derive(Clone, Copy)]
-struct FeatureIndex {
+struct FeatureColumn {
     table: TableName,
     index: usize,
-}
-
-enum FeatureBuilder {
-    Count(Int32Builder),
-    Real(Float32Builder),
-    Half(Float16Builder),
-    Flag(BooleanBuilder),
-    Chain(TextBuilder),
-    Text(TextBuilder, &'static [&'static str]),
+    kind: ColumnKind,
 }
 
 impl Column {
-    /// Strings that repeat.
+    /// Strings. Neighbouring rows with the same string return the same memory.
     pub(super) fn text(name: &str, of: TextOfRow) -> Self {
-        Column::new(name, Kind::Text, Source::Text(TextBuilder::new(), of))
+        Column::new(name, Kind::Text, Source::Text(of))
     }
 
-    /// Small integers that repeat.
-    pub(super) fn count(name: &str, of: OfRow<Option<i32>>) -> Self {
-        Column::new(name, Kind::Count, Source::Integer(Int32Builder::new(), of))
+    /// Names padded with spaces. A blank name is null if the column is nullable, and empty if not.
+    pub(super) fn padded(name: &str, of: PaddedOfRow) -> Self {
+        Column::new(name, Kind::Word, Source::Padded(of))
     }
 
-    /// Integers that mostly grow by one.
-    pub(super) fn index(name: &str, of: OfRow<Option<i32>>) -> Self {
-        Column::new(name, Kind::Index, Source::Integer(Int32Builder::new(), of))
+    /// Codes of one letter. Blank and 0 stand for `blank`, or for null.
+    pub(super) fn code(name: &str, of: OfRow<u8>, blank: Option<u8>) -> Self {
+        let column = Column::new(name, Kind::Word, Source::Code(of, blank));
+        match blank {
+            Some(_) => column,
+            None => column.nullable(),
+        }
+    }
+
+    /// Integers.
+    pub(super) fn integer(name: &str, of: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Integer, Source::Integer(of))
     }
 
     /// True or false.
     pub(super) fn flag(name: &str, of: OfRow<bool>) -> Self {
-        Column::new(name, Kind::Flag, Source::Flag(BooleanBuilder::new(), of))
+        Column::new(name, Kind::Flag, Source::Flag(of))
     }
 
     /// A feature's column, the one at `index` of its table.
     pub(super) fn feature(decl: &ColumnDecl, index: usize) -> Self {
-        let (kind, builder) = match decl.kind {
-            ColumnKind::Count => (Kind::Count, FeatureBuilder::Count(Int32Builder::new())),
-            ColumnKind::Real => (Kind::Real, FeatureBuilder::Real(Float32Builder::new())),
-            ColumnKind::Half => (Kind::Half, FeatureBuilder::Half(Float16Builder::new())),
-            ColumnKind::Flag => (Kind::Flag, FeatureBuilder::Flag(BooleanBuilder::new())),
-            ColumnKind::Chain => (Kind::Text, FeatureBuilder::Chain(TextBuilder::new())),
-            ColumnKind::Text(texts) => {
-                let builder = FeatureBuilder::Text(TextBuilder::new(), texts);
-                (Kind::Text, builder)
-            }
+        let kind = match decl.kind {
+            ColumnKind::Count => Kind::Integer,
+            ColumnKind::Real => Kind::Real,
+            ColumnKind::Half => Kind::Half,
+            ColumnKind::Flag => Kind::Flag,
+            ColumnKind::Chain => Kind::Text,
+            ColumnKind::Text(_) => Kind::Word,
         };
-        let table = decl.table;
-        let source = Source::Feature(builder, FeatureIndex { table, index });
+        let source = Source::Feature(FeatureColumn {
+            table: decl.table,
+            index,
+            kind: decl.kind,
+        });
         Column {
             decl: Some(decl.clone()),
             ..Column::new(&decl.name, kind, source).nullable()
@@ -100,7 +96,6 @@ impl Column {
         Column {
             spec: ColumnSpec::full(name, kind),
             source,
-            statistics: ValueStatistics::default(),
             decl: None,
         }
     }
@@ -111,127 +106,117 @@ impl Column {
         self
     }
 
-    /// Appends some of a structure's rows.
-    pub(super) fn append(&mut self, record: &StructureRows<'_>, rows: Range<usize>) {
-        match &mut self.source {
-            Source::Text(builder, of) => append_texts(builder, rows.map(|row| of(record, row))),
-            Source::Integer(builder, of) => {
-                rows.for_each(|row| builder.append_option(of(record, row)));
+    /// The values of a row group.
+    pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
+        match &self.source {
+            Source::Text(of) => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                keys.extend_texts(rows.clone().map(|row| of(record, row)));
+            }),
+            Source::Padded(of) => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                let names = rows.clone().map(|row| of(record, row));
+                keys.extend_padded(names, self.spec.nullable);
+            }),
+            Source::Code(of, blank) => {
+                Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                    keys.extend_codes(rows.clone().map(|row| of(record, row)), *blank);
+                })
             }
-            Source::Flag(builder, of) => {
-                rows.for_each(|row| builder.append_value(of(record, row)));
+            Source::Integer(of) => {
+                Arc::new(rows_of(group, of).collect::<PrimitiveArray<Int32Type>>())
             }
-            Source::Feature(builder, index) => {
-                let values = index.values(record.features);
-                let of_row = |row| record.value_index(index.table, row);
-                builder.append(values, record, rows.map(of_row));
+            Source::Flag(of) => {
+                let flags: Vec<bool> = rows_of(group, of).collect();
+                Arc::new(BooleanArray::from(flags))
             }
-        }
-    }
-
-    /// Takes the rows that were appended.
-    pub(super) fn take(&mut self) -> ArrayRef {
-        let array = match &mut self.source {
-            Source::Text(builder, _) => ArrayBuilder::finish(builder),
-            Source::Integer(builder, _) => ArrayBuilder::finish(builder),
-            Source::Flag(builder, _) => ArrayBuilder::finish(builder),
-            Source::Feature(builder, _) => builder.take(),
-        };
-        self.statistics.add(&array);
-        array
-    }
-
-    /// The statistics of all rows that were taken.
-    pub(super) fn into_statistics(self, table: &'static str) -> ColumnStatistics {
-        ColumnStatistics {
-            table,
-            name: self.spec.name,
-            values: self.statistics,
-            idle_when: self.decl.map(|decl| decl.idle_when),
+            Source::Feature(column) => column.gather(group),
         }
     }
 }
 
-impl FeatureIndex {
-    fn values(self, features: &FeatureTable) -> &Values {
-        let columns = match self.table {
-            TableName::Residues => &features.residues,
-            TableName::Chains => &features.chains,
-            TableName::Structures => &features.structure,
-        };
-        &columns[self.index]
-    }
-}
-
-impl FeatureBuilder {
-    fn append(
-        &mut self,
-        values: &Values,
-        record: &StructureRows<'_>,
-        rows: impl Iterator<Item = usize>,
-    ) {
-        match (self, values) {
-            (FeatureBuilder::Real(builder), Values::Real(values)) => {
-                let some = |value: f32| (!value.is_nan()).then_some(value);
-                rows.for_each(|row| builder.append_option(some(values[row])));
-            }
-            (FeatureBuilder::Half(builder), Values::Real(values)) => {
+impl FeatureColumn {
+    fn gather(self, group: &[RowRange]) -> ArrayRef {
+        match self.kind {
+            ColumnKind::Count => Arc::new(with_nulls::<Int32Type>(self.counts(group), is_null)),
+            ColumnKind::Real => Arc::new(with_nulls::<Float32Type>(self.reals(group), is_nan)),
+            ColumnKind::Half => {
                 // The values have been rounded to f16 already, so this is exact.
-                let some = |value: f32| (!value.is_nan()).then(|| f16::from_f32(value));
-                rows.for_each(|row| builder.append_option(some(values[row])));
+                let halves = self.reals(group).into_iter().map(f16::from_f32).collect();
+                Arc::new(with_nulls::<Float16Type>(halves, |half| half.is_nan()))
             }
-            (FeatureBuilder::Count(builder), Values::Count(values)) => {
-                rows.for_each(|row| builder.append_option(some(values[row])));
+            ColumnKind::Flag => {
+                let counts = self.counts(group);
+                let flags = BooleanBuffer::collect_bool(counts.len(), |row| counts[row] > 0);
+                Arc::new(BooleanArray::new(flags, nulls(&counts, is_null)))
             }
-            (FeatureBuilder::Flag(builder), Values::Count(values)) => {
-                rows.for_each(|row| builder.append_option(some(values[row]).map(|flag| flag != 0)));
-            }
-            (FeatureBuilder::Chain(builder), Values::Count(values)) => {
-                let chains = &record.structure.chains;
-                let name = |index: i32| &*chains[index as usize].auth_asym_id;
-                append_texts(builder, rows.map(|row| some(values[row]).map(name)));
-            }
-            (FeatureBuilder::Text(builder, texts), Values::Count(values)) => {
-                let text = |index: i32| texts[index as usize];
-                append_texts(builder, rows.map(|row| some(values[row]).map(text)));
-            }
-            _ => unreachable!("a feature's column is of its declared kind"),
+            ColumnKind::Chain => Dictionary::of(group, |keys, range| {
+                let chains = &range.of.structure.chains;
+                let counts = self.counts(std::slice::from_ref(range));
+                keys.extend_indices(&counts, |index| &*chains[index].auth_asym_id);
+            }),
+            ColumnKind::Text(texts) => Dictionary::of(group, |keys, range| {
+                let counts = self.counts(std::slice::from_ref(range));
+                keys.extend_indices(&counts, |index| texts[index]);
+            }),
         }
     }
 
-    fn take(&mut self) -> ArrayRef {
-        match self {
-            FeatureBuilder::Count(builder) => ArrayBuilder::finish(builder),
-            FeatureBuilder::Real(builder) => ArrayBuilder::finish(builder),
-            FeatureBuilder::Half(builder) => ArrayBuilder::finish(builder),
-            FeatureBuilder::Flag(builder) => ArrayBuilder::finish(builder),
-            FeatureBuilder::Chain(builder) | FeatureBuilder::Text(builder, _) => {
-                ArrayBuilder::finish(builder)
+    fn counts(self, group: &[RowRange]) -> Vec<i32> {
+        self.values(group, |values| match values {
+            Values::Count(counts) => counts,
+            Values::Real(_) => unreachable!("the column is declared as counts"),
+        })
+    }
+
+    fn reals(self, group: &[RowRange]) -> Vec<f32> {
+        self.values(group, |values| match values {
+            Values::Real(reals) => reals,
+            Values::Count(_) => unreachable!("the column is declared as reals"),
+        })
+    }
+
+    fn values<T: Copy>(self, group: &[RowRange], typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
+        let mut values = Vec::with_capacity(group.iter().map(|range| range.rows.len()).sum());
+        for RowRange { of: record, rows } in group {
+            let own = typed(record.features.column(self.table, self.index));
+            match self.table {
+                TableName::Residues | TableName::Structures => {
+                    values.extend_from_slice(&own[rows.clone()]);
+                }
+                TableName::Chains => {
+                    let chains = record.chains[rows.clone()].iter();
+                    values.extend(chains.map(|chain| own[chain.index as usize]));
+                }
             }
         }
+        values
     }
 }
 
-/// The count, unless it stands for null.
-fn some(count: i32) -> Option<i32> {
-    (count != NULL_COUNT).then_some(count)
+fn rows_of<'a, T>(group: &'a [RowRange], of: &'a OfRow<T>) -> impl Iterator<Item = T> + 'a {
+    let rows = |range: &'a RowRange| range.rows.clone().map(|row| of(&range.of, row));
+    group.iter().flat_map(rows)
 }
 
-/// Appends texts; equal texts in a row cost one look-up in the dictionary.
-fn append_texts<'a>(builder: &mut TextBuilder, texts: impl Iterator<Item = Option<&'a str>>) {
-    let mut texts = texts.peekable();
-    while let Some(text) = texts.next() {
-        let mut times = 1;
-        while texts.next_if_eq(&text).is_some() {
-            times += 1;
-        }
-        match text {
-            Some(text) => {
-                builder
-                    .append_n(text, times)
-                    .expect("a row group has fewer rows than the dictionary has keys");
-            }
-            None => builder.append_nulls(times),
-        }
-    }
+/// Whether the count stands for null.
+fn is_null(count: &i32) -> bool {
+    *count == NULL_COUNT
+}
+
+fn is_nan(real: &f32) -> bool {
+    real.is_nan()
+}
+
+/// The array of these values; some of them stand for null.
+pub(super) fn with_nulls<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    is_null: impl Fn(&T::Native) -> bool,
+) -> PrimitiveArray<T> {
+    let nulls = nulls(&values, is_null);
+    PrimitiveArray::new(values.into(), nulls)
+}
+
+/// Which values are not null, if any is null.
+fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
+    let valid = BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row]));
+    Some(NullBuffer::new(valid)).filter(|nulls| nulls.null_count() > 0)
 }

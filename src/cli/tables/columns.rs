@@ -8,9 +8,9 @@ use crate::structure::Assembly;
 /// All columns of a table.
 pub(super) fn columns(table: TableName, features: &[ColumnDecl]) -> Vec<Column> {
     let mut columns = vec![
-        Column::text("source", |r, _| Some(r.source)),
-        Column::text("structure", |r, _| Some(r.name)),
-        Column::count("model", |r, _| Some(r.structure.model)),
+        Column::text("source", |r, _| Some(&r.source)),
+        Column::text("structure", |r, _| Some(&r.name)),
+        Column::integer("model", |r, _| Some(r.structure.model)),
     ];
     columns.extend(match table {
         TableName::Residues => of_residues(),
@@ -28,32 +28,27 @@ fn entry_id() -> Column {
 
 fn of_residues() -> Vec<Column> {
     vec![
-        Column::index("res_index", |_, row| Some(row as i32)),
+        Column::integer("res_index", |_, row| Some(row as i32)),
         entry_id(),
         Column::text("auth_asym_id", |r, row| Some(&r.chain_of(row).auth_asym_id)),
-        Column::index("auth_seq_id", |r, row| Some(r.residue(row).auth_seq_id)),
-        Column::text("ins_code", |r, row| code(&r.residue(row).ins_code)).nullable(),
+        Column::integer("auth_seq_id", |r, row| Some(r.residue(row).auth_seq_id)),
+        Column::code("ins_code", |r, row| r.residue(row).ins_code, None),
         Column::text("label_asym_id", |r, row| {
             r.chain_of(row).label_asym_id.as_deref()
         })
         .nullable(),
-        Column::index("label_seq_id", |r, row| r.residue(row).label_seq_id).nullable(),
+        Column::integer("label_seq_id", |r, row| r.residue(row).label_seq_id).nullable(),
         Column::text("entity_id", |r, row| r.chain_of(row).entity_id.as_deref()).nullable(),
-        Column::text("comp_id", |r, row| {
-            Some(padded(&r.residue(row).comp_id).unwrap_or(""))
-        }),
-        Column::text("parent_comp_id", |r, row| {
-            padded(&r.residue(row).parent_comp_id)
-        })
-        .nullable(),
-        Column::text("aa", |r, row| Some(code(&r.residue(row).aa).unwrap_or("X"))),
+        Column::padded("comp_id", |r, row| &r.residue(row).comp_id),
+        Column::padded("parent_comp_id", |r, row| &r.residue(row).parent_comp_id).nullable(),
+        Column::code("aa", |r, row| r.residue(row).aa, Some(b'X')),
         Column::flag("break_before", |r, row| r.residue(row).break_before),
         Column::text("uniprot_acc", |r, row| {
             let uniprot = r.residue(row).uniprot?;
             Some(&r.structure.uniprot[uniprot.accession as usize])
         })
         .nullable(),
-        Column::index("uniprot_pos", |r, row| {
+        Column::integer("uniprot_pos", |r, row| {
             Some(r.residue(row).uniprot?.position)
         })
         .nullable(),
@@ -71,8 +66,8 @@ fn of_chains() -> Vec<Column> {
         })
         .nullable(),
         Column::text("entity_id", |r, row| r.chain(row).entity_id.as_deref()).nullable(),
-        Column::count("residues", |r, row| Some(r.chains[row].residues as i32)),
-        Column::count("breaks", |r, row| Some(r.chains[row].breaks as i32)),
+        Column::integer("residues", |r, row| Some(r.chains[row].residues as i32)),
+        Column::integer("breaks", |r, row| Some(r.chains[row].breaks as i32)),
     ]
 }
 
@@ -83,24 +78,12 @@ fn of_structures() -> Vec<Column> {
             let is = |(_, assembly): &&(_, Assembly)| *assembly == r.structure.assembly;
             ASSEMBLIES.iter().find(is).map(|(name, _)| *name)
         }),
-        Column::count("residues", |r, _| Some(r.structure.residues.len() as i32)),
-        Column::count("atoms", |r, _| Some(r.structure.xyz.len() as i32)),
-        Column::count("chains", |r, _| Some(r.chains.len() as i32)),
-        Column::count("breaks", |r, _| Some(r.breaks() as i32)),
-        Column::count("rounded_atoms", |r, _| {
+        Column::integer("residues", |r, _| Some(r.structure.residues.len() as i32)),
+        Column::integer("atoms", |r, _| Some(r.atoms as i32)),
+        Column::integer("chains", |r, _| Some(r.chains.len() as i32)),
+        Column::integer("breaks", |r, _| Some(r.breaks() as i32)),
+        Column::integer("rounded_atoms", |r, _| {
             Some(r.structure.rounded_atoms as i32)
         }),
     ]
-}
-
-/// The text of a space-padded field, `None` where it is blank.
-fn padded(field: &[u8; 8]) -> Option<&str> {
-    let text = std::str::from_utf8(field).unwrap_or("?").trim_ascii_end();
-    (!text.is_empty()).then_some(text)
-}
-
-/// The text of a one-byte code, `None` for 0 and blank.
-fn code(byte: &u8) -> Option<&str> {
-    let shown = !matches!(byte, 0 | b' ');
-    shown.then(|| std::str::from_utf8(std::slice::from_ref(byte)).unwrap_or("?"))
 }

@@ -6,22 +6,26 @@
 
 mod column;
 mod columns;
+mod dictionary;
 mod part_file;
+mod row_group;
 mod schema;
 mod statistics;
 mod structure_rows;
 
 use crate::error::Result;
 use crate::features::{ColumnDecl, TableName};
+use crate::structure::Residue;
 use column::Column;
 use parquet::file::properties::WriterProperties;
 use part_file::{CompletePart, PartFile};
 use rayon::ThreadPool;
-use schema::ColumnSpec;
+use row_group::RowGroup;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::TableSettings;
+use statistics::ValueStatistics;
 pub(super) use statistics::{ColumnStatistics, warnings};
 pub(crate) use structure_rows::StructureRows;
 
@@ -54,6 +58,14 @@ pub(super) fn part_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
     let is_number = digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok())?
+}
+
+/// About the most bytes that rows take while they wait for their row groups to be written: those of
+/// the residues, in the row group that is being filled and in those being encoded. `columns` is the
+/// number of their feature columns.
+pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
+    let row = columns * size_of::<f32>() + size_of::<Residue>();
+    (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
 }
 
 /// All tables. Dropping them before [`Tables::finish`] removes the open parts.
@@ -118,9 +130,19 @@ impl Tables {
     ///
     /// # Panics
     /// If `advance` was not called for its ordinal.
-    pub(crate) fn append(&mut self, record: &StructureRows<'_>) -> Result<()> {
-        let mut tables = self.tables.iter_mut();
-        tables.try_for_each(|table| table.append(record, &self.pool))
+    pub(crate) fn append(&mut self, record: StructureRows) -> Result<()> {
+        let record = Arc::new(record);
+        let mut is_flushed = false;
+        for table in &mut self.tables {
+            is_flushed |= table.append(&record, &self.pool)?;
+        }
+        if is_flushed {
+            // A row group of residues keeps few structures, one of structures would keep all.
+            for table in &mut self.tables {
+                table.group.gather(&table.columns);
+            }
+        }
+        Ok(())
     }
 
     /// Number of parts that every table has finished.
@@ -151,10 +173,7 @@ impl Tables {
         }
         self.finish_part()?;
         let tables = TABLES.into_iter().zip(self.tables);
-        let columns = tables.flat_map(|((_, name), table)| {
-            let columns = table.columns.into_iter();
-            columns.map(move |column| column.into_statistics(name))
-        });
+        let columns = tables.flat_map(|((_, name), table)| table.into_statistics(name));
         Ok((self.parts_done, columns.collect()))
     }
 }
@@ -163,14 +182,16 @@ impl Tables {
 struct Table {
     name: TableName,
     folder: PathBuf,
-    columns: Vec<Column>,
-    specs: Vec<ColumnSpec>,
+    columns: Arc<[Column]>,
+    /// The statistics of each column in all finished parts.
+    statistics: Vec<ValueStatistics>,
     properties: Arc<WriterProperties>,
     rows_per_group: usize,
-    rows_gathered: usize,
     group_text_bytes_max: usize,
-    /// Upper bound of the bytes of text in the gathered rows.
-    text_bytes_gathered: usize,
+    /// The next row group.
+    group: RowGroup,
+    /// Upper bound of the bytes of text in its rows.
+    group_text_bytes: usize,
     part: Option<PartFile>,
 }
 
@@ -182,75 +203,88 @@ impl Table {
         settings: TableSettings,
         metadata: &[(&'static str, String)],
     ) -> Self {
-        let specs: Vec<ColumnSpec> = columns.iter().map(|column| column.spec.clone()).collect();
-        let properties = schema::properties(&specs, settings.compression_level, metadata);
+        let specs = columns.iter().map(|column| &column.spec);
+        let properties = schema::properties(specs, settings.compression_level, metadata);
         Table {
             name,
             folder,
-            columns,
-            specs,
+            statistics: vec![ValueStatistics::default(); columns.len()],
+            columns: columns.into(),
             properties: Arc::new(properties),
             rows_per_group: settings.rows_per_group,
-            rows_gathered: 0,
             group_text_bytes_max: GROUP_TEXT_BYTES_MAX,
-            text_bytes_gathered: 0,
+            group: RowGroup::default(),
+            group_text_bytes: 0,
             part: None,
         }
     }
 
     fn start_part(&mut self, part: u64) -> Result<()> {
         let path = self.folder.join(part_name(part));
-        let properties = Arc::clone(&self.properties);
-        self.part = Some(PartFile::create(path, &self.specs, properties)?);
+        let (columns, properties) = (Arc::clone(&self.columns), Arc::clone(&self.properties));
+        self.part = Some(PartFile::create(path, columns, properties)?);
         Ok(())
     }
 
-    fn append(&mut self, record: &StructureRows<'_>, pool: &ThreadPool) -> Result<()> {
+    /// Appends a structure, and returns whether a row group ended.
+    fn append(&mut self, record: &Arc<StructureRows>, pool: &ThreadPool) -> Result<bool> {
+        let mut is_flushed = false;
         let count = record.row_count(self.name);
         let mut start = 0;
         let text = record.text_bytes_max(self.name);
         // A structure may span row groups, which end by rows and text alone.
         while start < count {
-            let room = self.rows_per_group - self.rows_gathered;
+            let room = self.rows_per_group - self.group.rows();
             let text_room = self
                 .group_text_bytes_max
-                .saturating_sub(self.text_bytes_gathered);
+                .saturating_sub(self.group_text_bytes);
             let text_rows = text_room.saturating_sub(text.once) / text.each_row.max(1);
-            if text_rows == 0 && self.rows_gathered > 0 {
+            if text_rows == 0 && self.group.rows() > 0 {
                 self.flush(pool)?;
+                is_flushed = true;
                 continue;
             }
             // A row group has one row at least.
             let rows = (count - start).min(room).min(text_rows.max(1));
-            for column in &mut self.columns {
-                column.append(record, start..start + rows);
-            }
-            self.rows_gathered += rows;
-            self.text_bytes_gathered += text.once + rows * text.each_row;
+            self.group.push(record, start..start + rows);
+            self.group_text_bytes += text.once + rows * text.each_row;
             start += rows;
-            if self.rows_gathered == self.rows_per_group {
+            if self.group.rows() == self.rows_per_group {
                 self.flush(pool)?;
+                is_flushed = true;
             }
         }
-        Ok(())
+        Ok(is_flushed)
     }
 
     fn flush(&mut self, pool: &ThreadPool) -> Result<()> {
-        self.rows_gathered = 0;
-        self.text_bytes_gathered = 0;
+        self.group_text_bytes = 0;
         let part = self.part.as_mut().expect("`start_part` comes before rows");
-        let arrays = self.columns.iter_mut().map(Column::take).collect();
-        part.write_group(arrays, pool)
+        part.write_group(std::mem::take(&mut self.group), pool)
     }
 
     fn finish_part(&mut self, pool: &ThreadPool) -> Result<CompletePart> {
-        if self.rows_gathered > 0 {
+        if self.group.rows() > 0 {
             self.flush(pool)?;
         }
-        self.part
-            .take()
-            .expect("`start_part` comes before `finish_part`")
-            .finish()
+        let part = self.part.take();
+        let part = part.expect("`start_part` comes before `finish_part`");
+        let part = part.finish()?;
+        let columns = self.statistics.iter_mut().zip(&part.statistics);
+        columns.for_each(|(statistics, of_part)| statistics.add(of_part.clone()));
+        Ok(part)
+    }
+
+    /// The statistics of each column; `name` is the table's.
+    fn into_statistics(self, name: &'static str) -> Vec<ColumnStatistics> {
+        let columns = self.columns.iter().zip(self.statistics);
+        let named = columns.map(|(column, values)| ColumnStatistics {
+            table: name,
+            name: column.spec.name.clone(),
+            values,
+            idle_when: column.decl.as_ref().map(|decl| decl.idle_when),
+        });
+        named.collect()
     }
 }
 

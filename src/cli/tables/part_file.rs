@@ -2,10 +2,13 @@
 
 use super::super::files::Temporary;
 use super::super::path_text::shown;
-use super::schema::{ColumnSpec, arrow_schema};
+use super::column::Column;
+use super::row_group::RowGroup;
+use super::schema::arrow_schema;
+use super::statistics::ValueStatistics;
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use arrow_array::ArrayRef;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, SchemaRef};
 use crossbeam_channel::{Receiver, bounded};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{
@@ -15,9 +18,14 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::ThreadPool;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The most row groups of a table that are encoded at the same time, beside the one that is being
+/// filled. Each holds its rows until they are encoded; more made no run faster.
+pub(super) const GROUPS_ENCODING_MAX: usize = 2;
 
 /// A file that is being written. Dropping it before [`CompletePart::publish`] removes it.
 pub(super) struct PartFile {
@@ -25,21 +33,30 @@ pub(super) struct PartFile {
     temporary: Temporary,
     schema: SchemaRef,
     writer: SerializedFileWriter<File>,
-    columns: ArrowRowGroupWriterFactory,
+    writers: ArrowRowGroupWriterFactory,
+    columns: Arc<[Column]>,
+    /// The row groups that the pool is encoding, the oldest first.
+    encoding: VecDeque<EncodingGroup>,
     row_groups: usize,
-    pending: Option<EncodingGroup>,
+    statistics: Vec<ValueStatistics>,
 }
 
 /// A complete file, flushed to the disk under its temporary name.
 pub(super) struct CompletePart {
     path: PathBuf,
     temporary: Temporary,
+    /// The statistics of each column.
+    pub(super) statistics: Vec<ValueStatistics>,
 }
 
-/// A row group that the pool is encoding. Column chunks arrive in any order.
+/// A row group that the pool is encoding. Columns arrive in any order.
 struct EncodingGroup {
-    columns: usize,
-    chunks: Receiver<(usize, Result<ArrowColumnChunk>)>,
+    columns: Receiver<(usize, Result<EncodedColumn>)>,
+}
+
+struct EncodedColumn {
+    chunk: ArrowColumnChunk,
+    statistics: ValueStatistics,
 }
 
 fn from_parquet(error: ParquetError) -> Error {
@@ -57,70 +74,84 @@ impl PartFile {
     /// The file cannot be created.
     pub(super) fn create(
         path: PathBuf,
-        columns: &[ColumnSpec],
+        columns: Arc<[Column]>,
         properties: Arc<WriterProperties>,
     ) -> Result<Self> {
         let (temporary, file) = Temporary::fixed(&path)?;
-        let schema = arrow_schema(columns);
+        let schema = arrow_schema(columns.iter().map(|column| &column.spec));
         let parquet_schema = ArrowSchemaConverter::new()
             .convert(&schema)
             .map_err(from_parquet)?;
         let writer = SerializedFileWriter::new(file, parquet_schema.root_schema_ptr(), properties)
             .map_err(from_parquet)
             .within(|| shown(temporary.path()))?;
-        let columns = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
+        let writers = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
         Ok(PartFile {
             path,
             temporary,
             schema,
             writer,
+            writers,
+            statistics: vec![ValueStatistics::default(); columns.len()],
             columns,
+            encoding: VecDeque::new(),
             row_groups: 0,
-            pending: None,
         })
     }
 
-    /// Writes the previous row group to the file, then has the pool encode this one, with a task
-    /// for each column. At most one row group is being encoded.
+    /// Has the pool gather and encode a row group, with a task for each column, and writes the
+    /// earlier row groups that are encoded. If the pool encodes [`GROUPS_ENCODING_MAX`] already, it
+    /// waits for the oldest.
     ///
     /// # Errors
-    /// The previous row group cannot be written.
-    pub(super) fn write_group(&mut self, arrays: Vec<ArrayRef>, pool: &ThreadPool) -> Result<()> {
-        self.write_pending()?;
-        let writers = self
-            .columns
-            .create_column_writers(self.row_groups)
-            .map_err(from_parquet)?;
-        let (sender, chunks) = bounded(arrays.len());
-        self.pending = Some(EncodingGroup {
-            columns: arrays.len(),
-            chunks,
-        });
-        for (index, (writer, array)) in writers.into_iter().zip(arrays).enumerate() {
+    /// An earlier row group cannot be encoded or written.
+    pub(super) fn write_group(&mut self, group: RowGroup, pool: &ThreadPool) -> Result<()> {
+        while self.encoding.len() >= GROUPS_ENCODING_MAX || self.is_oldest_encoded() {
+            self.write_oldest()?;
+        }
+        let index = self.row_groups + self.encoding.len();
+        let writers = self.writers.create_column_writers(index);
+        let writers = writers.map_err(from_parquet)?;
+        let (sender, columns) = bounded(writers.len());
+        self.encoding.push_back(EncodingGroup { columns });
+        let group = Arc::new(group);
+        for (index, writer) in writers.into_iter().enumerate() {
             let (schema, sender) = (Arc::clone(&self.schema), sender.clone());
+            let (columns, group) = (Arc::clone(&self.columns), Arc::clone(&group));
             pool.spawn(move || {
-                let chunk = catch(|| encode(writer, &schema, index, &array));
-                let chunk = chunk.unwrap_or_else(|panic| {
+                let encoded = catch(|| {
+                    let arrays = group.arrays(&columns[index], index);
+                    encode(writer, schema.field(index), arrays)
+                });
+                // The last column's task frees the rows.
+                drop(group);
+                let encoded = encoded.unwrap_or_else(|panic| {
                     let message = format!("encoding panicked: {panic}");
                     Err(Error::new(ErrorKind::Io, message))
                 });
                 // Dropping the part drops the receiver.
-                let _ = sender.send((index, chunk));
+                let _ = sender.send((index, encoded));
             });
         }
         Ok(())
     }
 
-    /// Writes the row group that the pool has encoded, if there is one.
-    fn write_pending(&mut self) -> Result<()> {
-        let Some(pending) = self.pending.take() else {
+    fn is_oldest_encoded(&self) -> bool {
+        let oldest = self.encoding.front();
+        oldest.is_some_and(|group| group.columns.len() == self.columns.len())
+    }
+
+    /// Writes the oldest row group, once the pool has encoded it.
+    fn write_oldest(&mut self) -> Result<()> {
+        let Some(group) = self.encoding.pop_front() else {
             return Ok(());
         };
         let mut chunks: Vec<Option<ArrowColumnChunk>> = Vec::new();
-        chunks.resize_with(pending.columns, || None);
-        for (index, chunk) in pending.chunks {
-            let name = self.schema.field(index).name();
-            chunks[index] = Some(chunk.within(|| format!("column {name}"))?);
+        chunks.resize_with(self.columns.len(), || None);
+        for (index, encoded) in group.columns {
+            let encoded = encoded.within(|| format!("column {}", self.columns[index].spec.name))?;
+            self.statistics[index].add(encoded.statistics);
+            chunks[index] = Some(encoded.chunk);
         }
         let writer = &mut self.writer;
         let write = || -> parquet::errors::Result<()> {
@@ -138,22 +169,29 @@ impl PartFile {
         Ok(())
     }
 
-    /// Writes the last row group and the footer, and flushes the file.
+    /// Writes the last row groups and the footer, and flushes the file.
     ///
     /// # Errors
-    /// It cannot be written, or flushed to the disk.
+    /// It cannot be encoded, written, or flushed to the disk.
     pub(super) fn finish(mut self) -> Result<CompletePart> {
-        self.write_pending()?;
+        while !self.encoding.is_empty() {
+            self.write_oldest()?;
+        }
         let PartFile {
             path,
             temporary,
             writer,
+            statistics,
             ..
         } = self;
         let place = || shown(temporary.path());
         let file = writer.into_inner().map_err(from_parquet).within(place)?;
         file.sync_all().within(place)?;
-        Ok(CompletePart { path, temporary })
+        Ok(CompletePart {
+            path,
+            temporary,
+            statistics,
+        })
     }
 }
 
@@ -163,19 +201,27 @@ impl CompletePart {
     /// # Errors
     /// It cannot be renamed.
     pub(super) fn publish(self) -> Result<()> {
-        let CompletePart { path, temporary } = self;
+        let CompletePart {
+            path, temporary, ..
+        } = self;
         temporary.rename(&path).within(|| shown(&path))
     }
 }
 
 fn encode(
     mut writer: ArrowColumnWriter,
-    schema: &SchemaRef,
-    index: usize,
-    array: &ArrayRef,
-) -> Result<ArrowColumnChunk> {
-    for leaf in compute_leaves(schema.field(index), array).map_err(from_parquet)? {
-        writer.write(&leaf).map_err(from_parquet)?;
+    field: &Field,
+    arrays: impl Iterator<Item = ArrayRef>,
+) -> Result<EncodedColumn> {
+    let mut statistics = ValueStatistics::default();
+    for array in arrays {
+        for leaf in compute_leaves(field, &array).map_err(from_parquet)? {
+            writer.write(&leaf).map_err(from_parquet)?;
+        }
+        statistics.add(ValueStatistics::of(&array));
     }
-    writer.close().map_err(from_parquet)
+    Ok(EncodedColumn {
+        chunk: writer.close().map_err(from_parquet)?,
+        statistics,
+    })
 }

@@ -3,19 +3,20 @@
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 
 /// What a column holds, which determines its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Strings that repeat: a dictionary.
+    /// Names that repeat: a dictionary.
     Text,
-    /// Integers that mostly grow by one: differences.
-    Index,
-    /// Small integers that repeat: a dictionary.
-    Count,
+    /// Words of a few, such as one-letter codes: a dictionary. Their smallest and largest value would
+    /// let no reader skip rows, so it is not stored.
+    Word,
+    /// Integers: differences, which take fewer bytes than a dictionary.
+    Integer,
     /// Reals that do not repeat: byte stream split, which compresses better.
     Real,
     /// The same with 16 bits.
@@ -44,8 +45,10 @@ impl ColumnSpec {
 
     fn field(&self) -> Field {
         let data_type = match self.kind {
-            Kind::Text => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-            Kind::Index | Kind::Count => DataType::Int32,
+            Kind::Text | Kind::Word => {
+                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+            }
+            Kind::Integer => DataType::Int32,
             Kind::Real => DataType::Float32,
             Kind::Half => DataType::Float16,
             Kind::Flag => DataType::Boolean,
@@ -61,23 +64,26 @@ impl ColumnSpec {
                 .set_column_encoding(path.clone(), encoding)
         };
         match self.kind {
-            Kind::Text | Kind::Count | Kind::Flag => properties,
-            Kind::Index => plain(properties, Encoding::DELTA_BINARY_PACKED),
+            Kind::Text | Kind::Flag => properties,
+            Kind::Word => {
+                properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::None)
+            }
+            Kind::Integer => plain(properties, Encoding::DELTA_BINARY_PACKED),
             Kind::Real | Kind::Half => plain(properties, Encoding::BYTE_STREAM_SPLIT),
         }
     }
 }
 
 /// The Arrow schema of `columns`.
-pub(super) fn arrow_schema(columns: &[ColumnSpec]) -> SchemaRef {
-    let fields: Vec<Field> = columns.iter().map(ColumnSpec::field).collect();
+pub(super) fn arrow_schema<'a>(columns: impl Iterator<Item = &'a ColumnSpec>) -> SchemaRef {
+    let fields: Vec<Field> = columns.map(ColumnSpec::field).collect();
     Arc::new(Schema::new(fields))
 }
 
 /// How a file with `columns` is written. `metadata` becomes the file's key-value metadata. The
 /// name of the writer is fixed, so that the same values give the same bytes.
-pub(super) fn properties(
-    columns: &[ColumnSpec],
+pub(super) fn properties<'a>(
+    columns: impl Iterator<Item = &'a ColumnSpec>,
     compression_level: i32,
     metadata: &[(&'static str, String)],
 ) -> WriterProperties {
@@ -92,7 +98,6 @@ pub(super) fn properties(
         .set_max_row_group_row_count(None)
         .set_key_value_metadata(Some(metadata.iter().map(pair).collect()));
     columns
-        .iter()
         .fold(properties, |properties, column| column.store(properties))
         .build()
 }

@@ -52,10 +52,8 @@ enum Suspect {
 }
 
 impl ValueStatistics {
-    /// Adds the rows of a row group.
-    pub(super) fn add(&mut self, array: &ArrayRef) {
-        self.rows += array.len() as u64;
-        self.nulls += array.null_count() as u64;
+    /// The statistics of a row group.
+    pub(super) fn of(array: &ArrayRef) -> Self {
         let range = match array.data_type() {
             DataType::Int32 => range_of_values::<Int32Type>(array, Value::Integer),
             DataType::Float32 => range_of_values::<Float32Type>(array, Value::Real),
@@ -75,7 +73,18 @@ impl ValueStatistics {
             }
             other => unreachable!("no column is stored as {other}"),
         };
-        self.range = match (self.range.take(), range) {
+        ValueStatistics {
+            rows: array.len() as u64,
+            nulls: array.null_count() as u64,
+            range,
+        }
+    }
+
+    /// Adds the statistics of another row group.
+    pub(super) fn add(&mut self, other: ValueStatistics) {
+        self.rows += other.rows;
+        self.nulls += other.nulls;
+        self.range = match (self.range.take(), other.range) {
             (Some((min, max)), Some((low, high))) => Some((
                 if low < min { low } else { min },
                 if high > max { high } else { max },
@@ -212,7 +221,8 @@ mod tests {
 
     fn statistics(groups: impl IntoIterator<Item = ArrayRef>) -> ValueStatistics {
         let mut statistics = ValueStatistics::default();
-        groups.into_iter().for_each(|array| statistics.add(&array));
+        let groups = groups.into_iter();
+        groups.for_each(|array| statistics.add(ValueStatistics::of(&array)));
         statistics
     }
 

@@ -1,19 +1,29 @@
 //! The rows of one structure in the tables.
 
+use super::super::inputs::structure_name;
 use crate::features::{FeatureTable, TableName};
 use crate::structure::{Chain, Residue, Structure};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// A structure with its features, and what identifies it.
+/// A structure without its atoms, its features, and what identifies it.
 #[derive(Debug)]
-pub(crate) struct StructureRows<'a> {
-    pub(crate) source: &'a str,
+pub(crate) struct StructureRows {
+    pub(super) source: String,
     /// The structure's name.
-    pub(crate) name: &'a str,
-    pub(crate) structure: &'a Structure,
-    pub(crate) features: &'a FeatureTable,
+    pub(super) name: String,
+    /// Its atoms are gone: no table has them, and they take most of its memory.
+    pub(super) structure: Structure,
+    pub(super) atoms: u32,
+    pub(super) features: FeatureTable,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Vec<ChainRow>,
+}
+
+/// Some rows of a structure.
+pub(super) struct RowRange {
+    pub(super) of: Arc<StructureRows>,
+    pub(super) rows: Range<usize>,
 }
 
 /// Upper bounds of the bytes of text in a structure's rows.
@@ -34,20 +44,27 @@ pub(super) struct ChainRow {
     pub(super) breaks: u32,
 }
 
-impl<'a> StructureRows<'a> {
-    /// The rows of a structure, which was read from `source` and is called `name`.
-    pub(crate) fn new(
-        source: &'a str,
-        name: &'a str,
-        structure: &'a Structure,
-        features: &'a FeatureTable,
-    ) -> Self {
+impl StructureRows {
+    /// The rows of a structure, which was read from `source`.
+    pub(crate) fn new(source: String, structure: Structure, features: FeatureTable) -> Self {
+        let atoms = structure.xyz.len() as u32;
+        let structure = Structure {
+            xyz: Vec::new(),
+            element: Vec::new(),
+            class: Vec::new(),
+            b_factor: Vec::new(),
+            atom_start: Vec::new(),
+            loose: Vec::new(),
+            channels: Vec::new(),
+            ..structure
+        };
         StructureRows {
+            name: structure_name(&source).to_owned(),
             source,
-            name,
+            chains: chain_rows(&structure),
             structure,
+            atoms,
             features,
-            chains: chain_rows(structure),
         }
     }
 
@@ -82,25 +99,17 @@ impl<'a> StructureRows<'a> {
         TextBytes { once, each_row }
     }
 
-    /// The index of a row's value in a feature's column.
-    pub(super) fn value_index(&self, table: TableName, row: usize) -> usize {
-        match table {
-            TableName::Residues | TableName::Structures => row,
-            TableName::Chains => self.chains[row].index as usize,
-        }
-    }
-
-    pub(super) fn residue(&self, row: usize) -> &'a Residue {
+    pub(super) fn residue(&self, row: usize) -> &Residue {
         &self.structure.residues[row]
     }
 
     /// The chain of a residue's row.
-    pub(super) fn chain_of(&self, row: usize) -> &'a Chain {
+    pub(super) fn chain_of(&self, row: usize) -> &Chain {
         &self.structure.chains[self.residue(row).chain as usize]
     }
 
     /// The chain of a chain's row.
-    pub(super) fn chain(&self, row: usize) -> &'a Chain {
+    pub(super) fn chain(&self, row: usize) -> &Chain {
         &self.structure.chains[self.chains[row].index as usize]
     }
 
@@ -109,7 +118,6 @@ impl<'a> StructureRows<'a> {
         self.chains.iter().map(|chain| chain.breaks).sum()
     }
 }
-
 fn chain_rows(structure: &Structure) -> Vec<ChainRow> {
     let new = |index| ChainRow {
         index,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::features::{Column, ColumnKind, FeatureTable, NULL_COUNT, Tolerance};
+use crate::features::{ColumnKind, FeatureTable, NULL_COUNT, SharedColumns, Tolerance, Values};
 use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
@@ -100,18 +100,17 @@ fn features(rows: usize) -> FeatureTable {
     let count = |row| if row == 0 { NULL_COUNT } else { row as i32 };
     let real = |row| if row == 1 { f32::NAN } else { row as f32 };
     let bit = |row| if row == 2 { NULL_COUNT } else { row as i32 % 2 };
-    let bits = || Column::Count((0..rows).map(bit).collect());
-    FeatureTable {
-        residues: vec![
-            Column::Count((0..rows).map(count).collect()),
-            Column::Real((0..rows).map(real).collect()),
-            bits(),
-            bits(),
-            bits(),
-        ],
-        chains: vec![Column::Real(vec![0.5, 1.5, 2.5])],
-        structure: vec![Column::Real(vec![3.5])],
-    }
+    let bits = || Values::Count((0..rows).map(bit).collect());
+    let residues = vec![
+        Values::Count((0..rows).map(count).collect()),
+        Values::Real((0..rows).map(real).collect()),
+        bits(),
+        bits(),
+        bits(),
+    ];
+    let chains = vec![Values::Real(vec![0.5, 1.5, 2.5])];
+    let structure = vec![Values::Real(vec![3.5])];
+    FeatureTable::alone(SharedColumns([residues, chains, structure]))
 }
 
 /// [`write_all`], without the statistics.
@@ -145,10 +144,9 @@ fn write_all(
     for (&length, ordinal) in lengths.iter().zip(0..) {
         let structure = structure(length);
         tables.advance(ordinal).unwrap();
-        let (source, name) = (format!("in/{ordinal}.pdb"), ordinal.to_string());
         let features = features(structure.residues.len());
-        let record = StructureRows::new(&source, &name, &structure, &features);
-        tables.append(&record).unwrap();
+        let record = StructureRows::new(format!("in/{ordinal}.pdb"), structure, features);
+        tables.append(record).unwrap();
     }
     let (parts, columns) = tables.finish().unwrap();
     (folder, parts, columns)
@@ -318,10 +316,10 @@ fn no_input_gives_one_part_without_rows_and_a_dropped_part_gives_nothing() {
     assert_eq!(open(&path).metadata().file_metadata().num_rows(), 0);
 
     let folder = tempfile::tempdir().unwrap();
-    let columns = [ColumnSpec::full("x", schema::Kind::Count)];
-    let properties = schema::properties(&columns, 1, &[]);
+    let columns: Arc<[Column]> = Arc::new([Column::integer("x", |_, _| None)]);
+    let properties = schema::properties(columns.iter().map(|column| &column.spec), 1, &[]);
     let path = folder.path().join(part_name(0));
-    drop(PartFile::create(path, &columns, Arc::new(properties)).unwrap());
+    drop(PartFile::create(path, columns, Arc::new(properties)).unwrap());
     assert!(names(folder.path()).is_empty());
 }
 
@@ -344,9 +342,9 @@ fn a_row_group_ends_before_its_text_exceeds_the_offsets() {
         structure.chains[0].auth_asym_id = format!("{number}{}", "x".repeat(900)).into();
         rows += structure.residues.len();
         let features = features(structure.residues.len());
-        let record = StructureRows::new("in", "name", &structure, &features);
+        let record = StructureRows::new("in".into(), structure, features);
         assert!(record.text_bytes_max(TableName::Residues).each_row > 1800);
-        tables.append(&record).unwrap();
+        tables.append(record).unwrap();
     }
     // More than the limit in one row: a row group of its own.
     let mut large = structure(1);
@@ -354,7 +352,7 @@ fn a_row_group_ends_before_its_text_exceeds_the_offsets() {
     rows += large.residues.len();
     let features = features(large.residues.len());
     tables
-        .append(&StructureRows::new("in", "name", &large, &features))
+        .append(StructureRows::new("in".into(), large, features))
         .unwrap();
     tables.finish().unwrap();
     let part = open(&folder.path().join("residues/part-00000.parquet"));

@@ -1,6 +1,8 @@
-//! Batches that fail and leave the engine running.
+//! Batches that fail, or whose results cannot be read, and leave the engine running.
 
 use super::*;
+use crate::scale::{Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled};
+use tapeloop::workload::BatchItem;
 
 #[test]
 fn a_twin_that_panics_fails_its_batch() {
@@ -151,4 +153,192 @@ fn of_a_thousand_batches_ten_that_lack_memory_for_their_graph_fail() {
     let is_expected = |error: &Error| error.kind() == ErrorKind::OutOfMemory;
     let failed = thousand(&backend, &config, item, is_expected);
     assert!(failed.into_iter().eq((0..10).map(|k| 100 * k + 50)));
+}
+
+/// Scales vectors, and reads the results of a batch at once. The first element of a vector says
+/// what goes wrong there.
+struct WholeBatches(Scale);
+
+const BATCH_FAILS: f32 = -11.0;
+const BATCH_PANICS: f32 = -12.0;
+const NO_RESULT: f32 = -13.0;
+const TWO_RESULTS: f32 = -14.0;
+
+impl Workload for WholeBatches {
+    type Item = Vec<f32>;
+    type Output = (Vec<f32>, u32);
+    type Buffers = <Scale as Workload>::Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        self.0.axes()
+    }
+    fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
+        self.0.extent(item)
+    }
+    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Self::Buffers> {
+        self.0.record(recorder, device)
+    }
+    fn write(
+        &self,
+        buffers: &Self::Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        self.0.write(buffers, item, at, views)
+    }
+    fn read(
+        &self,
+        _: &Self::Buffers,
+        _: &Vec<f32>,
+        _: Extent,
+        _: &ReadViews<'_>,
+    ) -> Result<Self::Output> {
+        unreachable!("all batches are read whole")
+    }
+    fn read_batch(
+        &self,
+        buffers: &Self::Buffers,
+        items: &mut dyn Iterator<Item = BatchItem<'_, Vec<f32>>>,
+        views: &ReadViews<'_>,
+        pool: Option<&ThreadPool>,
+    ) -> Option<Result<Vec<Self::Output>>> {
+        let all = views.get(buffers.y);
+        assert!(pool.is_some() || all.len() < 50_000, "a pool");
+        let mut outputs = Vec::new();
+        for BatchItem { item, at, extent } in items {
+            match item[0] {
+                BATCH_FAILS => return Some(Err(Error::input("planted"))),
+                BATCH_PANICS => panic!("planted"),
+                NO_RESULT => continue,
+                TWO_RESULTS => outputs.push((Vec::new(), 0)),
+                _ => {}
+            }
+            let (start, length) = (at[0] as usize, extent[0] as usize);
+            outputs.push((all[start..start + length].to_vec(), at[0]));
+        }
+        Some(Ok(outputs))
+    }
+}
+
+/// An engine whose batches have room for `items` vectors of one length, and close when it is
+/// taken.
+fn whole_batches(backend: Arc<dyn Backend>, items: u32, length: u32) -> Engine<WholeBatches> {
+    let batch = Extent::from([items * length, items]);
+    let config = EngineConfig {
+        batch,
+        buckets: vec![batch],
+        batch_wait: Duration::MAX,
+        ..config()
+    };
+    let workload = WholeBatches(Scale::new(2.0));
+    Engine::new(workload, &[backend], pool(), &config).unwrap()
+}
+
+/// Runs the items, checks the results that should be right, and that the other items are rejected
+/// with an error that has the expected text. Returns the places of the results.
+fn check_run(
+    engine: &mut Engine<WholeBatches>,
+    items: &[Vec<f32>],
+    expected: &[std::result::Result<(), &str>],
+) -> Vec<u32> {
+    let mut places = Vec::new();
+    let mut all = items.iter().zip(expected);
+    let mut sink = |done: Completion<WholeBatches>| {
+        let (item, expected) = all.next().expect("a completion for each item");
+        assert!(done.item == *item, "in order");
+        match (done.result, expected) {
+            (Ok((values, at)), Ok(())) => {
+                assert!(values == doubled(item), "the item's own values");
+                places.push(at);
+            }
+            (Err(error), Err(text)) => {
+                assert_eq!(error.scope(), ErrorScope::Item);
+                assert!(error.to_string().contains(text), "{error}, not {text}");
+            }
+            (result, _) => panic!("{expected:?}, not {:?}", result.map(drop)),
+        }
+        Ok(())
+    };
+    engine.run(items.iter().cloned(), &mut sink).unwrap();
+    assert!(all.next().is_none(), "a completion for each item");
+    places
+}
+
+/// A vector with this first element.
+fn starting(first: f32, length: u32) -> Vec<f32> {
+    let mut vector = vec![5.0; length as usize];
+    vector[0] = first;
+    vector
+}
+
+#[test]
+fn a_batch_that_is_read_whole_rejects_its_bad_items_alone() {
+    // One thread reads a small batch, several may read a large one.
+    for length in [3, 20_000] {
+        let mut engine = whole_batches(cpu(), 4, length);
+        let (good, fails) = (Ok(()), Err("write: planted"));
+        // Items without an extent take no room: three batches of four. The last item needs no batch
+        // on the device.
+        let (items, expected): (Vec<_>, Vec<_>) = [
+            (Vec::new(), Err("an empty vector")),
+            (starting(1.0, length), good),
+            (starting(WRITE_FAILS, length), fails),
+            (starting(2.0, 4 * length + 1), Err("a batch holds at most")),
+            (starting(3.0, length), good),
+            (starting(4.0, length), good),
+            (starting(WRITE_PANICS, length), Err("panicked: planted")),
+            (starting(5.0, length), good),
+            (starting(WRITE_FAILS, length), fails),
+            (starting(6.0, length), good),
+            (starting(WRITE_FAILS, length), fails),
+            (starting(WRITE_FAILS, length), fails),
+            (starting(WRITE_FAILS, length), fails),
+            (starting(WRITE_FAILS, length), fails),
+            (Vec::new(), Err("an empty vector")),
+        ]
+        .into_iter()
+        .unzip();
+        let places = check_run(&mut engine, &items, &expected);
+        assert_eq!(places, [0, 2, 3, 1, 3].map(|place| place * length));
+        assert_eq!(engine.counters().batches, 3);
+    }
+}
+
+#[test]
+fn a_whole_batch_that_cannot_be_read_is_rejected_and_no_other() {
+    for (first, text) in [
+        (BATCH_FAILS, "read: planted"),
+        (BATCH_PANICS, "read: the workload panicked: planted"),
+        (NO_RESULT, "a result for each item"),
+        (TWO_RESULTS, "a result for each item"),
+    ] {
+        let mut engine = whole_batches(cpu(), 4, 3);
+        let mut items: Vec<_> = (0..12).map(|n| starting(n as f32, 3)).collect();
+        let mut expected = vec![Ok(()); 12];
+        items[6][0] = first;
+        expected[4..8].fill(Err(text));
+        // Rejected items of the batch keep their own errors.
+        (items[7][0], expected[7]) = (WRITE_FAILS, Err("write: planted"));
+        items.insert(5, Vec::new());
+        expected.insert(5, Err("an empty vector"));
+        let places = check_run(&mut engine, &items, &expected);
+        assert_eq!(places, [0, 3, 6, 9, 0, 3, 6, 9]);
+        assert_eq!(engine.counters().batches, 3);
+    }
+}
+
+#[test]
+fn parts_of_a_batch_that_lost_the_device_are_read_whole() {
+    let mut engine = whole_batches(supervised(Vec::new()), 8, 3);
+    let mut items: Vec<_> = (0..16).map(|n| starting(n as f32, 3)).collect();
+    let mut expected = vec![Ok(()); 16];
+    (items[2][0], expected[2]) = (WRITE_FAILS, Err("write: planted"));
+    (items[5][0], expected[5]) = (TWIN_PANICS, Err("the device was lost twice"));
+    items.insert(4, Vec::new());
+    expected.insert(4, Err("an empty vector"));
+    check_run(&mut engine, &items, &expected);
+    let counters = engine.counters();
+    assert_eq!(counters.items_quarantined, 1);
+    assert!(counters.reruns > 1, "items ran apart: {counters:?}");
 }

@@ -27,28 +27,15 @@ fn a_distance_of_exactly_the_cutoff_is_outside() {
     let inside = [[7999, 0, 0], [4800, 6399, 0], [0, 0, -7999]].map(around);
     let far = [[100_000_000, -100_000_000, 100_000_000]].map(around);
     let config = EngineConfig::new(Features::capacity(64));
-    let near = |structures: &[Structure]| -> Vec<Column> {
-        let tables = compute(structures, &config, 1);
-        tables
-            .into_iter()
-            .map(|table| table.residues[0].clone())
-            .collect()
+    let assert_near = |structures: &[Structure], count: i32| {
+        for table in compute(structures, &config, 1) {
+            let column = table.column(TableName::Residues, 0);
+            assert_eq!(column, Column::Count(&[count, count]));
+        }
     };
-    assert!(
-        near(&at)
-            .iter()
-            .all(|column| *column == Column::Count(vec![0, 0]))
-    );
-    assert!(
-        near(&inside)
-            .iter()
-            .all(|column| *column == Column::Count(vec![1, 1]))
-    );
-    assert!(
-        near(&far)
-            .iter()
-            .all(|column| *column == Column::Count(vec![0, 0]))
-    );
+    assert_near(&at, 0);
+    assert_near(&inside, 1);
+    assert_near(&far, 0);
 }
 
 #[test]
@@ -72,9 +59,11 @@ fn the_largest_cutoff_is_exact_too() {
     let pairs = pairs.map(|p| of_c_alphas(&[[0, 0, 0], p]));
     let config = EngineConfig::new(Features::capacity(64));
     let tables = compute_with(features, &pairs, &config, 1);
-    let counts = tables.iter().map(|table| table.residues[0].clone());
-    let expected = [1, 0, 0, 1].map(|n| Column::Count(vec![n, n]));
-    assert!(counts.eq(expected));
+    assert_eq!(tables.len(), 4);
+    for (table, count) in tables.iter().zip([1, 0, 0, 1]) {
+        let column = table.column(TableName::Residues, 0);
+        assert_eq!(column, Column::Count(&[count, count]));
+    }
 }
 
 #[test]
@@ -144,7 +133,8 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
             .unwrap_err()
             .contains("farther than 100000 A")
     );
-    let Column::Count(cb) = &results[3].as_ref().unwrap().residues[3] else {
+    let torn = results[3].as_ref().unwrap();
+    let Column::Count(cb) = torn.column(TableName::Residues, 3) else {
         panic!("counts")
     };
     assert_eq!(cb[9], NULL_COUNT);
@@ -181,13 +171,13 @@ fn a_structure_of_100000_residues_is_right() {
     };
     let table = &compute_with(chosen, slice::from_ref(&line), &config, 2)[0];
     let neighbours = |i: i32| (i % row).min(2) + (row - 1 - i % row).min(2);
-    assert_eq!(
-        table.residues[0],
-        Column::Count((0..count).map(neighbours).collect())
-    );
-    assert_column_close("rg", &table.structure[0], &[rg(&line.xyz)]);
+    let expected: Vec<i32> = (0..count).map(neighbours).collect();
+    let column = table.column(TableName::Residues, 0);
+    assert_eq!(column, Column::Count(&expected));
+    let found = table.column(TableName::Structures, 0);
+    assert_column_close("rg", found, &[rg(&line.xyz)]);
     // The chains' members are checked at smaller sizes; here that all are there.
-    let Column::Real(z) = &table.residues[1] else {
+    let Column::Real(z) = table.column(TableName::Residues, 1) else {
         panic!("b_z is real")
     };
     assert!(z.iter().all(|z| !z.is_nan()));

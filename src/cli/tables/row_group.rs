@@ -1,0 +1,71 @@
+//! The rows of the next row group, in the order of the table.
+
+use super::column::Column;
+use super::structure_rows::{RowRange, StructureRows};
+use arrow_array::ArrayRef;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most rows of an array, so that it is still in the processor's cache when it is encoded.
+const ARRAY_ROWS_MAX: usize = 1 << 14;
+
+/// A row group.
+#[derive(Default)]
+pub(super) struct RowGroup {
+    slices: Vec<Slice>,
+    rows: usize,
+}
+
+/// Consecutive rows.
+enum Slice {
+    /// As rows of structures, so many in all.
+    Ranges(Vec<RowRange>, usize),
+    /// As an array of each column.
+    Arrays(Vec<ArrayRef>),
+}
+
+impl RowGroup {
+    /// Number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Appends some rows of a structure.
+    pub(super) fn push(&mut self, of: &Arc<StructureRows>, rows: Range<usize>) {
+        self.rows += rows.len();
+        let mut start = rows.start;
+        while start < rows.end {
+            if !matches!(self.slices.last(), Some(Slice::Ranges(_, count)) if *count < ARRAY_ROWS_MAX)
+            {
+                self.slices.push(Slice::Ranges(Vec::new(), 0));
+            }
+            if let Some(Slice::Ranges(ranges, count)) = self.slices.last_mut() {
+                let end = rows.end.min(start + ARRAY_ROWS_MAX - *count);
+                ranges.push(RowRange {
+                    of: Arc::clone(of),
+                    rows: start..end,
+                });
+                *count += end - start;
+                start = end;
+            }
+        }
+    }
+
+    /// Gathers all rows, so that the memory of their structures is free.
+    pub(super) fn gather(&mut self, columns: &[Column]) {
+        for slice in &mut self.slices {
+            if let Slice::Ranges(ranges, _) = slice {
+                let arrays = columns.iter().map(|column| column.gather(ranges));
+                *slice = Slice::Arrays(arrays.collect());
+            }
+        }
+    }
+
+    /// The arrays of a column, which is the one at `index` of the table.
+    pub(super) fn arrays(&self, column: &Column, index: usize) -> impl Iterator<Item = ArrayRef> {
+        self.slices.iter().map(move |slice| match slice {
+            Slice::Ranges(ranges, _) => column.gather(ranges),
+            Slice::Arrays(arrays) => Arc::clone(&arrays[index]),
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! Tables of results: columns that the structures of a batch share, and each structure's rows.
+
+use super::columns::TableName;
+use super::layout::{CHAINS, RESIDUES, STRUCTURES};
+use crate::workload::Extent;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The values of a structure in a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Column<'a> {
+    /// Values of all kinds but reals.
+    Count(&'a [i32]),
+    /// Values of [`ColumnKind::Real`](super::ColumnKind::Real) and
+    /// [`ColumnKind::Half`](super::ColumnKind::Half).
+    Real(&'a [f32]),
+}
+
+/// The features of one structure. The structures of a batch share the memory of their columns,
+/// which is free once the tables of all of them are dropped.
+#[derive(Clone)]
+pub struct FeatureTable {
+    columns: Arc<SharedColumns>,
+    /// The structure's rows of each table.
+    rows: [Range<usize>; 3],
+}
+
+/// The columns of a batch, or of one structure.
+#[derive(Debug, Default)]
+pub(crate) struct SharedColumns(pub(crate) [Vec<Values>; 3]);
+
+/// The values of a column.
+#[derive(Debug)]
+pub(crate) enum Values {
+    Count(Vec<i32>),
+    Real(Vec<f32>),
+}
+
+impl TableName {
+    /// All tables, in the order of [`SharedColumns`].
+    pub(super) const ALL: [TableName; 3] = [
+        TableName::Residues,
+        TableName::Chains,
+        TableName::Structures,
+    ];
+
+    /// The axis that has a unit for each row.
+    pub(super) fn axis(self) -> usize {
+        match self {
+            TableName::Residues => RESIDUES,
+            TableName::Chains => CHAINS,
+            TableName::Structures => STRUCTURES,
+        }
+    }
+}
+
+impl FeatureTable {
+    /// The rows of the structure that spans `extent` from `at` on.
+    pub(crate) fn new(columns: Arc<SharedColumns>, at: Extent, extent: Extent) -> Self {
+        let rows = TableName::ALL.map(|table| {
+            let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
+            start..start + rows
+        });
+        FeatureTable { columns, rows }
+    }
+
+    /// The table whose rows are all rows of the columns.
+    pub(crate) fn alone(columns: SharedColumns) -> Self {
+        let rows = |columns: &Vec<Values>| match columns.first() {
+            Some(Values::Count(values)) => 0..values.len(),
+            Some(Values::Real(values)) => 0..values.len(),
+            None => 0..0,
+        };
+        let rows = columns.0.each_ref().map(rows);
+        let columns = Arc::new(columns);
+        FeatureTable { columns, rows }
+    }
+
+    /// The columns of a table, in their order.
+    pub fn columns(&self, table: TableName) -> impl ExactSizeIterator<Item = Column<'_>> {
+        let columns = 0..self.columns.0[table as usize].len();
+        columns.map(move |index| self.column(table, index))
+    }
+
+    /// The column at `index` of a table.
+    ///
+    /// # Panics
+    /// If the table has fewer columns.
+    pub fn column(&self, table: TableName, index: usize) -> Column<'_> {
+        let rows = self.rows[table as usize].clone();
+        match &self.columns.0[table as usize][index] {
+            Values::Count(values) => Column::Count(&values[rows]),
+            Values::Real(values) => Column::Real(&values[rows]),
+        }
+    }
+}
+
+impl fmt::Debug for FeatureTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = TableName::ALL.map(|table| (table, self.columns(table).collect::<Vec<_>>()));
+        f.debug_map().entries(columns).finish()
+    }
+}
+
+impl PartialEq for FeatureTable {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |table: &TableName| self.columns(*table).eq(other.columns(*table));
+        TableName::ALL.iter().all(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(residues: u32, chains: u32, structures: u32) -> Extent {
+        let mut lengths = [0; 6];
+        lengths[RESIDUES] = residues;
+        lengths[CHAINS] = chains;
+        lengths[STRUCTURES] = structures;
+        Extent::from(lengths)
+    }
+
+    fn alone(residues: Vec<Values>, chains: &[f32], structure: f32) -> FeatureTable {
+        let chains = vec![Values::Real(chains.to_vec())];
+        let structure = vec![Values::Real(vec![structure])];
+        FeatureTable::alone(SharedColumns([residues, chains, structure]))
+    }
+
+    /// The residues of the second structure of the batch.
+    fn residues() -> Vec<Values> {
+        let reals = Values::Real(vec![0.75, 1.0]);
+        vec![Values::Count(vec![3, 4]), reals]
+    }
+
+    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains.
+    fn batch() -> [FeatureTable; 3] {
+        let columns = Arc::new(SharedColumns([
+            vec![
+                Values::Count(vec![0, 1, 2, 3, 4]),
+                Values::Real(vec![0.0, 0.25, 0.5, 0.75, 1.0]),
+            ],
+            vec![Values::Real(vec![10.0, 20.0, 30.0])],
+            vec![Values::Real(vec![100.0, 200.0, 300.0])],
+        ]));
+        let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
+        [
+            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first),
+            FeatureTable::new(Arc::clone(&columns), first, second),
+            FeatureTable::new(columns, extent(5, 3, 2), third),
+        ]
+    }
+
+    #[test]
+    fn a_table_has_its_structures_rows_of_each_column() {
+        let [first, second, third] = batch();
+        let (residues, chains) = (TableName::Residues, TableName::Chains);
+        assert_eq!(first.column(residues, 0), Column::Count(&[0, 1, 2]));
+        let columns = second.columns(residues);
+        assert!(columns.eq([Column::Count(&[3, 4]), Column::Real(&[0.75, 1.0])]));
+        assert_eq!(second.column(chains, 0), Column::Real(&[20.0, 30.0]));
+        let of_structure = second.columns(TableName::Structures);
+        assert!(of_structure.eq([Column::Real(&[200.0])]));
+        assert_eq!(third.columns(residues).len(), 2);
+        assert_eq!(third.column(residues, 1), Column::Real(&[]));
+        assert_eq!(third.column(chains, 0), Column::Real(&[]));
+    }
+
+    #[test]
+    fn tables_are_equal_if_they_have_the_same_rows() {
+        let [first, second, third] = batch();
+        let same = alone(residues(), &[20.0, 30.0], 200.0);
+        assert_eq!(second, same);
+        assert_eq!(second, second.clone());
+        let mut count = residues();
+        count[0] = Values::Count(vec![3, 5]);
+        let mut kind = residues();
+        kind[0] = Values::Real(vec![3.0, 4.0]);
+        let rows = vec![Values::Count(vec![3]), Values::Real(vec![0.75])];
+        let more = residues().into_iter().chain(residues()).collect();
+        let others = [
+            first,
+            third,
+            alone(count, &[20.0, 30.0], 200.0),
+            alone(kind, &[20.0, 30.0], 200.0),
+            alone(rows, &[20.0, 30.0], 200.0),
+            alone(more, &[20.0, 30.0], 200.0),
+            alone(Vec::new(), &[20.0, 30.0], 200.0),
+            alone(residues(), &[20.0, 31.0], 200.0),
+            alone(residues(), &[20.0], 200.0),
+            alone(residues(), &[20.0, 30.0], 201.0),
+        ];
+        for other in others {
+            assert_ne!(second, other);
+            assert_ne!(other, second);
+        }
+    }
+}
