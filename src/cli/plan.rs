@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) config: Config,
     /// Reads files and encodes tables, and computes on the CPU backend.
     pub(super) pool: Arc<ThreadPool>,
-    /// Fills and unpacks batches. Beside a GPU it has threads of its own, so that no batch waits
+    /// Fills and unpacks batches. For a GPU it has threads of its own, so that no batch waits
     /// until files are read; on the CPU backend it is `pool`.
     batch_pool: Arc<ThreadPool>,
     pub(super) selected: Selected,
@@ -143,13 +143,8 @@ impl Plan {
         let device = self.selected.backend.device();
         let memory = self.memory()?;
         let memory_lines = memory.to_string().replace('\n', "\n# ");
-        let tables = [
-            TableName::Residues,
-            TableName::Chains,
-            TableName::Structures,
-        ];
         let of_residues = self.config.features.columns(TableName::Residues).len();
-        let columns: Vec<String> = tables
+        let columns: Vec<String> = TableName::ALL
             .into_iter()
             .flat_map(|table| self.config.features.columns(table))
             .map(|column| column.name)

@@ -26,7 +26,7 @@ pub struct FeatureTable {
     rows: [Range<usize>; 3],
 }
 
-/// The columns of a batch, or of one structure.
+/// The columns of a batch, or of one structure, of each of [`TableName::ALL`].
 #[derive(Debug, Default)]
 pub(crate) struct SharedColumns(pub(crate) [Vec<Values>; 3]);
 
@@ -38,8 +38,8 @@ pub(crate) enum Values {
 }
 
 impl TableName {
-    /// All tables, in the order of [`SharedColumns`].
-    pub(super) const ALL: [TableName; 3] = [
+    /// All tables.
+    pub const ALL: [TableName; 3] = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,

@@ -4,7 +4,7 @@
 mod chain_order;
 
 use crate::samples::{sample, samples};
-use crate::tables::{self, TABLES, bits};
+use crate::tables::{self, bits};
 use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn columns(of: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, Column<'_>)>
 }
 
 fn assert_same_bits(context: &str, found: &FeatureTable, expected: &FeatureTable) {
-    for of in TABLES {
+    for of in TableName::ALL {
         let pairs = columns(of, found).into_iter().zip(columns(of, expected));
         for ((decl, found), (_, expected)) in pairs {
             let at = bits(found)
@@ -181,7 +181,7 @@ fn a_rotation_changes_little() {
         let mut moved: BTreeMap<String, (ColumnDecl, Moved)> = BTreeMap::new();
         let mut counts = Moved::default();
         for (found, expected) in compute(&turned).iter().zip(&expected) {
-            for of in TABLES {
+            for of in TableName::ALL {
                 let pairs = columns(of, found).into_iter().zip(columns(of, expected));
                 for ((decl, found), (_, expected)) in pairs {
                     let name = format!("{} of {of:?}", decl.name);
@@ -237,7 +237,7 @@ fn a_turn_that_keeps_the_lattice_changes_no_contact() {
         "rg_ca",
     ];
     for (found, expected) in compute(&turned).iter().zip(&expected) {
-        for of in TABLES {
+        for of in TableName::ALL {
             let pairs = columns(of, found).into_iter().zip(columns(of, expected));
             for ((decl, found), (_, expected)) in pairs {
                 let name = decl.name.as_str();

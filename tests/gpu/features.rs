@@ -5,7 +5,7 @@
 
 use crate::gpu;
 use crate::made_up::structure;
-use crate::tables::{self, TABLES, bits};
+use crate::tables::{self, bits};
 use half::{bf16, f16};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
+    TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};
@@ -68,11 +69,13 @@ fn features() -> FeatureConfig {
 
 /// Every column of every table, with its name.
 fn columns<'a>(features: &FeatureConfig, tables: &'a [FeatureTable]) -> Vec<(String, Column<'a>)> {
-    let decls = TABLES.into_iter().flat_map(|of| features.columns(of));
+    let decls = TableName::ALL
+        .into_iter()
+        .flat_map(|of| features.columns(of));
     let names: Vec<String> = decls.map(|column| column.name).collect();
     let columns = tables
         .iter()
-        .flat_map(|table| TABLES.into_iter().flat_map(|of| table.columns(of)));
+        .flat_map(|table| TableName::ALL.into_iter().flat_map(|of| table.columns(of)));
     names.iter().cloned().cycle().zip(columns).collect()
 }
 

@@ -4,17 +4,10 @@
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input, TableName};
+use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input};
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::Structure;
 use tapeloop::workload::Completion;
-
-/// All tables.
-pub(crate) const TABLES: [TableName; 3] = [
-    TableName::Residues,
-    TableName::Chains,
-    TableName::Structures,
-];
 
 /// A column's values as bits, so that nulls are equal and zeros of different signs are not.
 pub(crate) fn bits(column: Column<'_>) -> Vec<u32> {

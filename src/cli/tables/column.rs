@@ -2,7 +2,7 @@
 
 use super::dictionary::Dictionary;
 use super::schema::{ColumnSpec, Kind};
-use super::structure_rows::{RowRange, StructureRows};
+use super::structure_rows::{RowRange, StructureRows, row_count};
 use crate::features::{Column as Values, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Int32Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
@@ -175,7 +175,7 @@ impl FeatureColumn {
     }
 
     fn values<T: Copy>(self, group: &[RowRange], typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
-        let mut values = Vec::with_capacity(group.iter().map(|range| range.rows.len()).sum());
+        let mut values = Vec::with_capacity(row_count(group));
         for RowRange { of: record, rows } in group {
             let own = typed(record.features.column(self.table, self.index));
             match self.table {

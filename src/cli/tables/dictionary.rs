@@ -1,7 +1,7 @@
 //! Dictionary arrays of texts, in the order in which the texts come first. Each text is looked up
 //! by its hash once a structure or chain, not once a row.
 
-use super::structure_rows::RowRange;
+use super::structure_rows::{RowRange, row_count};
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, StringArray};
 use std::collections::HashMap;
@@ -51,9 +51,8 @@ impl<'a> Dictionary<'a> {
         group: &'a [RowRange],
         mut add: impl FnMut(&mut Dictionary<'a>, &'a RowRange),
     ) -> ArrayRef {
-        let rows = group.iter().map(|range| range.rows.len()).sum();
         let mut dictionary = Dictionary {
-            keys: Vec::with_capacity(rows),
+            keys: Vec::with_capacity(row_count(group)),
             texts: Vec::new(),
             known: HashMap::new(),
             padded: Vec::new(),

@@ -23,8 +23,8 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The most row groups of a table that are encoded at the same time, beside the one that is being
-/// filled. Each holds its rows until they are encoded; more made no run faster.
+/// The most row groups of a table that are encoded at the same time, while another one is filled.
+/// Each holds its rows until they are encoded; more made no run faster.
 pub(super) const GROUPS_ENCODING_MAX: usize = 2;
 
 /// A file that is being written. Dropping it before [`CompletePart::publish`] removes it.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub(super) enum Kind {
     /// Names that repeat: a dictionary.
     Text,
-    /// Words of a few, such as one-letter codes: a dictionary. Their smallest and largest value would
-    /// let no reader skip rows, so it is not stored.
+    /// Words from a small set, such as one-letter codes: a dictionary. No reader could skip rows by
+    /// their smallest and largest value, so these are not stored.
     Word,
     /// Integers: differences, which take fewer bytes than a dictionary.
     Integer,

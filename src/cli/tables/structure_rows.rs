@@ -26,6 +26,11 @@ pub(super) struct RowRange {
     pub(super) rows: Range<usize>,
 }
 
+/// Number of rows in these ranges.
+pub(super) fn row_count(ranges: &[RowRange]) -> usize {
+    ranges.iter().map(|range| range.rows.len()).sum()
+}
+
 /// Upper bounds of the bytes of text in a structure's rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextBytes {
