@@ -1,4 +1,5 @@
-//! Times the readers, and pdbtbx for comparison, on the plain text of the sample set in memory.
+//! Times the readers on the plain text of the sample set in memory. `tapeloop bench` with
+//! `--references` compares them with other programs.
 //! Throughput is in atom lines of the files.
 //!
 //! ```sh
@@ -6,8 +7,7 @@
 //! ```
 
 use std::hint::black_box;
-use std::io::{BufReader, Cursor, Read};
-use std::panic::catch_unwind;
+use std::io::Read;
 use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -20,7 +20,7 @@ struct Sample {
     atom_lines: usize,
 }
 
-/// The samples of a format of which pdbtbx reads all atoms too.
+/// The samples of a format.
 fn samples(format: Format) -> Vec<Sample> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let mut paths: Vec<_> = std::fs::read_dir(folder)
@@ -44,28 +44,9 @@ fn samples(format: Format) -> Vec<Sample> {
         let lines = text.split(|&byte| byte == b'\n');
         let is_atom = |line: &&[u8]| line.starts_with(b"ATOM ") || line.starts_with(b"HETATM");
         let atom_lines = lines.filter(is_atom).count();
-        if catch_unwind(|| read_with_pdbtbx(&text, format)).ok() == Some(Some(atom_lines)) {
-            samples.push(Sample { text, atom_lines });
-        } else {
-            println!("left out, pdbtbx does not read it: {}", path.display());
-        }
+        samples.push(Sample { text, atom_lines });
     }
     samples
-}
-
-/// How many atoms pdbtbx reads; `None` if it refuses the file.
-fn read_with_pdbtbx(text: &[u8], format: Format) -> Option<usize> {
-    let format = match format {
-        Format::Pdb => pdbtbx::Format::Pdb,
-        Format::Mmcif => pdbtbx::Format::Mmcif,
-        _ => return None,
-    };
-    let (structure, _) = pdbtbx::ReadOptions::new()
-        .set_format(format)
-        .set_level(pdbtbx::StrictnessLevel::Loose)
-        .read_raw(BufReader::new(Cursor::new(text)))
-        .ok()?;
-    Some(structure.total_atom_count())
 }
 
 fn readers(criterion: &mut Criterion) {
@@ -88,14 +69,6 @@ fn readers(criterion: &mut Criterion) {
             bencher.iter(|| {
                 for sample in &samples {
                     black_box(reader.read_bytes(black_box(&sample.text), format).unwrap());
-                }
-            });
-        });
-        group.sample_size(10);
-        group.bench_function(BenchmarkId::new("pdbtbx", samples.len()), |bencher| {
-            bencher.iter(|| {
-                for sample in &samples {
-                    black_box(read_with_pdbtbx(black_box(&sample.text), format));
                 }
             });
         });

@@ -237,7 +237,8 @@ class Run:
                 self.tables[name] = pyarrow.dataset.dataset(parts, format="parquet").to_table()
                 self.models[name] = self._by_model(self.tables[name])
         if "residues" not in self.tables:
-            raise SystemExit(f"{folder}: no residues/*.parquet in it")
+            fix = 'run with tables.format = "parquet"'
+            raise SystemExit(f"{folder}: no residues/*.parquet in it (fix: {fix})")
 
     @staticmethod
     def _by_model(table):

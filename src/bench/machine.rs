@@ -61,7 +61,7 @@ fn os_name() -> String {
 }
 
 /// CPU time of this thread, or of all threads of the process; `None` if the clock is unavailable.
-pub(super) fn core_time(threads: Threads) -> Option<Duration> {
+pub(crate) fn core_time(threads: Threads) -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
         use rustix::time::{ClockId, clock_gettime};
@@ -81,7 +81,7 @@ pub(super) fn core_time(threads: Threads) -> Option<Duration> {
 
 /// The CPU clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Threads {
+pub(crate) enum Threads {
     /// The calling thread's.
     This,
     /// The process'.

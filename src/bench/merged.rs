@@ -120,6 +120,9 @@ impl Figures {
             self.shares.clone_from(&more.shares);
             self.bound.clone_from(&more.bound);
         }
+        if self.cores.is_empty() {
+            self.cores.clone_from(&more.cores);
+        }
         self.stages = self.stages.or(more.stages);
         for flag in &more.flags {
             if !self.flags.contains(flag) {
@@ -253,14 +256,15 @@ pub(crate) fn workload(name: &str) -> String {
         "sasa_kernel" => "areas, kernel alone".to_owned(),
         "sasa_files" => "areas, files to results".to_owned(),
         "all_files" => "all features, files to results".to_owned(),
+        "sasa_files_cuda" => "areas, files to results, on the GPU".to_owned(),
+        "all_files_cuda" => "all features, files to results, on the GPU".to_owned(),
         other => other.replace('_', " "),
     }
 }
 
 /// Whether a point is work on files.
 pub(crate) fn is_of_files(facts: &PointFacts) -> bool {
-    let of_files = ["read", "contacts", "sasa_kernel", "sasa_files", "all_files"];
-    of_files.contains(&facts.workload.as_str())
+    facts.front == "program"
 }
 
 /// Names for points that are shown together: the settings in which they differ, or `none` for a

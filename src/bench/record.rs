@@ -79,8 +79,9 @@ pub struct Limits {
 /// The settings of a point. Two records are of the same point if all fields but `axis` are equal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PointFacts {
-    /// `launch`, `copy`, `compute` or `features`; or work on files that other programs do too:
-    /// `read`, `contacts`, `sasa_kernel`, `sasa_files` or `all_files`.
+    /// `launch`, `copy`, `compute` or `features`; or work on files on the CPU, that other programs
+    /// do too: `read`, `contacts`, `sasa_kernel`, `sasa_files` or `all_files`; or whole runs on a
+    /// GPU: `sasa_files_cuda` or `all_files_cuda`.
     pub workload: String,
     /// The setting that differs from the base point of the workload; `base` at that point.
     pub axis: String,
@@ -155,6 +156,9 @@ pub struct Figures {
     /// threads on the CPU backend. The thread spins while it waits, so less than 1 means that
     /// something slept.
     pub busy: f64,
+    /// Processor time by the kind of work, for whole runs from files to tables; else empty.
+    #[serde(default)]
+    pub cores: Vec<CoreSeconds>,
     /// The shares of the limits that the point reaches, largest first.
     pub shares: Vec<Share>,
     /// What bounds the point, in words.
@@ -261,6 +265,15 @@ pub struct Stages {
     pub overlap: f64,
     /// The number of batches.
     pub batches: usize,
+}
+
+/// The processor time of one kind of work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreSeconds {
+    /// `reading`, `tables` or `engine`.
+    pub work: String,
+    /// Seconds of all threads together, for a million atoms.
+    pub per_million_atoms: f64,
 }
 
 /// A share of a limit.

@@ -22,7 +22,7 @@ pub(super) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Compute the features of structures and write them to Parquet.
+    /// Compute the features of structures and write them into tables.
     Run(Box<RunArgs>),
     /// List the features that a run computes, with their settings and columns.
     Features(FeaturesArgs),

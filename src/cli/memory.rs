@@ -5,15 +5,16 @@
 /// glibc returns only allocations above a threshold, which it raises to the largest size freed so
 /// far, up to 32 MiB. One thread allocates a structure or a row group and another frees it, so
 /// every thread's arena keeps some, which doubles the peak of a run. A fixed threshold prevents
-/// that.
+/// that. A page of a Parquet file is below it, as every page of memory that is taken from the
+/// system is a page fault.
 ///
-/// The end of an arena goes back to the system too once 128 KiB of it are free, and each page that
-/// is taken again is a page fault: with sixteen threads a tenth of a run. So arenas keep their end,
-/// and grow by megabytes.
+/// The end of an arena would go back to the system too once 128 KiB of it are free: with sixteen
+/// threads the page faults that follow take a tenth of a run. So arenas keep their end, and grow by
+/// megabytes.
 pub(super) fn set_up_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        const LARGE_BYTES: libc::c_int = 128 << 10;
+        const LARGE_BYTES: libc::c_int = 1 << 20;
         const GROWTH_BYTES: libc::c_int = 4 << 20;
         // SAFETY: `mallopt` accepts any values, and at the start of the program no other thread
         // allocates.

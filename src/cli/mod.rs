@@ -10,7 +10,9 @@
 mod annotations;
 mod args;
 mod bench;
+mod bottleneck;
 mod config;
+mod core_time;
 mod devices;
 mod doctor;
 mod exit_codes;

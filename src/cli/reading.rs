@@ -46,7 +46,7 @@ where
     let budget = Arc::clone(budget);
     let work = move |source: Source| {
         let start = Instant::now();
-        let structures = rejecting_panics(|| {
+        let read_one = || {
             let mut structures = read(&source, options, &budget)?;
             if let Some(annotations) = &annotations {
                 let path = text_of(&source.path);
@@ -54,7 +54,8 @@ where
                 annotations.attach(name, source.ordinal, &mut structures);
             }
             Ok(structures)
-        });
+        };
+        let structures = counters.read_cores.of(|| rejecting_panics(read_one));
         counters.add_read(start.elapsed());
         by_model(&source, structures)
     };

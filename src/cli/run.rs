@@ -1,6 +1,7 @@
 //! `tapeloop run`.
 
 use super::args::RunArgs;
+use super::bottleneck::Cores;
 use super::config::Config;
 use super::exit_codes::GOOD;
 use super::files::FileId;
@@ -17,6 +18,7 @@ use super::summary::Outcome;
 use super::tables::Tables;
 use super::terminal::say;
 use super::timeline::TimelineFolder;
+use crate::bench::machine::{Threads, core_time};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::structure::Assembly;
@@ -24,7 +26,7 @@ use crate::workload::{Completion, Sink};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Runs, and returns the exit code.
 ///
@@ -70,6 +72,7 @@ pub(super) fn compute(
 ) -> Result<Outcome> {
     let started = SystemTime::now();
     let clock = Instant::now();
+    let cores_before = core_time(Threads::All);
     let interrupt = Interrupt::listen()?;
     let mut engine = plan.start()?;
     let annotations = plan.annotations.as_ref();
@@ -79,6 +82,7 @@ pub(super) fn compute(
     let folder = OutputFolder::claim(to.folder, to.overwrite, reads)?;
     let counters = Arc::new(RunCounters::default());
     let tables = open_tables(plan, &folder);
+    let table_cores = tables.cores();
     let header = RunHeader::new(plan, started);
     let sources = Sources::new(plan.config.input.clone());
     let sources = SourceThread::start(sources, &interrupt, &counters)?;
@@ -106,9 +110,20 @@ pub(super) fn compute(
         Ok(columns) => (columns, None),
         Err(error) => (Vec::new(), Some(error)),
     };
+    let elapsed = clock.elapsed();
+    let cores = core_time(Threads::All).zip(cores_before);
+    let counts = counters.counts();
     let mut outcome = Outcome {
-        elapsed: clock.elapsed(),
-        counts: counters.counts(),
+        elapsed,
+        cores: Cores {
+            threads: plan.pool.current_num_threads(),
+            elapsed,
+            read_wall: counts.read,
+            read: counters.read_cores.total(),
+            tables: table_cores.total(),
+            all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
+        },
+        counts,
         written: finished.written,
         counters: engine.counters(),
         statistics: engine.statistics(),

@@ -1,5 +1,6 @@
 //! Counters of a run, which several threads update.
 
+use super::core_time::CoreTime;
 use crate::error::printable;
 use crate::structure::{Assembly, Structure};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,6 +27,8 @@ pub(super) struct RunCounters {
     first_truncated: Mutex<Vec<String>>,
     rejected: AtomicU64,
     specials_skipped: AtomicU64,
+    /// Reading, on all threads.
+    pub(super) read_cores: CoreTime,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
 }

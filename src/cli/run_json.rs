@@ -62,6 +62,8 @@ impl RunHeader {
         let stages = outcome
             .stages()
             .map(|(name, seconds)| (name, json!(seconds)));
+        let cores = outcome.cores.seconds();
+        let cores = cores.map(|(name, seconds)| (name, json!(seconds)));
         let counts = &outcome.counts;
         let annotations = plan.annotations.as_ref().map(|annotations| {
             let matches = annotations.matches();
@@ -113,6 +115,8 @@ impl RunHeader {
             },
             "annotations": annotations,
             "stage_seconds": object(stages),
+            "core_seconds": object(cores),
+            "bound": outcome.bound(plan),
             "statistics": statistics_json(&outcome.statistics),
             "columns": columns_json(&outcome.columns),
             "memory_bytes": {

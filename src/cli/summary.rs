@@ -1,5 +1,6 @@
 //! How a run went: its exit code, and the summary that it prints.
 
+use super::bottleneck::Cores;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::path_text::shown;
 use super::plan::Plan;
@@ -23,6 +24,7 @@ pub(super) struct Outcome {
     pub(super) counters: Counters,
     /// The engine's stage statistics.
     pub(super) statistics: Statistics,
+    pub(super) cores: Cores,
     pub(super) memory: MemoryPlan,
     /// What the engine reduced for lack of memory.
     pub(super) shrunk: Vec<Shrunk>,
@@ -69,6 +71,12 @@ impl Outcome {
             ("unpack", seconds(self.counters.unpack_ns)),
             ("write", self.counts.write.as_secs_f64()),
         ]
+    }
+
+    /// What bounds the run and what would help, in a sentence.
+    pub(super) fn bound(&self, plan: &Plan) -> String {
+        let on_cpu = plan.selected.backend.device().backend == "cpu";
+        self.cores.bound(&self.statistics, on_cpu)
     }
 
     /// The key `state` of `run.json`.
@@ -130,7 +138,10 @@ impl Outcome {
         let stages = self.stages();
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
         let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
-        let _ = writeln!(text, "{}", self.statistics.sentence());
+        if !self.cores.all.is_zero() {
+            let _ = writeln!(text, "{}", self.cores.sentence());
+        }
+        let _ = writeln!(text, "{}", self.bound(plan));
         for chosen in &self.chosen {
             let _ = writeln!(text, "mode auto: {chosen}");
         }

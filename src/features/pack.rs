@@ -238,18 +238,20 @@ fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
     let of_rows = of_rows.map(|(residue, starts)| (residue.chain, starts[1] - starts[0]));
     let loose = structure.loose.iter();
     let spans = of_rows.chain(loose.map(|span| (span.chain, span.atom_count)));
-    let chains = spans.flat_map(|(chain, count)| std::iter::repeat_n(chain, count as usize));
     let columns = structure.xyz.iter().zip(&structure.class);
-    for ((atom, (&position, class)), chain) in atoms.iter_mut().zip(columns).zip(chains) {
-        *atom = Atom {
-            position: position.into(),
-            tag: AtomTag::new(
-                class.radius_milli_angstrom(),
-                class.is_side(),
-                class.is_polar(),
-                at[CHAINS] + chain,
-            ),
-        };
+    let mut rest = atoms.iter_mut().zip(columns);
+    for (chain, count) in spans {
+        for (atom, (&position, class)) in rest.by_ref().take(count as usize) {
+            *atom = Atom {
+                position: position.into(),
+                tag: AtomTag::new(
+                    class.radius_milli_angstrom(),
+                    class.is_side(),
+                    class.is_polar(),
+                    at[CHAINS] + chain,
+                ),
+            };
+        }
     }
 }
 

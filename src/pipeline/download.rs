@@ -3,7 +3,7 @@
 use super::batch::{Batch, Entry};
 use super::recorded::RecordedWorkload;
 use super::slot::{Done, Slot};
-use super::upload::PARALLEL_BYTES_MIN;
+use super::upload::shares_work;
 use crate::error::{Context, Result};
 use crate::record::BUFFERS_MAX;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload};
@@ -25,7 +25,7 @@ pub(crate) fn unpack<W: Workload, B>(
         .iter()
         .map(|&id| slot.host(id))
         .collect();
-    let parallel = program.downloads.bytes(batch.total) >= PARALLEL_BYTES_MIN;
+    let parallel = shares_work(pool, program.downloads.bytes(batch.total));
     let views = ReadViews::new(&program.downloads, &buffers, Extent::default(), batch.total);
     let mut located = batch.entries.iter().filter_map(|entry| {
         let location = entry.location.as_ref().ok()?;

@@ -10,7 +10,7 @@ use rayon::ThreadPool;
 
 /// Smaller batches are written and read by one thread: that takes less time than handing work to
 /// another.
-pub(super) const PARALLEL_BYTES_MIN: usize = 1 << 16;
+const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
 /// Writes the batch into the slot, which is then ready to submit.
 pub(crate) fn fill<W: Workload>(
@@ -42,11 +42,15 @@ pub(super) fn write<W: Workload>(
     }
     let views = WriteViews::new(&program.uploads, views);
     let entries = &mut batch.entries[..];
-    if program.uploads.bytes(batch.total) < PARALLEL_BYTES_MIN {
-        write_in_turn(program, entries, views);
-    } else {
-        pool.install(|| write_entries(program, entries, views));
+    match shares_work(pool, program.uploads.bytes(batch.total)) {
+        true => pool.install(|| write_entries(program, entries, views)),
+        false => write_in_turn(program, entries, views),
     }
+}
+
+/// Whether a pool is faster than this thread at copying so many bytes.
+pub(super) fn shares_work(pool: &ThreadPool, bytes: usize) -> bool {
+    bytes >= PARALLEL_BYTES_MIN && pool.current_num_threads() > 1
 }
 
 fn write_in_turn<W: Workload>(

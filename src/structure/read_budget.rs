@@ -71,6 +71,15 @@ impl<'a> BudgetShare<'a> {
         self.bytes += more;
     }
 
+    /// Makes `bytes` `len` long, with anything in it.
+    pub(super) fn make_room(&mut self, bytes: &mut Vec<u8>, len: u64) -> Result<()> {
+        self.grow(len.max(1));
+        let more = (len as usize).saturating_sub(bytes.len());
+        reserve(bytes, more)?;
+        bytes.resize(len as usize, 0);
+        Ok(())
+    }
+
     /// Replaces `bytes` by the content of `source`, which has `size` bytes unless that is
     /// wrong. Returns false after `max` bytes and one more. `refused` makes the error if
     /// `source` cannot be read.

@@ -66,6 +66,39 @@ fn a_benchmark_leaves_a_history_and_a_page() {
 }
 
 #[test]
+fn whole_runs_are_measured_by_the_kind_of_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let files = ["--workloads", "files", "--set", "features=[\"rg\"]"];
+    let (output, code) = bench(folder.path(), &[&files[..], &["--input", &sample]].concat());
+    assert_eq!(code, 0, "{}", text(&output.stderr));
+    let records = record::read(&folder.path().join("bench.jsonl")).unwrap();
+    let names: Vec<&str> = records.iter().map(|it| &*it.point.workload).collect();
+    assert_eq!(
+        names,
+        ["sasa_files", "sasa_files", "all_files", "all_files"]
+    );
+    for record in &records {
+        let figures = record.figures().unwrap();
+        assert_eq!(figures.period_ns.len(), 3);
+        assert!(!figures.bound.is_empty());
+        let cores: Vec<&str> = figures.cores.iter().map(|it| &*it.work).collect();
+        assert_eq!(cores, ["engine", "reading", "tables"]);
+        let engine = &figures.cores[0];
+        assert!(engine.per_million_atoms > 0.0, "{engine:?}");
+    }
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("s per million atoms"));
+
+    let (output, code) = bench(folder.path(), &[&files[..], &["--dry-run"]].concat());
+    assert_eq!(
+        (text(&output.stdout).as_str(), code),
+        ("", 0),
+        "there is no input"
+    );
+}
+
+#[test]
 fn features_of_structures_are_measured_and_shown() {
     let folder = tempfile::tempdir().unwrap();
     let more = [

@@ -7,6 +7,7 @@ mod random;
 mod annotations;
 mod bench;
 mod devices;
+mod formats;
 mod hostile;
 mod kills;
 mod limits;

@@ -18,6 +18,7 @@ mod tamper;
 mod audit;
 mod auto;
 mod contract;
+mod cpu;
 mod dot;
 mod errors;
 mod executor;

@@ -1,26 +1,23 @@
-//! A slot of the CPU backend: it queues work, and runs it when it is polled.
+//! A slot of the CPU backend: it queues work, and gives it to the pool or runs it when it is polled.
 
 use super::Shared;
-use super::memory::{Allocations, Location};
+use super::memory::{Adopted, Location};
+use super::work::{CheckedOp, Memory, Work};
 use crate::backend::graphs::{Graphs, check_same_build};
 use crate::backend::storage::Storage;
-use crate::backend::twin_launch::{Launch, check_words};
+use crate::backend::twin_launch::check_words;
 use crate::backend::{
-    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
-    HostViews, Op, Queue, Streams, TIMESTAMPS, Timestamps, host_ns, no_timestamp,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
+    Op, Queue, Streams, TIMESTAMPS, Timestamps, no_timestamp,
 };
 use crate::error::{Context, Error, Result};
 use crate::record::{Access, BufferId};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::mem::discriminant;
 use std::sync::Arc;
-use std::time::Instant;
 
-/// An operation with the allocations that it uses.
-#[derive(Clone)]
-struct CheckedOp {
-    op: Op,
-    uses: Vec<(Allocation, Access)>,
-}
+/// Work with fewer bytes of uploads runs on the thread that waits for it.
+const POOL_BYTES_MIN: usize = 1 << 16;
 
 struct Graph {
     // Shared with launches in flight, which an update must not change.
@@ -28,18 +25,21 @@ struct Graph {
     captured: bool,
 }
 
-enum Work {
-    Op(CheckedOp),
-    Graph(Arc<Vec<CheckedOp>>),
-}
+/// The memory of work that the pool ran, and that work's error.
+type Ended = (Memory, Result<()>);
 
 pub(super) struct CpuSlot {
     id: DeviceSlotId,
-    buffers: Vec<Storage>,
-    allocations: Allocations,
+    /// The size of each buffer in bytes.
+    sizes: Vec<usize>,
+    /// `None` while the pool works on it.
+    memory: Option<Memory>,
+    ended: (Sender<Ended>, Receiver<Ended>),
+    adopted: Adopted,
     shared: Arc<Shared>,
     graphs: Graphs<Graph>,
     queue: Vec<Work>,
+    /// Of work that was seen done.
     timestamps: Timestamps,
     /// The error of work that ran before it was waited for.
     failed: Option<Error>,
@@ -51,8 +51,10 @@ impl CpuSlot {
     pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
         CpuSlot {
             id: DeviceSlotId::new(shared.id),
-            buffers,
-            allocations: Allocations::default(),
+            sizes: buffers.iter().map(|own| own.as_slice().len()).collect(),
+            memory: Some(Memory::new(buffers)),
+            ended: bounded(1),
+            adopted: Adopted::default(),
             shared,
             graphs: Graphs::default(),
             queue: Vec::new(),
@@ -63,10 +65,10 @@ impl CpuSlot {
     }
 
     fn locate(&self, address: u64, bytes: usize) -> Result<Location> {
-        match self.buffers.get(address as usize) {
-            Some(own) if bytes <= own.as_slice().len() => Ok(Location::Own(address as usize)),
+        match self.sizes.get(address as usize) {
+            Some(size) if bytes <= *size => Ok(Location::Own(address as usize)),
             _ => self
-                .allocations
+                .adopted
                 .find(address, bytes)
                 .map(|allocation| Location::Allocation {
                     allocation: allocation.address(),
@@ -80,7 +82,7 @@ impl CpuSlot {
         let mut uses = Vec::new();
         let mut touch = |address: u64, bytes: usize, access: Access| -> Result<()> {
             if let Location::Allocation { .. } = self.locate(address, bytes)? {
-                uses.push((self.allocations.find(address, bytes)?.clone(), access));
+                uses.push((self.adopted.find(address, bytes)?.clone(), access));
             }
             Ok(())
         };
@@ -122,17 +124,21 @@ impl CpuSlot {
 
     fn lease(&mut self, steps: &[CheckedOp]) -> Result<()> {
         let uses = || steps.iter().flat_map(|step| &step.uses);
+        if uses().next().is_none() {
+            return Ok(());
+        }
         // A read lease cannot become a write lease while work holds it.
-        if uses().any(|(allocation, access)| self.allocations.only_read(allocation, *access)) {
-            // The error belongs to earlier work, and the next wait returns it.
-            self.failed = self.failed.take().or(self.drain().err());
-            self.allocations.release();
+        let leases = &self.settle().leases;
+        if uses().any(|(allocation, access)| leases.only_read(allocation, *access)) {
+            self.drain();
+            self.settle().leases.release();
         }
         // Writes come first, so that no allocation is leased twice.
         let writes = uses().filter(|(_, access)| access.writes());
         let reads = uses().filter(|(_, access)| !access.writes());
+        let leases = &mut self.settle().leases;
         for (allocation, access) in writes.chain(reads) {
-            self.allocations.lease(allocation, *access)?;
+            leases.lease(allocation, *access)?;
         }
         Ok(())
     }
@@ -141,120 +147,66 @@ impl CpuSlot {
         self.abandoned.clone().map_or(Ok(()), Err)
     }
 
-    fn drain(&mut self) -> Result<()> {
-        for work in std::mem::take(&mut self.queue) {
-            match work {
-                Work::Op(step) => self.run(&step.op)?,
-                Work::Graph(steps) => steps.iter().try_for_each(|step| self.run(&step.op))?,
-            }
-        }
-        Ok(())
-    }
-
-    fn run(&mut self, op: &Op) -> Result<()> {
-        match op {
-            &Op::Upload {
-                host,
-                device,
-                bytes,
-            } => self.copy(host, device, bytes),
-            &Op::Download {
-                device,
-                host,
-                bytes,
-            } => self.copy(device, host, bytes),
-            &Op::Memset {
-                device,
-                byte,
-                bytes,
-            } => {
-                let location = self.locate_leased(device);
-                self.bytes_mut(location)[..bytes].fill(byte);
-                Ok(())
-            }
-            Op::Launch {
-                function,
-                grid,
-                args,
-                ..
-            } => self.launch(*function, *grid, args),
-            &Op::Timestamp { timestamp } => {
-                self.timestamps[timestamp as usize] = Some(host_ns(Instant::now()));
-                Ok(())
-            }
-        }
-    }
-
-    fn launch(&mut self, function: FunctionId, grid: [u32; 3], args: &[u64]) -> Result<()> {
-        let kernel = self.shared.functions.get(function)?;
-        let mut places: Vec<(Location, usize)> = Vec::new();
-        for (index, pointer) in kernel.pointers().enumerate() {
-            places.push((self.locate_leased(args[pointer.word]), index));
-        }
-        let mut launch = Launch::new(&kernel, grid, args);
-        for (index, storage) in self.buffers.iter_mut().enumerate() {
-            let here = |&(place, arg): &(Location, usize)| match place {
-                Location::Own(own) if own == index => Some((0, arg)),
-                _ => None,
-            };
-            let here: Vec<_> = places.iter().filter_map(here).collect();
-            match launch.writes_any(&here) {
-                true => launch.add_exclusive(here, storage.as_mut_slice())?,
-                false => launch.add_shared(&here, storage.as_slice()),
-            }
-        }
-        for (address, lease) in self.allocations.leases_mut() {
-            let here = |&(place, arg): &(Location, usize)| match place {
-                Location::Allocation { allocation, offset } if allocation == address => {
-                    Some((offset, arg))
+    /// The memory, once the pool has ended its work on it. The next wait returns that work's error.
+    fn settle(&mut self) -> &mut Memory {
+        if self.memory.is_none() {
+            let ended = loop {
+                match self.ended.1.try_recv() {
+                    Ok(ended) => break ended,
+                    // A thread of the pool helps, as the work may wait for this very thread.
+                    Err(_) if self.shared.yield_to_pool() => std::thread::yield_now(),
+                    Err(_) => break self.ended.1.recv().expect("the slot has a sender too"),
                 }
-                _ => None,
             };
-            let here: Vec<_> = places.iter().filter_map(here).collect();
-            match launch.writes_any(&here) {
-                true => launch.add_exclusive(here, lease.exclusive())?,
-                false => launch.add_shared(&here, lease.shared()),
-            }
+            self.take_back(ended);
         }
-        launch.run(self.shared.pool.as_deref())
+        self.memory.as_mut().expect("no work is in the pool")
     }
 
-    /// As [`CpuSlot::locate`], for an address that [`CpuSlot::step`] let through:
-    /// the allocation may be disowned since, and is leased.
-    fn locate_leased(&mut self, address: u64) -> Location {
-        match self.buffers.get(address as usize) {
-            Some(_) => Location::Own(address as usize),
-            None => self.allocations.locate_leased(address),
-        }
+    fn take_back(&mut self, (memory, outcome): Ended) {
+        self.timestamps = memory.timestamps;
+        self.memory = Some(memory);
+        self.failed = self.failed.take().or(outcome.err());
     }
 
-    fn bytes_mut(&mut self, location: Location) -> &mut [u8] {
-        match location {
-            Location::Own(index) => self.buffers[index].as_mut_slice(),
-            Location::Allocation { allocation, offset } => {
-                &mut self.allocations.leased_mut(allocation)[offset..]
-            }
+    /// Runs what is queued on this thread, unless earlier work has failed: an error ends a batch.
+    fn drain(&mut self) {
+        self.settle();
+        let queue = std::mem::take(&mut self.queue);
+        let memory = self.memory.as_mut().expect("no work is in the pool");
+        if self.failed.is_none() {
+            self.failed = memory.run_all(&queue, &self.shared).err();
         }
+        self.timestamps = memory.timestamps;
     }
 
-    fn bytes(&self, location: Location) -> &[u8] {
-        match location {
-            Location::Own(index) => self.buffers[index].as_slice(),
-            Location::Allocation { allocation, offset } => {
-                &self.allocations.leased(allocation)[offset..]
-            }
+    /// Gives what is queued to the pool, unless earlier work has failed.
+    fn spawn(&mut self) {
+        self.settle();
+        if self.failed.is_some() {
+            return;
         }
+        let mut memory = self.memory.take().expect("no work is in the pool");
+        let queue = std::mem::take(&mut self.queue);
+        let (shared, ended) = (Arc::clone(&self.shared), self.ended.0.clone());
+        let pool = self.shared.pool.as_ref().expect("the caller checked");
+        pool.spawn(move || {
+            let outcome = memory.run_all(&queue, &shared);
+            // The slot may be gone.
+            let _ = ended.send((memory, outcome));
+        });
     }
+}
 
-    fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        // Both sides of a slot's buffer are the same memory.
-        if from != to {
-            let (from, to) = (self.locate_leased(from), self.locate_leased(to));
-            let copied = self.bytes(from)[..bytes].to_vec();
-            self.bytes_mut(to)[..bytes].copy_from_slice(&copied);
+/// Whether the work takes longer than handing it to another thread, by the bytes of its uploads.
+fn takes_long(queue: &[Work]) -> bool {
+    let mut uploaded = 0;
+    queue.iter().flat_map(Work::ops).any(|op| {
+        if let Op::Upload { bytes, .. } = op {
+            uploaded += bytes;
         }
-        Ok(())
-    }
+        uploaded >= POOL_BYTES_MIN
+    })
 }
 
 // SAFETY: each buffer has storage of its own, of which its address is the place, and the
@@ -269,11 +221,11 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn is_quiet(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.is_empty() && self.memory.is_some()
     }
 
     fn buffer_count(&self) -> usize {
-        self.buffers.len()
+        self.sizes.len()
     }
 
     fn addresses(&self, buffer: BufferId) -> Addresses {
@@ -281,17 +233,19 @@ unsafe impl DeviceSlot for CpuSlot {
         Addresses {
             device: address,
             host: Some(address),
-            bytes: self.buffers[buffer.index()].as_slice().len(),
+            bytes: self.sizes[buffer.index()],
         }
     }
 
     fn host(&self, buffer: BufferId) -> &[u8] {
-        self.buffers[buffer.index()].as_slice()
+        let memory = self.memory.as_ref().expect("no work is in flight");
+        memory.buffers[buffer.index()].as_slice()
     }
 
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         let mut wanted = buffers.iter().map(|buffer| buffer.index()).peekable();
-        let all = self.buffers.iter_mut().enumerate();
+        let memory = self.memory.as_mut().expect("no work is in flight");
+        let all = memory.buffers.iter_mut().enumerate();
         let views: HostViews<'_> = all
             .filter(|(index, _)| wanted.next_if_eq(index).is_some())
             .map(|(_, storage)| storage.as_mut_slice())
@@ -302,12 +256,12 @@ unsafe impl DeviceSlot for CpuSlot {
 
     fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
         allocation.check_key(self.shared.allocation_key)?;
-        self.allocations.adopt(allocation);
+        self.adopted.adopt(allocation);
         Ok(())
     }
 
     fn disown(&mut self, allocation: &Allocation) {
-        self.allocations.disown(allocation);
+        self.adopted.disown(allocation);
     }
 
     unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
@@ -392,26 +346,32 @@ unsafe impl DeviceSlot for CpuSlot {
 
     fn fence(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Submission);
+        if self.shared.pool.is_some() && takes_long(&self.queue) {
+            self.spawn();
+        }
         Ok(())
     }
 
     fn is_done(&mut self) -> Result<bool> {
+        if self.memory.is_none() && self.abandoned.is_none() {
+            match self.ended.1.try_recv() {
+                Ok(ended) => self.take_back(ended),
+                Err(_) => {
+                    self.shared.calls.add(Call::Poll);
+                    self.shared.yield_to_pool();
+                    return Ok(false);
+                }
+            }
+        }
         self.wait().map(|()| true)
     }
 
     fn wait(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Poll);
         self.check_abandoned()?;
-        // An error ends the batch: the rest of the queue does not run.
-        let done = match self.failed.take() {
-            Some(error) => {
-                self.queue.clear();
-                Err(error)
-            }
-            None => self.drain(),
-        };
-        self.allocations.release();
-        done
+        self.drain();
+        self.settle().leases.release();
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     fn abandon(&mut self, error: &Error) {

@@ -73,45 +73,47 @@ pub(super) enum Location {
     Allocation { allocation: u64, offset: usize },
 }
 
-/// The adopted allocations of a slot, and its leases.
+/// The adopted allocations of a slot.
 #[derive(Default)]
-pub(super) struct Allocations {
-    adopted: Vec<Allocation>,
-    /// By the allocation's address.
-    leased: BTreeMap<u64, Lease>,
-}
+pub(super) struct Adopted(Vec<Allocation>);
 
-impl Allocations {
+impl Adopted {
     pub(super) fn adopt(&mut self, allocation: &Allocation) {
-        if !self.adopted.iter().any(|known| known.is(allocation)) {
-            self.adopted.push(allocation.clone());
+        if !self.0.iter().any(|known| known.is(allocation)) {
+            self.0.push(allocation.clone());
         }
     }
 
     pub(super) fn disown(&mut self, allocation: &Allocation) {
-        self.adopted.retain(|known| !known.is(allocation));
+        self.0.retain(|known| !known.is(allocation));
     }
 
     /// The adopted allocation that contains the range.
     pub(super) fn find(&self, address: u64, bytes: usize) -> Result<&Allocation> {
         let holds = |allocation: &&Allocation| allocation.contains(address, bytes);
-        self.adopted.iter().find(holds).ok_or_else(|| {
+        self.0.iter().find(holds).ok_or_else(|| {
             Error::usage(format!(
                 "{bytes} bytes at address {address:#x} are not the slot's own"
             ))
         })
     }
+}
 
+/// The leases of a slot's work, by the allocation's address.
+#[derive(Default)]
+pub(super) struct Leases(BTreeMap<u64, Lease>);
+
+impl Leases {
     /// Whether `allocation` has a read lease, and `access` writes.
     pub(super) fn only_read(&self, allocation: &Allocation, access: Access) -> bool {
-        let held = self.leased.get(&allocation.address());
+        let held = self.0.get(&allocation.address());
         held.is_some_and(|lease| access.writes() && !lease.writes())
     }
 
-    /// Leases `allocation` until [`Allocations::release`].
+    /// Leases `allocation` until [`Leases::release`].
     pub(super) fn lease(&mut self, allocation: &Allocation, access: Access) -> Result<()> {
         debug_assert!(!self.only_read(allocation, access), "released before");
-        if let Entry::Vacant(vacant) = self.leased.entry(allocation.address()) {
+        if let Entry::Vacant(vacant) = self.0.entry(allocation.address()) {
             vacant.insert(allocation.lease(access)?);
         }
         Ok(())
@@ -119,31 +121,29 @@ impl Allocations {
 
     /// Releases all leases.
     pub(super) fn release(&mut self) {
-        self.leased.clear();
+        self.0.clear();
     }
 
     /// The location of `address` in a leased allocation.
-    pub(super) fn locate_leased(&self, address: u64) -> Location {
-        let (&allocation, _) = self.leased.range(..=address).next_back().expect("leased");
+    pub(super) fn locate(&self, address: u64) -> Location {
+        let (&allocation, _) = self.0.range(..=address).next_back().expect("leased");
         Location::Allocation {
             allocation,
             offset: (address - allocation) as usize,
         }
     }
 
-    pub(super) fn leased(&self, allocation: u64) -> &[u8] {
-        self.leased[&allocation].shared()
+    pub(super) fn bytes(&self, allocation: u64) -> &[u8] {
+        self.0[&allocation].shared()
     }
 
-    pub(super) fn leased_mut(&mut self, allocation: u64) -> &mut [u8] {
-        let lease = self.leased.get_mut(&allocation);
+    pub(super) fn bytes_mut(&mut self, allocation: u64) -> &mut [u8] {
+        let lease = self.0.get_mut(&allocation);
         lease.expect("leased when it was given").exclusive()
     }
 
-    pub(super) fn leases_mut(&mut self) -> impl Iterator<Item = (u64, &mut Lease)> {
-        self.leased
-            .iter_mut()
-            .map(|(&address, lease)| (address, lease))
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Lease)> {
+        self.0.iter_mut().map(|(&address, lease)| (address, lease))
     }
 }
 
@@ -172,17 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn a_allocation_that_is_read_is_given_back_before_it_is_written() {
+    fn an_allocation_that_is_read_is_given_back_before_it_is_written() {
         let allocation = allocate(AllocationKey::new(), Space::Pinned, 64).unwrap();
-        let mut allocations = Allocations::default();
-        allocations.adopt(&allocation);
-        allocations.lease(&allocation, Access::Read).unwrap();
-        assert!(!allocations.only_read(&allocation, Access::Read));
-        assert!(allocations.only_read(&allocation, Access::Write));
+        let mut leases = Leases::default();
+        leases.lease(&allocation, Access::Read).unwrap();
+        assert!(!leases.only_read(&allocation, Access::Read));
+        assert!(leases.only_read(&allocation, Access::Write));
         assert!(allocation.read().is_ok(), "others may read too");
-        allocations.release();
-        allocations.lease(&allocation, Access::Write).unwrap();
-        assert!(!allocations.only_read(&allocation, Access::Write));
+        leases.release();
+        leases.lease(&allocation, Access::Write).unwrap();
+        assert!(!leases.only_read(&allocation, Access::Write));
         assert!(allocation.read().is_err(), "it is the slot's alone");
     }
 }

@@ -1,11 +1,13 @@
 //! The CPU backend: kernels run as their twins, on all cores.
 //!
 //! Both sides of a slot's buffer are the same memory, so uploads and downloads copy nothing. A slot
-//! queues work and runs it when it is polled: the engine's completion stage computes while its
-//! upload stage fills the next slot, and data that is read too early is stale, as on a GPU.
+//! queues work until its fence. Then it gives a large batch to the pool, where batches of several
+//! slots run side by side: no core waits while one batch ends with a single long structure. A small
+//! batch runs on the thread that waits for it, as handing it over would take longer.
 
 mod device_slot;
 mod memory;
+mod work;
 
 use super::twin_launch::Functions;
 use super::{
@@ -32,6 +34,14 @@ struct Shared {
     pool: Option<Arc<ThreadPool>>,
     functions: Functions,
     calls: CallCounters,
+}
+
+impl Shared {
+    /// Runs other work of the pool, if this thread is one of the pool's. Returns whether it is.
+    fn yield_to_pool(&self) -> bool {
+        let pool = self.pool.as_ref();
+        pool.is_some_and(|pool| pool.yield_now().is_some())
+    }
 }
 
 impl CpuBackend {

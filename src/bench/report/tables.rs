@@ -62,7 +62,17 @@ fn largest_share(figures: &Figures) -> Cell {
     })
 }
 
-const COLUMNS: [Column; 19] = [
+fn cores(figures: &Figures) -> Cell {
+    if figures.cores.is_empty() {
+        return nothing();
+    }
+    let all: f64 = figures.cores.iter().map(|it| it.per_million_atoms).sum();
+    let parts = figures.cores.iter();
+    let parts = parts.map(|it| format!("{} {}", it.work, format::digits(it.per_million_atoms)));
+    (format::digits(all), parts.collect::<Vec<_>>().join(", "))
+}
+
+const COLUMNS: [Column; 20] = [
     ("batches", "per second", |f| rate(f, 1.0, format::per_s)),
     ("structures", "per second", |f| {
         rate(f, f.amounts.structures, format::per_s)
@@ -97,6 +107,7 @@ const COLUMNS: [Column; 19] = [
         true => one(format::digits(f.busy)),
         false => nothing(),
     }),
+    ("processor", "s per million atoms", cores),
     ("largest share", "of a limit", largest_share),
     ("bound by", "", |f| (f.bound.clone(), f.chosen.join("; "))),
 ];

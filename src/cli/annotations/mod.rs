@@ -392,6 +392,8 @@ impl Format {
             Some("parquet") => Ok(Format::Parquet),
             Some("tsv") => Ok(Format::Text { separator: b'\t' }),
             Some("csv") => Ok(Format::Text { separator: b',' }),
+            Some("arrow") => Err(Error::config("annotations are not read from Arrow files")
+                .fix("write the table as Parquet or CSV; for a run set tables.format")),
             _ => Err(Error::config("the name is not that of a table")
                 .fix("name it .tsv, .csv, either with .gz, or .parquet")),
         }
@@ -417,8 +419,9 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
-        return Err(Error::config("the folder has no table")
-            .fix("tables are named .tsv, .csv, either with .gz, or .parquet"));
+        return Err(Error::config("the folder has no table").fix(
+            "tables are named .tsv, .csv, either with .gz, or .parquet; Arrow files are not read",
+        ));
     }
     files.sort();
     Ok(files)

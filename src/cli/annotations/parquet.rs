@@ -17,7 +17,7 @@ use std::path::Path;
 pub(super) fn read(path: &Path, file_name: &str, all: &mut Annotations) -> Result<Vec<String>> {
     let unreadable = |error: parquet::errors::ParquetError| {
         Error::config(error.to_string())
-            .fix("write it as Parquet, unpacked or packed with snappy or zstd")
+            .fix("write it as Parquet, unpacked or packed with snappy, lz4 or zstd")
     };
     let file = File::open(path)
         .map_err(|error| Error::config(error.to_string()).fix("give a table that can be read"))?;

@@ -1,7 +1,7 @@
 //! `tapeloop bench`.
 
+mod file_work;
 mod references;
-mod tools;
 
 use super::args::BenchArgs;
 use super::config::BenchConfig;
@@ -17,18 +17,19 @@ use crate::bench::compare::{Machines, compare};
 use crate::bench::measure::Session;
 use crate::bench::point::{self, Point, Work};
 use crate::bench::record::{self, Record};
+use crate::bench::reference::ReferenceProgram;
 use crate::bench::runner::Machine;
 use crate::bench::structures::StructureSet;
 use crate::bench::synthetic::Synthetic;
 use crate::bench::{limits, machine, report};
 use crate::error::{Context, Result};
 use crate::structure::{Reader, Structure};
+use file_work::FileWork;
 use indicatif::{ProgressBar, ProgressStyle};
 use references::References;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tools::ToolComparison;
 
 /// The history; each run appends to it.
 const HISTORY: &str = "bench.jsonl";
@@ -63,24 +64,32 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
         works.retain(|work| *work != Work::Features);
         tracing::info!("skipped the workload features: `input` is not set");
     }
+    let files = config.files && !config.input.is_empty();
+    if config.files && !files {
+        tracing::info!("skipped the workload files: `input` is not set");
+    }
     let on_device = !machine.backend.device().shares_host_memory;
     let of_work = |&work: &Work| (work, config.points(work, on_device, args.full));
     let plan: Vec<(Work, Vec<Point>)> = works.iter().map(of_work).collect();
     if args.dry_run {
         let points = plan.iter().flat_map(|(_, points)| points);
         points.for_each(|point| say(&format!("{point}\n")));
+        if files {
+            say("files: whole runs from the files to tables\n");
+        }
         return Ok(GOOD);
     }
     if !args.full {
         point::check_count(plan.iter().map(|(_, points)| points.len()).sum())?;
     }
-    measure(&config, machine, &plan, args.quiet)
+    measure(&config, machine, &plan, files, args.quiet)
 }
 
 fn measure(
     config: &BenchConfig,
     machine: Machine,
     plan: &[(Work, Vec<Point>)],
+    files: bool,
     quiet: bool,
 ) -> Result<u8> {
     fs::create_dir_all(&config.output).within(|| shown(&config.output))?;
@@ -90,7 +99,8 @@ fn measure(
         mut tools,
     } = References::start(config.references.as_deref())?;
     let has_features = plan.iter().any(|(work, _)| *work == Work::Features);
-    let structures = match has_features || !tools.is_empty() && !config.input.is_empty() {
+    let has_input = !config.input.is_empty();
+    let structures = match has_features || (files || !tools.is_empty()) && has_input {
         true => Some(Structures::read(config, &machine)?),
         false => None,
     };
@@ -128,17 +138,22 @@ fn measure(
         bar.finish_and_clear();
     }
     if let Some(structures) = &structures {
-        let comparison = ToolComparison {
+        let work = FileWork {
             paths: &structures.paths,
             set: &structures.set,
             reading: config.reading,
             features: &config.features,
             folder: config.output.join("programs"),
             rounds: config.settings.rounds,
+            on_cuda: session.run.backend == "cuda",
         };
-        for tools in &mut tools {
-            let bar = progress("programs", quiet);
-            keep(comparison.measure(tools, &session.run, |task| {
+        let mut programs: Vec<Option<&mut ReferenceProgram>> = tools.iter_mut().map(Some).collect();
+        if files && programs.is_empty() {
+            programs.push(None);
+        }
+        for program in programs {
+            let bar = progress("files", quiet);
+            keep(work.measure(program, &session.run, |task| {
                 bar.set_message(task.to_owned());
                 !interrupt.stops_here()
             })?)?;

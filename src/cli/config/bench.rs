@@ -26,6 +26,8 @@ pub(crate) struct BenchConfig {
     /// The folder of the history and the report.
     pub(crate) output: PathBuf,
     pub(crate) works: Vec<Work>,
+    /// Whether whole runs from files to tables are measured too; without `input` they are not.
+    pub(crate) files: bool,
     pub(crate) axes: Vec<Axis>,
     /// Structures for the workload `features`; without any the workload is skipped.
     pub(crate) input: Vec<String>,
@@ -106,6 +108,9 @@ const SIZE_KEYS: [SizeKeys; 4] = [
     },
 ];
 
+/// The workload of whole runs. It has no points, as nothing is varied.
+const FILES: &str = "files";
+
 const SLOTS: RangeInclusive<i64> = 1..=SLOTS_MAX as i64;
 const ELEMENTS: RangeInclusive<i64> = 1..=1 << 28;
 const KERNELS: RangeInclusive<i64> = 1..=100_000;
@@ -120,7 +125,12 @@ impl BenchConfig {
         let output = keys.text("output");
         let output = output.map_or_else(|| "out/bench".into(), |(path, _)| PathBuf::from(path));
         keys.record("output", json!(output));
-        let works = subset(&mut keys, "workloads", &named(&Work::ALL, Work::name));
+        let works = Work::ALL.map(|work| (work.name(), Some(work)));
+        let works = subset(
+            &mut keys,
+            "workloads",
+            &[&works[..], &[(FILES, None)]].concat(),
+        );
         let axes = subset(&mut keys, "axes", &named(&Axis::ALL, Axis::name));
         let input = resolve_input(&mut keys);
         let atoms_max = keys.integer("atoms_max", 2_000_000, 1..=1 << 40) as u64;
@@ -162,7 +172,8 @@ impl BenchConfig {
         let sizes = sizes.collect();
         Ok(BenchConfig {
             output,
-            works,
+            files: works.contains(&None),
+            works: works.into_iter().flatten().collect(),
             axes,
             input,
             reading: ReadOptions::default(),

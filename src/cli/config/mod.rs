@@ -9,6 +9,7 @@ mod features;
 mod raw;
 mod resolver;
 mod suggest;
+mod tables;
 
 use super::inputs::STDIN;
 use super::path_text::{path_of, text_of};
@@ -19,10 +20,11 @@ use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
 use features::resolve_features;
-use resolver::Resolver;
+use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tables::resolve_tables;
 use toml::Value;
 
 pub(super) use bench::BenchConfig;
@@ -30,6 +32,7 @@ pub(super) use features::setting_json;
 pub(super) use raw::RawConfig;
 pub(super) use resolver::range_text;
 pub(super) use suggest::did_you_mean;
+pub(super) use tables::{Compression, TableFormat, TableSettings};
 
 const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
 
@@ -113,17 +116,6 @@ pub(super) struct BatchSettings {
     pub(super) residues: u32,
     /// Structures above this size are rejected.
     pub(super) residues_max: u32,
-}
-
-/// How the tables are split into files and row groups, and how they are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TableSettings {
-    /// Inputs in one Parquet file, at least 1. Rejected inputs count.
-    pub(super) inputs_per_part: u64,
-    /// Rows of a row group, at least 1.
-    pub(super) rows_per_group: usize,
-    /// The level of zstd, 1 to 22.
-    pub(super) compression_level: i32,
 }
 
 impl Config {
@@ -370,20 +362,6 @@ fn resolve_policy(keys: &mut Resolver) -> Policy {
         keys.error(key, &error);
     }
     policy
-}
-
-/// Values with the names that the config has for them.
-fn named<T: Copy>(values: &[T], name: fn(T) -> &'static str) -> Vec<(&'static str, T)> {
-    values.iter().map(|&value| (name(value), value)).collect()
-}
-
-fn resolve_tables(keys: &mut Resolver) -> TableSettings {
-    let mut count = |key, default, max| keys.integer(key, default, 1..=max);
-    TableSettings {
-        inputs_per_part: count("tables.inputs_per_part", 1 << 16, 1 << 32) as u64,
-        rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
-        compression_level: count("tables.compression_level", 3, 22) as i32,
-    }
 }
 
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {

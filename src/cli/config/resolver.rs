@@ -278,3 +278,8 @@ pub(crate) fn range_text(range: &RangeInclusive<impl Display>) -> String {
     }
     format!("{start} to {end}")
 }
+
+/// Values with the names that the config has for them.
+pub(super) fn named<T: Copy>(values: &[T], name: fn(T) -> &'static str) -> Vec<(&'static str, T)> {
+    values.iter().map(|&value| (name(value), value)).collect()
+}

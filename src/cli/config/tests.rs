@@ -246,6 +246,60 @@ fn input_starts_from_the_config_files_folder_and_output_from_the_current_one() {
 }
 
 #[test]
+fn a_compression_is_one_that_the_format_of_the_tables_has() {
+    let tables = |text: &str| {
+        let config = resolve(text).unwrap();
+        let again = RawConfig::parse(&config.to_toml(), Path::new("again.toml")).unwrap();
+        assert_eq!(Config::resolve(again).unwrap().settings, config.settings);
+        (config.tables.format, config.tables.compression)
+    };
+    use Compression::{Lz4, None, Zstd};
+    use TableFormat::{Arrow, Csv, Parquet};
+    for (text, expected) in [
+        ("", (Parquet, Zstd(3))),
+        ("compression_level = 9", (Parquet, Zstd(9))),
+        ("compression = \"lz4\"", (Parquet, Lz4)),
+        ("compression = \"none\"", (Parquet, None)),
+        ("format = \"arrow\"", (Arrow, None)),
+        ("format = \"arrow\"\ncompression = \"lz4\"", (Arrow, Lz4)),
+        (
+            "format = \"arrow\"\ncompression = \"zstd\"\ncompression_level = 1",
+            (Arrow, Zstd(1)),
+        ),
+        ("format = \"csv\"", (Csv, None)),
+        ("format = \"csv\"\ncompression = \"none\"", (Csv, None)),
+    ] {
+        assert_eq!(tables(&format!("[tables]\n{text}")), expected, "{text}");
+    }
+    assert_eq!(
+        message("[tables]\nformat = \"csv\"\ncompression = \"zstd\""),
+        "jobs/run.toml:3: `tables.compression`: \"zstd\" with tables.format = \"csv\": files of this \
+         format are not compressed; set tables.compression = \"none\", or tables.format = \"parquet\""
+    );
+    let leave_out = "has no level; leave the level out, or set tables.compression = \"zstd\"";
+    for (text, compression) in [
+        ("tables.compression = \"lz4\"", "lz4"),
+        ("tables.compression = \"none\"", "none"),
+        ("tables.format = \"arrow\"", "none"),
+        ("tables.format = \"csv\"", "none"),
+    ] {
+        assert_eq!(
+            message(&format!("{text}\ntables.compression_level = 3")),
+            format!(
+                "jobs/run.toml:2: `tables.compression_level`: tables.compression = \
+                 \"{compression}\" {leave_out}"
+            )
+        );
+    }
+    assert_eq!(
+        message("tables.compression = \"lz5\""),
+        "jobs/run.toml:1: `tables.compression`: \"lz5\" is not one of \"zstd\", \"lz4\", \"none\" \
+         (did you mean `lz4`?)"
+    );
+    assert!(message("tables.format = \"tsv\"").contains("(did you mean `csv`?)"));
+}
+
+#[test]
 fn every_key_is_documented() {
     let manual = include_str!("../../../docs/CONFIG.md");
     for (key, _) in resolve("").unwrap().settings {

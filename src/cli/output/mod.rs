@@ -8,7 +8,7 @@ mod replace;
 
 use super::files::{self, FileId, check_name};
 use super::path_text::shown;
-use super::tables::{folders, part_number};
+use super::tables::{folders, part_of_name};
 use crate::error::{Context, Error, Result};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
@@ -252,7 +252,7 @@ fn results_in(path: &Path) -> Result<Vec<PathBuf>> {
         }
         for entry in folder.read_dir().within(|| shown(&folder))? {
             let entry = entry.within(|| shown(&folder))?;
-            if entry.file_name().to_str().and_then(part_number).is_some() {
+            if entry.file_name().to_str().and_then(part_of_name).is_some() {
                 found.push(entry.path());
             }
         }

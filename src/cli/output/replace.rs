@@ -9,9 +9,10 @@
 use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
+use crate::cli::config::TableFormat;
 use crate::cli::files::{check_name, sync_folder, temporary_name};
 use crate::cli::path_text::shown;
-use crate::cli::tables::{folders, part_number};
+use crate::cli::tables::{folders, part_of_name};
 use crate::error::{Context, Result};
 use serde_json::{Value as Json, json};
 use std::fs;
@@ -50,7 +51,7 @@ impl FileOperation {
 /// A link or a FIFO has the name of a result; nothing has been moved then. A file cannot be
 /// moved; [`resume`] does the rest.
 pub(super) fn replace(named: &Path, record: &Json) -> Result<()> {
-    let parts = finished_parts(record).expect("a run that replaces results has finished");
+    let parts = Parts::finished(record).expect("a run that replaces results has finished");
     let operations = operations(named, parts)?;
     let mut moving = record.clone();
     moving["state"] = json!(REPLACING);
@@ -75,7 +76,7 @@ pub(super) fn resume(named: &Path) -> Result<()> {
         None => read_record(&temporary_name(&record))?,
         record => record,
     };
-    let Some(parts) = record.as_ref().and_then(finished_parts) else {
+    let Some(parts) = record.as_ref().and_then(Parts::finished) else {
         return Ok(());
     };
     apply_all(named, &operations(named, parts)?)?;
@@ -86,11 +87,37 @@ pub(super) fn resume(named: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The file operations that are left of a replacement. The new results have `parts` parts.
+/// The parts that each table of a finished run has.
+#[derive(Clone, Copy)]
+struct Parts {
+    count: u64,
+    format: TableFormat,
+}
+
+impl Parts {
+    /// Reads them from a `run.json`, if its state is `finished`.
+    fn finished(record: &Json) -> Option<Self> {
+        let is_finished = record["state"] == "finished";
+        let count = is_finished.then(|| record["written"]["parts"].as_u64())??;
+        // Earlier versions wrote no other format, and no key.
+        let name = record["config"]["tables.format"].as_str();
+        let is_named = |format: &TableFormat| name.is_none_or(|name| name == format.name());
+        let format = TableFormat::ALL.into_iter().find(is_named)?;
+        Some(Parts { count, format })
+    }
+
+    /// Whether one of the parts has this file name.
+    fn has(self, name: &str) -> bool {
+        part_of_name(name)
+            .is_some_and(|(number, format)| number < self.count && format == self.format)
+    }
+}
+
+/// The file operations that are left of a replacement. The new results have these `parts`.
 ///
 /// # Errors
 /// A link, a FIFO or a folder has the name of a result.
-fn operations(named: &Path, parts: u64) -> Result<Vec<FileOperation>> {
+fn operations(named: &Path, parts: Parts) -> Result<Vec<FileOperation>> {
     let new = named.join(NEW);
     let record = new.join(RECORD);
     let waiting = temporary_name(&record);
@@ -110,8 +137,7 @@ fn operations(named: &Path, parts: u64) -> Result<Vec<FileOperation>> {
     // Files of the earlier results that no new one has replaced.
     let is_left_over = |file: &PathBuf| {
         let name = file.file_name().and_then(|name| name.to_str());
-        name.and_then(part_number)
-            .is_some_and(|number| number >= parts)
+        name.is_some_and(|name| part_of_name(name).is_some() && !parts.has(name))
     };
     operations.extend(
         earlier
@@ -142,12 +168,6 @@ fn apply_all(named: &Path, operations: &[FileOperation]) -> Result<()> {
     Ok(())
 }
 
-/// The number of parts that a `run.json` counts, if its state is `finished`.
-fn finished_parts(record: &Json) -> Option<u64> {
-    let is_finished = record["state"] == "finished";
-    is_finished.then(|| record["written"]["parts"].as_u64())?
-}
-
 /// Reads a `run.json`. Returns `None` if there is no file, or if it is not JSON.
 ///
 /// # Errors
@@ -167,23 +187,38 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Puts results of so many parts into a folder; each file holds `run`.
-    fn put_results(folder: &Path, run: &str, parts: u64) -> Json {
+    /// Parts of the default format.
+    fn parquet(count: u64) -> Parts {
+        let format = TableFormat::Parquet;
+        Parts { count, format }
+    }
+
+    /// Puts results of these parts into a folder; each file holds `run`.
+    fn put_results(folder: &Path, run: &str, parts: Parts) -> Json {
+        let format = parts.format.name();
         for table in folders() {
             fs::create_dir_all(folder.join(table)).unwrap();
-            for part in 0..parts {
-                fs::write(folder.join(format!("{table}/part-{part:05}.parquet")), run).unwrap();
+            for part in 0..parts.count {
+                fs::write(folder.join(format!("{table}/part-{part:05}.{format}")), run).unwrap();
             }
         }
         fs::write(folder.join(REJECTED), run).unwrap();
-        let record = json!({ "run": run, "state": "finished", "written": { "parts": parts } });
+        let mut record = json!({
+            "run": run,
+            "state": "finished",
+            "written": { "parts": parts.count },
+        });
+        // Earlier versions did not have the key.
+        if parts.format != TableFormat::Parquet {
+            record["config"] = json!({ "tables.format": format });
+        }
         fs::write(folder.join(RECORD), record.to_string()).unwrap();
         record
     }
 
     /// A folder with the results of a run, those of a finished run within it, and the record of
     /// the latter.
-    fn two_results(earlier: u64, new: u64) -> (tempfile::TempDir, Json) {
+    fn two_results(earlier: Parts, new: Parts) -> (tempfile::TempDir, Json) {
         let folder = tempfile::tempdir().unwrap();
         put_results(folder.path(), "earlier", earlier);
         let record = put_results(&folder.path().join(NEW), "new", new);
@@ -204,9 +239,11 @@ mod tests {
         let Some(record) = read_record(&folder.join(RECORD)).unwrap() else {
             return;
         };
+        let format = record["config"]["tables.format"].as_str();
+        let format = format.unwrap_or("parquet");
         for part in 0..record["written"]["parts"].as_u64().unwrap() {
             for table in folders() {
-                let path = folder.join(format!("{table}/part-{part:05}.parquet"));
+                let path = folder.join(format!("{table}/part-{part:05}.{format}"));
                 assert_eq!(fs::read_to_string(path).unwrap(), record["run"]);
             }
         }
@@ -215,7 +252,7 @@ mod tests {
 
     /// Begins a replacement, takes so many of its operations, and returns those that are left.
     fn kill_after(count: usize, folder: &Path, record: &Json) -> Vec<FileOperation> {
-        let mut left = operations(folder, finished_parts(record).unwrap()).unwrap();
+        let mut left = operations(folder, Parts::finished(record).unwrap()).unwrap();
         let mut moving = record.clone();
         moving["state"] = json!(REPLACING);
         moving["written"] = json!({ "parts": 0 });
@@ -228,12 +265,22 @@ mod tests {
 
     #[test]
     fn a_replacement_killed_after_any_operation_is_finished_by_the_next_run() {
-        for (earlier, new) in [(3, 2), (1, 2), (1, 0)] {
+        let csv = |count| Parts {
+            count,
+            format: TableFormat::Csv,
+        };
+        for (earlier, new) in [
+            (parquet(3), parquet(2)),
+            (parquet(1), parquet(2)),
+            (parquet(1), parquet(0)),
+            (parquet(2), csv(2)),
+            (csv(3), parquet(1)),
+        ] {
             let (folder, record) = two_results(earlier, new);
             let whole = contents(&folder.path().join(NEW));
             let count = operations(folder.path(), new).unwrap().len();
             assert!(
-                count > folders().count() * new as usize,
+                count > folders().count() * new.count as usize,
                 "{count} operations"
             );
             for kill in 0..=count {
@@ -258,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_replacement_without_its_new_results_is_overwritten_when_asked() {
-        let (folder, mut record) = two_results(2, 1);
+        let (folder, mut record) = two_results(parquet(2), parquet(1));
         let folder = folder.path();
         record["state"] = json!(REPLACING);
         write_record(folder, &record).unwrap();
@@ -273,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_link_among_the_results_ends_a_replacement_before_anything_is_lost() {
-        let (folder, record) = two_results(2, 2);
+        let (folder, record) = two_results(parquet(2), parquet(2));
         let folder = folder.path();
         let part = folder.join("chains/part-00001.parquet");
         fs::remove_file(&part).unwrap();

@@ -106,6 +106,11 @@ impl Column {
         self
     }
 
+    /// The column's name, for messages.
+    pub(super) fn place(&self) -> String {
+        format!("column {}", self.spec.name)
+    }
+
     /// The values of a row group.
     pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
         match &self.source {

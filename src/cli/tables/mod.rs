@@ -1,12 +1,15 @@
-//! The results as Parquet tables of residues, chains and structures.
+//! The results as tables of residues, chains and structures.
 //!
-//! Each table is a folder of parts, which are Parquet files. A part ends at a fixed ordinal of
+//! Each table is a folder of parts, which are files of one format. A part ends at a fixed ordinal of
 //! the inputs and a row group at a fixed number of rows. Batches play no part in that, so the same
 //! input gives the same bytes whatever the batches were.
 
+mod arrow_file;
 mod column;
 mod columns;
+mod csv_file;
 mod dictionary;
+mod parquet_file;
 mod part_file;
 mod row_group;
 mod schema;
@@ -16,18 +19,21 @@ mod structure_rows;
 use crate::error::Result;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Residue;
-use column::Column;
-use parquet::file::properties::WriterProperties;
-use part_file::{CompletePart, PartFile};
+use arrow_file::ArrowFile;
+use csv_file::CsvFile;
+use parquet_file::ParquetFile;
+use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
 use row_group::RowGroup;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::config::TableSettings;
+use super::config::{TableFormat, TableSettings};
+use super::core_time::CoreTime;
 use statistics::ValueStatistics;
 pub(super) use statistics::{ColumnStatistics, warnings};
 pub(crate) use structure_rows::StructureRows;
+use structure_rows::TextBytes;
 
 /// Maximum bytes of text in a row group. The offsets of an Arrow array of strings end at 2 GiB.
 const GROUP_TEXT_BYTES_MAX: usize = 512 << 20;
@@ -44,20 +50,31 @@ pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
 }
 
-/// The file name of a part.
-fn part_name(part: u64) -> String {
-    format!("part-{part:05}.parquet")
+/// Creates a file of a table in its format.
+fn create_part(path: PathBuf, format: TableFormat, spec: &FileSpec) -> Result<Box<dyn PartFile>> {
+    match format {
+        TableFormat::Parquet => create::<ParquetFile>(path, spec),
+        TableFormat::Arrow => create::<ArrowFile>(path, spec),
+        TableFormat::Csv => create::<CsvFile>(path, spec),
+    }
 }
 
-/// The number of the part that has this file name, or this temporary one.
-pub(super) fn part_number(name: &str) -> Option<u64> {
+/// The file name of a part.
+fn part_name(part: u64, format: TableFormat) -> String {
+    format!("part-{part:05}.{}", format.name())
+}
+
+/// The number and the format of the part that has this file name, or this temporary one.
+pub(super) fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
     let name = match name.strip_prefix('.') {
         Some(hidden) => hidden.strip_suffix(".tmp")?,
         None => name,
     };
-    let digits = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
+    let (digits, ending) = name.strip_prefix("part-")?.split_once('.')?;
+    let mut formats = TableFormat::ALL.into_iter();
+    let format = formats.find(|format| format.name() == ending)?;
     let is_number = digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| digits.parse().ok())?
+    is_number.then(|| Some((digits.parse().ok()?, format)))?
 }
 
 /// About the most bytes that rows take while they wait for their row groups to be written: those of
@@ -73,6 +90,7 @@ pub(crate) struct Tables {
     tables: [Table; TABLES.len()],
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
+    cores: CoreTime,
     /// The open part.
     part: Option<u64>,
     parts_done: u64,
@@ -93,14 +111,21 @@ impl Tables {
     ) -> Self {
         let cuts = [settings.inputs_per_part, settings.rows_per_group as u64];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
+        let cores = CoreTime::default();
         let table = |(name, subfolder): (TableName, &str)| {
-            let columns = columns::columns(name, &features(name));
-            Table::new(name, folder.join(subfolder), columns, settings, metadata)
+            let files = FileSpec {
+                columns: columns::columns(name, &features(name)).into(),
+                compression: settings.compression,
+                metadata: metadata.to_vec(),
+                cores: cores.clone(),
+            };
+            Table::new(name, folder.join(subfolder), files, settings)
         };
         Tables {
             tables: TABLES.map(table),
             inputs_per_part: settings.inputs_per_part,
             pool,
+            cores,
             part: None,
             parts_done: 0,
         }
@@ -138,11 +163,16 @@ impl Tables {
         }
         if is_flushed {
             // A row group of residues keeps few structures, one of structures would keep all.
-            for table in &mut self.tables {
-                table.group.gather(&table.columns);
-            }
+            let tables = &mut self.tables;
+            let gather = |table: &mut Table| table.group.gather(&table.files.columns);
+            self.cores.of(|| tables.iter_mut().for_each(gather));
         }
         Ok(())
+    }
+
+    /// The processor time of gathering and encoding, also that of later row groups.
+    pub(crate) fn cores(&self) -> CoreTime {
+        self.cores.clone()
     }
 
     /// Number of parts that every table has finished.
@@ -156,7 +186,7 @@ impl Tables {
             let finish = |table: &mut Table| table.finish_part(&self.pool);
             let parts: Vec<CompletePart> = tables.map(finish).collect::<Result<_>>()?;
             // The parts of all tables are on the disk before the first is renamed.
-            parts.into_iter().try_for_each(CompletePart::publish)?;
+            publish(parts)?;
             self.parts_done += 1;
         }
         Ok(())
@@ -182,35 +212,27 @@ impl Tables {
 struct Table {
     name: TableName,
     folder: PathBuf,
-    columns: Arc<[Column]>,
+    format: TableFormat,
+    files: FileSpec,
     /// The statistics of each column in all finished parts.
     statistics: Vec<ValueStatistics>,
-    properties: Arc<WriterProperties>,
     rows_per_group: usize,
     group_text_bytes_max: usize,
     /// The next row group.
     group: RowGroup,
     /// Upper bound of the bytes of text in its rows.
     group_text_bytes: usize,
-    part: Option<PartFile>,
+    part: Option<Box<dyn PartFile>>,
 }
 
 impl Table {
-    fn new(
-        name: TableName,
-        folder: PathBuf,
-        columns: Vec<Column>,
-        settings: TableSettings,
-        metadata: &[(&'static str, String)],
-    ) -> Self {
-        let specs = columns.iter().map(|column| &column.spec);
-        let properties = schema::properties(specs, settings.compression_level, metadata);
+    fn new(name: TableName, folder: PathBuf, files: FileSpec, settings: TableSettings) -> Self {
         Table {
             name,
             folder,
-            statistics: vec![ValueStatistics::default(); columns.len()],
-            columns: columns.into(),
-            properties: Arc::new(properties),
+            format: settings.format,
+            statistics: vec![ValueStatistics::default(); files.columns.len()],
+            files,
             rows_per_group: settings.rows_per_group,
             group_text_bytes_max: GROUP_TEXT_BYTES_MAX,
             group: RowGroup::default(),
@@ -220,9 +242,8 @@ impl Table {
     }
 
     fn start_part(&mut self, part: u64) -> Result<()> {
-        let path = self.folder.join(part_name(part));
-        let (columns, properties) = (Arc::clone(&self.columns), Arc::clone(&self.properties));
-        self.part = Some(PartFile::create(path, columns, properties)?);
+        let path = self.folder.join(part_name(part, self.format));
+        self.part = Some(create_part(path, self.format, &self.files)?);
         Ok(())
     }
 
@@ -231,7 +252,12 @@ impl Table {
         let mut is_flushed = false;
         let count = record.row_count(self.name);
         let mut start = 0;
-        let text = record.text_bytes_max(self.name);
+        let mut text = record.text_bytes_max(self.name);
+        if self.format != TableFormat::Parquet {
+            // Without a dictionary each row has a copy of a text that all rows share.
+            let each_row = text.once + text.each_row;
+            text = TextBytes { once: 0, each_row };
+        }
         // A structure may span row groups, which end by rows and text alone.
         while start < count {
             let room = self.rows_per_group - self.group.rows();
@@ -277,7 +303,7 @@ impl Table {
 
     /// The statistics of each column; `name` is the table's.
     fn into_statistics(self, name: &'static str) -> Vec<ColumnStatistics> {
-        let columns = self.columns.iter().zip(self.statistics);
+        let columns = self.files.columns.iter().zip(self.statistics);
         let named = columns.map(|(column, values)| ColumnStatistics {
             table: name,
             name: column.spec.name.clone(),

@@ -1,25 +1,19 @@
-//! One Parquet file of a table. It gets its name once the files of all tables are on the disk.
+//! One file of a table, in any format. The pool encodes its row groups, a few at a time, and they
+//! are written in order. The file gets its name once the files of all tables are on the disk.
 
+use super::super::config::Compression;
+use super::super::core_time::CoreTime;
 use super::super::files::Temporary;
 use super::super::path_text::shown;
 use super::column::Column;
 use super::row_group::RowGroup;
-use super::schema::arrow_schema;
+use super::schema::ColumnSpec;
 use super::statistics::ValueStatistics;
 use crate::error::{Context, Error, ErrorKind, Result, catch};
-use arrow_array::ArrayRef;
-use arrow_schema::{Field, SchemaRef};
 use crossbeam_channel::{Receiver, bounded};
-use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
-};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
 use rayon::ThreadPool;
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,103 +21,140 @@ use std::sync::Arc;
 /// Each holds its rows until they are encoded; more made no run faster.
 pub(super) const GROUPS_ENCODING_MAX: usize = 2;
 
-/// A file that is being written. Dropping it before [`CompletePart::publish`] removes it.
-pub(super) struct PartFile {
-    path: PathBuf,
-    temporary: Temporary,
-    schema: SchemaRef,
-    writer: SerializedFileWriter<File>,
-    writers: ArrowRowGroupWriterFactory,
-    columns: Arc<[Column]>,
-    /// The row groups that the pool is encoding, the oldest first.
-    encoding: VecDeque<EncodingGroup>,
-    row_groups: usize,
-    statistics: Vec<ValueStatistics>,
+/// What the files of a table have in common.
+pub(super) struct FileSpec {
+    pub(super) columns: Arc<[Column]>,
+    /// One that the format has.
+    pub(super) compression: Compression,
+    /// What decides the values, for formats whose files can hold it.
+    pub(super) metadata: Vec<(&'static str, String)>,
+    /// What encoding costs.
+    pub(super) cores: CoreTime,
 }
 
-/// A complete file, flushed to the disk under its temporary name.
-pub(super) struct CompletePart {
-    path: PathBuf,
-    temporary: Temporary,
-    /// The statistics of each column.
-    pub(super) statistics: Vec<ValueStatistics>,
-}
-
-/// A row group that the pool is encoding. Columns arrive in any order.
-struct EncodingGroup {
-    columns: Receiver<(usize, Result<EncodedColumn>)>,
-}
-
-struct EncodedColumn {
-    chunk: ArrowColumnChunk,
-    statistics: ValueStatistics,
-}
-
-fn from_parquet(error: ParquetError) -> Error {
-    match error {
-        // Without Parquet's prefix: `No space left on device`.
-        ParquetError::External(source) => Error::new(ErrorKind::Io, source.to_string()),
-        other => Error::new(ErrorKind::Io, other.to_string()),
+impl FileSpec {
+    pub(super) fn columns(&self) -> impl Iterator<Item = &ColumnSpec> {
+        self.columns.iter().map(|column| &column.spec)
     }
 }
 
-impl PartFile {
-    /// Creates the file, which will be renamed to `path`.
+/// How a file format stores row groups.
+pub(super) trait Format: Sized + Send {
+    /// What a task makes of its share of a row group.
+    type Encoded: Send + 'static;
+
+    /// Begins a file.
     ///
     /// # Errors
-    /// The file cannot be created.
-    pub(super) fn create(
-        path: PathBuf,
-        columns: Arc<[Column]>,
-        properties: Arc<WriterProperties>,
-    ) -> Result<Self> {
-        let (temporary, file) = Temporary::fixed(&path)?;
-        let schema = arrow_schema(columns.iter().map(|column| &column.spec));
-        let parquet_schema = ArrowSchemaConverter::new()
-            .convert(&schema)
-            .map_err(from_parquet)?;
-        let writer = SerializedFileWriter::new(file, parquet_schema.root_schema_ptr(), properties)
-            .map_err(from_parquet)
-            .within(|| shown(temporary.path()))?;
-        let writers = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
-        Ok(PartFile {
-            path,
-            temporary,
-            schema,
-            writer,
-            writers,
-            statistics: vec![ValueStatistics::default(); columns.len()],
-            columns,
-            encoding: VecDeque::new(),
-            row_groups: 0,
-        })
-    }
+    /// It cannot be written.
+    fn start(file: File, spec: &FileSpec) -> Result<Self>;
 
-    /// Has the pool gather and encode a row group, with a task for each column, and writes the
-    /// earlier row groups that are encoded. If the pool encodes [`GROUPS_ENCODING_MAX`] already, it
-    /// waits for the oldest.
+    /// The tasks that encode the next row group. The pool runs them in any order.
+    ///
+    /// # Errors
+    /// The format cannot store another row group.
+    fn tasks(&mut self, group: &RowGroup) -> Result<Vec<Task<Self::Encoded>>>;
+
+    /// Writes a row group. `encoded` is what its tasks returned, in the order of the tasks.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn write(&mut self, encoded: Vec<Self::Encoded>) -> Result<()>;
+
+    /// Writes what follows the last row group.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn finish(self) -> Result<File>;
+}
+
+/// Encodes a share of a row group, such as a column.
+pub(super) struct Task<T> {
+    /// The share, for messages.
+    pub(super) share: String,
+    pub(super) encode: Box<Encode<T>>,
+}
+
+/// Encodes a share of a row group.
+type Encode<T> = dyn FnOnce(&RowGroup) -> Result<Encoded<T>> + Send;
+
+/// What a task returns.
+pub(super) struct Encoded<T> {
+    pub(super) data: T,
+    /// The statistics of the values in the share, with the index of their column.
+    pub(super) statistics: Vec<(usize, ValueStatistics)>,
+}
+
+/// A file that is being written. Dropping it before it is published removes it.
+pub(super) trait PartFile: Send {
+    /// Has the pool gather and encode a row group, and writes the earlier row groups that are
+    /// encoded. If the pool encodes [`GROUPS_ENCODING_MAX`] already, it waits for the oldest.
     ///
     /// # Errors
     /// An earlier row group cannot be encoded or written.
-    pub(super) fn write_group(&mut self, group: RowGroup, pool: &ThreadPool) -> Result<()> {
+    fn write_group(&mut self, group: RowGroup, pool: &ThreadPool) -> Result<()>;
+
+    /// Writes the last row groups and the end of the file, and flushes it.
+    ///
+    /// # Errors
+    /// It cannot be encoded, written, or flushed to the disk.
+    fn finish(self: Box<Self>) -> Result<CompletePart>;
+}
+
+/// Creates a file, which will be renamed to `path`.
+///
+/// # Errors
+/// The file cannot be created.
+pub(super) fn create<F: Format + 'static>(
+    path: PathBuf,
+    spec: &FileSpec,
+) -> Result<Box<dyn PartFile>> {
+    let (temporary, file) = Temporary::fixed(&path)?;
+    let format = F::start(file, spec).within(|| shown(temporary.path()))?;
+    Ok(Box::new(OpenPart {
+        path,
+        temporary,
+        format,
+        encoding: VecDeque::new(),
+        cores: spec.cores.clone(),
+        statistics: vec![ValueStatistics::default(); spec.columns.len()],
+    }))
+}
+
+struct OpenPart<F: Format> {
+    path: PathBuf,
+    temporary: Temporary,
+    format: F,
+    /// The row groups that the pool is encoding, the oldest first.
+    encoding: VecDeque<EncodingGroup<F::Encoded>>,
+    cores: CoreTime,
+    /// The statistics of each column.
+    statistics: Vec<ValueStatistics>,
+}
+
+/// A row group that the pool is encoding.
+struct EncodingGroup<T> {
+    /// The share of each task.
+    shares: Vec<String>,
+    /// What the tasks return, in any order, each with the task's index.
+    results: Receiver<(usize, Result<Encoded<T>>)>,
+}
+
+impl<F: Format> PartFile for OpenPart<F> {
+    fn write_group(&mut self, group: RowGroup, pool: &ThreadPool) -> Result<()> {
         while self.encoding.len() >= GROUPS_ENCODING_MAX || self.is_oldest_encoded() {
             self.write_oldest()?;
         }
-        let index = self.row_groups + self.encoding.len();
-        let writers = self.writers.create_column_writers(index);
-        let writers = writers.map_err(from_parquet)?;
-        let (sender, columns) = bounded(writers.len());
-        self.encoding.push_back(EncodingGroup { columns });
+        let tasks = self.format.tasks(&group)?;
+        let (sender, results) = bounded(tasks.len());
+        let mut shares = Vec::with_capacity(tasks.len());
         let group = Arc::new(group);
-        for (index, writer) in writers.into_iter().enumerate() {
-            let (schema, sender) = (Arc::clone(&self.schema), sender.clone());
-            let (columns, group) = (Arc::clone(&self.columns), Arc::clone(&group));
+        for (index, Task { share, encode }) in tasks.into_iter().enumerate() {
+            shares.push(share);
+            let (group, sender, cores) = (Arc::clone(&group), sender.clone(), self.cores.clone());
             pool.spawn(move || {
-                let encoded = catch(|| {
-                    let arrays = group.arrays(&columns[index], index);
-                    encode(writer, schema.field(index), arrays)
-                });
-                // The last column's task frees the rows.
+                let encoded = cores.of(|| catch(|| encode(&group)));
+                // The last task frees the rows.
                 drop(group);
                 let encoded = encoded.unwrap_or_else(|panic| {
                     let message = format!("encoding panicked: {panic}");
@@ -133,59 +164,23 @@ impl PartFile {
                 let _ = sender.send((index, encoded));
             });
         }
+        self.encoding.push_back(EncodingGroup { shares, results });
         Ok(())
     }
 
-    fn is_oldest_encoded(&self) -> bool {
-        let oldest = self.encoding.front();
-        oldest.is_some_and(|group| group.columns.len() == self.columns.len())
-    }
-
-    /// Writes the oldest row group, once the pool has encoded it.
-    fn write_oldest(&mut self) -> Result<()> {
-        let Some(group) = self.encoding.pop_front() else {
-            return Ok(());
-        };
-        let mut chunks: Vec<Option<ArrowColumnChunk>> = Vec::new();
-        chunks.resize_with(self.columns.len(), || None);
-        for (index, encoded) in group.columns {
-            let encoded = encoded.within(|| format!("column {}", self.columns[index].spec.name))?;
-            self.statistics[index].add(encoded.statistics);
-            chunks[index] = Some(encoded.chunk);
-        }
-        let writer = &mut self.writer;
-        let write = || -> parquet::errors::Result<()> {
-            let mut group = writer.next_row_group()?;
-            for chunk in chunks {
-                let chunk = chunk.expect("every task sends one chunk");
-                chunk.append_to_row_group(&mut group)?;
-            }
-            group.close()?;
-            Ok(())
-        };
-        let written = write().map_err(from_parquet);
-        written.within(|| shown(self.temporary.path()))?;
-        self.row_groups += 1;
-        Ok(())
-    }
-
-    /// Writes the last row groups and the footer, and flushes the file.
-    ///
-    /// # Errors
-    /// It cannot be encoded, written, or flushed to the disk.
-    pub(super) fn finish(mut self) -> Result<CompletePart> {
+    fn finish(mut self: Box<Self>) -> Result<CompletePart> {
         while !self.encoding.is_empty() {
             self.write_oldest()?;
         }
-        let PartFile {
+        let OpenPart {
             path,
             temporary,
-            writer,
+            format,
             statistics,
             ..
-        } = self;
+        } = *self;
         let place = || shown(temporary.path());
-        let file = writer.into_inner().map_err(from_parquet).within(place)?;
+        let file = format.finish().within(place)?;
         file.sync_all().within(place)?;
         Ok(CompletePart {
             path,
@@ -195,33 +190,57 @@ impl PartFile {
     }
 }
 
-impl CompletePart {
-    /// Renames the file to its name.
-    ///
-    /// # Errors
-    /// It cannot be renamed.
-    pub(super) fn publish(self) -> Result<()> {
-        let CompletePart {
-            path, temporary, ..
-        } = self;
-        temporary.rename(&path).within(|| shown(&path))
+impl<F: Format> OpenPart<F> {
+    fn is_oldest_encoded(&self) -> bool {
+        let oldest = self.encoding.front();
+        oldest.is_some_and(|group| group.results.len() == group.shares.len())
+    }
+
+    /// Writes the oldest row group, once the pool has encoded it.
+    fn write_oldest(&mut self) -> Result<()> {
+        let Some(EncodingGroup { shares, results }) = self.encoding.pop_front() else {
+            return Ok(());
+        };
+        let mut encoded: Vec<Option<Encoded<F::Encoded>>> = Vec::new();
+        encoded.resize_with(shares.len(), || None);
+        for (index, result) in results {
+            encoded[index] = Some(result.within(|| shares[index].as_str())?);
+        }
+        let mut group = Vec::with_capacity(shares.len());
+        for Encoded { data, statistics } in encoded.into_iter().flatten() {
+            for (column, statistics) in statistics {
+                self.statistics[column].add(statistics);
+            }
+            group.push(data);
+        }
+        let written = self.format.write(group);
+        written.within(|| shown(self.temporary.path()))
     }
 }
 
-fn encode(
-    mut writer: ArrowColumnWriter,
-    field: &Field,
-    arrays: impl Iterator<Item = ArrayRef>,
-) -> Result<EncodedColumn> {
-    let mut statistics = ValueStatistics::default();
-    for array in arrays {
-        for leaf in compute_leaves(field, &array).map_err(from_parquet)? {
-            writer.write(&leaf).map_err(from_parquet)?;
+/// A complete file, flushed to the disk under its temporary name. Dropping it removes it.
+pub(super) struct CompletePart {
+    path: PathBuf,
+    temporary: Temporary,
+    /// The statistics of each column.
+    pub(super) statistics: Vec<ValueStatistics>,
+}
+
+/// Renames the files of all tables to their names.
+///
+/// # Errors
+/// One cannot be renamed; no file has its name then.
+pub(super) fn publish(parts: Vec<CompletePart>) -> Result<()> {
+    let mut published: Vec<PathBuf> = Vec::new();
+    for part in parts {
+        if let Err(error) = part.temporary.rename(&part.path) {
+            for path in published {
+                // The run ends with the first error.
+                let _ = fs::remove_file(path);
+            }
+            return Err(error).within(|| shown(&part.path));
         }
-        statistics.add(ValueStatistics::of(&array));
+        published.push(part.path);
     }
-    Ok(EncodedColumn {
-        chunk: writer.close().map_err(from_parquet)?,
-        statistics,
-    })
+    Ok(())
 }

@@ -61,11 +61,32 @@ impl RowGroup {
         }
     }
 
-    /// The arrays of a column, which is the one at `index` of the table.
+    /// The arrays of a column, which is the one at `index` of the table: one for each slice.
     pub(super) fn arrays(&self, column: &Column, index: usize) -> impl Iterator<Item = ArrayRef> {
-        self.slices.iter().map(move |slice| match slice {
+        self.slices
+            .iter()
+            .map(move |slice| slice.array(column, index))
+    }
+
+    /// Number of slices. Each has as many rows as an array may have, or fewer.
+    pub(super) fn slices(&self) -> usize {
+        self.slices.len()
+    }
+
+    /// The arrays of all columns in one slice.
+    pub(super) fn slice(&self, slice: usize, columns: &[Column]) -> Vec<ArrayRef> {
+        let columns = columns.iter().enumerate();
+        let array = |(index, column)| self.slices[slice].array(column, index);
+        columns.map(array).collect()
+    }
+}
+
+impl Slice {
+    /// The array of a column, which is the one at `index` of the table.
+    fn array(&self, column: &Column, index: usize) -> ArrayRef {
+        match self {
             Slice::Ranges(ranges, _) => column.gather(ranges),
             Slice::Arrays(arrays) => Arc::clone(&arrays[index]),
-        })
+        }
     }
 }

@@ -1,13 +1,8 @@
-//! The columns of a table and how Parquet stores them.
+//! The columns of a table and their Arrow types.
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
-use parquet::schema::types::ColumnPath;
-use std::sync::Arc;
+use arrow_schema::{DataType, Field, Schema};
 
-/// What a column holds, which determines its encoding.
+/// What a column holds, which determines how Parquet encodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Names that repeat: a dictionary.
@@ -15,9 +10,9 @@ pub(super) enum Kind {
     /// Words from a small set, such as one-letter codes: a dictionary. No reader could skip rows by
     /// their smallest and largest value, so these are not stored.
     Word,
-    /// Integers: differences, which take fewer bytes than a dictionary.
+    /// Integers.
     Integer,
-    /// Reals that do not repeat: byte stream split, which compresses better.
+    /// Reals that do not repeat.
     Real,
     /// The same with 16 bits.
     Half,
@@ -55,49 +50,10 @@ impl ColumnSpec {
         };
         Field::new(&self.name, data_type, self.nullable)
     }
-
-    fn store(&self, properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
-        let path = ColumnPath::from(self.name.as_str());
-        let plain = |properties: WriterPropertiesBuilder, encoding| {
-            properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path.clone(), encoding)
-        };
-        match self.kind {
-            Kind::Text | Kind::Flag => properties,
-            Kind::Word => {
-                properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::None)
-            }
-            Kind::Integer => plain(properties, Encoding::DELTA_BINARY_PACKED),
-            Kind::Real | Kind::Half => plain(properties, Encoding::BYTE_STREAM_SPLIT),
-        }
-    }
 }
 
-/// The Arrow schema of `columns`.
-pub(super) fn arrow_schema<'a>(columns: impl Iterator<Item = &'a ColumnSpec>) -> SchemaRef {
+/// The Arrow schema of the arrays that columns gather.
+pub(super) fn arrow_schema<'a>(columns: impl Iterator<Item = &'a ColumnSpec>) -> Schema {
     let fields: Vec<Field> = columns.map(ColumnSpec::field).collect();
-    Arc::new(Schema::new(fields))
-}
-
-/// How a file with `columns` is written. `metadata` becomes the file's key-value metadata. The
-/// name of the writer is fixed, so that the same values give the same bytes.
-pub(super) fn properties<'a>(
-    columns: impl Iterator<Item = &'a ColumnSpec>,
-    compression_level: i32,
-    metadata: &[(&'static str, String)],
-) -> WriterProperties {
-    let level = ZstdLevel::try_new(compression_level).expect("the config checks the range");
-    let pair = |(key, value): &(&'static str, String)| {
-        KeyValue::new((*key).to_owned(), Some(value.clone()))
-    };
-    let properties = WriterProperties::builder()
-        .set_created_by(concat!("tapeloop ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(level))
-        // The table writer cuts row groups itself.
-        .set_max_row_group_row_count(None)
-        .set_key_value_metadata(Some(metadata.iter().map(pair).collect()));
-    columns
-        .fold(properties, |properties, column| column.store(properties))
-        .build()
+    Schema::new(fields)
 }

@@ -1,3 +1,7 @@
+mod failures;
+mod formats;
+
+use super::super::config::Compression;
 use super::*;
 use crate::features::{ColumnKind, FeatureTable, NULL_COUNT, SharedColumns, Tolerance, Values};
 use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
@@ -10,8 +14,18 @@ use std::fs;
 const SETTINGS: TableSettings = TableSettings {
     inputs_per_part: 4,
     rows_per_group: 7,
-    compression_level: 1,
+    format: TableFormat::Parquet,
+    compression: Compression::Zstd(1),
 };
+
+/// The settings of each format without compression.
+fn formats() -> [TableSettings; 3] {
+    TableFormat::ALL.map(|format| TableSettings {
+        format,
+        compression: Compression::None,
+        ..SETTINGS
+    })
+}
 
 fn residue(chain: u32, number: i32) -> Residue {
     Residue {
@@ -87,6 +101,7 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
         TableName::Residues => vec![
             decl("count", ColumnKind::Count),
             decl("real", ColumnKind::Real),
+            decl("half", ColumnKind::Half),
             decl("flag", ColumnKind::Flag),
             decl("partner", ColumnKind::Chain),
             decl("side", ColumnKind::Text(SIDES)),
@@ -97,6 +112,10 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
 }
 
 fn features(rows: usize) -> FeatureTable {
+    FeatureTable::alone(columns_of(rows))
+}
+
+fn columns_of(rows: usize) -> SharedColumns {
     let count = |row| if row == 0 { NULL_COUNT } else { row as i32 };
     let real = |row| if row == 1 { f32::NAN } else { row as f32 };
     let bit = |row| if row == 2 { NULL_COUNT } else { row as i32 % 2 };
@@ -104,13 +123,14 @@ fn features(rows: usize) -> FeatureTable {
     let residues = vec![
         Values::Count((0..rows).map(count).collect()),
         Values::Real((0..rows).map(real).collect()),
+        Values::Real((0..rows).map(|row| real(row) / 8.0).collect()),
         bits(),
         bits(),
         bits(),
     ];
     let chains = vec![Values::Real(vec![0.5, 1.5, 2.5])];
     let structure = vec![Values::Real(vec![3.5])];
-    FeatureTable::alone(SharedColumns([residues, chains, structure]))
+    SharedColumns([residues, chains, structure])
 }
 
 /// [`write_all`], without the statistics.
@@ -187,20 +207,6 @@ fn parts_end_at_ordinals_and_row_groups_at_rows() {
     );
     let structures = read(&folder.path().join("structures").join(parts[1]));
     assert_eq!(structures.num_rows(), 2);
-}
-
-#[test]
-fn the_bytes_do_not_depend_on_threads() {
-    let lengths = [30, 5, 200, 1, 4, 2];
-    let written = [1, 3].map(|threads| write(&lengths, SETTINGS, threads));
-    for table in folders() {
-        for part in ["part-00000.parquet", "part-00001.parquet"] {
-            let read = |folder: &tempfile::TempDir| {
-                fs::read(folder.path().join(table).join(part)).unwrap()
-            };
-            assert_eq!(read(&written[0]), read(&written[1]));
-        }
-    }
 }
 
 #[test]
@@ -310,20 +316,6 @@ fn the_metadata_of_a_file_has_what_decides_its_values_and_nothing_else() {
 }
 
 #[test]
-fn no_input_gives_one_part_without_rows_and_a_dropped_part_gives_nothing() {
-    let folder = write(&[], SETTINGS, 1);
-    let path = folder.path().join("residues/part-00000.parquet");
-    assert_eq!(open(&path).metadata().file_metadata().num_rows(), 0);
-
-    let folder = tempfile::tempdir().unwrap();
-    let columns: Arc<[Column]> = Arc::new([Column::integer("x", |_, _| None)]);
-    let properties = schema::properties(columns.iter().map(|column| &column.spec), 1, &[]);
-    let path = folder.path().join(part_name(0));
-    drop(PartFile::create(path, columns, Arc::new(properties)).unwrap());
-    assert!(names(folder.path()).is_empty());
-}
-
-#[test]
 fn a_row_group_ends_before_its_text_exceeds_the_offsets() {
     let settings = TableSettings {
         rows_per_group: 1000,
@@ -390,22 +382,26 @@ fn no_part_is_renamed_before_the_parts_of_all_tables_are_complete() {
 }
 
 #[test]
-fn only_names_of_parts_have_a_part_number() {
-    for (name, number) in [
-        ("part-00000.parquet", 0),
-        (".part-00012.parquet.tmp", 12),
-        ("part-123456.parquet", 123_456),
+fn only_names_of_parts_have_a_number_and_a_format() {
+    for (name, part) in [
+        ("part-00000.parquet", (0, TableFormat::Parquet)),
+        ("part-00003.arrow", (3, TableFormat::Arrow)),
+        (".part-00012.csv.tmp", (12, TableFormat::Csv)),
+        ("part-123456.parquet", (123_456, TableFormat::Parquet)),
     ] {
-        assert_eq!(part_number(name), Some(number), "{name}");
+        assert_eq!(part_of_name(name), Some(part), "{name}");
     }
     for name in [
         "part-0.parquet",
+        "part-00000",
+        "part-00000.tsv",
+        "part-00000.csv.gz",
         ".part-00000.parquet",
         "part-00000.parquet.tmp",
         "part-0000a.parquet",
         "part-+0000.parquet",
         "part-99999999999999999999.parquet",
     ] {
-        assert_eq!(part_number(name), None, "{name}");
+        assert_eq!(part_of_name(name), None, "{name}");
     }
 }

@@ -4,14 +4,14 @@ mod dump;
 mod scripts;
 
 use super::args::ValidateArgs;
-use super::config::Config;
+use super::config::{Config, TableFormat};
 use super::exit_codes::{FAILED, GOOD, REJECTED};
 use super::path_text::shown;
 use super::plan::Plan;
 use super::run::{Destination, compute};
 use super::terminal::say;
 use crate::bench::format;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use dump::Dump;
 use scripts::Python;
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let mut raw = args.overrides.raw_config(args.config.as_deref())?;
     raw.set_list("INPUT", "input", args.inputs);
     let config = Config::resolve(raw)?;
+    check_format(config.tables.format)?;
     // A Python that cannot compare is an error before the run, not after it.
     let python = Python::find(&args.python)?;
     let folder = Folder::new(args.keep);
@@ -70,6 +71,18 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let scripts = folder.path.join("oracles");
     let agrees = python.compare(&scripts, &dumped, &run, &args.script)?;
     Ok(if agrees { code } else { FAILED })
+}
+
+/// Checks that the scripts can read tables of this format.
+fn check_format(format: TableFormat) -> Result<()> {
+    if format == TableFormat::Parquet {
+        return Ok(());
+    }
+    let name = format.name();
+    let error = Error::config(format!(
+        "tables.format = {name:?}: the comparison reads Parquet tables"
+    ));
+    Err(error.fix("leave tables.format out, or give --set tables.format=parquet"))
 }
 
 /// The working folder; it is removed unless the user names one.

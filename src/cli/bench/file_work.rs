@@ -1,11 +1,14 @@
-//! Compares reading, features and whole runs with other programs, on the CPU: the same files and
-//! settings, on one thread and on all.
+//! Measures work on files: whole runs, and with other programs beside them also reading and single
+//! features. Everything runs on the CPU, on one thread and on all, with the same files and settings
+//! as the other programs; whole runs are on a GPU too, if there is one.
 
 use super::super::exit_codes::{GOOD, REJECTED};
 use super::super::files;
 use super::super::path_text::shown;
 use crate::bench::diagnosis::spread_warning;
-use crate::bench::record::{Amounts, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run};
+use crate::bench::record::{
+    Amounts, CoreSeconds, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run,
+};
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::bench::structures::StructureSet;
 use crate::cli::plan::thread_pool;
@@ -13,6 +16,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{FeatureConfig, FeatureName};
 use crate::structure::{ReadOptions, Reader, Structure};
 use rayon::prelude::*;
+use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +26,7 @@ use std::time::Instant;
 /// Maximum number of passes over all files, as a pass takes long.
 const ROUNDS_MAX: usize = 3;
 
-/// A task that tools do too.
+/// A task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     /// Reads the files.
@@ -57,6 +61,11 @@ impl Task {
         }
     }
 
+    /// Whether it runs the program.
+    fn is_whole_run(self) -> bool {
+        matches!(self, Task::SasaFiles | Task::AllFiles)
+    }
+
     /// The name in requests to the tools.
     fn request_name(self) -> &'static str {
         match self {
@@ -79,8 +88,8 @@ impl Task {
     }
 }
 
-/// The files that every tool reads, and the settings.
-pub(super) struct ToolComparison<'a> {
+/// The files that this program and every tool read, and the settings.
+pub(super) struct FileWork<'a> {
     pub(super) paths: &'a [PathBuf],
     pub(super) set: &'a StructureSet,
     pub(super) reading: ReadOptions,
@@ -88,6 +97,15 @@ pub(super) struct ToolComparison<'a> {
     /// The folder that runs write to.
     pub(super) folder: PathBuf,
     pub(super) rounds: usize,
+    /// Whether whole runs use a GPU too.
+    pub(super) on_cuda: bool,
+}
+
+/// The figures of a whole run, which it writes to its `run.json`.
+struct RunFigures {
+    seconds: f64,
+    cores: Vec<CoreSeconds>,
+    bound: String,
 }
 
 /// A tool, with its figures for one task.
@@ -96,15 +114,15 @@ struct Tool {
     figures: Reference,
 }
 
-impl ToolComparison<'_> {
-    /// Measures every task on one thread and on all. In each round this program and then each
-    /// tool makes a pass.
+impl FileWork<'_> {
+    /// Measures every task, or only whole runs if there is no program that runs the tools. In each
+    /// round this program and then each tool makes a pass.
     ///
     /// # Errors
     /// Structures cannot be computed, or the folder cannot be written.
     pub(super) fn measure(
         &self,
-        program: &mut ReferenceProgram,
+        mut program: Option<&mut ReferenceProgram>,
         run: &Run,
         mut go_on: impl FnMut(&str) -> bool,
     ) -> Result<Vec<Record>> {
@@ -117,16 +135,30 @@ impl ToolComparison<'_> {
         let lines = lines.collect::<String>();
         files::replace(&list, lines.as_bytes()).within(|| shown(&list))?;
         let list = list.canonicalize().within(|| shown(&list))?;
-        let Answer::Done(tools) = program.ask("tools") else {
-            return Ok(Vec::new());
+        let tools = match &mut program {
+            None => Vec::new(),
+            Some(program) => match program.ask("tools") {
+                Answer::Done(tools) => tools,
+                _ => return Ok(Vec::new()),
+            },
         };
+        let mut tools = Tools { program, tools };
         let mut records = Vec::new();
         for task in Task::ALL {
+            if tools.program.is_none() && !task.is_whole_run() {
+                continue;
+            }
             for threads in [1, 0] {
                 if !go_on(task.name()) {
                     return Ok(records);
                 }
-                records.push(self.measure_task(task, threads, &list, program, &tools, run)?);
+                records.push(self.measure_task(task, threads, &list, &mut tools, run)?);
+            }
+            if self.on_cuda && task.is_whole_run() {
+                if !go_on(task.name()) {
+                    return Ok(records);
+                }
+                records.push(self.measure_on_cuda(task, &list, run)?);
             }
         }
         Ok(records)
@@ -137,8 +169,7 @@ impl ToolComparison<'_> {
         task: Task,
         threads: usize,
         list: &Path,
-        program: &mut ReferenceProgram,
-        tools: &[(String, String)],
+        tools: &mut Tools<'_>,
         run: &Run,
     ) -> Result<Record> {
         let features = task.features(self.features);
@@ -154,7 +185,7 @@ impl ToolComparison<'_> {
             "zsasa" => &["f64", "f32"][..],
             _ => &["f64"],
         };
-        let requested = tools.iter().flat_map(|(tool, version)| {
+        let requested = tools.tools.iter().flat_map(|(tool, version)| {
             precisions(tool).iter().map(move |precision| Tool {
                 request: format!(
                     "rate tool={tool} part={} threads={threads} points={points} \
@@ -172,28 +203,60 @@ impl ToolComparison<'_> {
             })
         });
         let mut requested: Vec<Tool> = requested.collect();
-        let mut figures = Figures {
-            amounts: self.amounts(),
-            busy: 1.0,
-            ..Figures::default()
-        };
+        let mut figures = self.no_figures();
         for _ in 0..self.rounds.min(ROUNDS_MAX) {
             let seconds = match (task, &set) {
                 (_, Some(set)) => set.pass(&pool)?.as_secs_f64(),
                 (Task::Read, _) => self.read(&pool)?,
-                _ => self.run(task, &features, threads, list)?,
+                _ => self
+                    .run(task, &features, "cpu", threads, list)?
+                    .put(&mut figures),
             };
             figures.period_ns.push(1e9 * seconds);
             figures.batches += 1;
-            requested.retain_mut(|tool| tool.ask(program));
+            if let Some(program) = &mut tools.program {
+                requested.retain_mut(|tool| tool.ask(program));
+            }
         }
         figures.references = requested.into_iter().map(|tool| tool.figures).collect();
+        Ok(self.record(task.name().to_owned(), &pool, figures, run))
+    }
+
+    /// Measures whole runs on a GPU.
+    fn measure_on_cuda(&self, task: Task, list: &Path, run: &Run) -> Result<Record> {
+        let features = task.features(self.features);
+        let mut figures = self.no_figures();
+        for _ in 0..self.rounds.min(ROUNDS_MAX) {
+            let pass = self.run(task, &features, "cuda", 0, list)?;
+            let seconds = pass.put(&mut figures);
+            figures.period_ns.push(1e9 * seconds);
+            figures.batches += 1;
+        }
+        let pool = thread_pool(0)?;
+        Ok(self.record(format!("{}_cuda", task.name()), &pool, figures, run))
+    }
+
+    fn no_figures(&self) -> Figures {
+        Figures {
+            amounts: self.amounts(),
+            busy: 1.0,
+            ..Figures::default()
+        }
+    }
+
+    fn record(
+        &self,
+        workload: String,
+        pool: &rayon::ThreadPool,
+        mut figures: Figures,
+        run: &Run,
+    ) -> Record {
         figures.flags = spread_warning(&figures.period_ns).into_iter().collect();
-        Ok(Record {
+        Record {
             format: FORMAT,
             run: run.clone(),
             point: PointFacts {
-                workload: task.name().to_owned(),
+                workload,
                 axis: "base".to_owned(),
                 front: "program".to_owned(),
                 mode: "graph".to_owned(),
@@ -204,7 +267,7 @@ impl ToolComparison<'_> {
                 ..PointFacts::default()
             },
             outcome: Outcome::Measured(Box::new(figures)),
-        })
+        }
     }
 
     fn amounts(&self) -> Amounts {
@@ -240,19 +303,20 @@ impl ToolComparison<'_> {
         }
     }
 
-    /// Runs from files to tables in a process of its own, and returns the seconds.
+    /// Runs from files to tables in a process of its own.
     fn run(
         &self,
         task: Task,
         features: &FeatureConfig,
+        backend: &str,
         threads: usize,
         list: &Path,
-    ) -> Result<f64> {
+    ) -> Result<RunFigures> {
         let program = std::env::current_exe()?;
         let output = self.folder.join("run");
         let mut command = Command::new(program);
         command
-            .args(["run", "--quiet", "--overwrite", "--backend", "cpu"])
+            .args(["run", "--quiet", "--overwrite", "--backend", backend])
             .arg("--threads")
             .arg(threads.to_string())
             .arg("--input")
@@ -277,7 +341,47 @@ impl ToolComparison<'_> {
             let text = format!("`tapeloop run` over the files ended with exit code {code:?}");
             return Err(Error::new(ErrorKind::Io, text));
         }
-        Ok(seconds)
+        let place = output.join("run.json");
+        let text = fs::read_to_string(&place).within(|| shown(&place))?;
+        let record: Json = serde_json::from_str(&text)
+            .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+            .within(|| shown(&place))?;
+        RunFigures::new(seconds, &record).within(|| shown(&place))
+    }
+}
+
+/// The other tools, and the program that runs them, if there is one.
+struct Tools<'a> {
+    program: Option<&'a mut ReferenceProgram>,
+    /// Their names and versions.
+    tools: Vec<(String, String)>,
+}
+
+impl RunFigures {
+    /// The figures in a `run.json`.
+    fn new(seconds: f64, record: &Json) -> Result<Self> {
+        let lacks = |key| Error::new(ErrorKind::Mismatch, format!("it has no {key}"));
+        let atoms = record["counts"]["atoms"].as_f64();
+        let atoms = atoms.ok_or_else(|| lacks("counts.atoms"))?;
+        let cores = record["core_seconds"].as_object();
+        let cores = cores.ok_or_else(|| lacks("core_seconds"))?.iter();
+        let bound = record["bound"].as_str().ok_or_else(|| lacks("bound"))?;
+        let of_work = |(work, seconds): (&String, &Json)| CoreSeconds {
+            work: work.clone(),
+            per_million_atoms: 1e6 * seconds.as_f64().unwrap_or(0.0) / atoms.max(1.0),
+        };
+        Ok(RunFigures {
+            seconds,
+            cores: cores.map(of_work).collect(),
+            bound: bound.split(':').next().unwrap_or(bound).to_owned(),
+        })
+    }
+
+    /// Puts all but the time, which it returns, into the figures of the task.
+    fn put(self, figures: &mut Figures) -> f64 {
+        figures.cores = self.cores;
+        figures.bound = self.bound;
+        self.seconds
     }
 }
 

@@ -1,0 +1,169 @@
+//! The work of a slot, and the memory that it runs on. Both move to the pool together.
+
+use super::Shared;
+use super::memory::{Leases, Location};
+use crate::backend::storage::Storage;
+use crate::backend::twin_launch::Launch;
+use crate::backend::{Allocation, FunctionId, Op, TIMESTAMPS, Timestamps, host_ns};
+use crate::error::Result;
+use crate::record::Access;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// An operation with the allocations that it uses.
+#[derive(Clone)]
+pub(super) struct CheckedOp {
+    pub(super) op: Op,
+    pub(super) uses: Vec<(Allocation, Access)>,
+}
+
+/// What was given to a slot's queue.
+pub(super) enum Work {
+    Op(CheckedOp),
+    Graph(Arc<Vec<CheckedOp>>),
+}
+
+impl Work {
+    pub(super) fn ops(&self) -> impl Iterator<Item = &Op> {
+        let checked = match self {
+            Work::Op(op) => std::slice::from_ref(op),
+            Work::Graph(ops) => ops,
+        };
+        checked.iter().map(|checked| &checked.op)
+    }
+}
+
+/// The memory that work runs on.
+pub(super) struct Memory {
+    pub(super) buffers: Vec<Storage>,
+    pub(super) leases: Leases,
+    pub(super) timestamps: Timestamps,
+}
+
+impl Memory {
+    pub(super) fn new(buffers: Vec<Storage>) -> Self {
+        Memory {
+            buffers,
+            leases: Leases::default(),
+            timestamps: [None; TIMESTAMPS],
+        }
+    }
+
+    /// Runs work, the oldest first, up to the first error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) if a twin panics, and
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a function that does not exist.
+    pub(super) fn run_all(&mut self, queue: &[Work], shared: &Shared) -> Result<()> {
+        let mut ops = queue.iter().flat_map(Work::ops);
+        ops.try_for_each(|op| self.run(op, shared))
+    }
+
+    fn run(&mut self, op: &Op, shared: &Shared) -> Result<()> {
+        match op {
+            &Op::Upload {
+                host,
+                device,
+                bytes,
+            } => self.copy(host, device, bytes),
+            &Op::Download {
+                device,
+                host,
+                bytes,
+            } => self.copy(device, host, bytes),
+            &Op::Memset {
+                device,
+                byte,
+                bytes,
+            } => {
+                let location = self.locate_leased(device);
+                self.bytes_mut(location)[..bytes].fill(byte);
+                Ok(())
+            }
+            Op::Launch {
+                function,
+                grid,
+                args,
+                ..
+            } => self.launch(*function, *grid, args, shared),
+            &Op::Timestamp { timestamp } => {
+                self.timestamps[timestamp as usize] = Some(host_ns(Instant::now()));
+                Ok(())
+            }
+        }
+    }
+
+    fn launch(
+        &mut self,
+        function: FunctionId,
+        grid: [u32; 3],
+        args: &[u64],
+        shared: &Shared,
+    ) -> Result<()> {
+        let kernel = shared.functions.get(function)?;
+        let mut places: Vec<(Location, usize)> = Vec::new();
+        for (index, pointer) in kernel.pointers().enumerate() {
+            places.push((self.locate_leased(args[pointer.word]), index));
+        }
+        let mut launch = Launch::new(&kernel, grid, args);
+        for (index, storage) in self.buffers.iter_mut().enumerate() {
+            let here = |&(place, arg): &(Location, usize)| match place {
+                Location::Own(own) if own == index => Some((0, arg)),
+                _ => None,
+            };
+            let here: Vec<_> = places.iter().filter_map(here).collect();
+            match launch.writes_any(&here) {
+                true => launch.add_exclusive(here, storage.as_mut_slice())?,
+                false => launch.add_shared(&here, storage.as_slice()),
+            }
+        }
+        for (address, lease) in self.leases.iter_mut() {
+            let here = |&(place, arg): &(Location, usize)| match place {
+                Location::Allocation { allocation, offset } if allocation == address => {
+                    Some((offset, arg))
+                }
+                _ => None,
+            };
+            let here: Vec<_> = places.iter().filter_map(here).collect();
+            match launch.writes_any(&here) {
+                true => launch.add_exclusive(here, lease.exclusive())?,
+                false => launch.add_shared(&here, lease.shared()),
+            }
+        }
+        launch.run(shared.pool.as_deref())
+    }
+
+    /// The memory at an address that the slot has checked.
+    fn locate_leased(&self, address: u64) -> Location {
+        match self.buffers.get(address as usize) {
+            Some(_) => Location::Own(address as usize),
+            None => self.leases.locate(address),
+        }
+    }
+
+    fn bytes_mut(&mut self, location: Location) -> &mut [u8] {
+        match location {
+            Location::Own(index) => self.buffers[index].as_mut_slice(),
+            Location::Allocation { allocation, offset } => {
+                &mut self.leases.bytes_mut(allocation)[offset..]
+            }
+        }
+    }
+
+    fn bytes(&self, location: Location) -> &[u8] {
+        match location {
+            Location::Own(index) => self.buffers[index].as_slice(),
+            Location::Allocation { allocation, offset } => &self.leases.bytes(allocation)[offset..],
+        }
+    }
+
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        // Both sides of a slot's buffer are the same memory.
+        if from != to {
+            let (from, to) = (self.locate_leased(from), self.locate_leased(to));
+            let copied = self.bytes(from)[..bytes].to_vec();
+            self.bytes_mut(to)[..bytes].copy_from_slice(&copied);
+        }
+        Ok(())
+    }
+}

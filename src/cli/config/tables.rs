@@ -1,0 +1,117 @@
+//! The keys of the tables.
+
+use super::resolver::{Resolver, named};
+use serde_json::Value as Json;
+
+/// The level of zstd that is the default of `tables.compression_level`.
+const LEVEL: i64 = 3;
+
+/// How the tables are split into files and row groups, and how these are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct TableSettings {
+    pub(in crate::cli) format: TableFormat,
+    /// Inputs in one file, at least 1. Rejected inputs count.
+    pub(in crate::cli) inputs_per_part: u64,
+    /// Rows of a row group, at least 1.
+    pub(in crate::cli) rows_per_group: usize,
+    /// One that the format has.
+    pub(in crate::cli) compression: Compression,
+}
+
+/// The file format of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum TableFormat {
+    Parquet,
+    /// Arrow IPC files.
+    Arrow,
+    Csv,
+}
+
+/// How a table is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Compression {
+    None,
+    Lz4,
+    /// With a level, 1 to 22.
+    Zstd(i32),
+}
+
+impl TableFormat {
+    /// All formats, the default first.
+    pub(in crate::cli) const ALL: [TableFormat; 3] =
+        [TableFormat::Parquet, TableFormat::Arrow, TableFormat::Csv];
+
+    /// The name in the config, which is also the ending of the files' names.
+    pub(in crate::cli) fn name(self) -> &'static str {
+        match self {
+            TableFormat::Parquet => "parquet",
+            TableFormat::Arrow => "arrow",
+            TableFormat::Csv => "csv",
+        }
+    }
+
+    /// The compressions that the format has, the default first.
+    fn compressions(self) -> &'static [Compression] {
+        const ZSTD: Compression = Compression::Zstd(LEVEL as i32);
+        match self {
+            TableFormat::Parquet => &[ZSTD, Compression::Lz4, Compression::None],
+            // Programs map files that are not compressed, and read them without a copy.
+            TableFormat::Arrow => &[Compression::None, Compression::Lz4, ZSTD],
+            TableFormat::Csv => &[Compression::None],
+        }
+    }
+}
+
+impl Compression {
+    fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd(_) => "zstd",
+        }
+    }
+}
+
+pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
+    let format = keys.choice(
+        "tables.format",
+        &named(&TableFormat::ALL, TableFormat::name),
+    );
+    let mut count = |key, default, max| keys.integer(key, default, 1..=max);
+    TableSettings {
+        format,
+        inputs_per_part: count("tables.inputs_per_part", 1 << 16, 1 << 32) as u64,
+        rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
+        compression: resolve_compression(keys, format),
+    }
+}
+
+fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression {
+    const KEY: &str = "tables.compression";
+    const LEVEL_KEY: &str = "tables.compression_level";
+    let all = named(TableFormat::Parquet.compressions(), Compression::name);
+    let own = format.compressions();
+    let chosen = keys.choice_if_set(KEY, &all);
+    let (name, compression) = chosen.unwrap_or((own[0].name(), own[0]));
+    if !own.contains(&compression) {
+        let format = format.name();
+        let text = format!(
+            "{name:?} with tables.format = {format:?}: files of this format are not compressed; \
+             set tables.compression = \"none\", or tables.format = \"parquet\""
+        );
+        keys.problem(KEY, text);
+    }
+    keys.record(KEY, name.into());
+    if let Compression::Zstd(_) = compression {
+        return Compression::Zstd(keys.integer(LEVEL_KEY, LEVEL, 1..=22) as i32);
+    }
+    if keys.entry(LEVEL_KEY).is_some() {
+        let text = format!(
+            "tables.compression = {name:?} has no level; leave the level out, or set \
+             tables.compression = \"zstd\""
+        );
+        keys.problem(LEVEL_KEY, text);
+    }
+    keys.record(LEVEL_KEY, Json::Null);
+    compression
+}
