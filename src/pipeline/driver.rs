@@ -15,6 +15,7 @@ use super::ticket::Reply;
 use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,6 +24,9 @@ use std::time::Instant;
 /// The largest number of items that wait for the upload stage in each of its two channels: enough
 /// that the next batch's items arrive while it fills a slot.
 const INTAKE_ITEMS_MAX: usize = 64;
+
+/// The most threads that write a batch, stage one among them.
+const FILL_THREADS_MAX: usize = 4;
 
 /// The largest number of urgent items in a row before one other item is taken.
 const URGENT_ITEMS_MAX: usize = 8;
@@ -145,7 +149,8 @@ pub(super) fn start<W: Workload>(
             finished: finished.clone(),
             free: free.clone(),
         };
-        threads.push(spawn("tapeloop-compute", shared, |_| compute.run())?);
+        let work = |_: &Shared<W>| compute.run();
+        threads.push(spawn("tapeloop-compute", shared, None, work)?);
     }
     let ((normal, normal_items), (urgent, urgent_items)) = bounded_pair(INTAKE_ITEMS_MAX);
     let upload = Upload {
@@ -159,22 +164,45 @@ pub(super) fn start<W: Workload>(
         results: None,
         ordered_batches: 0,
     };
-    threads.push(spawn("tapeloop-upload", shared, |_| upload.run())?);
+    let fill_pool = fill_pool(shared.pool.current_num_threads())?;
+    let work = |_: &Shared<W>| upload.run();
+    threads.push(spawn("tapeloop-upload", shared, fill_pool, work)?);
     let download = move |shared: &Shared<W>| deliver(shared, &finished_slots, &free);
-    threads.push(spawn("tapeloop-unpack", shared, download)?);
+    threads.push(spawn("tapeloop-unpack", shared, None, download)?);
     Ok((Intake { normal, urgent }, threads))
 }
 
+/// The pool that stage one runs in, if the engine's pool has several threads. Stage one writes
+/// batches itself and its pool helps, so it waits for no thread that has yet to wake up.
+fn fill_pool(threads: usize) -> Result<Option<ThreadPool>> {
+    let threads = threads.min(FILL_THREADS_MAX);
+    if threads < 2 {
+        return Ok(None);
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("tapeloop-fill-{index}"))
+        .build();
+    let refused = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
+    pool.map(Some).map_err(refused)
+}
+
+/// Runs a stage on a thread, and in `pool` if there is one.
 fn spawn<W: Workload>(
     name: &str,
     shared: &Arc<Shared<W>>,
+    pool: Option<ThreadPool>,
     work: impl FnOnce(&Shared<W>) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    let run = move || {
+    let stage = move || {
         crate_threads::register();
         let _inside = InsideEngine::enter(shared.engine);
         work(&shared);
+    };
+    let run = move || match pool {
+        Some(pool) => pool.install(stage),
+        None => stage(),
     };
     Builder::new()
         .name(name.to_owned())
