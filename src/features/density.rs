@@ -32,9 +32,18 @@ pub(super) fn check(grid: &Grid, points: impl Iterator<Item = [i32; 3]>, what: &
         let cells = grid.cell_count() as usize;
         counts.clear();
         counts.resize(cells, 0);
-        for point in points {
-            let count = &mut counts[grid.cell_of(point) - grid.first as usize];
-            *count = count.saturating_add(1);
+        let mut add = |cell: usize| counts[cell] = counts[cell].saturating_add(1);
+        match grid.wraps() {
+            true => points.for_each(|point| add(grid.cell_of(point) - grid.first as usize)),
+            false => {
+                let [nx, ny, _] = grid.wrap.map(usize::from);
+                let axis = |point: [i32; 3], axis: usize| {
+                    ((point[axis] - grid.origin[axis]) as u32 >> grid.shift) as usize
+                };
+                points.for_each(|point| {
+                    add((axis(point, 2) * ny + axis(point, 1)) * nx + axis(point, 0));
+                });
+            }
         }
         match counts.iter().max() {
             Some(most) if *most > CELL_POINTS_MAX => Err(too_dense(grid, what)),

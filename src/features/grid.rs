@@ -46,9 +46,9 @@ impl Grid {
         shift: u32,
     ) -> Self {
         let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
-        for point in points {
-            low = std::array::from_fn(|axis| low[axis].min(point[axis]));
-            high = std::array::from_fn(|axis| high[axis].max(point[axis]));
+        for [x, y, z] in points {
+            low = [low[0].min(x), low[1].min(y), low[2].min(z)];
+            high = [high[0].max(x), high[1].max(y), high[2].max(z)];
         }
         if low[0] > high[0] {
             (low, high) = ([0; 3], [0; 3]);
@@ -88,6 +88,7 @@ impl Grid {
     }
 
     /// The cell of a point of the structure, as an index into the batch's list.
+    #[inline]
     pub(super) fn cell_of(&self, point: [i32; 3]) -> usize {
         let [x, y, z] = std::array::from_fn(|axis| {
             let cell = (point[axis] - self.origin[axis]) as u32 >> self.shift;

@@ -217,7 +217,7 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
     let atoms = structure.atom_start.windows(2);
     for ((span, residue), atoms) in spans.iter_mut().zip(&structure.residues).zip(atoms) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let is_standard = b"ACDEFGHIKLMNPQRSTVWY".contains(&residue.aa)
+        let is_standard = is_standard_letter(residue.aa)
             && (residue.comp_id == residue.parent_comp_id || &residue.comp_id == b"MSE     ");
         *span = ResidueSpan {
             structure: at[STRUCTURES],
@@ -230,6 +230,21 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
                 | flag(is_standard, ResidueSpan::STANDARD),
         };
     }
+}
+
+/// Whether the letter is that of one of the twenty standard amino acids.
+fn is_standard_letter(aa: u8) -> bool {
+    const LETTERS: [bool; 256] = {
+        let standard = b"ACDEFGHIKLMNPQRSTVWY";
+        let mut letters = [false; 256];
+        let mut index = 0;
+        while index < standard.len() {
+            letters[standard[index] as usize] = true;
+            index += 1;
+        }
+        letters
+    };
+    LETTERS[aa as usize]
 }
 
 fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
