@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The keys that decide what is read from a file.
 const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
-/// The most threads that fill and unpack batches for a GPU.
+/// The most threads of the engine's pool for a GPU.
 const BATCH_THREADS_MAX: usize = 4;
 
 /// A config with everything that a run needs to start.
@@ -26,8 +26,8 @@ pub(super) struct Plan {
     pub(super) config: Config,
     /// Reads files and encodes tables, and computes on the CPU backend.
     pub(super) pool: Arc<ThreadPool>,
-    /// Fills and unpacks batches. For a GPU it has threads of its own, so that no batch waits
-    /// until files are read; on the CPU backend it is `pool`.
+    /// The engine's pool. For a GPU it has threads of its own, so that no batch waits until files
+    /// are read; on the CPU backend it is `pool`.
     batch_pool: Arc<ThreadPool>,
     pub(super) selected: Selected,
     pub(super) engine: EngineConfig,

@@ -187,9 +187,9 @@ impl<W: Workload> Engine<W> {
 
     /// Records the workload, allocates all memory, captures all graphs, and starts the stages.
     ///
-    /// `pool` writes and reads items; it should be the pool that the CPU backend computes on. The
-    /// stages wait for it, so other work on the pool must neither submit items nor wait for
-    /// tickets.
+    /// `pool` reads items; it should be the pool that the CPU backend computes on. If it has
+    /// several threads, up to four threads of the engine write items. The stages wait for it, so
+    /// other work on the pool must neither submit items nor wait for tickets.
     ///
     /// # Errors
     /// - [`ErrorKind::Config`] for a configuration that is not valid.
