@@ -239,6 +239,9 @@ const DOWNLOAD: usize = 12;
 
 /// A point in a few words: `launch, 12 kernels, 16 KiB, graph`.
 pub(crate) fn title(facts: &PointFacts) -> String {
+    if is_of_files(facts) {
+        return workload(&facts.workload);
+    }
     let parts = parts(facts);
     let short = match facts.kernels {
         0 => &parts[1..3],

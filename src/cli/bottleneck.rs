@@ -4,10 +4,10 @@ use crate::pipeline::{Stage, Statistics};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-/// The processors bound a run that keeps this share of its threads busy.
+/// The smallest share of busy threads with which the processors count as what bounds a run.
 const BUSY_SHARE_MIN: f64 = 0.85;
 
-/// Reading waits for files if it takes so many times its processor time.
+/// The smallest ratio of wall time to processor time with which reading counts as waiting for files.
 const WAITING_FACTOR_MIN: f64 = 2.0;
 
 /// The processor time of a run.
@@ -23,7 +23,7 @@ pub(super) struct Cores {
     pub(super) read: Duration,
     /// Gathering and encoding the rows of the tables.
     pub(super) tables: Duration,
-    /// All threads of the process; 0 if the system does not tell.
+    /// All threads of the process; 0 if the process has no clock.
     pub(super) all: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Cores {
     pub(super) fn bound(&self, statistics: &Statistics, on_cpu: bool) -> String {
         let busy_share = self.cores(self.all.as_secs_f64()) / self.threads.max(1) as f64;
         if statistics.bound.is_some() && busy_share >= BUSY_SHARE_MIN {
-            return self.processors_bound(busy_share, on_cpu);
+            return self.processors_bound(on_cpu);
         }
         let sentence = statistics.sentence();
         let help = match statistics.bound {
@@ -73,10 +73,11 @@ impl Cores {
     }
 
     fn waits_for_files(&self) -> bool {
-        self.read_wall.as_secs_f64() > WAITING_FACTOR_MIN * self.read.as_secs_f64()
+        let read = self.read.as_secs_f64();
+        read > 0.0 && self.read_wall.as_secs_f64() > WAITING_FACTOR_MIN * read
     }
 
-    fn processors_bound(&self, busy_share: f64, on_cpu: bool) -> String {
+    fn processors_bound(&self, on_cpu: bool) -> String {
         let parts = self.seconds();
         let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let (most, seconds) = *most.expect("there are three");
@@ -91,10 +92,14 @@ impl Cores {
             "engine" if on_cpu => ", a GPU, or fewer features",
             _ => "",
         };
-        let share = 100.0 * busy_share;
+        let busy = self.cores(self.all.as_secs_f64());
+        let threads = match self.threads {
+            1 => "1 thread".to_owned(),
+            threads => format!("{threads} threads"),
+        };
         format!(
-            "processor-bound: the threads were busy {share:.0}% of the time, {most} took {of_all:.0}% \
-             of that. What would help: {more}{also}"
+            "processor-bound: {busy:.1} cores were busy with {threads} set, and {most} took \
+             {of_all:.0}% of that. What would help: {more}{also}"
         )
     }
 }
@@ -125,7 +130,11 @@ mod tests {
     fn busy_threads_bound_and_the_largest_work_is_named() {
         let stage = bound(Stage::Input);
         let said = cores(2, 6, 9).bound(&stage, false);
-        for part in ["processor-bound", "90%", "tables took 67%", "lz4"] {
+        for part in [
+            "processor-bound: 0.9 cores were busy with 1 thread set",
+            "tables took 67%",
+            "lz4",
+        ] {
             assert!(said.contains(part), "{said}");
         }
         let said = cores(2, 1, 10).bound(&stage, true);

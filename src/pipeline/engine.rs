@@ -188,7 +188,7 @@ impl<W: Workload> Engine<W> {
     /// Records the workload, allocates all memory, captures all graphs, and starts the stages.
     ///
     /// `pool` reads items; it should be the pool that the CPU backend computes on. If it has
-    /// several threads, up to four threads of the engine write items. The stages wait for it, so
+    /// several threads, up to four threads of the engine write items. The stages wait for `pool`, so
     /// other work on the pool must neither submit items nor wait for tickets.
     ///
     /// # Errors

@@ -3,8 +3,7 @@
 use std::io::ErrorKind;
 
 use flate2::bufread::MultiGzDecoder;
-use libdeflater::{Decompressor, crc32};
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use super::read_budget::BudgetShare;
 use super::read_limits::{ReadLimits, exceeded};
@@ -59,26 +58,64 @@ pub(super) fn unpack(
     Err(exceeded(field, limit, what))
 }
 
+/// The longest name in the header of a member that is unpacked in one call.
+const NAME_BYTES_MAX: usize = 4096;
+
 /// Unpacks a file whose only member has `size` bytes in one call, which is 1.6 times as fast as a
-/// stream. Returns false, with anything in `text`, if the file is not certainly of this kind.
+/// stream. Returns false if the file may have other members, trailing bytes or a header with more
+/// than a name; `text` then holds unspecified bytes.
 fn unpack_only_member(
     bytes: &[u8],
     size: u64,
     text: &mut Vec<u8>,
     share: &mut BudgetShare,
 ) -> Result<bool> {
-    let Some((rest, trailer)) = bytes.split_last_chunk::<8>() else {
-        return Ok(false);
+    const HAS_NAME: u8 = 8;
+    let name_ends = |rest: &[u8]| memchr(0, &rest[..rest.len().min(NAME_BYTES_MAX)]).is_some();
+    let is_plain = match bytes.split_at_checked(10) {
+        Some((header, rest)) => match header[3] {
+            0 => true,
+            HAS_NAME => name_ends(rest),
+            _ => false,
+        },
+        None => false,
     };
-    // Bytes of the member that look like the start of another one cost speed and nothing else.
-    if memmem::find(rest.get(1..).unwrap_or_default(), &MEMBER_START).is_some() {
+    // Files of several members are seldom, and would be unpacked in vain.
+    if !is_plain || memmem::find(&bytes[1..], &MEMBER_START).is_some() {
         return Ok(false);
     }
     share.make_room(text, size)?;
-    let unpacked = Decompressor::new().gzip_decompress(bytes, text);
-    // The trailer is that of the member, and so nothing follows the member.
-    let [crc, _] = [&trailer[..4], &trailer[4..]];
-    Ok(unpacked.is_ok_and(|len| len == text.len()) && crc32(text).to_le_bytes() == crc)
+    Ok(unpack_member(bytes, text) == Some((bytes.len(), text.len())))
+}
+
+/// Unpacks the first member of `packed`. Returns how many bytes it takes, and how many were
+/// written; `None` if it is damaged, or longer than `unpacked`.
+fn unpack_member(packed: &[u8], unpacked: &mut [u8]) -> Option<(usize, usize)> {
+    use libdeflate_sys::{
+        libdeflate_alloc_decompressor, libdeflate_free_decompressor, libdeflate_gzip_decompress_ex,
+        libdeflate_result_LIBDEFLATE_SUCCESS,
+    };
+    let (mut taken, mut written) = (0, 0);
+    // SAFETY: the call reads `packed` and writes `unpacked` within their lengths, and the two
+    // counts; the decompressor is checked, used by this thread alone, and freed once.
+    let result = unsafe {
+        let decompressor = libdeflate_alloc_decompressor();
+        if decompressor.is_null() {
+            return None;
+        }
+        let result = libdeflate_gzip_decompress_ex(
+            decompressor,
+            packed.as_ptr().cast(),
+            packed.len(),
+            unpacked.as_mut_ptr().cast(),
+            unpacked.len(),
+            &raw mut taken,
+            &raw mut written,
+        );
+        libdeflate_free_decompressor(decompressor);
+        result
+    };
+    (result == libdeflate_result_LIBDEFLATE_SUCCESS).then_some((taken, written))
 }
 
 #[cfg(test)]
@@ -130,6 +167,26 @@ mod tests {
     }
 
     #[test]
+    fn a_header_with_a_name_takes_one_call_and_one_with_more_the_stream() {
+        let text = b"END\n".repeat(50);
+        let plain = packed(&text);
+        let with = |flag: u8, more: &[u8]| {
+            let mut file = plain[..10].to_vec();
+            file[3] = flag;
+            [&file[..], more, &plain[10..]].concat()
+        };
+        let named = with(8, b"1ubi.pdb\0");
+        assert!(is_only_member(&named, text.len()));
+        assert_eq!(unpacked(&named).unwrap(), text);
+        let long = with(8, &[&b"x".repeat(70_000)[..], b"\0"].concat());
+        assert!(!is_only_member(&long, text.len()));
+        // A wrong checksum of the header.
+        let checked = with(2, &[1, 2]);
+        assert!(!is_only_member(&checked, text.len()));
+        assert!(unpacked(&checked).is_err());
+    }
+
+    #[test]
     fn damaged_and_cut_files_have_the_error_of_the_stream() {
         let text = b"ATOM      1  N   MET A   1\n".repeat(100);
         let one = packed(&text);
@@ -149,8 +206,11 @@ mod tests {
                 "{place}"
             );
         }
-        let trailing = [&one[..], b"more text after the member"].concat();
-        assert!(!is_only_member(&trailing, text.len()));
-        assert!(unpacked(&trailing).is_err());
+        // The second has the trailer of the member at its end.
+        for more in [&b"more text after the member"[..], &one[one.len() - 8..]] {
+            let trailing = [&one[..], more].concat();
+            assert!(!is_only_member(&trailing, text.len()));
+            assert!(unpacked(&trailing).is_err());
+        }
     }
 }

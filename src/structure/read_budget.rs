@@ -71,7 +71,7 @@ impl<'a> BudgetShare<'a> {
         self.bytes += more;
     }
 
-    /// Makes `bytes` `len` long, with anything in it.
+    /// Makes `bytes` `len` long. What they hold is unspecified.
     pub(super) fn make_room(&mut self, bytes: &mut Vec<u8>, len: u64) -> Result<()> {
         self.grow(len.max(1));
         let more = (len as usize).saturating_sub(bytes.len());

@@ -89,6 +89,9 @@ fn whole_runs_are_measured_by_the_kind_of_work() {
     }
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("s per million atoms"));
+    let last = fs::read_to_string(folder.path().join("programs/run/run.json")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(last["config"]["features"], serde_json::json!(["rg"]));
 
     let (output, code) = bench(folder.path(), &[&files[..], &["--dry-run"]].concat());
     assert_eq!(

@@ -10,7 +10,7 @@ use crate::backend::{
     Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
     Op, Queue, Streams, TIMESTAMPS, Timestamps, no_timestamp,
 };
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{Access, BufferId};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::mem::discriminant;
@@ -25,7 +25,7 @@ struct Graph {
     captured: bool,
 }
 
-/// The memory of work that the pool ran, and that work's error.
+/// What the pool returns: the slot's memory, and the error of the work.
 type Ended = (Memory, Result<()>);
 
 pub(super) struct CpuSlot {
@@ -39,7 +39,7 @@ pub(super) struct CpuSlot {
     shared: Arc<Shared>,
     graphs: Graphs<Graph>,
     queue: Vec<Work>,
-    /// Of work that was seen done.
+    /// Timestamps of work whose end a wait or a poll has reported.
     timestamps: Timestamps,
     /// The error of work that ran before it was waited for.
     failed: Option<Error>,
@@ -191,7 +191,13 @@ impl CpuSlot {
         let (shared, ended) = (Arc::clone(&self.shared), self.ended.0.clone());
         let pool = self.shared.pool.as_ref().expect("the caller checked");
         pool.spawn(move || {
-            let outcome = memory.run_all(&queue, &shared);
+            let outcome = catch(|| memory.run_all(&queue, &shared));
+            let outcome = outcome.unwrap_or_else(|panic| {
+                let message = format!("the CPU backend panicked: {panic}");
+                Err(Error::new(ErrorKind::Kernel, message))
+            });
+            // Who sees the work done may drop the allocations that it used.
+            drop((queue, shared));
             // The slot may be gone.
             let _ = ended.send((memory, outcome));
         });

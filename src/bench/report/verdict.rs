@@ -49,8 +49,24 @@ pub(super) fn words(run: &Run, points: &[MergedPoint]) -> Words {
     Words { headline, says }
 }
 
-/// The rate of the first base point, for runs that compare nothing.
+/// The highest rate of a whole run, of all features if there is one.
+fn whole_runs(points: &[MergedPoint]) -> Option<String> {
+    let of_files = points.iter().filter(|point| is_of_files(&point.facts));
+    let rates = of_files.filter_map(|point| {
+        let is_all = point.facts.workload.starts_with("all_files");
+        let rate = point.period()?.rate(point.figures()?.amounts.atoms).median;
+        Some((is_all, rate, &point.facts))
+    });
+    let (_, rate, facts) = rates.max_by(|a, b| (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)))?;
+    let name = capital(&workload(&facts.workload));
+    Some(format!("{name}: {} atoms/s", format::count(rate)))
+}
+
+/// The rate of a whole run, or else of the first base point, for runs that compare nothing.
 fn plain(points: &[MergedPoint]) -> String {
+    if let Some(words) = whole_runs(points) {
+        return words;
+    }
     let best = bases(points).into_iter().find_map(|base| {
         let period = base.period()?;
         let rate = format::count(period.rate(1.0).median);

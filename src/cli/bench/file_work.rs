@@ -1,5 +1,5 @@
-//! Measures work on files: whole runs, and with other programs beside them also reading and single
-//! features. Everything runs on the CPU, on one thread and on all, with the same files and settings
+//! Measures whole runs, and, if other programs are given, reading and single features for
+//! comparison. Everything runs on the CPU, on one thread and on all, with the same files and settings
 //! as the other programs; whole runs are on a GPU too, if there is one.
 
 use super::super::exit_codes::{GOOD, REJECTED};
@@ -61,7 +61,7 @@ impl Task {
         }
     }
 
-    /// Whether it runs the program.
+    /// Whether the task is a `tapeloop run` in a process of its own.
     fn is_whole_run(self) -> bool {
         matches!(self, Task::SasaFiles | Task::AllFiles)
     }
@@ -94,6 +94,8 @@ pub(super) struct FileWork<'a> {
     pub(super) set: &'a StructureSet,
     pub(super) reading: ReadOptions,
     pub(super) features: &'a FeatureConfig,
+    /// The settings of whole runs, as `key=value`.
+    pub(super) run_settings: Vec<String>,
     /// The folder that runs write to.
     pub(super) folder: PathBuf,
     pub(super) rounds: usize,
@@ -105,6 +107,8 @@ pub(super) struct FileWork<'a> {
 struct RunFigures {
     seconds: f64,
     cores: Vec<CoreSeconds>,
+    /// The average number of cores that were busy.
+    busy: f64,
     bound: String,
 }
 
@@ -208,9 +212,7 @@ impl FileWork<'_> {
             let seconds = match (task, &set) {
                 (_, Some(set)) => set.pass(&pool)?.as_secs_f64(),
                 (Task::Read, _) => self.read(&pool)?,
-                _ => self
-                    .run(task, &features, "cpu", threads, list)?
-                    .put(&mut figures),
+                _ => self.run(task, "cpu", threads, list)?.put(&mut figures),
             };
             figures.period_ns.push(1e9 * seconds);
             figures.batches += 1;
@@ -224,10 +226,9 @@ impl FileWork<'_> {
 
     /// Measures whole runs on a GPU.
     fn measure_on_cuda(&self, task: Task, list: &Path, run: &Run) -> Result<Record> {
-        let features = task.features(self.features);
         let mut figures = self.no_figures();
         for _ in 0..self.rounds.min(ROUNDS_MAX) {
-            let pass = self.run(task, &features, "cuda", 0, list)?;
+            let pass = self.run(task, "cuda", 0, list)?;
             let seconds = pass.put(&mut figures);
             figures.period_ns.push(1e9 * seconds);
             figures.batches += 1;
@@ -304,14 +305,7 @@ impl FileWork<'_> {
     }
 
     /// Runs from files to tables in a process of its own.
-    fn run(
-        &self,
-        task: Task,
-        features: &FeatureConfig,
-        backend: &str,
-        threads: usize,
-        list: &Path,
-    ) -> Result<RunFigures> {
+    fn run(&self, task: Task, backend: &str, threads: usize, list: &Path) -> Result<RunFigures> {
         let program = std::env::current_exe()?;
         let output = self.folder.join("run");
         let mut command = Command::new(program);
@@ -323,9 +317,11 @@ impl FileWork<'_> {
             .arg(format!("@{}", list.display()))
             .arg("--output")
             .arg(&output)
-            .args(["--set", &format!("sasa.points={}", features.sasa.points)])
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        let is_replaced = |key: &str| task == Task::SasaFiles && key.starts_with("features=");
+        let settings = self.run_settings.iter().filter(|key| !is_replaced(key));
+        command.args(settings.flat_map(|key| ["--set", key]));
         if task == Task::SasaFiles {
             command.args(["--features", "sasa"]);
         }
@@ -363,23 +359,31 @@ impl RunFigures {
         let lacks = |key| Error::new(ErrorKind::Mismatch, format!("it has no {key}"));
         let atoms = record["counts"]["atoms"].as_f64();
         let atoms = atoms.ok_or_else(|| lacks("counts.atoms"))?;
+        let number = |value: &Json| value.as_f64().unwrap_or(0.0);
+        let all = number(&record["seconds"]);
+        let outside = all - number(&record["statistics"]["seconds"]);
         let cores = record["core_seconds"].as_object();
         let cores = cores.ok_or_else(|| lacks("core_seconds"))?.iter();
         let bound = record["bound"].as_str().ok_or_else(|| lacks("bound"))?;
         let of_work = |(work, seconds): (&String, &Json)| CoreSeconds {
             work: work.clone(),
-            per_million_atoms: 1e6 * seconds.as_f64().unwrap_or(0.0) / atoms.max(1.0),
+            per_million_atoms: 1e6 * number(seconds) / atoms.max(1.0),
         };
+        let cores: Vec<CoreSeconds> = cores.map(of_work).collect();
+        let per_million: f64 = cores.iter().map(|work| work.per_million_atoms).sum();
+        let bound = bound.split(':').next().unwrap_or(bound);
         Ok(RunFigures {
             seconds,
-            cores: cores.map(of_work).collect(),
-            bound: bound.split(':').next().unwrap_or(bound).to_owned(),
+            cores,
+            busy: per_million * atoms / 1e6 / all.max(1e-9),
+            bound: format!("{bound}; {outside:.2} s before the first batch and after the last"),
         })
     }
 
     /// Puts all but the time, which it returns, into the figures of the task.
     fn put(self, figures: &mut Figures) -> f64 {
         figures.cores = self.cores;
+        figures.busy = self.busy;
         figures.bound = self.bound;
         self.seconds
     }

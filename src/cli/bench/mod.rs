@@ -143,6 +143,7 @@ fn measure(
             set: &structures.set,
             reading: config.reading,
             features: &config.features,
+            run_settings: config.run_settings(),
             folder: config.output.join("programs"),
             rounds: config.settings.rounds,
             on_cuda: session.run.backend == "cuda",

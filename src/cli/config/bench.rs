@@ -11,7 +11,7 @@ use crate::bench::measure::Settings;
 use crate::bench::point::{Axis, Front, Point, Space, Work};
 use crate::cli::trusted_code;
 use crate::error::Result;
-use crate::features::FeatureConfig;
+use crate::features::{FeatureConfig, FeatureName};
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Mode, Scope, Transfer};
 use crate::structure::ReadOptions;
@@ -193,6 +193,24 @@ impl BenchConfig {
     /// The settings as the lines of a config file.
     pub(crate) fn to_toml(&self) -> String {
         to_toml(&self.resolved)
+    }
+
+    /// The settings that a run has too, as `key=value`: the features with their settings, and the
+    /// device with its libraries.
+    pub(crate) fn run_settings(&self) -> Vec<String> {
+        const OF_DEVICE: [&str; 3] = ["device", "nvrtc", "kernel_cache"];
+        let features = FeatureName::ALL.iter();
+        let of_features: Vec<&str> = features
+            .flat_map(|&name| self.features.settings(name))
+            .map(|(key, _)| key)
+            .chain(["features", "fusion", "reals"])
+            .collect();
+        let is_shared = |key: &str| of_features.contains(&key) || OF_DEVICE.contains(&key);
+        let shared = self.resolved.iter();
+        let shared = shared.filter(|(key, value)| is_shared(key) && !value.is_null());
+        shared
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect()
     }
 
     /// The points of a workload: all combinations if `full`, else one setting varied at a time.

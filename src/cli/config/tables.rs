@@ -14,7 +14,7 @@ pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) inputs_per_part: u64,
     /// Rows of a row group, at least 1.
     pub(in crate::cli) rows_per_group: usize,
-    /// One that the format has.
+    /// A compression that `format` supports.
     pub(in crate::cli) compression: Compression,
 }
 
@@ -106,10 +106,13 @@ fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression 
         return Compression::Zstd(keys.integer(LEVEL_KEY, LEVEL, 1..=22) as i32);
     }
     if keys.entry(LEVEL_KEY).is_some() {
-        let text = format!(
-            "tables.compression = {name:?} has no level; leave the level out, or set \
-             tables.compression = \"zstd\""
-        );
+        let has_zstd = own.iter().any(|it| matches!(it, Compression::Zstd(_)));
+        let other = match has_zstd {
+            true => ", or set tables.compression = \"zstd\"",
+            false => "",
+        };
+        let text =
+            format!("tables.compression = {name:?} has no level; leave the level out{other}");
         keys.problem(LEVEL_KEY, text);
     }
     keys.record(LEVEL_KEY, Json::Null);

@@ -24,11 +24,11 @@ pub(super) const GROUPS_ENCODING_MAX: usize = 2;
 /// What the files of a table have in common.
 pub(super) struct FileSpec {
     pub(super) columns: Arc<[Column]>,
-    /// One that the format has.
+    /// A compression that the format supports.
     pub(super) compression: Compression,
     /// What decides the values, for formats whose files can hold it.
     pub(super) metadata: Vec<(&'static str, String)>,
-    /// What encoding costs.
+    /// Processor time of gathering and encoding.
     pub(super) cores: CoreTime,
 }
 

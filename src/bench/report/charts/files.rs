@@ -46,6 +46,7 @@ fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> Row {
 fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
     let mut says = Vec::new();
+    let mut has_others = false;
     for point in points {
         let (Some(figures), Some(period)) = (point.figures(), point.period()) else {
             continue;
@@ -61,6 +62,7 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
             mode => format!("tapeloop, {mode}"),
         };
         let mut group = vec![row(&backend, Look::own("graph", &[]), own, None)];
+        has_others |= !figures.references.is_empty();
         for reference in &figures.references {
             if let Some(spread) = Spread::of(&reference.period_ns) {
                 let rate = spread.rate(atoms);
@@ -93,11 +95,14 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
     (!rows.is_empty()).then(|| Figure {
         id: format!("files-{threads}"),
         title: format!("The work on files, {words}"),
-        caption: format!(
-            "The fastest at {}. Ratios are tapeloop's rate divided by the program's; bars show the \
-             range of the repetitions.",
-            says.join("; ")
-        ),
+        caption: match has_others {
+            true => format!(
+                "The fastest at {}. Ratios are tapeloop's rate divided by the program's; bars show \
+                 the range of the repetitions.",
+                says.join("; ")
+            ),
+            false => "Each from start to end; bars show the range of the repetitions.".to_owned(),
+        },
         legend: Vec::new(),
         drawing: Drawing::Rows(rows),
     })
