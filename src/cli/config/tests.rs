@@ -276,18 +276,18 @@ fn a_compression_is_one_that_the_format_of_the_tables_has() {
         "jobs/run.toml:3: `tables.compression`: \"zstd\" with tables.format = \"csv\": files of this \
          format are not compressed; set tables.compression = \"none\", or tables.format = \"parquet\""
     );
-    let leave_out = "has no level; leave the level out, or set tables.compression = \"zstd\"";
-    for (text, compression) in [
-        ("tables.compression = \"lz4\"", "lz4"),
-        ("tables.compression = \"none\"", "none"),
-        ("tables.format = \"arrow\"", "none"),
-        ("tables.format = \"csv\"", "none"),
+    let or_zstd = ", or set tables.compression = \"zstd\"";
+    for (text, compression, other) in [
+        ("tables.compression = \"lz4\"", "lz4", or_zstd),
+        ("tables.compression = \"none\"", "none", or_zstd),
+        ("tables.format = \"arrow\"", "none", or_zstd),
+        ("tables.format = \"csv\"", "none", ""),
     ] {
         assert_eq!(
             message(&format!("{text}\ntables.compression_level = 3")),
             format!(
                 "jobs/run.toml:2: `tables.compression_level`: tables.compression = \
-                 \"{compression}\" {leave_out}"
+                 \"{compression}\" has no level; leave the level out{other}"
             )
         );
     }
