@@ -75,8 +75,8 @@ pub trait Workload: Send + Sync + 'static {
     /// [`Workload::read`] for each of them.
     ///
     /// The parts of a batch's items lie side by side in each buffer, so one copy of a buffer can
-    /// serve all items. `views` span all of them. `pool` is the engine's pool, if the batch is large
-    /// enough that several threads are worth it.
+    /// serve all items. `views` span all of them. `pool` is the engine's pool, if it has several
+    /// threads and the batch is large enough for them.
     ///
     /// # Errors
     /// An error or a panic rejects all items of the batch.

@@ -148,7 +148,7 @@ impl Workload for AddOne {
 }
 
 fn pool() -> Arc<ThreadPool> {
-    Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap())
+    Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap())
 }
 
 fn cpu() -> Arc<dyn Backend> {
