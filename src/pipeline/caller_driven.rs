@@ -254,7 +254,7 @@ impl<W: Workload> Pipeline<W> {
             self.waiting.push_back(batch);
             return;
         };
-        match self.shared.give(slot, batch) {
+        match self.shared.give(slot, batch, &self.shared.pool) {
             Given::Submitted(Ok(slot)) => self.ring.insert(slot),
             Given::Submitted(Err(failed)) => self.collect(Err(failed)),
             Given::Finished(finished) => self.collect(finished),

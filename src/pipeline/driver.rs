@@ -153,8 +153,10 @@ pub(super) fn start<W: Workload>(
         threads.push(spawn("tapeloop-compute", shared, None, work)?);
     }
     let ((normal, normal_items), (urgent, urgent_items)) = bounded_pair(INTAKE_ITEMS_MAX);
+    let fill_pool = fill_pool(shared.pool.current_num_threads())?;
     let upload = Upload {
         shared: Arc::clone(shared),
+        pool: Arc::clone(fill_pool.as_ref().unwrap_or(&shared.pool)),
         normal: normal_items,
         urgent: urgent_items,
         urgent_in_a_row: 0,
@@ -164,7 +166,6 @@ pub(super) fn start<W: Workload>(
         results: None,
         ordered_batches: 0,
     };
-    let fill_pool = fill_pool(shared.pool.current_num_threads())?;
     let work = |_: &Shared<W>| upload.run();
     threads.push(spawn("tapeloop-upload", shared, fill_pool, work)?);
     let download = move |shared: &Shared<W>| deliver(shared, &finished_slots, &free);
@@ -174,7 +175,7 @@ pub(super) fn start<W: Workload>(
 
 /// The pool that stage one runs in, if the engine's pool has several threads. Stage one writes
 /// batches itself and its pool helps, so it waits for no thread that has yet to wake up.
-fn fill_pool(threads: usize) -> Result<Option<ThreadPool>> {
+fn fill_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     let threads = threads.min(FILL_THREADS_MAX);
     if threads < 2 {
         return Ok(None);
@@ -184,14 +185,14 @@ fn fill_pool(threads: usize) -> Result<Option<ThreadPool>> {
         .thread_name(|index| format!("tapeloop-fill-{index}"))
         .build();
     let refused = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
-    pool.map(Some).map_err(refused)
+    pool.map(|pool| Some(Arc::new(pool))).map_err(refused)
 }
 
 /// Runs a stage on a thread, and in `pool` if there is one.
 fn spawn<W: Workload>(
     name: &str,
     shared: &Arc<Shared<W>>,
-    pool: Option<ThreadPool>,
+    pool: Option<Arc<ThreadPool>>,
     work: impl FnOnce(&Shared<W>) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
@@ -213,6 +214,8 @@ fn spawn<W: Workload>(
 /// Stage one: forms batches, fills slots, submits them.
 struct Upload<W: Workload> {
     shared: Arc<Shared<W>>,
+    /// Writes large batches.
+    pool: Arc<ThreadPool>,
     normal: Receiver<Message<W>>,
     urgent: Receiver<Message<W>>,
     urgent_in_a_row: usize,
@@ -307,7 +310,7 @@ impl<W: Workload> Upload<W> {
             };
             // Locked until stage two has the batch: after a loss stage two must know all batches
             // that were lost.
-            match self.shared.give(slot, batch) {
+            match self.shared.give(slot, batch, &self.pool) {
                 Given::Submitted(flight) => self.pass(device, ToDevice::Flight(flight)),
                 Given::Finished(finished) => {
                     let sent = self.finished.send(self.shared.seen(finished));

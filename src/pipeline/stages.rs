@@ -130,8 +130,13 @@ impl<W: Workload> Shared<W> {
         self.program.extent(item)
     }
 
-    /// Stage one: fills a slot with a batch and submits it to the device.
-    pub(super) fn give(&self, slot: Slot<Free>, mut batch: Batch<W>) -> Given<W> {
+    /// Stage one: fills a slot with a batch, with the threads of `pool`, and submits it to the device.
+    pub(super) fn give(
+        &self,
+        slot: Slot<Free>,
+        mut batch: Batch<W>,
+        pool: &ThreadPool,
+    ) -> Given<W> {
         let start = Instant::now();
         let closed_at = batch.closed_at.unwrap_or(start);
         add_between(&self.counters.stall_ns, closed_at, start);
@@ -148,7 +153,7 @@ impl<W: Workload> Shared<W> {
         (batch.number, batch.sampled) = (number, sampler.is_some());
         let (index, items) = (slot.index(), batch.items);
         let span = trace_span!("fill", batch = number, slot = index, items).entered();
-        let mut filled = fill(&self.program, &self.pool, slot, batch);
+        let mut filled = fill(&self.program, pool, slot, batch);
         drop(span);
         let filled_at = add_since(&self.counters.fill_ns, start);
         filled.batch_mut().submitted_at = Some(filled_at);

@@ -6,7 +6,7 @@ use super::recorded::RecordedWorkload;
 use super::slot::{Filled, Filling, Free, Slot, write_header};
 use crate::error::Context;
 use crate::workload::{Extent, Workload, WriteViews};
-use rayon::{ThreadPool, current_thread_index};
+use rayon::ThreadPool;
 
 /// Smaller batches are written and read by one thread: that takes less time than handing work to
 /// another.
@@ -43,8 +43,6 @@ pub(super) fn write<W: Workload>(
     let views = WriteViews::new(&program.uploads, views);
     let entries = &mut batch.entries[..];
     match shares_work(pool, program.uploads.bytes(batch.total)) {
-        // The pool that this thread is of shares the work.
-        true if current_thread_index().is_some() => write_entries(program, entries, views),
         true => pool.install(|| write_entries(program, entries, views)),
         false => write_in_turn(program, entries, views),
     }

@@ -26,6 +26,9 @@ use std::time::Instant;
 /// Maximum number of passes over all files, as a pass takes long.
 const ROUNDS_MAX: usize = 3;
 
+/// The backend of whole runs on a GPU.
+const CUDA: &str = "cuda";
+
 /// A task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
@@ -152,17 +155,15 @@ impl FileWork<'_> {
             if tools.program.is_none() && !task.is_whole_run() {
                 continue;
             }
-            for threads in [1, 0] {
+            for (backend, threads) in [("cpu", 1), ("cpu", 0), (CUDA, 0)] {
+                if backend == CUDA && !(self.on_cuda && task.is_whole_run()) {
+                    continue;
+                }
                 if !go_on(task.name()) {
                     return Ok(records);
                 }
-                records.push(self.measure_task(task, threads, &list, &mut tools, run)?);
-            }
-            if self.on_cuda && task.is_whole_run() {
-                if !go_on(task.name()) {
-                    return Ok(records);
-                }
-                records.push(self.measure_on_cuda(task, &list, run)?);
+                let record = self.measure_task(task, backend, threads, &list, &mut tools, run)?;
+                records.push(record);
             }
         }
         Ok(records)
@@ -171,6 +172,7 @@ impl FileWork<'_> {
     fn measure_task(
         &self,
         task: Task,
+        backend: &str,
         threads: usize,
         list: &Path,
         tools: &mut Tools<'_>,
@@ -189,7 +191,9 @@ impl FileWork<'_> {
             "zsasa" => &["f64", "f32"][..],
             _ => &["f64"],
         };
-        let requested = tools.tools.iter().flat_map(|(tool, version)| {
+        // The tools run on the CPU.
+        let of_backend = tools.tools.iter().filter(|_| backend != CUDA);
+        let requested = of_backend.flat_map(|(tool, version)| {
             precisions(tool).iter().map(move |precision| Tool {
                 request: format!(
                     "rate tool={tool} part={} threads={threads} points={points} \
@@ -207,12 +211,16 @@ impl FileWork<'_> {
             })
         });
         let mut requested: Vec<Tool> = requested.collect();
-        let mut figures = self.no_figures();
+        let mut figures = Figures {
+            amounts: self.amounts(),
+            busy: 1.0,
+            ..Figures::default()
+        };
         for _ in 0..self.rounds.min(ROUNDS_MAX) {
             let seconds = match (task, &set) {
                 (_, Some(set)) => set.pass(&pool)?.as_secs_f64(),
                 (Task::Read, _) => self.read(&pool)?,
-                _ => self.run(task, "cpu", threads, list)?.put(&mut figures),
+                _ => self.run(task, backend, threads, list)?.put(&mut figures),
             };
             figures.period_ns.push(1e9 * seconds);
             figures.batches += 1;
@@ -221,43 +229,15 @@ impl FileWork<'_> {
             }
         }
         figures.references = requested.into_iter().map(|tool| tool.figures).collect();
-        Ok(self.record(task.name().to_owned(), &pool, figures, run))
-    }
-
-    /// Measures whole runs on a GPU.
-    fn measure_on_cuda(&self, task: Task, list: &Path, run: &Run) -> Result<Record> {
-        let mut figures = self.no_figures();
-        for _ in 0..self.rounds.min(ROUNDS_MAX) {
-            let pass = self.run(task, "cuda", 0, list)?;
-            let seconds = pass.put(&mut figures);
-            figures.period_ns.push(1e9 * seconds);
-            figures.batches += 1;
-        }
-        let pool = thread_pool(0)?;
-        Ok(self.record(format!("{}_cuda", task.name()), &pool, figures, run))
-    }
-
-    fn no_figures(&self) -> Figures {
-        Figures {
-            amounts: self.amounts(),
-            busy: 1.0,
-            ..Figures::default()
-        }
-    }
-
-    fn record(
-        &self,
-        workload: String,
-        pool: &rayon::ThreadPool,
-        mut figures: Figures,
-        run: &Run,
-    ) -> Record {
         figures.flags = spread_warning(&figures.period_ns).into_iter().collect();
-        Record {
+        Ok(Record {
             format: FORMAT,
             run: run.clone(),
             point: PointFacts {
-                workload,
+                workload: match backend {
+                    CUDA => format!("{}_{CUDA}", task.name()),
+                    _ => task.name().to_owned(),
+                },
                 axis: "base".to_owned(),
                 front: "program".to_owned(),
                 mode: "graph".to_owned(),
@@ -268,7 +248,7 @@ impl FileWork<'_> {
                 ..PointFacts::default()
             },
             outcome: Outcome::Measured(Box::new(figures)),
-        }
+        })
     }
 
     fn amounts(&self) -> Amounts {
